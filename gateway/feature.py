@@ -94,13 +94,13 @@ class Feature:
     build: Target | None = None
     """What its other hooks and its doors share; other features get it by `get_part`."""
     tools: Target | None = None
-    """Returns its tools."""
+    """Lists its tools."""
     subagents: Target | None = None
-    """Returns its sub-agents (`register_subagents`)."""
+    """Lists its sub-agents (`register_subagents`)."""
     subagent_results: Target | None = None
     """What stores the results of sub-agents: from the id of one, its `KeepResult`."""
     extensions: Target | None = None
-    """Returns its `Extension`s: gates, topics, plan sources and other hooks of runs."""
+    """Lists its `Extension`s: gates, topics, plan sources and other hooks of runs."""
     prepare: Target | None = None
     """Awaited once the tools of all features are registered. Raises `ConfigError` to stop the start."""
     dispatch: Target | None = None
@@ -110,13 +110,13 @@ class Feature:
     build_services: Target | None = None
     """What starts runs. Gets the host and the `RunServices`; others get it by `get_services`."""
     request_handlers: Target | None = None
-    """Returns the `RequestHandler`s of its own kinds of requests."""
+    """Lists the `RequestHandler`s of its own kinds of requests."""
     room_conversations: Target | None = None
     """Conversations of rooms of its own that keep more than messages (`RoomConversations`)."""
     owned_stores: Target | None = None
     """What keeps things of owners outside of its tables (`OwnedStore`)."""
     mcp_prompts: Target | None = None
-    """Returns what it offers as prompts of the MCP server (`StoredPrompts`)."""
+    """Lists what it offers as prompts of the MCP server (`StoredPrompts`)."""
     around_runs: Target | None = None
     """An async context manager that is entered before runs are resumed, and left after the last one has ended
     or was handed back: in commands too, where `host.context.recover` is False."""
@@ -136,7 +136,7 @@ class Feature:
     """The shipped rooms that are of no use without it: they are left out while it is off."""
     routes: tuple[Door, ...] = ()
     upload_limits: Target | None = None
-    """Returns the paths that take uploads with the most bytes of a body. Gets the settings only."""
+    """Lists the paths that take uploads, with the most bytes of a body. Gets the settings only."""
     middleware: Target | None = None
     """Builds an ASGI application around the given one, with the `WorkerProcess`, where several serve one port."""
     serve_workers: Target | None = None

@@ -52,7 +52,7 @@ class FeatureHost:
     memory: BuiltMemory
     tools: Tools
     get_gateway: "Callable[[], Stepgate]"
-    """Returns the gateway; for what is called once it serves."""
+    """Gets the gateway; for what is called once it serves."""
     checks_rooms: bool = True
     """Whether a room that names something unknown stops the start."""
     parts: dict[str, Any] = field(default_factory=dict)

@@ -100,7 +100,7 @@ def format_listing(run: Run) -> str:
 
 
 def describe_unknown_command(run: Run) -> str:
-    """Returns what to say about a `/name` that nobody knows, with the nearest names; "" for `/help` and the like."""
+    """The reply to an unknown `/name`, with the nearest names; "" for `/help` and the like."""
     name = run.state.prompt.strip().split()[0].lower().removeprefix("/")
     if name in LISTINGS:
         return ""
@@ -194,7 +194,7 @@ def answer_background_prompt(prompt: str) -> str:
 
 
 def describe_stop_reason(run: Run) -> str:
-    """Returns in one sentence why the run ended before its plan was complete."""
+    """One sentence: why the run ended before its plan was complete."""
     state = run.state
     if state.cancel_request is not None:
         return state.cancel_request.reason
@@ -239,7 +239,7 @@ async def compose_partial_answer(run: Run) -> str:
 
 
 def _list_intent_outcomes(run: Run, outcomes: list[tuple[PlanStep, StepOutput]]) -> list[str]:
-    """Returns what became of each request of a message to the studio: what was done stays, and is named."""
+    """A line for each request of a message to the studio with its outcome: what was done stays, and is named."""
     state, results = run.state, {step.id: output for step, output in outcomes}
     lines = [f"Not all of this was done: {describe_stop_reason(run)}", ""]
     for number, step in enumerate((one for one in state.plan.steps if one.is_work) if state.plan else (), start=1):

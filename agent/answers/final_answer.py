@@ -126,7 +126,7 @@ async def _build_partial_answer(run: Run) -> AnswerFinished:
 
 
 async def _find_stopped_text(run: Run) -> AnswerFinished | None:
-    """Returns what readers had seen of the answer when they stopped it, with its sources; None if that was nothing."""
+    """The part of the answer that readers had seen when they stopped it, with its sources; None if there was none."""
     cancelled = run.state.cancel_request
     if cancelled is None or cancelled.by != "caller":
         return None

@@ -38,7 +38,7 @@ from agent.tools import ExplainingTool, Tool
 from agent.tools.spec import drop_unset_inputs
 
 BuildStart = Callable[..., Awaitable[tuple[EventDraft, ...]]]
-"""Returns the events of the attempt's start, of its arguments and `tainted`."""
+"""Builds the events of the attempt's start from its arguments and `tainted`."""
 
 
 class ListCalls:

@@ -55,7 +55,7 @@ def check_repetition(data: JsonObject, rounds: Sequence[RoundResult]) -> None:
 
 
 def list_other_values(spec: ToolSpec, call: RoundResult, results: Iterable[str], request: str) -> dict[str, list[str]]:
-    """Returns, for each text input whose value the call's error names, the values that may be meant instead.
+    """The values that may be meant instead, for each text input whose value the call's error names.
 
     An identifier with a digit that the request gives has none: another ticket than the one that the user named would be
     a wrong one. A word may be misspelt, or a description of what is meant.

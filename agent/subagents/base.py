@@ -150,7 +150,7 @@ class SubAgent(ABC, Generic[In, Out]):
 
     @abstractmethod
     def build_partial_data(self) -> JsonObject:
-        """Returns what is known so far as result data, for a sub-agent that is cut short."""
+        """The result data so far, for a sub-agent that is cut short."""
 
     @abstractmethod
     async def conclude(self, final: Out, calls: ToolCalls) -> SubAgentResult:

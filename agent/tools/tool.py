@@ -89,7 +89,7 @@ class ToolContext:
     tainted: bool = False
     """Whether the arguments contain untrusted content."""
     get_own_words: Callable[[], OwnWords] = OwnWords
-    """Returns what the user has said; nothing outside of a run."""
+    """Gets the user's own words; none outside of a run."""
     subagents: SubAgentSpawner | None = None
     """Starts sub-agents; None outside of a run."""
     model: ToolModel | None = None

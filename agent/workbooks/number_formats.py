@@ -35,7 +35,7 @@ _MAX_DECIMALS = 30
 
 @lru_cache(maxsize=1024)
 def classify_format(code: str) -> FormatKind:
-    """Returns what numbers in a format are."""
+    """The kind of number that a format shows."""
     section = split_format(code)[0]
     if section.has("elapsed"):
         return "duration"

@@ -116,6 +116,6 @@ def _is_plain_text_refusal(start: Message) -> bool:
 
 
 def build_served(stepgate: Stepgate) -> ServerDependencies:
-    """Returns what the MCP server offers of this gateway."""
+    """The parts of this gateway that the MCP server offers."""
     prompts = stepgate.host.list_mcp_prompts()
     return ServerDependencies(stepgate.intake, stepgate.registry, stepgate.skills, prompts)

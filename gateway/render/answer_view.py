@@ -119,7 +119,7 @@ class AnswerFrames:
         return _format("blocks", {"restart": False, "blocks": made})
 
     def _describe(self, event: ev.Event) -> str | None:
-        """Returns what is being done now, in words of the task where its plan has some."""
+        """The current activity, in words of the task where its plan has some."""
         body = event.body
         line = self._lines.format_event(event)
         if isinstance(body, ev.StepStarted):

@@ -133,7 +133,7 @@ def _find_zone_or_place(place: str) -> str:
 
 @cache
 def _list_zones() -> dict[str, str]:
-    """Returns city to zone. The shortest zone name wins (Europe/Stockholm, not posix/Europe/Stockholm)."""
+    """Maps cities to time zones. The shortest zone name wins (Europe/Stockholm, not posix/Europe/Stockholm)."""
     found: dict[str, str] = {}
     for zone in sorted(zoneinfo.available_timezones(), key=lambda name: (name.count("/"), name)):
         if "/" in zone and not zone.startswith("Etc/"):

@@ -129,7 +129,7 @@ def _read_format_instructions(run: Run) -> str | None:
 
 
 def _limit_passages(passages: Sequence[RetrievedContext]) -> tuple[RetrievedContext, ...]:
-    """Returns as many passages as a prompt holds, at least the first."""
+    """As many passages as a prompt holds, at least the first."""
     kept: list[RetrievedContext] = []
     room = PROMPT_CHARS
     for passage in passages:

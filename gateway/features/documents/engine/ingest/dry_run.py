@@ -215,7 +215,7 @@ class DryRun:
         return self._notes
 
     async def _list_missing_ocr(self) -> list[str]:
-        """Returns what has to be installed for the OCR that the pipeline asks for, if the source has PDFs."""
+        """Lists what has to be installed for the OCR that the pipeline asks for, if the source has PDFs."""
         if "pdf" not in self._file_types:
             return []
         pipeline = self._processor.pipeline
@@ -251,7 +251,7 @@ class DryRun:
 
 
 def _list_kinds(counts: Counter[str]) -> str:
-    """Returns `3 files (.png 2, .zip 1) are`."""
+    """The beginning of a sentence: `3 files (.png 2, .zip 1) are`."""
     listed = ", ".join(f"{kind} {count}" for kind, count in counts.most_common())
     return f"{format_count(counts.total(), 'file')} ({listed}) {'is' if counts.total() == 1 else 'are'}"
 

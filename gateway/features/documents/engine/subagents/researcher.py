@@ -100,7 +100,7 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
             self._read += [one for one in _iter_passages(output) if one not in self._read]
 
     def build_partial_data(self) -> JsonObject:
-        """Returns what was read as verbatim findings."""
+        """The passages that were read, as verbatim findings."""
         return self._build_data(self._list_passage_findings())
 
     async def conclude(self, final: ResearchFinal, calls: ToolCalls) -> SubAgentResult:

@@ -93,7 +93,7 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
         )
 
     def build_first_message(self) -> str:
-        """Returns source and purpose."""
+        """Source and purpose."""
         intent = self.task.user_intent.strip() or "Not specified; infer it from the content."
         return (
             f"Analyse the source {self.task.source_id or 'of the conversation'} for a pipeline.\n\n"

@@ -129,7 +129,7 @@ class ToolGeneration:
         return problems
 
     async def _find_vacuous_tests(self, stub: CheckedTool, tests: ToolTests) -> list[str]:
-        """Returns what is wrong with tests that a function passes which always returns an empty result: they would say
+        """Finds tests that a function passes which always returns an empty result: they would say
         nothing about the code. A single one may: an empty result can be right.
         """
         tier = self._runner.tiers[0]

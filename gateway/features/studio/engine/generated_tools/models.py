@@ -33,7 +33,7 @@ class Manifest(BaseModel):
     memory_mb: int = Field(default=128, ge=16, le=512, description="memory of a call")
 
     def list_wider(self, other: "Manifest") -> list[str]:
-        """Returns what this manifest permits and `other` does not, one phrase each."""
+        """The permissions that this manifest has and `other` does not, one phrase each."""
         wider = [
             f"{kind} {name}"
             for kind in HOST_FUNCTIONS.values()

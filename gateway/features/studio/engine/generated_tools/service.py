@@ -206,7 +206,7 @@ class GeneratedTools:
         return newest
 
     async def list_wider(self, principal: Principal, version: ToolVersion) -> list[str]:
-        """Returns what a version may do that the version in use may not; everything if none is in use."""
+        """The permissions of a version that the version in use does not have; all of them if none is in use."""
         active = await self.get_active(principal, version.name)
         return version.manifest.list_wider(Manifest() if active is None else active.manifest)
 
@@ -294,7 +294,7 @@ class GeneratedTools:
         return GeneratedTool(version, called, self.runner, self._functions)
 
     def _describe_called(self) -> dict[str, object]:
-        """Returns what the tools that are called say about themselves, as far as their callers pass it on."""
+        """The properties of the tools that are called, as far as their callers pass them on."""
         specs = {name: self._registry.get(name).spec for name in sorted(self._called) if name in self._registry}
         return {
             name: [spec.annotations.model_dump(), spec.requires_approval, spec.tainted] for name, spec in specs.items()

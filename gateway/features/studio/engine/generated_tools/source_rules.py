@@ -85,7 +85,7 @@ def check_source(tree: ast.Module) -> list[Finding]:
 
 
 def check_nodes(tree: ast.AST, known: frozenset[str] = frozenset()) -> list[Finding]:
-    """Returns what the rules refuse anywhere in the tree: imports, names, attributes, constructs. `known` names exist
+    """Finds what the rules refuse anywhere in the tree: imports, names, attributes, constructs. `known` names exist
     besides those that the code defines.
     """
     rules = _Rules(tree, known)

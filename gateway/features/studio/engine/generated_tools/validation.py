@@ -66,7 +66,7 @@ class ToolValidationPipeline:
     """Checks the code of tools. The code is parsed and compiled, never run."""
 
     def check(self, name: str, code: str, manifest: Manifest) -> CheckedTool:
-        """Returns what was read, with all errors."""
+        """Reads the code and collects all errors."""
         tool = CheckedTool(name, code)
         self._check_identifier(tool)
         tool.errors += [ValidationError(f"{one.stage}: {one.message}", one.stage) for one in check_visibility(code)]
@@ -217,7 +217,7 @@ def indent_statements(case: str) -> str:
 
 
 def _list_warnings(tree: ast.Module, function: ast.AsyncFunctionDef | ast.FunctionDef) -> list[str]:
-    """Returns what a reviewer should look at; nothing here keeps a tool from being used."""
+    """The points that a reviewer should look at; nothing here keeps a tool from being used."""
     nodes = list(ast.walk(tree))
     handles = any(isinstance(node, ast.Try) for node in nodes)
     warnings = []

@@ -82,7 +82,7 @@ class ToolVersionStore:
         ]
 
     async def read_stamp(self) -> tuple[Row, ...]:
-        """Returns what changes whenever another version is in use."""
+        """A value that changes whenever another version is in use."""
         return tuple(await self._statements.read("SELECT name, owner, version, sha256 FROM active_tools ORDER BY name"))
 
     async def is_taken(self, owner: str, name: str) -> bool:

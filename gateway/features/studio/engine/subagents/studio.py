@@ -102,11 +102,11 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         self._done.append(_Call(tool, output))
 
     def read_prose(self, text: str) -> StudioFinal | None:
-        """Returns prose without any JSON as the answer: small models forget the form."""
+        """Takes prose without any JSON as the answer: small models forget the form."""
         return StudioFinal(answer=text.strip()) if text.strip() and "{" not in text else None
 
     def build_partial_data(self) -> JsonObject:
-        """Returns what was changed so far."""
+        """The changes so far."""
         changes = [f"{one.tool}: {_cut(one.output.text, 300)}" for one in self._list_changes()]
         return {"intent": self.CATEGORY, "changes": [*changes]}
 
