@@ -116,8 +116,8 @@ class FeatureHost:
     @cached_property
     def webhooks(self) -> WebhookRegistry | None:
         """What posts the ends of runs, if a feature does."""
-        found: WebhookRegistry | None = self._find_one(lambda feature: feature.webhooks, "webhooks")
-        return found
+        registry: WebhookRegistry | None = self._find_one(lambda feature: feature.webhooks, "webhooks")
+        return registry
 
     def list_extensions(self) -> list[Extension]:
         """The extensions that features add to runs."""
@@ -133,8 +133,8 @@ class FeatureHost:
 
     def find_dispatch(self) -> "Dispatch | None":
         """The dispatch that a feature offers for AGENT_DISPATCH=queue."""
-        found: Dispatch | None = self._find_one(lambda feature: feature.dispatch, "the dispatch")
-        return found
+        dispatch: Dispatch | None = self._find_one(lambda feature: feature.dispatch, "the dispatch")
+        return dispatch
 
     def list_readiness_checks(self) -> "Mapping[str, Callable[[], Awaitable[str]]]":
         """The components of features that `/ready` asks, by name."""
@@ -164,11 +164,11 @@ class FeatureHost:
         return list_hooks(self.context.features, choose)
 
     def _collect(self, choose: Callable[[Feature], Target | None]) -> list[Any]:
-        found: list[Any] = []
+        items: list[Any] = []
         for _, target in self._list_hooks(choose):
             listed: Sequence[Any] = import_target(target)(self)
-            found += listed
-        return found
+            items += listed
+        return items
 
     def _find_one(self, choose: Callable[[Feature], Target | None], noun: str) -> Any:
         """What the only feature with this hook offers, or None. Raises `FeatureConflictError` if two do."""

@@ -213,12 +213,12 @@ def drop_unset_inputs(spec: ToolSpec, inputs: JsonObject) -> JsonObject:
     value. Of a foreign tool that only reads, an empty value or 0 is dropped if the tool's own schema refuses it.
     """
     properties, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
-    known = properties if isinstance(properties, dict) else {}
+    declared = properties if isinstance(properties, dict) else {}
     needed = required if isinstance(required, list) else []
     unset = [
         name
         for name, value in inputs.items()
-        if name not in needed and isinstance(known.get(name), dict) and _is_unset(spec, known[name], value)
+        if name not in needed and isinstance(declared.get(name), dict) and _is_unset(spec, declared[name], value)
     ]
     return {name: value for name, value in inputs.items() if name not in unset} if unset else inputs
 

@@ -213,7 +213,7 @@ class LaneJobs(JobManager):
 
 
 class LaneWorker(Worker):
-    """procrastinate's worker, which tells `LaneJobs` when it stops."""
+    """procrastinate's worker, which reports its stop to `LaneJobs`."""
 
     def __init__(self, app: procrastinate.App, *, jobs: LaneJobs, **options: Any) -> None:
         super().__init__(app, **options)

@@ -118,12 +118,12 @@ class QueueState:
 
     async def list_depths(self) -> list[QueueDepth]:
         """The queues with jobs."""
-        begun = {(str(row[0]), str(row[1])): int(row[2]) for row in await self._statements.read(_BEGUN)}
+        counts = {(str(row[0]), str(row[1])): int(row[2]) for row in await self._statements.read(_BEGUN)}
         waiting = {str(row[0]): (int(row[1]), float(row[2] or 0)) for row in await self._statements.read(_LANES)}
         depths = []
-        for queue in sorted({*waiting, *(queue for queue, _ in begun)}):
+        for queue in sorted({*waiting, *(queue for queue, _ in counts)}):
             count, oldest_s = waiting.get(queue, (0, 0.0))
-            running, failed = begun.get((queue, "doing"), 0), begun.get((queue, "failed"), 0)
+            running, failed = counts.get((queue, "doing"), 0), counts.get((queue, "failed"), 0)
             depths.append(QueueDepth(queue, count, running, failed, oldest_s))
         return depths
 

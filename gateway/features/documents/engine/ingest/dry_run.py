@@ -110,8 +110,8 @@ class DryRun:
 
     async def _walk(self, request: ConnectorInput) -> None:
         """Walks the whole source; keeps the bytes of files that may be sampled."""
-        downloads, kept = self._folder / "fetched", self._folder / "sample"
-        for folder in (downloads, kept):
+        downloads, copies = self._folder / "fetched", self._folder / "sample"
+        for folder in (downloads, copies):
             folder.mkdir()
         walk = self._connector.fetch(request, downloads, {})
         async with close_walk(walk):
@@ -119,7 +119,7 @@ class DryRun:
                 if not self._is_counted(document) or not self._sampler.would_keep(document):
                     continue
                 candidate = await asyncio.to_thread(
-                    _keep_copy, document, downloads, kept / str(self._sampler.seen_count)
+                    _keep_copy, document, downloads, copies / str(self._sampler.seen_count)
                 )
                 dropped = self._sampler.add(candidate)
                 if dropped is not None and dropped.is_copy and dropped.path is not None:

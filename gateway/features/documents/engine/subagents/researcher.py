@@ -117,9 +117,9 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
 
     async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
         """Passages that match the question, verbatim."""
-        asked = [calls(SEARCH, {"query": self.task.question, "collection": self.task.collection})]
-        asked += [calls(FETCH, {"url": url}) for url in self.task.urls]
-        failed = [called.error for called in await gather_calls(asked) if called.error is not None]
+        tool_calls = [calls(SEARCH, {"query": self.task.question, "collection": self.task.collection})]
+        tool_calls += [calls(FETCH, {"url": url}) for url in self.task.urls]
+        failed = [called.error for called in await gather_calls(tool_calls) if called.error is not None]
         uncertainties = [Uncertainty(severity="info", message=error[:500]) for error in failed]
         findings = self._list_passage_findings()
         count = len(findings)
@@ -145,9 +145,9 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         ]
 
     def _build_data(self, findings: Sequence[Finding]) -> JsonObject:
-        shown: list[JsonValue] = [one.model_dump(mode="json") for one in findings]
+        items: list[JsonValue] = [one.model_dump(mode="json") for one in findings]
         sources: list[JsonValue] = [*dict.fromkeys(one.source for one in self._read)]
-        return {"question": self.task.question, "findings": shown, "sources_read": sources}
+        return {"question": self.task.question, "findings": items, "sources_read": sources}
 
     def _build_result(
         self, findings: Sequence[Finding], uncertainties: Sequence[Uncertainty], summary: str

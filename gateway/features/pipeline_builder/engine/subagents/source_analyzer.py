@@ -135,11 +135,11 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
         return self._evidence.counts
 
     async def _sample_names(self, calls: ToolCalls, extensions: Sequence[str], count: int) -> list[str]:
-        found = await gather_calls(
+        outputs = await gather_calls(
             calls("sample_files", {"extension": extension, "count": count, "pick": "spread"})
             for extension in extensions
         )
-        return [name for called in found for name in _list_file_names(called)]
+        return [name for called in outputs for name in _list_file_names(called)]
 
     def record_value(self, tool: str, value: JsonObject) -> None:
         """Records counts and trials, by file."""

@@ -222,7 +222,7 @@ def _list_warnings(tree: ast.Module, function: ast.AsyncFunctionDef | ast.Functi
     handles = any(isinstance(node, ast.Try) for node in nodes)
     warnings = []
     if any(isinstance(node, ast.Raise) for node in _walk_own(function)) and not handles:
-        warnings.append("errors are raised; returning them in the model tells the caller more")
+        warnings.append("errors are raised; returning them in the model gives the caller more information")
     if any(isinstance(node, ast.Await) for node in nodes) and not handles:
         warnings.append("failures of what it asks the gateway for are not handled")
     if not any(isinstance(node, ast.If | ast.Try | ast.Match | ast.IfExp) for node in _walk_own(function)):

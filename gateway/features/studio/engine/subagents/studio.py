@@ -1,7 +1,7 @@
 """The studio's sub-agents: each handles one kind of intent with its own tools. The router starts them.
 
 They change things, so that their calls wait for a person as the room's policy says. What they know of the conversation
-is its history; what they did is told from their calls, never from the model's words.
+is its history; what they did is taken from their calls, never from the model's words.
 """
 
 from collections.abc import Container, Sequence
