@@ -1,1 +1,4 @@
-"""Authentication: API keys and external bearer tokens."""
+"""What is checked of a request before a door sees it: who sends it (API keys, external bearer tokens), from which web
+page (Host, Origin, type of body: a page must not use the gateway of the person who looks at it), and whether it was
+sent before (`Idempotency-Key`).
+"""

@@ -19,8 +19,8 @@ from agent.core.errors import AgentError, BadRequestError, StoreError
 from agent.core.models import LOCAL_OWNER
 from agent.runs.service import AcceptedRun
 from gateway.auth.authentication import Caller
+from gateway.auth.idempotency_store import RUN_HEADER, IdempotencyStore, StartedRequest, StoredResponse
 from gateway.errors import build_error_response
-from gateway.idempotency.store import RUN_HEADER, IdempotencyStore, StartedRequest, StoredResponse
 
 HEADER_NAME = b"idempotency-key"
 MAX_KEY_CHARS = 255
