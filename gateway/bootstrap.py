@@ -109,7 +109,7 @@ class Stepgate:
         return self.host.get_part(feature)
 
     def get_services(self, feature: str) -> Any:
-        """What a feature starts runs with. Raises `ConfigError` if it is off."""
+        """Gets what a feature starts runs with. Raises `ConfigError` if it is off."""
         return self.host.get_services(feature)
 
     @property

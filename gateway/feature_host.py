@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunServices:
-    """What runs are started through. `models` changes while the gateway runs."""
+    """The services that start runs. `models` changes while the gateway runs."""
 
     service: AgentService[Run]
     intake: RunIntake
@@ -74,11 +74,11 @@ class FeatureHost:
         return self.tools.registry
 
     def get_part(self, feature: str) -> Any:
-        """What a feature has built. Raises `ConfigError` if it is off."""
+        """Gets what a feature has built. Raises `ConfigError` if it is off."""
         return _get(self.parts, feature)
 
     def get_services(self, feature: str) -> Any:
-        """What a feature starts runs with. Raises `ConfigError` if it is off."""
+        """Gets what a feature starts runs with. Raises `ConfigError` if it is off."""
         return _get(self.services, feature)
 
     async def build_parts(self) -> None:
@@ -115,7 +115,7 @@ class FeatureHost:
 
     @cached_property
     def webhooks(self) -> WebhookRegistry | None:
-        """What posts the ends of runs, if a feature does."""
+        """The registry that posts the ends of runs, if a feature has one."""
         registry: WebhookRegistry | None = self._find_one(lambda feature: feature.webhooks, "webhooks")
         return registry
 
@@ -128,7 +128,7 @@ class FeatureHost:
         return self._collect(lambda feature: feature.mcp_prompts)
 
     def list_owned_stores(self) -> list[OwnedStore]:
-        """What keeps things of owners outside of tables."""
+        """The stores of owners' things outside of tables."""
         return self._collect(lambda feature: feature.owned_stores)
 
     def find_dispatch(self) -> "Dispatch | None":
@@ -171,7 +171,7 @@ class FeatureHost:
         return items
 
     def _find_one(self, choose: Callable[[Feature], Target | None], noun: str) -> Any:
-        """What the only feature with this hook offers, or None. Raises `FeatureConflictError` if two do."""
+        """Calls the hook of the only feature that has it; None without one. Raises `FeatureConflictError` if two do."""
         target = find_hook(self.context.features, choose, noun)
         return import_target(target)(self) if target is not None else None
 

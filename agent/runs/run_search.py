@@ -36,7 +36,7 @@ class RunFilter:
 
 @dataclass(frozen=True, slots=True)
 class RunCost:
-    """What the models of a run have used; `usd` is None where no price is known."""
+    """The cost of a run's model calls; `usd` is None where no price is known."""
 
     tokens: int
     usd: float | None

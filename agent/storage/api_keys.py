@@ -42,7 +42,7 @@ class KeyLimits(FrozenModel):
 
 
 class KeyOptions(TypedDict, total=False):
-    """What may be chosen when a key is created."""
+    """The options of a new key."""
 
     tools: Sequence[str] | None
     limits: KeyLimits | None

@@ -1,4 +1,4 @@
-"""What the journal's drivers share: columns, effects of events on a run's row, refusals, wake-ups."""
+"""Shared by the journal's drivers: columns, effects of events on a run's row, refusals, wake-ups."""
 
 import asyncio
 import json

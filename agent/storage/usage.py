@@ -24,7 +24,7 @@ MAX_GROUPS: Final = 10_000
 _END_OF_TIME: Final = 1e12
 
 Dimension = Literal["day", "owner", "key", "room", "model"]
-"""What usage may be grouped by. A day is one of UTC."""
+"""The dimensions of usage. A day is one of UTC."""
 _COLUMNS: Final[dict[Dimension, str]] = {
     "day": "day",
     "owner": "owner",

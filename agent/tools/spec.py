@@ -13,7 +13,7 @@ from agent.tools.commands import ToolCommands
 from agent.tools.flat_schema import build_flat_schema
 
 UserSource = Literal["files", "collections", "memories", "runs"]
-"""What the user owns and tools read; `runs` are the earlier ones of the conversation."""
+"""The user's own sources that tools read; `runs` are the earlier ones of the conversation."""
 
 
 class ToolAnnotations(BaseModel):
@@ -123,7 +123,7 @@ class ToolSpec:
     meta: JsonObject = field(default_factory=dict)
     """Sent to MCP clients with the description; an approval is void if it changes."""
     argument_roles: Mapping[str, ArgumentRole] = field(default_factory=dict)
-    """What the arguments say, by name; see `ArgumentRole`. An argument without a role is `other`."""
+    """The roles of the arguments by name; see `ArgumentRole`. An argument without a role is `other`."""
     is_open_world: bool = False
     """Whether its arguments reach a server outside, as its author or the operator says. A missing hint says nothing."""
     is_trusted_server: bool = False
@@ -131,7 +131,7 @@ class ToolSpec:
     reads_public_pages: bool = False
     """Whether its untrusted results are public pages: they make nothing in the run private."""
     reads: tuple[UserSource, ...] = ()
-    """What of the user's own its results are made of, besides `hints.source`."""
+    """The user's own sources of its results, besides `hints.source`."""
     room_name: str = ""
     """Its name inside of `room`: `server__tool`, with the server's name as the room's file writes it."""
     room: str | None = None

@@ -1,4 +1,4 @@
-"""What the tool gateway calls: the `Tool` protocol, what a call gets and returns, and `TypedTool`, the base of ours."""
+"""The `Tool` protocol, the context and the result of a call, and `TypedTool`, the base class of our tools."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
@@ -79,7 +79,7 @@ async def _allow_redirect(source: str, target: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a tool knows about the call."""
+    """The context of a call."""
 
     run_id: str
     owner: str
@@ -142,7 +142,7 @@ class ToolResult:
 
 
 class Tool(Protocol):
-    """What the tool gateway calls. `call` receives validated arguments and raises `ToolError`s."""
+    """A tool as the tool gateway calls it. `call` receives validated arguments and raises `ToolError`s."""
 
     @property
     def spec(self) -> ToolSpec:

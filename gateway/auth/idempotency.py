@@ -32,7 +32,7 @@ _REPLAYED_HEADERS = (b"content-type", RUN_HEADER.encode(), b"x-should-retry")
 
 @dataclass(frozen=True, slots=True)
 class _IdempotentRequest:
-    """What a door must know about a request with an idempotency key."""
+    """A request with an idempotency key, for its door."""
 
     started: StartedRequest
     record_run: Callable[[str], Awaitable[None]]

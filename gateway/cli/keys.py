@@ -153,7 +153,7 @@ def _format_state(key: "ApiKey") -> str:
 
 
 def _to_row(key: "ApiKey", usage: tuple[int, float]) -> dict[str, object]:
-    """What the route sends of a key, and what only the command shows."""
+    """The fields that the route sends of a key, and those that only the command shows."""
     from gateway.doors.key_forms import to_item  # noqa: PLC0415 - loaded with the engine
 
     tokens, usd = usage

@@ -56,7 +56,7 @@ class NewKey(StrictBody):
     expires_at: AwareDatetime | None = None
 
     def to_options(self) -> KeyOptions:
-        """What is chosen besides owner, name and scopes."""
+        """The options besides owner, name and scopes."""
         options: Any = {name: getattr(self, name) for name in KeyOptions.__annotations__}
         return {**options, "expires_at": self.expires_at and self.expires_at.timestamp()}
 

@@ -79,7 +79,7 @@ CACHE_HINTS: Mapping[CacheableMethod, CacheHint] = {
 
 @dataclass(frozen=True, slots=True)
 class ServerDependencies:
-    """What the server's handlers use."""
+    """The dependencies of the server's handlers."""
 
     intake: RunIntake
     registry: ToolRegistry

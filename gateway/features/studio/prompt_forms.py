@@ -70,7 +70,7 @@ class PromptSaveInput(Arguments):
 
 
 def to_change(form: PromptSaveBody | PromptSaveInput) -> PromptChange:
-    """What a form saves of the prompt."""
+    """The change that a form asks for."""
     return PromptChange.model_validate({name: getattr(form, name) for name in PromptChange.model_fields})
 
 

@@ -185,5 +185,5 @@ def _fence(text: str, language: str) -> str:
 
 
 def _collect_fields(version: ToolVersion) -> dict[str, Any]:
-    """What forms pick their fields from."""
+    """The fields that forms pick from."""
     return {field.name: getattr(version, field.name) for field in fields(version)}

@@ -1,4 +1,4 @@
-"""What `stepgate doctor` says about the queue."""
+"""The findings of `stepgate doctor` about the queue."""
 
 from collections.abc import AsyncIterator
 

@@ -44,7 +44,7 @@ INGEST_SLOTS = 2
 
 @dataclass(frozen=True, slots=True)
 class QueueOptions:
-    """What a process takes from the queue."""
+    """The share of a process in the queue."""
 
     name: str
     """The name of the process, as in the journal."""

@@ -1,4 +1,4 @@
-"""What is in the queue: lanes, workers and dead letters, for `stepgate queue`, `/v1/queue`, `/metrics` and `stepgate
+"""The state of the queue: lanes, workers and dead letters, for `stepgate queue`, `/v1/queue`, `/metrics` and `stepgate
 doctor`.
 """
 

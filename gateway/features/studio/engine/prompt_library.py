@@ -26,7 +26,7 @@ COLUMN_FIELDS: Final = frozenset(("name", "version", "text", "description", "by"
 
 
 class PromptChange(FrozenModel):
-    """What a person saves of a prompt. A field that is None keeps its earlier value."""
+    """A change of a prompt. A field that is None keeps its earlier value."""
 
     text: str
     description: str | None = None

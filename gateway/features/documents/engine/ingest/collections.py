@@ -156,7 +156,7 @@ class Library(CollectionReader):
 
     @property
     def resources(self) -> IngestResources:
-        """What ingestions of jobs work with."""
+        """The resources of ingestion jobs."""
         return IngestResources(
             self._documents,
             self._lexical,

@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 INDEX_FOLDER = "search-index"
 DERIVED_FOLDERS = (INDEX_FOLDER,)
-"""What a backup leaves out."""
+"""The files that a backup leaves out."""
 """The folder of the indexes in the data folder. It may be deleted while no gateway runs; it is made again."""
 MAX_OPEN = 64
 """Indexes that stay open, each with some files and half a megabyte; the least recently used are closed."""

@@ -50,7 +50,7 @@ class ModelFinding(DeferredModel):
 
 
 class ResearchFinal(DeferredModel):
-    """What the model ends with."""
+    """The model's last reply."""
 
     model_config = ConfigDict(extra="ignore")
 

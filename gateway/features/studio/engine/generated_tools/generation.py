@@ -36,7 +36,7 @@ MIN_TELLING_TESTS = 2
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """What to make. `permissions` is the most the tool may ask for; None: what the tests name."""
+    """The tool to make. `permissions` is the most the tool may ask for; None: what the tests name."""
 
     description: str
     name: str | None = None

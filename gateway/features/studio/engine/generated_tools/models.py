@@ -1,4 +1,4 @@
-"""What a generated tool consists of, and what models are asked for when one is made."""
+"""A generated tool and its parts, and the replies of models that make one."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ VersionState = Literal["staged", "applied", "discarded"]
 SandboxTier = Literal["interpreter", "process"]
 """Where a version runs: in the Python interpreter of `agent.sandbox.interpreter`, or in a locked process of CPython."""
 HOST_FUNCTIONS: dict[str, str] = {"http_get": "hosts", "read_file": "folders", "call_tool": "tools"}
-"""What a tool may ask of the gateway, and the permission that it needs."""
+"""The functions of the gateway that a tool may call, and the permission that each needs."""
 
 MAX_CODE_CHARS = 20_000
 MAX_TEST_CASES = 20
@@ -73,7 +73,7 @@ class CodeReview(BaseModel):
 
 
 class ToolTests(BaseModel):
-    """What a tool must do, written before there is any code: its interface, its tests and its permissions."""
+    """The contract of a tool, written before there is any code: its interface, its tests and its permissions."""
 
     function_name: str = Field(max_length=200, description="a Python identifier in snake case")
     interface: str = Field(
@@ -103,7 +103,7 @@ class ToolVersion:
     parent: int | None = None
     """The version it refines."""
     warnings: tuple[str, ...] = ()
-    """What the checks found that does not keep it from being used."""
+    """The findings that do not keep it from being used."""
     run_id: str = ""
     author: str = ""
     """On whose behalf it was made."""
@@ -126,7 +126,7 @@ class Candidate:
     rounds: int
 
     def list_stored_fields(self) -> dict[str, Any]:
-        """What a version of the tool takes from it, by name."""
+        """The fields that a version of the tool takes from it, by name."""
         stored = {field.name for field in fields(ToolVersion)}
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name in stored}
 

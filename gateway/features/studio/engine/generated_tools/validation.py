@@ -22,7 +22,7 @@ _PARSE_ERRORS = (SyntaxError, ValueError, MemoryError, RecursionError, OverflowE
 
 @dataclass(slots=True)
 class CheckedTool:
-    """What the checks have read of a module. It can be run only if there are no errors."""
+    """A module as the checks have read it. It can be run only if there are no errors."""
 
     name: str
     code: str

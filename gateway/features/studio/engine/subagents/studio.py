@@ -34,7 +34,7 @@ class StudioTask(DeferredModel):
 
 
 class StudioFinal(DeferredModel):
-    """What the sub-agent says at its end: an answer, or a question that only the user can answer."""
+    """The sub-agent's last word: an answer, or a question that only the user can answer."""
 
     answer: str = ""
     question: str = ""
@@ -53,7 +53,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
 
     CATEGORY: ClassVar[IntentCategory]
     HANDLES: ClassVar[str]
-    """What its category is about, for the router's prompt."""
+    """The subject of its category, for the router's prompt."""
     DOORS: ClassVar[str]
     """The commands and addresses that do the same without a model."""
     PROMPT = "subagent_studio"
