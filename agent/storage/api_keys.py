@@ -96,16 +96,19 @@ class KeyStore:
         if not owner.strip() or not name.strip():
             raise BadRequestError("a key needs an owner and a name", param="owner" if name.strip() else "name")
         key_id, secret = _generate_text(_ID_LENGTH), _generate_text(_SECRET_LENGTH)
-        tools, limits = options.pop("tools", None), options.pop("limits", None)
+        tools, limits = options.get("tools"), options.get("limits")
+        chosen: dict[str, Any] = {
+            **options,
+            "tools": None if tools is None else tuple(tools),
+            "limits": limits or KeyLimits(),
+        }
         key = ApiKey(
             id=key_id,
             owner=owner.strip(),
             name=name.strip(),
             scopes=frozenset(scopes),
-            tools=None if tools is None else tuple(tools),
-            limits=limits or KeyLimits(),
             created_at=self._clock(),
-            **options,
+            **chosen,
         )
         more = {name: getattr(key, name) for name in _list_further_fields()}
         about: JsonObject = {

@@ -6,7 +6,7 @@ without a column of its own. One of `KeyLimits` is in every form by itself; it n
 """
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, cast
 
 from pydantic import AfterValidator, AwareDatetime, Field
 
@@ -57,8 +57,8 @@ class NewKey(StrictBody):
 
     def to_options(self) -> KeyOptions:
         """The options besides owner, name and scopes."""
-        options: Any = {name: getattr(self, name) for name in KeyOptions.__annotations__}
-        return {**options, "expires_at": self.expires_at and self.expires_at.timestamp()}
+        options = {name: getattr(self, name) for name in KeyOptions.__annotations__}
+        return cast("KeyOptions", options | {"expires_at": self.expires_at and self.expires_at.timestamp()})
 
 
 def to_item(key: ApiKey, usage: tuple[int, float]) -> KeyItem:

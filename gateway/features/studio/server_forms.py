@@ -77,7 +77,7 @@ class ServerAddInput(ServerInput):
 
 def to_line(room_id: str, name: str, server: RoomServer, *, state: str) -> ServerLine:
     """A server of a room as it is listed."""
-    transport = server.transport if server.url else "stdio"
+    transport: Literal["http", "sse", "stdio"] = server.transport if server.url else "stdio"
     where = server.url or " ".join((server.command, *server.args))
     return ServerLine(room_id=room_id, name=name, transport=transport, where=where, state=state)
 
