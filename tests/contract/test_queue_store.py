@@ -15,7 +15,7 @@ from procrastinate.worker import Worker
 
 from agent.core.errors import ConflictError, NotFoundError, StoreError
 from agent.core.models import JsonObject
-from agent.dispatch import MAX_ATTEMPTS, RUN_JOB, DeadJobError, Job, PostponeJobError
+from agent.runs.dispatch import MAX_ATTEMPTS, RUN_JOB, DeadJobError, Job, PostponeJobError
 from agent.runs.run_worker import ServiceLimits
 from agent.storage.audit import NO_AUDIT
 from agent.storage.journal_postgres import PostgresStore, open_postgres

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 
 from agent.core.models import JsonObject, RunStatus
 from agent.core.record_item import RecordItem
-from agent.dispatch import Lane
+from agent.runs.dispatch import Lane
 from gateway.features.fleet.engine.queue_state import QueueDepth
 
 

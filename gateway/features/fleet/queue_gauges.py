@@ -4,7 +4,7 @@ from time import monotonic
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from agent.dispatch import LANES
+from agent.runs.dispatch import LANES
 from gateway.features.fleet.engine.queue_state import QueueState
 
 CACHE_SECONDS = 5.0

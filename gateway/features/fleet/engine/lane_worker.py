@@ -23,7 +23,7 @@ from procrastinate.worker import Worker
 from psycopg_pool import AsyncConnectionPool
 
 from agent.core.errors import StoreError
-from agent.dispatch import MAX_ATTEMPTS, DeadJobError, Lane, PostponeJobError
+from agent.runs.dispatch import MAX_ATTEMPTS, DeadJobError, Lane, PostponeJobError
 from agent.storage.postgres import IDLE_SECONDS, Connection, add_options, check_connection
 from gateway.features.fleet.engine.queue_names import get_lane
 

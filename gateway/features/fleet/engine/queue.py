@@ -21,7 +21,7 @@ from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import StoreError
 from agent.core.models import JsonObject
 from agent.core.throttled_log import ThrottledLog
-from agent.dispatch import LANES, Job, JobHandler, Lane, PostponeJobError, drain_tasks
+from agent.runs.dispatch import LANES, Job, JobHandler, Lane, PostponeJobError, drain_tasks
 from agent.storage.postgres import PostgresDatabase
 from gateway.features.fleet.engine.fair_queueing import take_priority
 from gateway.features.fleet.engine.lane_worker import LaneJobs, LaneWorker, RetryFailures, build_connector

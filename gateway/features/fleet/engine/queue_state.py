@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from agent.core.errors import ConflictError, NotFoundError
 from agent.core.models import ENDED_STATUSES, LOCAL_OWNER, JsonObject, RunStatus
-from agent.dispatch import Lane
+from agent.runs.dispatch import Lane
 from agent.storage.audit import AuditAction, AuditEvent, AuditLog
 from agent.storage.sql import SqlClient
 from gateway.features.fleet.engine.queue_names import get_lane
