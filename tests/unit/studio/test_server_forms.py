@@ -48,14 +48,14 @@ def test_what_equals_its_default_is_not_written_into_the_room(given: dict[str, A
 
 def test_the_client_gets_each_field() -> None:
     given: dict[str, Any] = {
-        "url": "https://a.example/mcp", "transport": "sse", "credential": "token", "timeout": 5, "deny": ["drop"],
+        "url": "https://a.example/mcp", "transport": "sse", "credential": "anna/token", "timeout": 5, "deny": ["drop"],
     }  # fmt: skip
     room = Room(id="desk", owner="anna", mcp_servers={"orders": RoomServer.model_validate(given)})
     assert collect_room_servers([room]) == {
         "orders@desk": McpServerConfig(
             transport="sse",
             url="https://a.example/mcp",
-            credential="token",
+            credential="anna/token",
             timeout=5,
             tools=ToolOverrides(deny=("drop",)),
             room="desk",
