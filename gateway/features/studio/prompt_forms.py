@@ -21,8 +21,8 @@ SAVE_ROLES = declare_roles(name="id", text="other", description="content", versi
 """The roles of `PromptSaveInput`."""
 
 
-class PromptItem(RecordItem):
-    """A version of a prompt."""
+class PromptVersion(RecordItem):
+    """A version of a prompt, as routes and commands send it."""
 
     name: str
     version: int

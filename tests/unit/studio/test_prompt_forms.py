@@ -9,11 +9,11 @@ from gateway.features.studio.commands.prompts import save
 from gateway.features.studio.engine.prompt_library import Prompt, PromptChange
 from gateway.features.studio.prompt_forms import (
     SAVE_ROLES,
-    PromptItem,
     PromptLine,
     PromptOutput,
     PromptSaveBody,
     PromptSaveInput,
+    PromptVersion,
     to_change,
     to_output,
 )
@@ -23,7 +23,7 @@ PROMPT = Prompt(name="brief", version=2, text="Be brief.", description="short an
 
 
 def test_each_form_has_the_fields() -> None:
-    shown = {str(field.validation_alias or name) for name, field in PromptItem.model_fields.items()}
+    shown = {str(field.validation_alias or name) for name, field in PromptVersion.model_fields.items()}
     assert shown == set(Prompt.model_fields) > CHANGED
     assert set(PromptOutput.model_fields) == set(PromptLine.model_fields) | {"text", "versions"}
     assert set(PromptSaveBody.model_fields) == CHANGED | {"version"}
@@ -39,7 +39,7 @@ def test_every_form_saves_the_same(fields: dict[str, Any]) -> None:
 
 
 def test_routes_and_tools_show_the_same_prompt() -> None:
-    item = PromptItem.model_validate(PROMPT)
+    item = PromptVersion.model_validate(PROMPT)
     output = to_output(PROMPT, [PROMPT, PROMPT.model_copy(update={"version": 1})])
     same = {"name", "version", "description", "text"}
     assert item.model_dump(include=same) == output.model_dump(include=same)

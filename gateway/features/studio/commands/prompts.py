@@ -124,7 +124,7 @@ def _print_prompt(prompt: "Prompt", *, as_json: bool) -> None:
 
 
 def _to_row(prompt: "Prompt") -> dict[str, Any]:
-    from gateway.features.studio.prompt_forms import PromptItem  # noqa: PLC0415 - loaded with the engine
+    from gateway.features.studio.prompt_forms import PromptVersion  # noqa: PLC0415 - loaded with the engine
 
-    item = PromptItem.model_validate(prompt)
+    item = PromptVersion.model_validate(prompt)
     return item.model_dump(mode="json") | {"saved_at": item.saved_at.isoformat()}

@@ -17,7 +17,7 @@ from gateway.doors.json_body import JsonRoute, StrictBody
 from gateway.features.studio.doors.rooms import to_editor
 from gateway.features.studio.engine.entity_graph import Entity, EntityGraph, EntityType
 from gateway.features.studio.parts import get_studio
-from gateway.features.studio.prompt_forms import PromptItem, PromptSaveBody, to_change
+from gateway.features.studio.prompt_forms import PromptSaveBody, PromptVersion, to_change
 from gateway.features.studio.room_forms import RoomDetail, to_detail
 from gateway.features.studio.tools.entity_graph import (
     EntityDetailsOutput,
@@ -34,6 +34,11 @@ router = APIRouter(tags=["studio"], route_class=JsonRoute)
 
 _AGENT = [require_scope("agent")]
 _ADMIN = [require_scope("admin")]
+
+
+# Here, because another door has a `PromptItem` too: the OpenAPI document then names both with their modules.
+class PromptItem(PromptVersion):
+    """A version of a prompt."""
 
 
 class PromptItems(DeferredModel):
