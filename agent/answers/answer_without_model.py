@@ -36,17 +36,17 @@ def compose_results(outcomes: list[tuple[PlanStep, StepOutput]], run: Run) -> st
 
     Omits a result that repeats the request. A result that summarises the others comes first (`PlanHints`)."""
     prompt = _normalise_text(run.state.prompt)
-    shown = [
+    selected = [
         (step, output)
         for step, output in outcomes
         if not _get_hints(run, step).reads_request or _normalise_text(output.text) != prompt
     ]
-    shown = shown or outcomes
-    if len(shown) == 1:
-        return cut_text(shown[0][1].text, RESULT_CHARS)
-    shown.sort(key=lambda one: not _get_hints(run, one[0]).comes_first)
+    selected = selected or outcomes
+    if len(selected) == 1:
+        return cut_text(selected[0][1].text, RESULT_CHARS)
+    selected.sort(key=lambda one: not _get_hints(run, one[0]).comes_first)
     return "\n\n".join(
-        f"**{_build_heading(run, step)}**\n\n{cut_text(output.text, RESULT_CHARS)}" for step, output in shown
+        f"**{_build_heading(run, step)}**\n\n{cut_text(output.text, RESULT_CHARS)}" for step, output in selected
     )
 
 
@@ -104,8 +104,8 @@ def describe_unknown_command(run: Run) -> str:
     name = run.state.prompt.strip().split()[0].lower().removeprefix("/")
     if name in LISTINGS:
         return ""
-    known = [*LISTINGS, *(skill.name for skill in _list_commands(run)), *(one.name for one in run.list_commands())]
-    near = " or ".join(f"`/{one}`" for one in get_close_matches(name, known))
+    names = [*LISTINGS, *(skill.name for skill in _list_commands(run)), *(one.name for one in run.list_commands())]
+    near = " or ".join(f"`/{one}`" for one in get_close_matches(name, names))
     return f"There is no command `/{name}`.{f' Did you mean {near}?' if near else ''} `/help` lists the commands."
 
 
@@ -260,9 +260,9 @@ def _explain_refusal(run: Run) -> str:
     """The reason why a person or a tool refused the step that halted the run; "" if nobody did."""
     step = find_halting_step(run.state)
     # A later plan may repeat the call in another step.
-    for asked in reversed(run.state.approvals):
-        decided, item = run.state.decisions.get(asked.approval_id), asked.items[0]
-        is_of_step = bool(asked.call_id) and step is not None and (item.step_id == step.id or item.tool == step.tool)
+    for request in reversed(run.state.approvals):
+        decided, item = run.state.decisions.get(request.approval_id), request.items[0]
+        is_of_step = bool(request.call_id) and step is not None and (item.step_id == step.id or item.tool == step.tool)
         if is_of_step and decided is not None and decided.decision == "rejected":
             why = f" ({decided.reason})" if decided.reason else ""
             return f"You did not allow `{item.tool}`{why}, so it was not done."

@@ -267,8 +267,8 @@ class CompletionWriter:
         needs_more = run.state.request.images or run.room.persona or any(item.tainted for item in recalled)
         if not run.planner_messages or needs_more or list_abandoned_steps(run.state):
             return ()
-        asked = render("round_answer", language=self._describe_language())
-        return (*run.planner_messages, {"role": "user", "content": asked})
+        instruction = render("round_answer", language=self._describe_language())
+        return (*run.planner_messages, {"role": "user", "content": instruction})
 
     def _describe_language(self) -> str:
         """ ", in German": the language of the answer; "" for English, and for an answer that is translated."""
