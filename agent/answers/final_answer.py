@@ -154,11 +154,11 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
     """The uncertainties of a run: side effects of unknown outcome, fallbacks, searches without hits,
     unexplained figures, abandoned steps, and replies without effect.
     """
-    uncertainties: list[Uncertainty] = (
+    doubts: list[Uncertainty] = (
         _list_translation_fallbacks(state) + _list_unresolved_doubts(state) + _list_ignored_replies(state)
     )
     if is_successful(state):  # a partial answer names its missing steps itself
-        uncertainties += [
+        doubts += [
             Uncertainty(
                 level="notable",
                 message=(
@@ -170,12 +170,12 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
         ]
     for step_id, step in state.steps.items():
         for attempt in step.attempts:
-            uncertainties += [
+            doubts += [
                 Uncertainty(level="blocking", message=call.unknown_outcome.message, step_id=step_id)
                 for call in attempt.calls
                 if call.unknown_outcome is not None
             ]
-            uncertainties += [
+            doubts += [
                 Uncertainty(
                     level="blocking",
                     message=f"{call.intent.tool} was interrupted; whether it happened is unknown",
@@ -186,12 +186,10 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
             ]
             verdict = attempt.verdict
             if verdict is not None and verdict.outcome is Outcome.SUCCESS and verdict.evidence == "none":
-                uncertainties.append(Uncertainty(level="info", message=verdict.reason, step_id=step_id))
+                doubts.append(Uncertainty(level="info", message=verdict.reason, step_id=step_id))
             if attempt.output is not None and attempt.output.fallback_reason and attempt.verdict is not None:
-                uncertainties.append(
-                    Uncertainty(level="notable", message=attempt.output.fallback_reason, step_id=step_id)
-                )
-    return tuple(uncertainties)
+                doubts.append(Uncertainty(level="notable", message=attempt.output.fallback_reason, step_id=step_id))
+    return tuple(doubts)
 
 
 def _build_citations(
