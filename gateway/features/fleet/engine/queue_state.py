@@ -174,7 +174,7 @@ class QueueState:
 
     async def _change(self, statement: str, job_id: int, action: AuditAction, owner: str | None, by: str) -> None:
         if not await self._statements.write(statement, job_id):
-            raise NotFoundError(f"the dead letter {job_id} is gone: somebody has just decided about it")
+            raise NotFoundError(f"the dead letter {job_id} was retried or discarded by somebody else meanwhile")
         await self._audit.record_afterwards(AuditEvent(action, str(job_id), owner=owner or LOCAL_OWNER, by=by))
 
 

@@ -103,7 +103,7 @@ class RecipeStore:
             "SELECT staged FROM recipes WHERE owner = ? AND name = ?", owner, name
         ) or [(None,)]
         if text is None:
-            raise ConflictError(f"the recipe {name!r} was changed at the same moment; look at it again")
+            raise ConflictError(f"the recipe {name!r} was changed at the same time; read it again")
         staged = _parse(str(text))
         if version not in (None, compute_version(staged)):
             raise ConflictError(f"the recipe {name!r} was saved again since it was shown; read it again")
@@ -115,7 +115,7 @@ class RecipeStore:
         )  # fmt: skip
         self.applied_rows.forget(owner)
         if not rows:
-            raise ConflictError(f"the recipe {name!r} was changed at the same moment; look at it again")
+            raise ConflictError(f"the recipe {name!r} was changed at the same time; read it again")
         return applied
 
     async def discard(self, owner: str, name: str) -> None:
