@@ -308,7 +308,8 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
         has_read_outside=_has_read_outside(state),
         may_call=state.round_count < room.budgets.max_rounds,
         checks_answers=run.profile.checks_answers,
-        find_problems=None if in_rounds else make_order_check(run),
+        # A first plan follows no verdict.
+        find_problems=None if in_rounds or state.plan is None else make_order_check(run),
     )
     return await _add_rounds(run, request) if in_rounds else request
 
