@@ -176,7 +176,7 @@ class MemoryStore:
         return len(items)
 
     async def check(self, *, ask: bool = False) -> str:
-        """Returns in words what makes the vectors. With `ask`, requests one vector from the embedder.
+        """A description of what makes the vectors. With `ask`, requests one vector from the embedder.
 
         Raises `EmbedderError`, `VectorSpaceError` or `StoreError`.
         """

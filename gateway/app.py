@@ -12,6 +12,8 @@ from agent.core.settings import Settings
 from agent.core.settings.loading import load_settings
 from gateway import errors
 from gateway.auth.authentication import Caller, read_key
+from gateway.auth.idempotency import IdempotencyMiddleware
+from gateway.auth.origin_check import BodyTypeMiddleware, OriginCheckMiddleware
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.bootstrap_database import Storage
 from gateway.configured_features import choose_configured
@@ -39,11 +41,9 @@ from gateway.doors import (
 from gateway.doors.lazy_mcp import LazyMcpDoor
 from gateway.feature_loader import import_target, list_hooks
 from gateway.feature_routes import collect_routes, collect_upload_limits
-from gateway.idempotency.middleware import IdempotencyMiddleware
 from gateway.limits.head_requests import HeadMiddleware
 from gateway.limits.http_limits import BodyLimitMiddleware, HeaderLimitMiddleware
 from gateway.observe.requests import RequestMiddleware
-from gateway.origin_check.middleware import BodyTypeMiddleware, OriginCheckMiddleware
 from gateway.worker_process import WorkerProcess
 
 

@@ -36,6 +36,7 @@ from agent.storage.prompt_log import PromptLog
 from agent.storage.usage import UsageLedger
 from agent.tools import ToolRegistry
 from gateway.auth.authentication import CACHE_SECONDS, Authenticator
+from gateway.auth.idempotency_store import IdempotencyStore
 from gateway.bootstrap_access import build_access
 from gateway.bootstrap_context import BuildContext, open_context
 from gateway.bootstrap_database import Storage
@@ -46,7 +47,6 @@ from gateway.bootstrap_runs import build_agent_service, build_engine, build_inta
 from gateway.bootstrap_tools import build_tools
 from gateway.feature_host import FeatureHost, RunServices
 from gateway.foreign_servers import ForeignServers
-from gateway.idempotency.store import IdempotencyStore
 from gateway.limits.quota_reservations import KeyQuotas
 from gateway.limits.run_concurrency import MeteredRunConcurrency
 from gateway.live_models import LiveModels, open_models
@@ -109,7 +109,7 @@ class Stepgate:
         return self.host.get_part(feature)
 
     def get_services(self, feature: str) -> Any:
-        """What a feature starts runs with. Raises `ConfigError` if it is off."""
+        """Gets what a feature starts runs with. Raises `ConfigError` if it is off."""
         return self.host.get_services(feature)
 
     @property

@@ -19,7 +19,7 @@ from gateway.observe.metrics import Metrics
 
 @dataclass(frozen=True, slots=True)
 class BuildContext:
-    """What every step of the composition root builds on."""
+    """The context that every step of the composition root builds on."""
 
     settings: Settings
     stack: AsyncExitStack

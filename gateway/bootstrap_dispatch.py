@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agent.core.errors import ConfigError
-from agent.dispatch import Dispatcher, LocalDispatcher
 from agent.run_context.run import Run
+from agent.runs.dispatch import Dispatcher
+from agent.runs.local_dispatch import LocalDispatcher
 from agent.runs.run_worker import RunWorker, WorkerFactory
 from gateway.bootstrap_context import BuildContext
 from gateway.feature_host import FeatureHost

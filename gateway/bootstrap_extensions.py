@@ -28,7 +28,7 @@ class InstalledExtensions:
         return tuple(self._all)
 
     def add_gates(self, extensions: Extensions) -> Extensions:
-        """Returns `extensions` with the gates, which rooms can list."""
+        """Adds the gates, which rooms can list, to `extensions`."""
         gates: dict[str, Gate] = dict(extensions.gates)
 
         def register(found: InstalledExtension, gate: Any) -> None:

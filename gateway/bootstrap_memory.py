@@ -16,7 +16,7 @@ from gateway.bootstrap_database import Storage
 
 @dataclass(frozen=True, slots=True)
 class BuiltMemory:
-    """What the gateway remembers, with the vectors and the embedder that it shares with features."""
+    """The memory, with the vectors and the embedder that it shares with features."""
 
     vectors: VectorIndex
     embedder: Embedder | None

@@ -25,7 +25,7 @@ class Tools:
     """Foreign MCP servers, not yet started; None if they are left out."""
 
     def list_instructions(self) -> Mapping[str, str]:
-        """Returns what the foreign servers say about their use, by name."""
+        """The instructions of the foreign servers, by name."""
         servers: Mapping[str, McpServer] = self.foreign.servers if self.foreign is not None else {}
         return {name: server.instructions for name, server in servers.items()}
 

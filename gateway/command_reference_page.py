@@ -58,7 +58,7 @@ def _format_parameter(parameter: Any) -> str:
 
 
 def _describe_type(annotation: Any) -> str:
-    """What a value looks like: the choices, or the kind of its type; "" for a switch."""
+    """The form of a value: the choices, or the kind of its type; "" for a switch."""
     arguments = get_args(annotation)
     if get_origin(annotation) is Literal:
         return ", ".join(f"`{choice}`" for choice in arguments)

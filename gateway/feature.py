@@ -16,14 +16,14 @@ Target = str
 
 
 class Parts(Protocol):
-    """What features have built: the gateway, and the host while it is built."""
+    """The parts that features have built: the gateway, and the host while it is built."""
 
     def get_part(self, feature: str) -> Any:
-        """What the hook `build` of a feature returned. Raises `ConfigError` if it is off."""
+        """The part that the hook `build` of a feature returned. Raises `ConfigError` if it is off."""
         ...
 
     def get_services(self, feature: str) -> Any:
-        """What the hook `build_services` of a feature returned. Raises `ConfigError` if it is off."""
+        """The services that the hook `build_services` of a feature returned. Raises `ConfigError` if it is off."""
         ...
 
 
@@ -84,7 +84,7 @@ class Revision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """What a feature adds. Hooks get the `FeatureHost` (`gateway/feature_host.py`) unless said otherwise."""
+    """A feature with all that it adds. Hooks get `FeatureHost` (`gateway/feature_host.py`) unless said otherwise."""
 
     name: str
     needs: tuple[str, ...] = ()
@@ -92,31 +92,31 @@ class Feature:
     room_texts: Target | None = None
     """The YAML of the operator's rooms by id, where they are in no folder. Gets the settings only."""
     build: Target | None = None
-    """What its other hooks and its doors share; other features get it by `get_part`."""
+    """Builds the part that its other hooks and its doors share; other features get it by `get_part`."""
     tools: Target | None = None
-    """Returns its tools."""
+    """Lists its tools."""
     subagents: Target | None = None
-    """Returns its sub-agents (`register_subagents`)."""
+    """Lists its sub-agents (`register_subagents`)."""
     subagent_results: Target | None = None
-    """What stores the results of sub-agents: from the id of one, its `KeepResult`."""
+    """Stores the results of sub-agents: from the id of one, its `KeepResult`."""
     extensions: Target | None = None
-    """Returns its `Extension`s: gates, topics, plan sources and other hooks of runs."""
+    """Lists its `Extension`s: gates, topics, plan sources and other hooks of runs."""
     prepare: Target | None = None
     """Awaited once the tools of all features are registered. Raises `ConfigError` to stop the start."""
     dispatch: Target | None = None
     """The `Dispatch` for AGENT_DISPATCH=queue."""
     webhooks: Target | None = None
-    """What posts the ends of runs (`WebhookRegistry`)."""
+    """Posts the ends of runs (`WebhookRegistry`)."""
     build_services: Target | None = None
-    """What starts runs. Gets the host and the `RunServices`; others get it by `get_services`."""
+    """Builds the services that start runs. Gets the host and the `RunServices`; others get it by `get_services`."""
     request_handlers: Target | None = None
-    """Returns the `RequestHandler`s of its own kinds of requests."""
+    """Lists the `RequestHandler`s of its own kinds of requests."""
     room_conversations: Target | None = None
     """Conversations of rooms of its own that keep more than messages (`RoomConversations`)."""
     owned_stores: Target | None = None
-    """What keeps things of owners outside of its tables (`OwnedStore`)."""
+    """Lists the stores of owners' things outside of its tables (`OwnedStore`)."""
     mcp_prompts: Target | None = None
-    """Returns what it offers as prompts of the MCP server (`StoredPrompts`)."""
+    """Lists what it offers as prompts of the MCP server (`StoredPrompts`)."""
     around_runs: Target | None = None
     """An async context manager that is entered before runs are resumed, and left after the last one has ended
     or was handed back: in commands too, where `host.context.recover` is False."""
@@ -136,7 +136,7 @@ class Feature:
     """The shipped rooms that are of no use without it: they are left out while it is off."""
     routes: tuple[Door, ...] = ()
     upload_limits: Target | None = None
-    """Returns the paths that take uploads with the most bytes of a body. Gets the settings only."""
+    """Lists the paths that take uploads, with the most bytes of a body. Gets the settings only."""
     middleware: Target | None = None
     """Builds an ASGI application around the given one, with the `WorkerProcess`, where several serve one port."""
     serve_workers: Target | None = None

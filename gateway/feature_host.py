@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunServices:
-    """What runs are started through. `models` changes while the gateway runs."""
+    """The services that start runs. `models` changes while the gateway runs."""
 
     service: AgentService[Run]
     intake: RunIntake
@@ -52,7 +52,7 @@ class FeatureHost:
     memory: BuiltMemory
     tools: Tools
     get_gateway: "Callable[[], Stepgate]"
-    """Returns the gateway; for what is called once it serves."""
+    """Gets the gateway; for what is called once it serves."""
     checks_rooms: bool = True
     """Whether a room that names something unknown stops the start."""
     parts: dict[str, Any] = field(default_factory=dict)
@@ -74,11 +74,11 @@ class FeatureHost:
         return self.tools.registry
 
     def get_part(self, feature: str) -> Any:
-        """What a feature has built. Raises `ConfigError` if it is off."""
+        """Gets what a feature has built. Raises `ConfigError` if it is off."""
         return _get(self.parts, feature)
 
     def get_services(self, feature: str) -> Any:
-        """What a feature starts runs with. Raises `ConfigError` if it is off."""
+        """Gets what a feature starts runs with. Raises `ConfigError` if it is off."""
         return _get(self.services, feature)
 
     async def build_parts(self) -> None:
@@ -115,9 +115,9 @@ class FeatureHost:
 
     @cached_property
     def webhooks(self) -> WebhookRegistry | None:
-        """What posts the ends of runs, if a feature does."""
-        found: WebhookRegistry | None = self._find_one(lambda feature: feature.webhooks, "webhooks")
-        return found
+        """The registry that posts the ends of runs, if a feature has one."""
+        registry: WebhookRegistry | None = self._find_one(lambda feature: feature.webhooks, "webhooks")
+        return registry
 
     def list_extensions(self) -> list[Extension]:
         """The extensions that features add to runs."""
@@ -128,13 +128,13 @@ class FeatureHost:
         return self._collect(lambda feature: feature.mcp_prompts)
 
     def list_owned_stores(self) -> list[OwnedStore]:
-        """What keeps things of owners outside of tables."""
+        """The stores of owners' things outside of tables."""
         return self._collect(lambda feature: feature.owned_stores)
 
     def find_dispatch(self) -> "Dispatch | None":
         """The dispatch that a feature offers for AGENT_DISPATCH=queue."""
-        found: Dispatch | None = self._find_one(lambda feature: feature.dispatch, "the dispatch")
-        return found
+        dispatch: Dispatch | None = self._find_one(lambda feature: feature.dispatch, "the dispatch")
+        return dispatch
 
     def list_readiness_checks(self) -> "Mapping[str, Callable[[], Awaitable[str]]]":
         """The components of features that `/ready` asks, by name."""
@@ -164,14 +164,14 @@ class FeatureHost:
         return list_hooks(self.context.features, choose)
 
     def _collect(self, choose: Callable[[Feature], Target | None]) -> list[Any]:
-        found: list[Any] = []
+        items: list[Any] = []
         for _, target in self._list_hooks(choose):
             listed: Sequence[Any] = import_target(target)(self)
-            found += listed
-        return found
+            items += listed
+        return items
 
     def _find_one(self, choose: Callable[[Feature], Target | None], noun: str) -> Any:
-        """What the only feature with this hook offers, or None. Raises `FeatureConflictError` if two do."""
+        """Calls the hook of the only feature that has it; None without one. Raises `FeatureConflictError` if two do."""
         target = find_hook(self.context.features, choose, noun)
         return import_target(target)(self) if target is not None else None
 

@@ -60,12 +60,12 @@ class LoadedFeatures:
         kernel. Raises `FeatureConflictError` if two have one name.
         """
         claims: dict[str, str] = {}
-        found: dict[str, Command] = {}
+        commands: dict[str, Command] = {}
         for feature in self.features:
             for name, command in feature.commands.items():
                 claim(claims, name, feature.name, "the command")
-                found[name] = command
-        ordered = sorted(found.items(), key=lambda item: item[1].place)
+                commands[name] = command
+        ordered = sorted(commands.items(), key=lambda item: item[1].place)
         words = ((name.rpartition(" "), command) for name, command in ordered)
         return {name: command for (before, _, name), command in words if before == group}
 
@@ -193,5 +193,5 @@ def _list_installed() -> dict[str, Callable[[], Feature]]:
     """Those of installed packages. Finding them reads a file of each package: once a process."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - parses mail headers, with all of `email`
 
-    found = sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value))
-    return {f"{one.value} of {one.dist.name if one.dist else 'an unnamed package'}": one.load for one in found}
+    points = sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value))
+    return {f"{one.value} of {one.dist.name if one.dist else 'an unnamed package'}": one.load for one in points}

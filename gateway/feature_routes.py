@@ -43,10 +43,10 @@ def collect_upload_limits(features: LoadedFeatures, settings: Settings) -> dict[
 
 
 def _load_door(door: Door, settings: Settings) -> Sequence[BaseRoute]:
-    found = import_target(door.target)
-    if isinstance(found, APIRouter):
-        return found.routes
-    routes: Sequence[BaseRoute] = found(settings) if callable(found) else found
+    target = import_target(door.target)
+    if isinstance(target, APIRouter):
+        return target.routes
+    routes: Sequence[BaseRoute] = target(settings) if callable(target) else target
     return routes
 
 

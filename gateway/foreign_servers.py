@@ -62,7 +62,7 @@ class ForeignServers:
         return self._hub.servers if self._hub is not None else {}
 
     def list_tool_prefixes(self) -> frozenset[str]:
-        """Returns what the names of the servers' tools begin with, before the `__`."""
+        """The prefixes of the servers' tools: their names up to the `__`."""
         return frozenset(to_tool_alphabet(name) for name in self.servers)
 
     async def restore_cached_tools(self) -> None:

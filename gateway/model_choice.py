@@ -49,7 +49,7 @@ class ModelTrialError(RequestError):
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """What was found on this machine, or why nothing was searched for."""
+    """The models of this machine, or why nothing was searched for."""
 
     found: tuple[FoundEndpoint, ...] = ()
     obstacle: str | None = None

@@ -73,7 +73,7 @@ def build_mcp_tools_page() -> str:
 
 
 async def list_tools(folder: Path, view: View) -> list[types.Tool]:
-    """Returns what a gateway with default settings and its data in `folder` lists in a view."""
+    """The tools that a gateway with default settings and its data in `folder` lists in a view."""
     settings = Settings(_env_file=None, data_dir=folder, skills_dirs=())
     async with build_gateway(settings, recover=False) as stepgate:
         room = stepgate.service.rooms.get(None, LOCAL_OWNER)

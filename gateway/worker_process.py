@@ -1,4 +1,4 @@
-"""What a gateway knows about itself when it is one of several processes behind one port (`stepgate serve --workers`).
+"""A gateway as one of several processes behind one port (`stepgate serve --workers`).
 
 The parent (`worker_supervisor.py`) hands it over in the environment, and sockets as file descriptors.
 """
@@ -46,7 +46,7 @@ class WorkerProcess:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What the child inherits."""
+        """The resources that the child inherits."""
         return (self.listening, *self.forwarding, self.ready, self.parent)
 
     def open_sockets(self) -> tuple[socket.socket, socket.socket]:

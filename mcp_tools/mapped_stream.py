@@ -8,7 +8,7 @@ from mcp.shared._stream_protocols import ReadStream
 from mcp.shared.message import SessionMessage
 
 Item = SessionMessage | Exception
-"""What a stream receives: a message, or the error of one that could not be parsed."""
+"""An item of a stream: a message, or the error of one that could not be parsed."""
 
 
 class MappedStream:

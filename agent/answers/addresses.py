@@ -9,5 +9,5 @@ _ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 
 def find_unexplained_addresses(text: str, evidence: str) -> list[str]:
     """The mail addresses of `text`, as written and each once, that `evidence` holds in no notation of case."""
-    known = {address.lower() for address in _ADDRESS.findall(evidence)}
-    return [one for one in dict.fromkeys(_ADDRESS.findall(text)) if one.lower() not in known][:MAX_REPORTED]
+    explained = {address.lower() for address in _ADDRESS.findall(evidence)}
+    return [one for one in dict.fromkeys(_ADDRESS.findall(text)) if one.lower() not in explained][:MAX_REPORTED]

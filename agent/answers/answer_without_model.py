@@ -36,17 +36,17 @@ def compose_results(outcomes: list[tuple[PlanStep, StepOutput]], run: Run) -> st
 
     Omits a result that repeats the request. A result that summarises the others comes first (`PlanHints`)."""
     prompt = _normalise_text(run.state.prompt)
-    shown = [
+    selected = [
         (step, output)
         for step, output in outcomes
         if not _get_hints(run, step).reads_request or _normalise_text(output.text) != prompt
     ]
-    shown = shown or outcomes
-    if len(shown) == 1:
-        return cut_text(shown[0][1].text, RESULT_CHARS)
-    shown.sort(key=lambda one: not _get_hints(run, one[0]).comes_first)
+    selected = selected or outcomes
+    if len(selected) == 1:
+        return cut_text(selected[0][1].text, RESULT_CHARS)
+    selected.sort(key=lambda one: not _get_hints(run, one[0]).comes_first)
     return "\n\n".join(
-        f"**{_build_heading(run, step)}**\n\n{cut_text(output.text, RESULT_CHARS)}" for step, output in shown
+        f"**{_build_heading(run, step)}**\n\n{cut_text(output.text, RESULT_CHARS)}" for step, output in selected
     )
 
 
@@ -100,12 +100,12 @@ def format_listing(run: Run) -> str:
 
 
 def describe_unknown_command(run: Run) -> str:
-    """Returns what to say about a `/name` that nobody knows, with the nearest names; "" for `/help` and the like."""
+    """The reply to an unknown `/name`, with the nearest names; "" for `/help` and the like."""
     name = run.state.prompt.strip().split()[0].lower().removeprefix("/")
     if name in LISTINGS:
         return ""
-    known = [*LISTINGS, *(skill.name for skill in _list_commands(run)), *(one.name for one in run.list_commands())]
-    near = " or ".join(f"`/{one}`" for one in get_close_matches(name, known))
+    names = [*LISTINGS, *(skill.name for skill in _list_commands(run)), *(one.name for one in run.list_commands())]
+    near = " or ".join(f"`/{one}`" for one in get_close_matches(name, names))
     return f"There is no command `/{name}`.{f' Did you mean {near}?' if near else ''} `/help` lists the commands."
 
 
@@ -194,7 +194,7 @@ def answer_background_prompt(prompt: str) -> str:
 
 
 def describe_stop_reason(run: Run) -> str:
-    """Returns in one sentence why the run ended before its plan was complete."""
+    """One sentence: why the run ended before its plan was complete."""
     state = run.state
     if state.cancel_request is not None:
         return state.cancel_request.reason
@@ -239,7 +239,7 @@ async def compose_partial_answer(run: Run) -> str:
 
 
 def _list_intent_outcomes(run: Run, outcomes: list[tuple[PlanStep, StepOutput]]) -> list[str]:
-    """Returns what became of each request of a message to the studio: what was done stays, and is named."""
+    """A line for each request of a message to the studio with its outcome: what was done stays, and is named."""
     state, results = run.state, {step.id: output for step, output in outcomes}
     lines = [f"Not all of this was done: {describe_stop_reason(run)}", ""]
     for number, step in enumerate((one for one in state.plan.steps if one.is_work) if state.plan else (), start=1):
@@ -260,9 +260,9 @@ def _explain_refusal(run: Run) -> str:
     """The reason why a person or a tool refused the step that halted the run; "" if nobody did."""
     step = find_halting_step(run.state)
     # A later plan may repeat the call in another step.
-    for asked in reversed(run.state.approvals):
-        decided, item = run.state.decisions.get(asked.approval_id), asked.items[0]
-        is_of_step = bool(asked.call_id) and step is not None and (item.step_id == step.id or item.tool == step.tool)
+    for request in reversed(run.state.approvals):
+        decided, item = run.state.decisions.get(request.approval_id), request.items[0]
+        is_of_step = bool(request.call_id) and step is not None and (item.step_id == step.id or item.tool == step.tool)
         if is_of_step and decided is not None and decided.decision == "rejected":
             why = f" ({decided.reason})" if decided.reason else ""
             return f"You did not allow `{item.tool}`{why}, so it was not done."

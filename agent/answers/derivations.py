@@ -47,7 +47,7 @@ def make_quantity(value: float, tolerance: float, unit: Unit | None) -> Quantity
 
 
 class Derivations:
-    """What follows from some figures, combined in pairs."""
+    """The figures that follow from some figures, combined in pairs."""
 
     def __init__(self, operands: Iterable[Quantity]) -> None:
         # One more or less than a known number is another number.

@@ -57,7 +57,7 @@ class DerivedDates:
     @cached_property
     def _certain(self) -> list[date]:
         """The known dates that are complete."""
-        values = [one for known in self._known for one in known.dates if one.year is not None and one.day is not None]
+        values = [one for source in self._known for one in source.dates if one.year is not None and one.day is not None]
         return sorted({date(one.year or 1, one.month, one.day or 1) for one in values})[:_MAX_KNOWN]
 
     @cached_property

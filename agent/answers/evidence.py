@@ -17,7 +17,7 @@ _NO_ANSWERS = tuple(text for texts in _SENTENCES.values() for text in texts.valu
 
 
 def get_no_answer_text(question: str = "", kind: Literal["not_said", "unknown"] = "not_said") -> str:
-    """Returns "The documents don't say." or "I don't know." in the language of the question, or in English.
+    """The sentence "The documents don't say." or "I don't know." in the language of the question, or in English.
 
     "I don't know." is the answer if no claim of a model's answer is supported."""
     return _SENTENCES.get(detect_sentence_language(question), _SENTENCES["en"])[kind]

@@ -27,7 +27,7 @@ class FigureEvidence:
 
     @cached_property
     def derivations(self) -> Derivations:
-        """What two of its numbers give; years are left out."""
+        """The results of combining two of its numbers; years are left out."""
         mentions = [one for one in self.known.numbers if not _is_year(one)]
         return Derivations(quantity for one in mentions for quantity in read_quantities(one)[:1])
 

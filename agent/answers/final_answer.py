@@ -47,9 +47,9 @@ async def build_final_answer(run: Run) -> AnswerFinished:
 
 
 async def _build_translated_answer(run: Run) -> AnswerFinished:
-    asked = run.state.input_request
-    if asked is not None and run.state.cancel_request is None:
-        drafted = AnswerFinished(text=asked.question)
+    question = run.state.input_request
+    if question is not None and run.state.cancel_request is None:
+        drafted = AnswerFinished(text=question.question)
     elif run.state.client_calls is not None and run.state.cancel_request is None:
         calls = tuple(map(_format_client_call, run.state.client_calls.calls))
         return AnswerFinished(text="", finish_reason="tool_calls", tool_calls=calls)
@@ -126,7 +126,7 @@ async def _build_partial_answer(run: Run) -> AnswerFinished:
 
 
 async def _find_stopped_text(run: Run) -> AnswerFinished | None:
-    """Returns what readers had seen of the answer when they stopped it, with its sources; None if that was nothing."""
+    """The part of the answer that readers had seen when they stopped it, with its sources; None if there was none."""
     cancelled = run.state.cancel_request
     if cancelled is None or cancelled.by != "caller":
         return None
@@ -154,11 +154,11 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
     """The uncertainties of a run: side effects of unknown outcome, fallbacks, searches without hits,
     unexplained figures, abandoned steps, and replies without effect.
     """
-    found: list[Uncertainty] = (
+    doubts: list[Uncertainty] = (
         _list_translation_fallbacks(state) + _list_unresolved_doubts(state) + _list_ignored_replies(state)
     )
     if is_successful(state):  # a partial answer names its missing steps itself
-        found += [
+        doubts += [
             Uncertainty(
                 level="notable",
                 message=(
@@ -170,12 +170,12 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
         ]
     for step_id, step in state.steps.items():
         for attempt in step.attempts:
-            found += [
+            doubts += [
                 Uncertainty(level="blocking", message=call.unknown_outcome.message, step_id=step_id)
                 for call in attempt.calls
                 if call.unknown_outcome is not None
             ]
-            found += [
+            doubts += [
                 Uncertainty(
                     level="blocking",
                     message=f"{call.intent.tool} was interrupted; whether it happened is unknown",
@@ -186,10 +186,10 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
             ]
             verdict = attempt.verdict
             if verdict is not None and verdict.outcome is Outcome.SUCCESS and verdict.evidence == "none":
-                found.append(Uncertainty(level="info", message=verdict.reason, step_id=step_id))
+                doubts.append(Uncertainty(level="info", message=verdict.reason, step_id=step_id))
             if attempt.output is not None and attempt.output.fallback_reason and attempt.verdict is not None:
-                found.append(Uncertainty(level="notable", message=attempt.output.fallback_reason, step_id=step_id))
-    return tuple(found)
+                doubts.append(Uncertainty(level="notable", message=attempt.output.fallback_reason, step_id=step_id))
+    return tuple(doubts)
 
 
 def _build_citations(
@@ -230,7 +230,7 @@ def _was_streamed(run: Run) -> bool:
 
 def _list_unresolved_doubts(state: RunState) -> list[Uncertainty]:
     """The doubts of rules that no judge resolved, and the steps that no judge could check."""
-    found: list[Uncertainty] = []
+    doubts: list[Uncertainty] = []
     for step in state.plan.steps if state.plan else ():
         attempt = state.get_step(step.id).last
         if attempt is None:
@@ -240,45 +240,45 @@ def _list_unresolved_doubts(state: RunState) -> list[Uncertainty]:
             message = f"{holder} holds {attempt.rule_doubt}"
             if attempt.misfit:
                 message = f"the answer is not in the form that the request asks for: {attempt.misfit}"
-            found.append(Uncertainty(level="notable", message=message, step_id=step.id))
+            doubts.append(Uncertainty(level="notable", message=message, step_id=step.id))
         if attempt.judge_error:
             message = f"nobody checked the result of {step.title} beyond the rules: {attempt.judge_error}"
-            found.append(Uncertainty(level="info", message=message, step_id=step.id))
-    return found
+            doubts.append(Uncertainty(level="info", message=message, step_id=step.id))
+    return doubts
 
 
 def _list_ignored_replies(state: RunState) -> list[Uncertainty]:
     """The replies to a plan that rules then replaced, because rules cannot interpret replies."""
-    found = []
-    for number, asked in enumerate(state.approvals, start=1):
-        decided = state.decisions.get(asked.approval_id)
+    doubts = []
+    for number, request in enumerate(state.approvals, start=1):
+        decided = state.decisions.get(request.approval_id)
         if (
             number == len(state.approvals)
-            or asked.call_id is not None
+            or request.call_id is not None
             or decided is None
             or decided.decision != "answered"
         ):
             continue
-        following = next((one for one in state.plans if one.plan.version > asked.plan_version), None)
+        following = next((one for one in state.plans if one.plan.version > request.plan_version), None)
         if following is None or following.effective == "rules":
             message = f'what was said about the plan had no effect, because no model planned again: "{decided.reason}"'
-            found.append(Uncertainty(level="notable", message=message))
-    return found
+            doubts.append(Uncertainty(level="notable", message=message))
+    return doubts
 
 
 def _list_translation_fallbacks(state: RunState) -> list[Uncertainty]:
     """The failed translations and their reasons."""
     understood, translated = state.understanding, state.translation
-    found = []
+    fallbacks = []
     if understood is not None and understood.fallback_reason is not None:
         language = get_language_name(understood.language)
         why = f"the request ({language}) was not translated: {understood.fallback_reason}"
-        found.append(Uncertainty(level="notable", message=why))
+        fallbacks.append(Uncertainty(level="notable", message=why))
     if translated is not None and translated.fallback_reason is not None:
         language = get_language_name(translated.language)
         why = f"the answer could not be translated into {language}: {translated.fallback_reason}"
-        found.append(Uncertainty(level="notable", message=why))
-    return found
+        fallbacks.append(Uncertainty(level="notable", message=why))
+    return fallbacks
 
 
 async def assemble_answer(run: Run) -> StepOutput:

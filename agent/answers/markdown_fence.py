@@ -20,7 +20,7 @@ class MarkdownFence:
         """Whether the beginning of the line was returned already: what follows in it is not a fence."""
 
     def feed(self, piece: str) -> str:
-        """Returns what the answer shows of everything up to this piece and was not returned before."""
+        """The part of the answer up to this piece that can be shown and was not returned before."""
         if self._state == "outside":
             return piece
         self._held += piece

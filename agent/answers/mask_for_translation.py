@@ -29,7 +29,7 @@ class MaskedText:
 
 
 def mask(text: str, what: re.Pattern[str]) -> MaskedText:
-    """Returns `text` with a placeholder for every match of `what`. Masks placeholder-like text too."""
+    """Replaces every match of `what` with a placeholder, and text that looks like a placeholder too."""
     originals: list[str] = []
 
     def sign(match: re.Match[str]) -> str:

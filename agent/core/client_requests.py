@@ -12,7 +12,7 @@ from typing import Literal
 from agent.core.models import JsonObject
 
 ClientMethod = Literal["elicitation/create", "sampling/createMessage"]
-"""What a tool may ask a client for, as the MCP names it; parameters and results are those of the MCP."""
+"""The requests that a tool may make to a client, by their MCP names; parameters and results are those of the MCP."""
 AskClient = Callable[[ClientMethod, JsonObject], Awaitable[JsonObject | None]]
 """Sends a request and returns the result; None if no client can carry it."""
 AskWaitingClient = Callable[[str, ClientMethod, JsonObject], Awaitable[JsonObject | None]]

@@ -105,8 +105,6 @@ class RequestError(AgentError):
 class BadRequestError(RequestError):
     """Raised by doors and by the guard before a run exists. `param` in the details is the dotted path of the field."""
 
-    code = "ERR_BAD_REQUEST"
-
 
 class AuthError(RequestError):
     """Raised for a caller without a key, or with an unknown, expired or revoked one."""
@@ -145,9 +143,7 @@ class RoomUnknownError(RequestError):
 
 
 class NotFoundError(RequestError):
-    """Raised by the stores for things that do not exist and, deliberately in the same words, for another owner's
-    things.
-    """
+    """Raised by the stores for what does not exist or, deliberately in the same words, is another owner's."""
 
     code = "ERR_NOT_FOUND"
 
@@ -225,8 +221,6 @@ class ModelEndpointError(ModelRequestError):
 
 class ModelDownError(ModelError):
     """Raised on connection errors and 5xx. Retried twice, also for a refused connection."""
-
-    code = "ERR_MODEL_DOWN"
 
 
 class ModelUnreachableError(ModelDownError):
@@ -385,8 +379,6 @@ class VectorError(AgentError):
 
 class EmbedderError(VectorError):
     """Raised by an embedder that is unreachable or returns no vectors. The memory falls back to its local embedder."""
-
-    code = "ERR_EMBEDDER"
 
 
 class VectorSpaceError(VectorError):

@@ -11,7 +11,7 @@ class Extra(NamedTuple):
     modules: tuple[str, ...]
     purpose: str
     pip: str = ""
-    """What to install in place of `stepgate[NAME]`, for an extra whose lock is its own."""
+    """The requirement to install in place of `stepgate[NAME]`, for an extra whose lock is its own."""
 
     @property
     def is_installed(self) -> bool:

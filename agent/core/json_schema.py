@@ -29,7 +29,7 @@ _Keyword = Callable[[Any, Any, Any, Any], Iterator[Any] | None]
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """What a value violates: the place in the value, and what is wrong there."""
+    """A violation: the place in the value, and the fault there."""
 
     path: tuple[str | int, ...]
     message: str

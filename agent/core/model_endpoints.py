@@ -43,7 +43,7 @@ def read_endpoint_keys(endpoints: Mapping[str, ModelEndpoint]) -> dict[str, Mode
 
     Raises `ValueError` for a name that cannot follow an `@`, and for a key that is not set.
     """
-    found: dict[str, ModelEndpoint] = {}
+    keyed: dict[str, ModelEndpoint] = {}
     for name, endpoint in endpoints.items():
         if not NAME.fullmatch(name):
             raise ValueError(f"the name {name[:40]!r} must consist of a-z, 0-9, _ and -, and begin with a letter")
@@ -51,5 +51,5 @@ def read_endpoint_keys(endpoints: Mapping[str, ModelEndpoint]) -> dict[str, Mode
         value = os.environ.get(key) or dotenv_values(".env").get(key) if key is not None else None
         if key is not None and not value:
             raise ValueError(f"the key of {name!r} is not set (the variable {key[:80]})")
-        found[name] = endpoint.model_copy(update={"api_key": SecretStr(value) if value else None})
-    return found
+        keyed[name] = endpoint.model_copy(update={"api_key": SecretStr(value) if value else None})
+    return keyed

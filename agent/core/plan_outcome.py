@@ -11,7 +11,7 @@ EMPTY_REPLIES = {
     "length": "the model used up its token limit before it wrote an answer",
     "content_filter": "the provider's content filter withheld the whole answer",
 }
-"""What a reply without text means, by its finish reason."""
+"""The meaning of a reply without text, by its finish reason."""
 
 
 def collect_step_statuses(state: RunState) -> set[StepStatus]:

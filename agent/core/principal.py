@@ -25,7 +25,7 @@ class Principal:
     may_approve: bool = True
     display_name: str = ""
     scopes: frozenset[str] | None = None
-    """What the key or token allows; None for the machine's owner, who needs no key."""
+    """The scopes of the key or token; None for the machine's owner, who needs no key."""
     is_operator: bool = False
     """Whether the principal types commands on this machine."""
 

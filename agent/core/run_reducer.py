@@ -209,7 +209,7 @@ _RULES: Mapping[type[ev.EventBody], Callable[[RunState, ev.Event, Any], Changes]
     ev.ToolReturned: _change_attempt,
     ev.ToolRefused: _change_attempt,
 }  # fmt: skip
-"""What an event of any other type changes."""
+"""The change of the state for events of any other type."""
 
 _ATTEMPT_RULES: Mapping[type[ev.EventBody], Callable[[AttemptState, Any], Changes]] = {
     ev.StepStarted: _start_attempt,
@@ -225,4 +225,4 @@ _ATTEMPT_RULES: Mapping[type[ev.EventBody], Callable[[AttemptState, Any], Change
     ev.StepJudged: _judge_attempt,
     ev.StepDiscarded: lambda *_: {"is_discarded": True},
 }
-"""What an event of a type changes in the attempt that it belongs to."""
+"""The change of its attempt for each type of event."""

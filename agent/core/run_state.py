@@ -53,7 +53,7 @@ class AttemptState:
     output: ev.StepOutput | None = None
     verdict: StepOutcome | None = None
     rule_doubt: str = ""
-    """What a rule doubted in the attempt without asking the judge."""
+    """The doubts of rules about the attempt that were not put to the judge."""
     unexplained_figures: tuple[str, ...] = ()
     """Figures of the output that have no source in its evidence, where no judge accepted them."""
     misfit: str = ""
@@ -148,9 +148,9 @@ class RunState:
     understanding: ev.RequestUnderstood | None = None
     retrieval: ev.MemoryRetrieved | None = None
     classified: ev.IntentClassified | None = None
-    """What the room's router read in the request; None in rooms without a router."""
+    """The intents that the room's router read in the request; None in rooms without a router."""
     input_request: ev.InputRequested | None = None
-    """What the user is asked; the run ends with it."""
+    """The question to the user; the run ends with it."""
     client_calls: ev.ClientToolsCalled | None = None
     """The calls of the client's tools that the run ends with."""
     plans: tuple[ev.PlanProposed, ...] = ()

@@ -27,7 +27,7 @@ _EXPECTED: Mapping[str, str] = {
     "date": "a date such as 2026-11-23",
     "datetime": "a date and time such as 2026-11-23T09:30:00Z",
 }
-"""What to write, by the first word of Pydantic's error type, such as `int_parsing` or `model_type`."""
+"""The advice by the first word of Pydantic's error type, such as `int_parsing` or `model_type`."""
 _BOUNDS: Mapping[str, tuple[str, str, str]] = {
     "greater_than_equal": ("be at least", "ge", ""),
     "greater_than": ("be more than", "gt", ""),

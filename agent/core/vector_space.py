@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class VectorSpace:
-    """What makes two vectors comparable: the embedder and the dimension."""
+    """The space of a vector: embedder and dimension. Only vectors of one space can be compared."""
 
     embedder: str
     dimension: int

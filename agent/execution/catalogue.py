@@ -58,12 +58,12 @@ def _make_catalogue(run: Run, specs: Sequence[ToolSpec], wanted: Sequence[object
                     tool_effects=tuple(effects[name] for name in tools),
                 )
             )
-    known = Catalogue(skills=tuple(cards), tools=tuple(specs))
+    catalogue = Catalogue(skills=tuple(cards), tools=tuple(specs))
     if not run.room.planning or run.room.skill is not None:
-        return known
-    offered = [spec for hooks in run.hooks for spec in hooks.list_catalogue_tools(run, known)]
+        return catalogue
+    offered = [spec for hooks in run.hooks for spec in hooks.list_catalogue_tools(run, catalogue)]
     wished = [spec for spec in offered if wanted is None or spec.name in wanted]
-    return replace(known, tools=(*known.tools, *wished)) if wished else known
+    return replace(catalogue, tools=(*catalogue.tools, *wished)) if wished else catalogue
 
 
 def list_callable(catalogue: Catalogue) -> Catalogue:

@@ -136,8 +136,8 @@ def find_hidden_error(output: StepOutput, inputs: str = "") -> str | None:
     if isinstance(value, dict):
         for key in ("error", "isError", "is_error", "errors"):
             if value.get(key):
-                shown = value[key] if not isinstance(value[key], bool) else output.text
-                return _shorten(shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False))
+                error = value[key] if not isinstance(value[key], bool) else output.text
+                return _shorten(error if isinstance(error, str) else json.dumps(error, ensure_ascii=False))
         status = value.get("status")
         if isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599:
             return f"status {status}"

@@ -126,7 +126,7 @@ class RunExecutor:
             if run.state.is_finished:
                 return
             last_signal, waiting = run.last_signal, run.state.pending_approvals
-            await run.emit(RunWaiting(approvals=tuple(asked.approval_id for asked in waiting)))
+            await run.emit(RunWaiting(approvals=tuple(request.approval_id for request in waiting)))
             if await self._park(run, last_signal):
                 return
             await self.apply_signals(run)
@@ -136,7 +136,7 @@ class RunExecutor:
         async with run.signal_lock:
             if run.last_signal != last_signal:  # applied since the run began to wait: nobody would resume it
                 return False
-            until = min((asked.expires_at for asked in run.state.pending_approvals), default=0.0)
+            until = min((request.expires_at for request in run.state.pending_approvals), default=0.0)
             run.parked = run.parked or await self._engine.journal.park(
                 run.run_id, run.epoch, until=until, after_signal=last_signal
             )

@@ -100,9 +100,9 @@ def check_citations_resolve(context: GateContext) -> GateResult | None:
     room = context.state.room
     if not room.citations and "citations_resolve" not in room.gates:
         return None
-    known = {source.id for source in context.sources}
+    source_ids = {source.id for source in context.sources}
     quoted = set(parse_cited_ids(context.state.prompt))  # the answer may repeat "[12]" from a log in the prompt
-    unknown = [number for number in parse_cited_ids(context.answer) if number not in known | quoted]
+    unknown = [number for number in parse_cited_ids(context.answer) if number not in source_ids | quoted]
     if not unknown:
         return pass_gate("every citation resolves")
     return fail_gate("no source stands behind " + ", ".join(f"[{number}]" for number in unknown))

@@ -89,17 +89,17 @@ def describe_files(files: Sequence[GroundFile], question: str) -> list[str]:
     """A count of the files and the names of some: first those with words of the question, then the newest."""
     if not files:
         return ["Files: none."]
-    asked = [word for word in extract_query_terms(split_name(question)) if len(word) >= SHORTEST_WORD]
+    query_words = [word for word in extract_query_terms(split_name(question)) if len(word) >= SHORTEST_WORD]
 
     def rank(file: GroundFile) -> tuple[int, float]:
         path = file.path.lower()  # a substring match is enough to sort up to 20,000 paths
-        return (-sum(word in path for word in asked), -file.modified)
+        return (-sum(word in path for word in query_words), -file.modified)
 
     # A long file name can hold an instruction. list_files returns it as untrusted data.
     ranked = (file for file in sorted(files, key=rank) if _count_words(file.path) <= MAX_WORDS)
-    shown = list(islice(ranked, MAX_FILES))
-    count = f"{len(files):,}" if len(shown) == len(files) else f"{len(shown)} of {len(files):,}; list_files has all"
-    return [f"Files ({count}):", *(f"- {clean_line(file.path, NAME_CHARS)}" for file in shown)]
+    listed = list(islice(ranked, MAX_FILES))
+    count = f"{len(files):,}" if len(listed) == len(files) else f"{len(listed)} of {len(files):,}; list_files has all"
+    return [f"Files ({count}):", *(f"- {clean_line(file.path, NAME_CHARS)}" for file in listed)]
 
 
 def _count_words(path: str) -> int:

@@ -38,7 +38,7 @@ from agent.tools import ExplainingTool, Tool
 from agent.tools.spec import drop_unset_inputs
 
 BuildStart = Callable[..., Awaitable[tuple[EventDraft, ...]]]
-"""Returns the events of the attempt's start, of its arguments and `tainted`."""
+"""Builds the events of the attempt's start from its arguments and `tainted`."""
 
 
 class ListCalls:
@@ -91,8 +91,8 @@ class ListCalls:
         calls = []
         for item in items:
             text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
-            known = {**outputs, ITEM: StepOutput(value=item, text=text, tainted=resolved.tainted)}
-            filled = resolve_references(inputs, known.__getitem__, texts=list_text_arg_names(spec))
+            item_outputs = {**outputs, ITEM: StepOutput(value=item, text=text, tainted=resolved.tainted)}
+            filled = resolve_references(inputs, item_outputs.__getitem__, texts=list_text_arg_names(spec))
             self._tainted = self._tainted or filled.tainted
             calls.append(drop_unset_inputs(spec, filled.args))
         return calls
@@ -114,19 +114,19 @@ class ListCalls:
         run, site = self._run, self._make_site(1)
         items = [build_call_item(run, tool, args, self._make_site(place)) for place, args in enumerate(calls, start=1)]
         attempt = run.state.get_step(self._step.id).find_attempt(self._start.attempt)
-        found = get_call_decision(run.state, attempt, site.call_id)
+        earlier = get_call_decision(run.state, attempt, site.call_id)
         reason: str | None
-        if found is not None and found[0].digest == compute_digest(
-            items, found[0].plan_version, make_tool_fingerprinter(run)
+        if earlier is not None and earlier[0].digest == compute_digest(
+            items, earlier[0].plan_version, make_tool_fingerprinter(run)
         ):
-            asked, decision = found
+            request, decision = earlier
             if decision == "approved":
                 return None
             if decision in ("rejected", "answered"):
-                return build_denied_return(site, tool.spec.name, run.state.decisions[asked.approval_id])
+                return build_denied_return(site, tool.spec.name, run.state.decisions[request.approval_id])
             if not decision:
                 raise ApprovalPendingError
-            reason = asked.reason
+            reason = request.reason
         else:
             examined = [
                 await examine_call(run, tool, args, self._make_site(place), tainted=self._tainted)
@@ -201,12 +201,12 @@ class ListCalls:
             )
             return to_step_output(failed).model_copy(update={"error": message, "text": message, "tainted": tainted})
         outputs = [to_step_output(one) for one in returned]
-        shown = [await load_output(self._run, one) for one in outputs]
+        loaded = [await load_output(self._run, one) for one in outputs]
         sources = tuple(dict.fromkeys(source for one in outputs for source in one.sources))
-        text = "\n".join(f"{place}. {one.text}" for place, one in enumerate(shown, start=1))
+        text = "\n".join(f"{place}. {one.text}" for place, one in enumerate(loaded, start=1))
         output = StepOutput(
             # An empty list is no empty result: there was nothing to do.
-            value=[one.value if one.value is not None else one.text for one in shown] or None,
+            value=[one.value if one.value is not None else one.text for one in loaded] or None,
             text=text or "The list is empty: there was nothing to do.",
             tainted=tainted,
             sources=sources,

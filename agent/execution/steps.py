@@ -131,7 +131,7 @@ class StepExecutorAgent:
 
 
 async def build_start_events(run: Run, start: Start, args: JsonObject, *, tainted: bool) -> tuple[EventDraft, ...]:
-    """Returns `step.started` (and `step.speculative`); () if an earlier process recorded them."""
+    """`step.started` (and `step.speculative`); () if an earlier process recorded them."""
     step, number = start.step, start.attempt
     if run.state.get_step(step.id).find_attempt(number) is not None:
         return ()

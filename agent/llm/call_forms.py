@@ -39,7 +39,7 @@ _TOKENS = re.compile(
     r"|tool_calls?_section_begin|tool_calls?_section_end|action_start|action_end|plugin|tools_prefix|tools_suffix)\|>"
     r"|<\uff5c(?:tool▁calls▁begin|tool▁calls▁end)\uff5c>"
 )
-"""What stands around calls and says nothing itself: fences, and the tokens of templates. Each call between them is
+"""The decoration around calls: fences, and the tokens of templates. Each call between them is
 read for what it is, because models mix the forms."""
 _GAP = re.compile(r"[\s;,]*")
 _PYTHON = re.compile(r"\[?\s*[A-Za-z_][\w.]*\(")

@@ -32,7 +32,7 @@ SKIPPED = "skipped"
 
 @dataclass
 class _Attempts:
-    """What became of the upstreams of one call so far."""
+    """The outcomes of the upstreams of one call so far."""
 
     failed: list[FailedUpstream] = field(default_factory=list)
     errors: list[ModelError] = field(default_factory=list)

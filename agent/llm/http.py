@@ -38,7 +38,7 @@ STALE_SECONDS = 1.0
 USAGE_SECONDS = 5.0
 """How long the end of a stream and its usage may come after the reply, in seconds. The reply counts without them."""
 _FAULTS = (aiohttp.ClientError, TimeoutError, ValueError)
-"""What aiohttp raises for a call that came to nothing; ValueError for a host or a key that cannot be sent."""
+"""The exceptions of aiohttp for a failed call; ValueError for a host or a key that cannot be sent."""
 MAX_CONNECTIONS = 1000
 """Runs and rooms bound how many calls there are; this only bounds a mistake."""
 

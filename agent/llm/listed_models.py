@@ -9,7 +9,7 @@ from agent.llm.replies import get_object, list_objects
 
 MAX_MODELS = 500
 _PRODUCTS = {"llamacpp": "llama.cpp", "vllm": "vLLM", "library": "Ollama", "organization_owner": "LM Studio"}
-"""What programs write as `owned_by` of their models."""
+"""The values of `owned_by` by which programs are recognised."""
 _OTHER_KINDS = re.compile(
     r"(?<![a-z])(?:embed(?:ding|dings)?|text-embedding|bge|gte|e5|minilm|bert|rerank(?:er)?|whisper|tts|stable-diffusion)"
     r"(?![a-z])",
@@ -89,7 +89,7 @@ def read_tags(tags: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
 
 
 def find_fingerprint(listing: Mapping[str, Any], model: str) -> str:
-    """What distinguishes a model from another one under the same name: its size, digest and shape as listed, without
+    """The identity of a model among others of the same name: its size, digest and shape as listed, without
     the times, which some programs make up at every request.
     """
     kinds = {str(entry.get("model") or entry.get("name")): entry for entry in list_objects(listing.get("models"))}

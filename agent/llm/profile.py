@@ -48,13 +48,13 @@ class Count(NamedTuple):
 
 
 class MeasuredModel(FrozenModel):
-    """What was measured of one model at one endpoint, with the counts behind each choice."""
+    """The measured properties of one model at one endpoint, with the counts behind each choice."""
 
     model: str
     base_url: str
     """The address of the endpoint, or `file:` and the path of the model's file."""
     fingerprint: str
-    """What the endpoint listed of the model when it was measured: another one means another model."""
+    """The model as the endpoint listed it when it was measured: another one means another model."""
     measured_at: float
     """UTC seconds since 1970."""
     is_complete: bool
@@ -83,7 +83,7 @@ class MeasuredModel(FrozenModel):
 
 
 SMALL = ModelProfile()
-"""What is safe for a model of which nothing is known."""
+"""The profile that is safe for an unknown model."""
 CAPABLE = ModelProfile(decides="plans", judges=True, checks_answers=False, translates=True)
 
 

@@ -189,7 +189,7 @@ def _build_reply(response: Any, request: ModelRequest, cost: float | None) -> Mo
 
 
 def _estimate_cost(litellm: ModuleType, response: Any) -> float | None:
-    """What the call cost by LiteLLM's price list; None where it knows no price."""
+    """The cost of the call by LiteLLM's price list; None without a price."""
     try:
         cost = float(litellm.completion_cost(completion_response=response))
     except Exception:  # noqa: BLE001 - the SDK raises bare Exception for an unknown price

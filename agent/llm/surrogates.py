@@ -49,7 +49,7 @@ class SurrogateJoiner:
         return join_surrogates(text)
 
     def end(self) -> str:
-        """Returns what is kept: a character that never became whole."""
+        """The rest at the end of the text: a character that never became whole."""
         return "\ufffd" if self._half else ""
 
 

@@ -97,7 +97,7 @@ class ModelTiers:
     keys: tuple[str, ...] = field(default=(), repr=False)
     """The endpoints' keys that no setting holds. None of them may appear in a prompt, an answer or a log."""
     measured: MeasuredModel | None = None
-    """What was measured of the fast model; None if it was not."""
+    """The measured profile of the fast model; None if it was not measured."""
 
     def replace(self, other: "ModelTiers") -> None:
         """Takes over everything of `other`. Calls in progress go on with the client that they have."""

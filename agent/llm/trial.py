@@ -11,7 +11,7 @@ _PROMPT = "Reply with the word: ready"
 
 
 class ModelTrial(FrozenModel):
-    """What became of one real call. `reply` is the beginning of the model's text."""
+    """The outcome of one real call. `reply` is the beginning of the model's text."""
 
     ok: bool
     reason: str = ""

@@ -14,7 +14,7 @@ from agent.core.errors import ToolDeniedError
 from agent.net.addresses import Address
 
 FAULTS = (httpx.HTTPError, httpcore.NetworkError, httpx.InvalidURL, ssl.SSLError)
-"""What goes wrong on the way."""
+"""The errors of a broken connection."""
 
 AddressCheck = Callable[[str, int], Awaitable[list[Address]]]
 """The addresses of a host and port that may be connected to."""

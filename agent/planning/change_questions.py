@@ -130,14 +130,14 @@ def _select_named(request: PlanningRequest, attempt: Attempt, meant: PlanReply) 
         return frozenset(str(call.get("tool")) for call in calls)
     todo = meant.data.get("todo")
     parts = [*map(str, todo if isinstance(todo, list) else ()), *attempt.parts]
-    said = {*extract_terms("\n".join((request.question, *(message.content for message in request.history))))}
+    spoken_terms = {*extract_terms("\n".join((request.question, *(message.content for message in request.history))))}
     index = CatalogueIndex([spec for spec in attempt.tools if spec.effect != "read"])
     named: set[str] = set()
     for part in parts:
         scores = index.compute_scores(part)
         best = {name for name, score in scores.items() if score and score == max(scores.values())}
         words = {term for term, word in map_query_terms(split_name(part)).items() if not is_filler(word)}
-        named |= {name for name in best if words <= said | {*extract_terms(split_name(name))}}
+        named |= {name for name in best if words <= spoken_terms | {*extract_terms(split_name(name))}}
     return frozenset(named)
 
 

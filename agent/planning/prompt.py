@@ -60,10 +60,10 @@ def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str 
     if request.memories:
         parts.append(format_block("memory", "\n".join(f"- {_cut(m.text, MESSAGE_CHARS)}" for m in request.memories)))
     if request.earlier_results:
-        found = [
-            f"{found.tool} ({found.intent}): {_cut(found.text, RESULT_CHARS)}" for found in request.earlier_results
+        results = [
+            f"{result.tool} ({result.intent}): {_cut(result.text, RESULT_CHARS)}" for result in request.earlier_results
         ]
-        parts.append(format_block("earlier_results", "\n".join(found)))
+        parts.append(format_block("earlier_results", "\n".join(results)))
     if request.completed:
         done = [f"${c.step.id} ({c.step.tool}): {_cut(c.text, RESULT_CHARS)}" for c in request.completed]
         parts.append(format_block("results", "\n".join(done)))

@@ -93,7 +93,7 @@ def list_references(value: JsonValue) -> list[Reference]:
 
 
 def list_literals(value: JsonValue) -> list[JsonValue]:
-    """Returns what of a value is written in the plan itself: its plain values, and the texts around references."""
+    """The parts of a value that are written in the plan itself: its plain values, and the texts around references."""
     if isinstance(value, str):
         references = list_references(value)
         return [part for part in _REFERENCE.split(value)[:: _REFERENCE.groups + 1] if part] if references else [value]
@@ -215,7 +215,7 @@ def format_spliced_text(value: JsonValue) -> str:
 
 
 def _get_child(value: JsonValue, part: str | int) -> tuple[bool, JsonValue]:
-    """Returns `(True, child)` if the value has a child at `part`, else `(False, value)`."""
+    """`(True, child)` if the value has a child at `part`, else `(False, value)`."""
     if isinstance(value, dict):
         return (True, value[part]) if isinstance(part, str) and part in value else (False, value)
     if isinstance(value, list) and isinstance(part, int) and part < len(value):

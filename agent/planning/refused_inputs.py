@@ -41,9 +41,9 @@ def check_repetition(data: JsonObject, rounds: Sequence[RoundResult]) -> None:
     """Raises `RepeatedCallError` if every call of a decision was made before with the same inputs."""
     steps = data.get("steps")
     calls = steps if isinstance(steps, list) else []
-    known = [next((one for one in rounds if _is_same(call, one)), None) for call in calls if isinstance(call, dict)]
-    call = next((one for one in known if one is not None and one.failed), known[0] if known else None)
-    if call is None or None in known:
+    earlier = [next((one for one in rounds if _is_same(call, one)), None) for call in calls if isinstance(call, dict)]
+    call = next((one for one in earlier if one is not None and one.failed), earlier[0] if earlier else None)
+    if call is None or None in earlier:
         return
     problem = (
         f"{call.tool} failed with these inputs: {call.text[:300]}. Use other values, one call for each, or answer"
@@ -55,7 +55,7 @@ def check_repetition(data: JsonObject, rounds: Sequence[RoundResult]) -> None:
 
 
 def list_other_values(spec: ToolSpec, call: RoundResult, results: Iterable[str], request: str) -> dict[str, list[str]]:
-    """Returns, for each text input whose value the call's error names, the values that may be meant instead.
+    """The values that may be meant instead, for each text input whose value the call's error names.
 
     An identifier with a digit that the request gives has none: another ticket than the one that the user named would be
     a wrong one. A word may be misspelt, or a description of what is meant.

@@ -86,9 +86,9 @@ def _find_fields_problems(raw: RawStep) -> list[str]:
 
 def _find_skill_tool_problems(label: str, raw: RawStep, card: SkillCard) -> list[str]:
     """The names in a skill step that are not tools of the skill."""
-    known = ", ".join(card.tools) or "none"
+    tool_names = ", ".join(card.tools) or "none"
     return [
-        f"{label}: the skill {card.name!r} has no tool {name!r}; its tools: {known}"
+        f"{label}: the skill {card.name!r} has no tool {name!r}; its tools: {tool_names}"
         for name in raw.tools or ()
         if name not in card.tools and name not in card.declared_tools
     ]
@@ -115,15 +115,15 @@ def _make_step(
 def find_argument_problems(schema: JsonObject, args: JsonObject) -> list[str]:
     """The problems of a tool's arguments. A reference fits any type."""
     properties = schema.get("properties")
-    known = properties if isinstance(properties, dict) else {}
+    declared = properties if isinstance(properties, dict) else {}
     is_open = bool(schema.get("additionalProperties") or schema.get("patternProperties"))
-    unknown = [] if is_open else [name for name in args if name not in known]
-    problems = [f"unknown input {name!r}; known: {', '.join(known) or 'none'}" for name in unknown]
+    unknown = [] if is_open else [name for name in args if name not in declared]
+    problems = [f"unknown input {name!r}; known: {', '.join(declared) or 'none'}" for name in unknown]
     unresolved = [
-        name for name, value in args.items() if name in known and (list_references(value) or is_literal(value))
+        name for name, value in args.items() if name in declared and (list_references(value) or is_literal(value))
     ]
     if unresolved:
-        schema = {**schema, "properties": {**known, **{name: {} for name in unresolved}}}
+        schema = {**schema, "properties": {**declared, **{name: {} for name in unresolved}}}
     problems += [
         f"input {fault.where!r}: {fault.message[:200]}" if fault.where else fault.message[:200]
         for fault in iter_violations(schema, args)
@@ -136,14 +136,14 @@ def _find_id_problems(steps: Iterable[PlanStep], known_ids: Collection[str]) -> 
     ids = [step.id for step in steps]
     problems = [f"the id {name!r} is used twice" for name in sorted({name for name in ids if ids.count(name) > 1})]
     problems += [f"the id {name!r} belongs to a finished step; use a new one" for name in ids if name in known_ids]
-    known = set(ids) | set(known_ids)
+    existing = set(ids) | set(known_ids)
     for step in steps:
         if step.id in step.depends_on:
             problems.append(f"step {step.id} depends on itself")
         problems += [
             f"step {step.id} depends on {name!r}, which is not a step of this plan"
             for name in step.depends_on
-            if name not in known
+            if name not in existing
         ]
     return problems
 
@@ -214,8 +214,8 @@ def finish_plan(
     raw = len(ends) == 1 and ends[0].action != "skill" and not answers_alone and has_model
     if len(ends) == 1 and not needs_completion and not raw:
         return plan
-    taken = {step.id for step in plan.steps} | set(used_ids)
-    name = next(name for name in ("answer", *(f"answer{n}" for n in range(2, 100))) if name not in taken)
+    existing = {step.id for step in plan.steps} | set(used_ids)
+    name = next(name for name in ("answer", *(f"answer{n}" for n in range(2, 100))) if name not in existing)
     answer = PlanStep(
         id=name,
         executor="litellm",

@@ -138,7 +138,7 @@ class EgressFinding:
 
 
 def make_link_filter(state: RunState) -> "LinkFilter | None":
-    """Returns what makes the links of an answer harmless; None as long as nothing from outside was read.
+    """The filter that makes the links of an answer harmless; None as long as nothing from outside was read.
 
     Only what tools, memories and earlier answers returned counts as read: a model's own text is not a source.
     """

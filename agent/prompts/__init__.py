@@ -58,7 +58,7 @@ _TAG = re.compile(
 
 
 def format_block(tag: str, text: str, /, **attributes: str) -> str:
-    """Returns `text` as a block; tags of blocks inside it are made inert, however they are written."""
+    """Wraps `text` in a block; tags of blocks inside it are made inert, however they are written."""
     labels = "".join([f' {key}="{_format_attribute(value)}"' for key, value in attributes.items() if value])
     inert = _TAG.sub(lambda _: "<\\", text)
     return f"<{tag}{labels}>\n{inert}\n</{tag}>"

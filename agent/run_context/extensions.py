@@ -53,7 +53,7 @@ class GateResult:
 
 
 Gate = Callable[[GateContext], GateResult | None]
-"""Returns None if it does not apply to this run. Must be pure and fast, because it runs between steps and answer."""
+"""None if it does not apply to this run. Must be pure and fast, because it runs between steps and answer."""
 
 
 def pass_gate(reason: str) -> GateResult:
@@ -109,7 +109,7 @@ NO_EXTENSIONS = Extensions()
 
 
 def merge_extensions(extensions: Iterable[Extension], base: Extensions = NO_EXTENSIONS) -> Extensions:
-    """Returns what all packages add, after `base`. Raises `ConfigError` if two share a name."""
+    """Joins what all packages add, after `base`. Raises `ConfigError` if two share a name."""
     gates, topics, hooks, evidence = dict(base.gates), dict(base.topics), list(base.hooks), base.evidence_answers
     collections = base.collections
     for extension in extensions:

@@ -77,7 +77,7 @@ def label_prompt(prompt: str) -> TextLabel | None:
 
 
 def collect_own_words(state: RunState) -> OwnWords:
-    """Returns what the user and the operator have said in this conversation, as models see it and as it was written.
+    """The words of the user and the operator in this conversation, as models see it and as it was written.
 
     That are the room's and the client's instructions, the user's messages without attached texts, and what a person
     replied to a question of this run. Nothing counts where the request itself may be somebody else's words.

@@ -22,7 +22,7 @@ class NotingRun(Protocol):
         ...
 
     def list_notes(self) -> RunAppend | None:
-        """Returns what the run has noted, or None while its writer is at work, which appends that itself."""
+        """The events that the run has noted; None while its writer is at work, which appends them itself."""
         ...
 
     def take_appended(self, events: Sequence[Event]) -> None:

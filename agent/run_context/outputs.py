@@ -175,8 +175,8 @@ _PICTURE = re.compile(r"!\[[^\]\n]{0,200}\]\((/v1/runs/([^/\s()]+)/artifacts/[^\
 
 def list_pictures(outcomes: Iterable[tuple[PlanStep, StepOutput]], run_id: str) -> dict[str, str]:
     """The pictures of this run that results show, as Markdown by their address; each once, in order."""
-    found = (match for _, output in outcomes for match in _PICTURE.finditer(output.text))
-    return {match[1]: match[0] for match in found if match[2] == run_id}
+    matches = (match for _, output in outcomes for match in _PICTURE.finditer(output.text))
+    return {match[1]: match[0] for match in matches if match[2] == run_id}
 
 
 def format_missing_pictures(pictures: dict[str, str], answer: str) -> str:

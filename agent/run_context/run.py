@@ -262,7 +262,7 @@ class Run:
         return True
 
     def list_notes(self) -> RunAppend | None:
-        """Returns what the run has noted, or None while its writer is at work, which appends that itself."""
+        """The events that the run has noted; None while its writer is at work, which appends them itself."""
         if not self._pending or self._writer is not None or self._append_error is not None:
             return None
         return RunAppend(self.run_id, self.epoch, self._list_noted())

@@ -37,7 +37,7 @@ class RunHooks:
         return ()
 
     def load(self, run: "Run", rows: Sequence[Row]) -> object:
-        """Returns what it keeps of the run's owner while the run is executed. `rows` are those of `owner_rows`.
+        """Builds what it keeps of the run's owner while the run is executed. `rows` are those of `owner_rows`.
         Raises `StoreError`."""
         return None
 

@@ -1,1 +1,5 @@
-"""Runs: starting, executing, following and recovering them; tasks and sessions."""
+"""Runs: starting, executing, following and recovering them; sessions.
+
+Begin with `run_intake.py` `RunIntake`, the one way in, `service.py` `AgentService`, `run_worker.py` `RunWorker` and
+`response.py` `build_response`.
+"""

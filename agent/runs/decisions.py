@@ -60,8 +60,8 @@ async def submit_text(service: AgentService[Any], caller: Principal, run_id: str
     """Submits a person's words on everything that the run waits for, whose id the gateway has made and the caller
     names. Raises what `AgentService.submit_decision` raises.
     """
-    decision, said = parse_decision(text)
-    return await service.submit_decision(run_id, DECISIONS[decision], principal=caller, reason=said)
+    decision, reason = parse_decision(text)
+    return await service.submit_decision(run_id, DECISIONS[decision], principal=caller, reason=reason)
 
 
 def require_approval_ids(approvals: Sequence[str], run_id: str) -> None:

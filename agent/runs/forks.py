@@ -21,7 +21,7 @@ from agent.planning.references import find_references
 from agent.runs.service import AcceptedRun, AgentService
 
 RepeatedEffects = Literal["refuse", "keep", "ask"]
-"""What happens to steps after the edit that changed something: the fork is refused, their results are taken over
+"""The treatment of steps after the edit that changed something: the fork is refused, their results are taken over
 although their input differs, or they are done again after a person has approved it."""
 MAX_OUTPUT_CHARS: Final = 16_000
 """Characters of a result that a person writes, as JSON."""
@@ -29,7 +29,7 @@ MAX_OUTPUT_CHARS: Final = 16_000
 
 @dataclass(frozen=True, slots=True)
 class ForkRequest:
-    """What to change. `args` and `outputs` belong to `step`: arguments to set, and the result under its id."""
+    """The edit. `args` and `outputs` belong to `step`: arguments to set, and the result under its id."""
 
     run_id: str
     step: str | None = None

@@ -27,7 +27,7 @@ class ChatRequest:
     request: AgentRequest
     chat_id: str | None = None
     wire_request: JsonObject = field(default_factory=dict)
-    """What the door stores with the run, to return it in its own protocol."""
+    """The door's own data, stored with the run and returned in its own protocol."""
     tainted: bool = False
     """Whether the conversation was loaded from this store and relies on untrusted content."""
     names_what_it_answers: bool = False

@@ -36,7 +36,7 @@ class RunFilter:
 
 @dataclass(frozen=True, slots=True)
 class RunCost:
-    """What the models of a run have used; `usd` is None where no price is known."""
+    """The cost of a run's model calls; `usd` is None where no price is known."""
 
     tokens: int
     usd: float | None
@@ -96,7 +96,7 @@ class RunSearch:
         return {*run_ids} - {str(run_id) for (run_id,) in rows}
 
     async def sum_costs(self, run_ids: Sequence[str]) -> dict[str, RunCost]:
-        """Returns what the models of each run have used; runs that asked none, or have not ended, are absent."""
+        """The cost of the model calls of each run; runs without any, or that have not ended, are absent."""
         if not run_ids:
             return {}
         rows = await self._statements.read(

@@ -239,7 +239,7 @@ def _refuse_constant(name: str) -> None:
 
 @cache
 def _build_config() -> ZygoteConfig:
-    """Returns what programs may read: the standard library, C libraries, and the packages with their requirements."""
+    """The files that programs may read: the standard library, C libraries, and the packages with their requirements."""
     # Of the interpreter, not of a virtual environment, whose library folder holds all installed packages.
     bases = {"base": sys.base_prefix, "installed_base": sys.base_prefix, "platbase": sys.base_exec_prefix}
     bases["installed_platbase"] = sys.base_exec_prefix

@@ -1,4 +1,4 @@
-"""What the sandbox asks of the Linux kernel: Landlock, seccomp, namespaces, capabilities, limits.
+"""Kernel interfaces of the sandbox: Landlock, seccomp, namespaces, capabilities, limits.
 
 By ctypes, because the standard library has no functions for them. Runs in
 the sandbox's processes and, for the probe, in the gateway.

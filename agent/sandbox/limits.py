@@ -24,7 +24,7 @@ class SandboxLimits:
     input_bytes: int = 64 * 2**20
     """All input files together."""
     folder_bytes: int = 32 * 2**20
-    """What the program may write to its folder, which is in memory."""
+    """The bytes that the program may write to its folder, which is in memory."""
     artifact_bytes: int = 8 * 2**20
     """All files together that are returned from this folder."""
     artifacts: int = 20
@@ -45,7 +45,7 @@ ended without a result."""
 
 @dataclass(frozen=True, slots=True)
 class ProgramResult:
-    """What a program returned, printed and wrote. With an `error` there is no value."""
+    """The result of a program: its value, its output and its files. With an `error` there is no value."""
 
     value: JsonValue
     printed: str

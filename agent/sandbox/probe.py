@@ -1,4 +1,4 @@
-"""What the sandbox needs of this machine, and what there is. Changes nothing and starts nothing."""
+"""Compares what the sandbox needs with what this machine has. Changes nothing and starts nothing."""
 
 import platform
 import sys

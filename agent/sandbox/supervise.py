@@ -42,7 +42,7 @@ _LENGTH = struct.Struct("!Q")
 
 @dataclass(frozen=True, slots=True)
 class ZygoteConfig:
-    """What the gateway sends to the zygote at its start."""
+    """The message from the gateway to the zygote at its start."""
 
     isolated: bool
     """Whether to use namespaces."""

@@ -51,7 +51,7 @@ class SkillLibrary:
             for alias in skill.aliases:
                 self._aliases.setdefault(alias, skill.name)
         self.diagnostics = tuple(diagnostics)
-        """What was skipped, shadowed or malformed, one line each, with its name."""
+        """The skills that were skipped, shadowed or malformed, one line each, with the name."""
 
     @classmethod
     def load(cls, roots: Sequence[SkillRoot]) -> "SkillLibrary":

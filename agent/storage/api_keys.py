@@ -10,8 +10,8 @@ import json
 import secrets
 import string
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, fields
+from typing import Any, Final, Literal, TypedDict, Unpack, get_args
 
 from pydantic import Field
 
@@ -27,6 +27,8 @@ _ID_LENGTH = 8
 _SECRET_LENGTH = 43
 """Number of base-62 characters that hold 256 bits."""
 _COLUMNS = "id, owner, name, scopes, tools, limits, created_at, expires_at, revoked_at, last_used_at"
+COLUMN_FIELDS: Final = frozenset(_COLUMNS.split(", "))
+"""Fields of a key that have a column. The others hold JSON and are stored with the limits."""
 
 
 class KeyLimits(FrozenModel):
@@ -37,6 +39,14 @@ class KeyLimits(FrozenModel):
     parallel_runs: int | None = Field(default=None, ge=1)
     budget_tokens: int | None = Field(default=None, ge=1)
     budget_usd: float | None = Field(default=None, gt=0)
+
+
+class KeyOptions(TypedDict, total=False):
+    """The options of a new key."""
+
+    tools: Sequence[str] | None
+    limits: KeyLimits | None
+    expires_at: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +83,8 @@ class KeyStore:
         name: str,
         scopes: Sequence[str],
         *,
-        tools: Sequence[str] | None = None,
-        limits: KeyLimits | None = None,
-        expires_at: float | None = None,
         by: str | None = None,
+        **options: Unpack[KeyOptions],
     ) -> tuple[ApiKey, str]:
         """Creates a key and returns it with its text, which cannot be shown again. `by` is who creates it, for the
         audit record. Raises `BadRequestError` for unknown scopes.
@@ -88,22 +96,28 @@ class KeyStore:
         if not owner.strip() or not name.strip():
             raise BadRequestError("a key needs an owner and a name", param="owner" if name.strip() else "name")
         key_id, secret = _generate_text(_ID_LENGTH), _generate_text(_SECRET_LENGTH)
+        tools, limits = options.get("tools"), options.get("limits")
+        chosen: dict[str, Any] = {
+            **options,
+            "tools": None if tools is None else tuple(tools),
+            "limits": limits or KeyLimits(),
+        }
         key = ApiKey(
             id=key_id,
             owner=owner.strip(),
             name=name.strip(),
             scopes=frozenset(scopes),
-            tools=tuple(tools) if tools is not None else None,
-            limits=limits or KeyLimits(),
             created_at=self._clock(),
-            expires_at=expires_at,
+            **chosen,
         )
+        more = {name: getattr(key, name) for name in _list_further_fields()}
         about: JsonObject = {
             "name": key.name,
             "scopes": [*sorted(key.scopes)],
             "tools": None if key.tools is None else [*key.tools],
             "limits": key.limits.model_dump(exclude_none=True),
             "expires_at": key.expires_at,
+            **more,
         }
         async with self._audit.record_before(AuditEvent("key.create", key.id, owner=key.owner, by=by, detail=about)):
             await self._statements.write(
@@ -114,7 +128,7 @@ class KeyStore:
                 key.name,
                 json.dumps(sorted(key.scopes)),
                 json.dumps(key.tools),
-                key.limits.model_dump_json(),
+                json.dumps(key.limits.model_dump(mode="json") | more),
                 key.created_at,
                 key.expires_at,
                 None,
@@ -233,16 +247,21 @@ def _hash_secret(secret: str) -> str:
 
 def _parse_row(row: tuple[Any, ...]) -> ApiKey:
     key_id, owner, name, scopes, tools, limits, created, expires, revoked, used = row
-    narrowed = json.loads(tools)
+    narrowed, stored = json.loads(tools), json.loads(limits)
     return ApiKey(
         id=str(key_id),
         owner=str(owner),
         name=str(name),
         scopes=frozenset(json.loads(scopes)),
         tools=tuple(narrowed) if narrowed is not None else None,
-        limits=KeyLimits.model_validate_json(limits),
+        limits=KeyLimits.model_validate({name: stored[name] for name in KeyLimits.model_fields if name in stored}),
         created_at=float(created),
         expires_at=None if expires is None else float(expires),
         revoked_at=None if revoked is None else float(revoked),
         last_used_at=None if used is None else float(used),
+        **{name: stored[name] for name in _list_further_fields() if name in stored},
     )
+
+
+def _list_further_fields() -> list[str]:
+    return [field.name for field in fields(ApiKey) if field.name not in COLUMN_FIELDS]

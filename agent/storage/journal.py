@@ -206,7 +206,7 @@ class Journal(Protocol):
         ...
 
     async def wait_for_events(self, run_id: str, *, after: int, timeout_s: float) -> None:
-        """Returns when the run may have events after `after` or new signals, or when the time is over.
+        """Waits until the run may have events after `after` or new signals, or the time is over.
 
         A wake-up may be spurious, and across processes it may be missed: callers read again after every return.
         """

@@ -1,4 +1,4 @@
-"""What the journal's drivers share: columns, effects of events on a run's row, refusals, wake-ups."""
+"""Shared by the journal's drivers: columns, effects of events on a run's row, refusals, wake-ups."""
 
 import asyncio
 import json
@@ -177,7 +177,7 @@ class WaiterRegistry:
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
 
     async def wait(self, run_id: str, arrived: Callable[[], Awaitable[bool]], timeout_s: float) -> None:
-        """Returns when `arrived` is true, when woken, or when the time is over. Polls `arrived`."""
+        """Waits until `arrived` is true, a wake-up, or the end of the time. Polls `arrived`."""
         loop = asyncio.get_running_loop()
         woken: asyncio.Future[None] = loop.create_future()
         self._waiting.setdefault(run_id, set()).add(woken)

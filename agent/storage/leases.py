@@ -27,7 +27,7 @@ class LeaseLostError(Exception):
 
 
 async def hold_lease(work: Coroutine[object, object, T], renewal: Coroutine[object, object, None]) -> T:
-    """Returns what `work` returns while `renewal` runs beside it; both end before this does.
+    """Awaits `work` while `renewal` runs beside it; both end before this does.
 
     Raises `LeaseLostError` if the renewal ends first: the work is cancelled then.
     """

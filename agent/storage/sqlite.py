@@ -54,7 +54,7 @@ class _Job(NamedTuple, Generic[T]):
 
 
 class UnitResult(NamedTuple, Generic[T]):
-    """What came of a unit."""
+    """The outcome of a unit."""
 
     job: _Job[T]
     value: T | None = None

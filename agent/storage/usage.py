@@ -24,7 +24,7 @@ MAX_GROUPS: Final = 10_000
 _END_OF_TIME: Final = 1e12
 
 Dimension = Literal["day", "owner", "key", "room", "model"]
-"""What usage may be grouped by. A day is one of UTC."""
+"""The dimensions of usage. A day is one of UTC."""
 _COLUMNS: Final[dict[Dimension, str]] = {
     "day": "day",
     "owner": "owner",
@@ -32,13 +32,14 @@ _COLUMNS: Final[dict[Dimension, str]] = {
     "room": "room",
     "model": "model",
 }
+_COUNTED: Final = ("model_calls", "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
+"""The counts of `Usage` that are summed up, each in a column of its name."""
+_RECORDED: Final = ("run_id", "model", "owner", "key_id", "room", "status", "at", "day", *_COUNTED, "cost_usd")
 _INSERT: Final = (
-    "INSERT INTO model_usage (run_id, model, owner, key_id, room, status, at, day, model_calls, prompt_tokens, "
-    "completion_tokens, cached_tokens, reasoning_tokens, cost_usd) SELECT ?,?,?,?,?,?,?,?,?,?,?,?,?,? "
+    f"INSERT INTO model_usage ({', '.join(_RECORDED)}) SELECT {format_marks(_RECORDED)} "  # noqa: S608 - constants
     "FROM runs WHERE run_id = ? ON CONFLICT (run_id, model) DO NOTHING"
 )
 """A run is recorded a moment after its end. If its owner was deleted meanwhile, nothing of it may be written."""
-_COUNTED: Final = ("model_calls", "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
 _KEYS: Final = "day, owner, key_id, room, model"
 _IS_FIRST_MODEL: Final = (
     "CASE WHEN EXISTS (SELECT 1 FROM model_usage o WHERE o.run_id = u.run_id AND o.model < u.model) THEN 0 ELSE 1 END"
@@ -208,8 +209,7 @@ def _build_inserts(run: EndedRun) -> Iterator[SqlStatement]:
         sums[model] = sums[model] + usage if model in sums else usage
     head = (run.owner, run.key_id, run.room, run.status, run.at, int(run.at // DAY_SECONDS))
     for model, total in (sums or {"": Usage()}).items():
-        counts = (total.model_calls, total.prompt_tokens, total.completion_tokens, total.cached_tokens)
-        values = (run.run_id, model, *head, *counts, total.reasoning_tokens, total.cost_usd)
+        values = (run.run_id, model, *head, *(getattr(total, name) for name in _COUNTED), total.cost_usd)
         yield SqlStatement(_INSERT, (*values, run.run_id))
 
 
@@ -230,7 +230,7 @@ def _select_span(since: float, until: float, owner: str | None) -> tuple[str, li
 
 
 def _to_group(row: Row, dimensions: int) -> UsageGroup:
-    *counts, cost = row[dimensions:]
-    runs, calls, prompt, completion, cached, reasoning = (int(count or 0) for count in counts)
+    *sums, cost = row[dimensions:]
+    counts = {name: int(count or 0) for name, count in zip(("runs", *_COUNTED), sums, strict=True)}
     cost_usd = None if cost is None else float(cost)
-    return UsageGroup(tuple(row[:dimensions]), runs, calls, prompt, completion, cached, reasoning, cost_usd)
+    return UsageGroup(tuple(row[:dimensions]), cost_usd=cost_usd, **counts)

@@ -33,7 +33,7 @@ class Caller:
 
 
 class SubAgentResources:
-    """What a feature gives its sub-agents to work with. The base class gives nothing; each feature derives its own."""
+    """The resources that a feature gives its sub-agents. The base class gives nothing; each feature derives its own."""
 
 
 class CallResult(NamedTuple):
@@ -87,7 +87,7 @@ class SubAgent(ABC, Generic[In, Out]):
     MAX_TURNS: ClassVar[int] = 20
     TIMEOUT_SECONDS: ClassVar[float] = 300
     Task: type[In]
-    """What it is asked to do: the parameters of the tool that starts it."""
+    """Its task: the parameters of the tool that starts it."""
     Final: type[Out]
     """The JSON that its model ends with."""
 
@@ -98,7 +98,7 @@ class SubAgent(ABC, Generic[In, Out]):
         self.granted: Mapping[str, Tool] = {}
         """The tools that it got; set before its first turn."""
         self.exit_stack = AsyncExitStack()
-        """What has to be closed with it."""
+        """The resources to close with it."""
 
     async def prepare(self) -> None:
         """Checks the task before anything starts. Raises an `AgentError` if it cannot be done."""
@@ -137,7 +137,7 @@ class SubAgent(ABC, Generic[In, Out]):
 
     @abstractmethod
     def build_partial_data(self) -> JsonObject:
-        """Returns what is known so far as result data, for a sub-agent that is cut short."""
+        """The result data so far, for a sub-agent that is cut short."""
 
     @abstractmethod
     async def conclude(self, final: Out, calls: ToolCalls) -> SubAgentResult:

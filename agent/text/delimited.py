@@ -1,4 +1,4 @@
-"""What CSV files have besides rows: the `sep=` of Excel, lines above the table, quotes that a backslash escapes."""
+"""Parts of CSV files besides rows: the `sep=` of Excel, lines above the table, quotes that a backslash escapes."""
 
 import csv
 import re

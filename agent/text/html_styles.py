@@ -35,7 +35,7 @@ class _Declaration:
 
 
 def list_sheet_values(root: Any) -> Display:
-    """Returns what the style sheets of a page say about `display` and `visibility`, for the elements that they name."""
+    """The `display` and `visibility` that the style sheets of a page set, by the elements that they name."""
     sheets = "\n".join(
         style.text or "" for style in root.iter("style") if (style.get("media") or "").strip().lower() in _MEDIA
     )

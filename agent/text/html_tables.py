@@ -128,7 +128,7 @@ def _read_span(cell: Element, name: str) -> int:
 
 
 def read_shown_value(element: Element) -> str:
-    """Returns what an input shows: its value, if it is a button or is filled in, its picture, or its tick."""
+    """The visible text of an input: its value, if it is a button or is filled in, its picture, or its tick."""
     kind = element.get("type", "").lower()
     if kind in _TICKED_INPUTS:
         return f" {'☐' if element.get('checked') is None else '☒'} "

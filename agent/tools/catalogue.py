@@ -130,9 +130,9 @@ class Catalogue:
         levels = (ranked[:WHOLE_TOOLS], format_tool), (ranked, _format_call), (ranked, _format_tool_briefly)
         for specs, format_line in levels:
             for spec in specs:
-                line, held = format_line(spec), lines.get(spec.name, _get_local_name(spec))
-                if 0 < len(line) - len(held) <= left:
-                    left -= len(line) - len(held)
+                line, short = format_line(spec), lines.get(spec.name, _get_local_name(spec))
+                if 0 < len(line) - len(short) <= left:
+                    left -= len(line) - len(short)
                     lines[spec.name] = line
         return lines
 

@@ -19,7 +19,7 @@ EXTRACT: Final = "extract"
 """The tool that takes fields out of results."""
 Kind = Literal["string", "number", "integer", "boolean", "date", "id", "choice", "array", "object"]
 ID_PATTERN: Final = r"[A-Za-z0-9._:@-]{1,64}"
-"""What an id may consist of, if its schema has no pattern: too little to carry an instruction."""
+"""The characters of an id whose schema has no pattern: too little to carry an instruction."""
 MAX_FIELDS: Final = 30
 MAX_ITEMS: Final = 200
 MAX_CHOICES: Final = 50
@@ -58,7 +58,7 @@ def parse_fields(schema: JsonObject) -> dict[str, ExtractedField]:
 
 
 def find_fields_problem(schema: JsonValue) -> str | None:
-    """What is wrong with the fields that a plan asks for; None if they are right."""
+    """The fault of the fields that a plan asks for; None if they are right."""
     if not isinstance(schema, dict):
         return None  # the tool's own schema says it
     try:

@@ -128,7 +128,7 @@ class ToolSpec:
     meta: JsonObject = field(default_factory=dict)
     """Sent to MCP clients with the description; an approval is void if it changes."""
     argument_roles: Mapping[str, ArgumentRole] = field(default_factory=dict)
-    """What the arguments say, by name; see `ArgumentRole`. An argument without a role is `other`."""
+    """The roles of the arguments by name; see `ArgumentRole`. An argument without a role is `other`."""
     is_open_world: bool = False
     """Whether its arguments reach a server outside, as its author or the operator says. A missing hint says nothing."""
     is_trusted_server: bool = False
@@ -136,7 +136,7 @@ class ToolSpec:
     reads_public_pages: bool = False
     """Whether its untrusted results are public pages: they make nothing in the run private."""
     reads: tuple[UserSource, ...] = ()
-    """What of the user's own its results are made of, besides `hints.source`."""
+    """The user's own sources of its results, besides `hints.source`."""
     room_name: str = ""
     """Its name inside of `room`: `server__tool`, with the server's name as the room's file writes it."""
     room: str | None = None
@@ -218,12 +218,12 @@ def drop_unset_inputs(spec: ToolSpec, inputs: JsonObject) -> JsonObject:
     value. Of a foreign tool that only reads, an empty value or 0 is dropped if the tool's own schema refuses it.
     """
     properties, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
-    known = properties if isinstance(properties, dict) else {}
+    declared = properties if isinstance(properties, dict) else {}
     needed = required if isinstance(required, list) else []
     unset = [
         name
         for name, value in inputs.items()
-        if name not in needed and isinstance(known.get(name), dict) and _is_unset(spec, known[name], value)
+        if name not in needed and isinstance(declared.get(name), dict) and _is_unset(spec, declared[name], value)
     ]
     return {name: value for name, value in inputs.items() if name not in unset} if unset else inputs
 

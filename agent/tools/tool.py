@@ -1,4 +1,4 @@
-"""What the tool gateway calls: the `Tool` protocol, what a call gets and returns, and `TypedTool`, the base of ours."""
+"""The `Tool` protocol, the context and the result of a call, and `TypedTool`, the base class of our tools."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
@@ -87,7 +87,7 @@ async def _allow_redirect(source: str, target: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a tool knows about the call."""
+    """The context of a call."""
 
     run_id: str
     owner: str
@@ -97,7 +97,7 @@ class ToolContext:
     tainted: bool = False
     """Whether the arguments contain untrusted content."""
     get_own_words: Callable[[], OwnWords] = OwnWords
-    """Returns what the user has said; nothing outside of a run."""
+    """Gets the user's own words; none outside of a run."""
     subagents: SubAgentSpawner | None = None
     """Starts sub-agents; None outside of a run."""
     model: ToolModel | None = None
@@ -150,7 +150,7 @@ class ToolResult:
 
 
 class Tool(Protocol):
-    """What the tool gateway calls. `call` receives validated arguments and raises `ToolError`s."""
+    """A tool as the tool gateway calls it. `call` receives validated arguments and raises `ToolError`s."""
 
     @property
     def spec(self) -> ToolSpec:

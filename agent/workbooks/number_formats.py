@@ -12,7 +12,7 @@ from agent.workbooks.date_formats import format_moment
 from agent.workbooks.format_sections import Section, Token, split_format
 
 FormatKind = Literal["general", "number", "code", "date", "time", "datetime", "duration", "text"]
-"""What a number in the format is. A code has leading zeros: it is not an amount."""
+"""The kind of number in a format. A code has leading zeros: it is not an amount."""
 
 GENERAL = "General"
 BUILTIN_FORMATS = {
@@ -35,7 +35,7 @@ _MAX_DECIMALS = 30
 
 @lru_cache(maxsize=1024)
 def classify_format(code: str) -> FormatKind:
-    """Returns what numbers in a format are."""
+    """The kind of number that a format shows."""
     section = split_format(code)[0]
     if section.has("elapsed"):
         return "duration"

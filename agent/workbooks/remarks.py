@@ -1,4 +1,4 @@
-"""What a sheet says beside its cells: comments of both kinds, and the headers and footers of its pages."""
+"""Texts of a sheet beside its cells: comments of both kinds, and the headers and footers of its pages."""
 
 import re
 from collections.abc import Iterator

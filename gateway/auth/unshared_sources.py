@@ -10,7 +10,7 @@ from agent.storage.api_keys import KeyStore
 from gateway.auth.authentication import can_others_call, is_key_required
 
 OWNED_SOURCES = ("collections", "memories", "runs")
-"""What belongs to one owner. `files` are below the file roots, which every owner reads."""
+"""The sources of one owner. `files` are below the file roots, which every owner reads."""
 CACHE_SECONDS = 2.0
 """How long counts of keys are reused, as verified keys are."""
 MAX_CACHED_OWNERS = 1_000

@@ -1,4 +1,4 @@
-"""What features do in a command that has printed the answer of a run."""
+"""Calls the features' hooks of a command that has printed the answer of a run."""
 
 import asyncio
 from typing import TYPE_CHECKING

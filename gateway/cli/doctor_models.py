@@ -1,4 +1,4 @@
-"""What `stepgate doctor` says of the models: those in use, the saved list, and what this machine offers."""
+"""The findings of `stepgate doctor` about models: those in use, the saved list, and what this machine offers."""
 
 from collections.abc import AsyncIterator
 

@@ -80,7 +80,7 @@ async def list_keys(
     keys = await store.list_keys(owner)
     spent = {key.id: await store.get_usage(key.id) for key in keys}
     if as_json:
-        print_json([_to_row(key, *spent[key.id]) for key in keys])
+        print_json([_to_row(key, spent[key.id]) for key in keys])
         return
     if not keys:
         typer.echo("No keys yet; create one with `stepgate keys create NAME`.")
@@ -152,13 +152,12 @@ def _format_state(key: "ApiKey") -> str:
     return "valid" if key.expires_at is None else f"until {_format_time(key.expires_at)}"
 
 
-def _to_row(key: "ApiKey", tokens: int, usd: float) -> dict[str, object]:
-    return {
-        "id": key.id,
-        "owner": key.owner,
-        "name": key.name,
-        "scopes": sorted(key.scopes),
-        "tools": key.tools,
+def _to_row(key: "ApiKey", usage: tuple[int, float]) -> dict[str, object]:
+    """The fields that the route sends of a key, and those that only the command shows."""
+    from gateway.doors.key_forms import to_item  # noqa: PLC0415 - loaded with the engine
+
+    tokens, usd = usage
+    return to_item(key, usage).model_dump(mode="json") | {
         "limits": key.limits.model_dump(exclude_none=True),
         "state": _format_state(key),
         "last_used": _format_time(key.last_used_at),

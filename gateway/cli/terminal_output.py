@@ -1,4 +1,4 @@
-"""What a terminal gets: no control character and no bidirectional override that a model, a page or a tool wrote.
+"""Cleans text for a terminal: no control character or bidirectional override that a model, a page or a tool wrote.
 
 A terminal obeys escape sequences: they move the cursor over what was printed, change titles and write to the clipboard.
 Bidirectional overrides show code in another order than it runs in (CVE-2021-42574). Joiners and combining marks stay.

@@ -20,7 +20,7 @@ async def usage(
 ) -> None:
     """Show runs, model calls, tokens and cost of ended runs."""
     from agent.storage.usage import UsageLedger  # noqa: PLC0415 - the store; `--help` needs none
-    from gateway.doors.usage import parse_dimensions, to_usage_item  # noqa: PLC0415
+    from gateway.doors.usage_forms import parse_dimensions, to_usage_item  # noqa: PLC0415
 
     dimensions, begin = parse_dimensions(by), parse_time(since, time.time())
     groups = await UsageLedger(database.statements, database.store.clock).summarize(

@@ -109,7 +109,7 @@ def _is_ask_tool(function: JsonValue) -> bool:
 
 
 def _split_prompt(prompt: str) -> tuple[str, str]:
-    """Returns what Open WebUI put before the user's words, and those words.
+    """Splits a message into what Open WebUI put before the user's words, and those words.
 
     The last closing tag counts: a document that contains one cannot add to the question.
     """

@@ -40,7 +40,7 @@ class IdeClient:
     project_file: str
     """The file in a project's folder; empty if there is none."""
     next_step: str
-    """What makes the client read its file."""
+    """The step that makes the client read its file."""
     build: Callable[[Entry], JsonObject]
     comments: bool = False
     inputs: Callable[[Entry], JsonObject | None] = lambda _: None

@@ -17,7 +17,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 @dataclass(frozen=True, slots=True)
 class InstallResult:
-    """What became of the file."""
+    """The outcome for the file."""
 
     path: Path
     outcome: Literal["added", "replaced", "unchanged"]

@@ -87,7 +87,7 @@ def _make_exhausted_error(key: str, limit: int, left: int, seconds: float) -> Ra
 
 @dataclass(slots=True)
 class _Reservation:
-    """What a call in progress has reserved: tokens of its minute, and a budget row if its key has a budget."""
+    """The reservation of a call in progress: tokens of its minute, and a budget row if its key has a budget."""
 
     tokens: int = 0
     budget_row: str | None = None

@@ -36,7 +36,7 @@ _KEPT_LINES = 40
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """What is served, and with how much of the machine. `slots` requests are answered at a time."""
+    """The served model, and its share of the machine. `slots` requests are answered at a time."""
 
     file: Path
     name: str

@@ -39,7 +39,7 @@ class ModelMeasurement:
         self._probe = ModelProbe(AskedModel(client, model.model, timeout_s=live.settings.llm_timeout_s))
 
     async def read_fingerprint(self) -> str:
-        """What distinguishes this model from another one at its place. Raises `ModelError`."""
+        """The identity of this model among others at its place. Raises `ModelError`."""
         return (await self._look())[0]
 
     async def run(self, *, seconds: float = PROBE_SECONDS, report: Report = lambda outcome: None) -> MeasuredModel:

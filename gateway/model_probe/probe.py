@@ -19,7 +19,7 @@ _SPEED_TEXT = "Continue this list with ten more towns, one in each line:\n" + "\
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one task."""
+    """The outcome of one task."""
 
     kind: TaskKind
     name: str

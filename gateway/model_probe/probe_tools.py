@@ -53,5 +53,5 @@ def list_many_tools(count: int) -> tuple[ToolSpec, ...]:
 
 
 def build_request(question: str, tools: Sequence[ToolSpec], **fields: Any) -> PlanningRequest:
-    """Returns what a planner is asked."""
+    """The prompt of a planner."""
     return PlanningRequest(question, _ROOM, Catalogue(tools=tuple(tools)), **fields)

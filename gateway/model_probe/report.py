@@ -1,4 +1,4 @@
-"""What was measured, as text for people."""
+"""The measurements as text for people."""
 
 from datetime import UTC, datetime
 

@@ -120,26 +120,26 @@ def _is_place(text: str) -> bool:
 
 
 def _find_zone(name: str) -> str | None:
-    known = name.lower()
-    zone = _CITIES.get(known) or _ABBREVIATIONS.get(known) or _list_zones().get(known.replace(" ", "_"))
-    return zone or next((zone for zone in _list_zones().values() if zone.lower() == known), None)
+    lowercase = name.lower()
+    zone = _CITIES.get(lowercase) or _ABBREVIATIONS.get(lowercase) or _list_zones().get(lowercase.replace(" ", "_"))
+    return zone or next((zone for zone in _list_zones().values() if zone.lower() == lowercase), None)
 
 
 def _find_zone_or_place(place: str) -> str:
     """The zone of a place or of its first words ("Tokyo Tower"); the place itself if there is none."""
     words = place.split()
-    found = (_find_zone(" ".join(words[:count])) for count in range(len(words), 0, -1))
-    return next((zone for zone in found if zone is not None), place)
+    zones = (_find_zone(" ".join(words[:count])) for count in range(len(words), 0, -1))
+    return next((zone for zone in zones if zone is not None), place)
 
 
 @cache
 def _list_zones() -> dict[str, str]:
-    """Returns city to zone. The shortest zone name wins (Europe/Stockholm, not posix/Europe/Stockholm)."""
-    found: dict[str, str] = {}
+    """Maps cities to time zones. The shortest zone name wins (Europe/Stockholm, not posix/Europe/Stockholm)."""
+    zones: dict[str, str] = {}
     for zone in sorted(zoneinfo.available_timezones(), key=lambda name: (name.count("/"), name)):
         if "/" in zone and not zone.startswith("Etc/"):
-            found.setdefault(zone.rpartition("/")[2].lower(), zone)
-    return found
+            zones.setdefault(zone.rpartition("/")[2].lower(), zone)
+    return zones
 
 
 def _read_links(command: str) -> list[CommandCall]:
@@ -185,7 +185,8 @@ def _read_memory_save(command: str) -> list[CommandCall]:
 def _read_memory_search(command: str) -> list[CommandCall]:
     """A memory search for "what is my favourite colour", or the list of memories for "what do you remember".
 
-    Nobody judges what it finds, so that a memory must hold every word: the favourite colour is no favourite animal."""
+    Nobody judges what it finds, so that a memory must hold every word: a favourite colour is not a favourite animal.
+    """
     match = _RECALL.fullmatch(command)
     if match is None:
         return []

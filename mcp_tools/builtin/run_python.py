@@ -41,7 +41,7 @@ INTERPRETED = (
 
 
 class ProgramSandbox(Protocol):
-    """What runs the programs: `Sandbox`, or `InterpretedPrograms` where there is none."""
+    """Runs the programs: `Sandbox`, or `InterpretedPrograms` where there is none."""
 
     limits: SandboxLimits
 

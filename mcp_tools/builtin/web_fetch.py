@@ -57,7 +57,7 @@ class _Readable:
     title: str
     text: str
     links: tuple[str, ...] = ()
-    """What the page links to. The text has only the links of the main content."""
+    """The links of the page. The text has only the links of the main content."""
 
 
 class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):

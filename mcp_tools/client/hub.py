@@ -108,7 +108,7 @@ class McpServer:
 
     @property
     def instructions(self) -> str:
-        """What the server says about its use; empty before somebody accepted it."""
+        """The server's instructions; empty until somebody has accepted them."""
         return self._registration.instructions
 
     @property

@@ -20,7 +20,7 @@ _JSON, _EVENTS = "application/json", "text/event-stream"
 _EVENT_STARTS = (b"data:", b"event")
 _ACCEPTED, _BAD_REQUEST, _NOT_FOUND = 202, 400, 404
 _PHRASES = {status.value: status.phrase.lower() for status in HTTPStatus}
-"""What a status says by itself, without a reason."""
+"""The meaning of a status that comes without a reason."""
 _MAX_WORDS = 500
 _BODY_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
 

@@ -61,7 +61,7 @@ class ResultRepairs:
         self._faults: list[str] = []
 
     def take_faults(self) -> tuple[str, ...]:
-        """Returns what was left out of lists, or repaired in them, since the last time: a line for each entry."""
+        """Takes the notes since the last time: a line for each entry that was left out of a list, or repaired."""
         faults, self._faults = tuple(dict.fromkeys(self._faults)), []
         more = len(faults) - MAX_FAULTS
         return faults if more <= 0 else (*faults[:MAX_FAULTS], f"{more} more entries of its lists are invalid")

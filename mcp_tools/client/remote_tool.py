@@ -50,7 +50,7 @@ class RemoteCall:
 
 
 class ToolServer(Protocol):
-    """What a tool needs from its server."""
+    """The part of a server that its tools use."""
 
     name: str
     config: McpServerConfig

@@ -39,17 +39,7 @@ def collect_room_servers(rooms: Iterable[Room]) -> dict[str, McpServerConfig]:
 
 
 def _make_config(room: Room, server: RoomServer) -> McpServerConfig:
-    return McpServerConfig(
-        transport=server.transport if server.url else "stdio",
-        url=server.url,
-        command=server.command,
-        args=server.args,
-        env=server.env,
-        secret_env=server.secret_env,
-        credential=server.credential,
-        timeout=server.timeout,
-        tools=server.tool_overrides,
-        room=room.id,
-        owner=room.owner,
-        public_only=True,
-    )
+    """The configuration: each field that both have under one name, and what follows from the room."""
+    shared = {name: value for name, value in server if name in McpServerConfig.model_fields}
+    own = {"transport": server.transport if server.url else "stdio", "tools": server.tool_overrides}
+    return McpServerConfig.model_validate({**shared, **own, "room": room.id, "owner": room.owner, "public_only": True})

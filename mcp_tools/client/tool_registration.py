@@ -54,7 +54,7 @@ class ToolRegistration:
         self.tools: tuple[types.Tool, ...] = ()
         """The registered tools."""
         self.instructions = ""
-        """What the server says about its use, once it is accepted; without hidden characters."""
+        """The server's instructions once they are accepted; without hidden characters."""
         self.quarantined: Mapping[str, str] = {}
         """The tools that may not be used, by name, and why."""
 

@@ -109,7 +109,7 @@ class RunRespondInput(_Input):
 
     @property
     def words(self) -> str:
-        """What the user said."""
+        """The user's message."""
         return (self.answer or self.text).strip()
 
     @model_validator(mode="after")

@@ -51,7 +51,7 @@ APPROVAL_FORM: JsonObject = {
 
 @dataclass(frozen=True, slots=True)
 class UserDecision:
-    """What the user decided, and the text they added."""
+    """The user's decision, and the text they added."""
 
     decision: Decision
     text: str = ""

@@ -126,7 +126,7 @@ class ClientCall:
     async def resolve_questions(
         self, run_id: str, follow: Callable[[int], Awaitable[object]]
     ) -> types.InputRequiredResult | None:
-        """Returns what the client must answer in its next call: the request of a tool, or the question of a waiting
+        """What the client must answer in its next call: the request of a tool, or the question of a waiting
         run (`resolve_approvals`); None if there is nothing to ask.
         """
         return (

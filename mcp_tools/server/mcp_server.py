@@ -80,7 +80,7 @@ CACHE_HINTS: Mapping[CacheableMethod, CacheHint] = {
 
 @dataclass(frozen=True, slots=True)
 class ServerDependencies:
-    """What the server's handlers use."""
+    """The dependencies of the server's handlers."""
 
     intake: RunIntake
     registry: ToolRegistry
@@ -300,7 +300,7 @@ class _Handlers:
         return {}
 
     def _list_prompt_sources(self) -> list[StoredPrompts]:
-        """Returns what offers prompts in this view, those first that come before skills."""
+        """The sources of prompts in this view, those first that come before skills."""
         sources = sorted(self._get_dependencies().stored_prompts, key=lambda source: not source.comes_first)
         return [one for one in sources if self._view.skills is None or not one.comes_first]
 

@@ -39,7 +39,7 @@ class StepProgress:
         self._lines = 0
         """Lines since that step."""
         self._base = 0
-        """What earlier plans had reached when the current plan was made."""
+        """The progress of earlier plans when the current plan was made."""
         self._total: int | None = None
         """None until there is a plan."""
         self.last_message = ""

@@ -27,7 +27,7 @@ def make_prompt_result(description: str, text: str) -> types.GetPromptResult:
 
 
 class StoredPrompts(Protocol):
-    """What one feature offers as prompts. Each method serves the caller of the current request."""
+    """The prompts that one feature offers. Each method serves the caller of the current request."""
 
     comes_first: bool
     """Whether its prompts stand before the skills of the same name; they are then skills too, and a view that chooses

@@ -119,7 +119,7 @@ def _list_own_folders(settings: Settings) -> list[Path]:
 
 
 def load_views(*folders: Path) -> Mapping[str, View]:
-    """Returns `all` and the views of the folders. A later folder overrides an earlier one. Raises `ConfigError`."""
+    """`all` and the views of the folders. A later folder overrides an earlier one. Raises `ConfigError`."""
     views = {ALL_VIEW.id: ALL_VIEW}
     for folder in folders:
         if not folder.is_dir():

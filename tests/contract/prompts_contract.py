@@ -7,9 +7,27 @@ import pytest
 from agent.core.errors import NotFoundError
 from agent.storage.audit import StoredAuditLog
 from gateway.features.studio.engine.errors import ValidationError, VersionConflictError
-from gateway.features.studio.engine.prompt_library import MAX_VERSIONS, PromptLibrary
+from gateway.features.studio.engine.prompt_library import (
+    COLUMN_FIELDS,
+    MAX_VERSIONS,
+    Prompt,
+    PromptChange,
+    PromptLibrary,
+)
 
 Pair = tuple[PromptLibrary, PromptLibrary, StoredAuditLog]
+
+
+class LabelledPrompt(Prompt):
+    """A prompt with one field more."""
+
+    label: str = ""
+
+
+class LabelChange(PromptChange):
+    """The field as a person saves it."""
+
+    label: str | None = None
 
 
 class PromptsContract:
@@ -17,7 +35,9 @@ class PromptsContract:
 
     async def test_a_prompt_is_saved_listed_shown_and_removed(self, libraries: Pair) -> None:
         one, other, _ = libraries
-        saved = await one.save_prompt("anna", "brief", "Be brief.", by="anna", description="short answers")
+        saved = await one.save_prompt(
+            "anna", "brief", PromptChange(text="Be brief.", description="short answers"), by="anna"
+        )
         assert (saved.version, saved.by) == (1, "anna")
         assert [prompt.name for prompt in await other.list_prompts("anna")] == ["brief"]
         assert (await other.get_prompt("anna", "brief")).text == "Be brief."
@@ -28,10 +48,10 @@ class PromptsContract:
 
     async def test_each_change_is_a_version_and_what_is_equal_is_not(self, libraries: Pair) -> None:
         one, other, _ = libraries
-        await one.save_prompt("anna", "brief", "First.", by="anna", description="about")
-        second = await other.save_prompt("anna", "brief", "Second.", by="anna")
+        await one.save_prompt("anna", "brief", PromptChange(text="First.", description="about"), by="anna")
+        second = await other.save_prompt("anna", "brief", PromptChange(text="Second."), by="anna")
         assert (second.version, second.description) == (2, "about")
-        assert (await one.save_prompt("anna", "brief", "Second.", by="anna")).version == 2
+        assert (await one.save_prompt("anna", "brief", PromptChange(text="Second."), by="anna")).version == 2
         assert [prompt.text for prompt in await one.list_versions("anna", "brief")] == ["Second.", "First."]
         assert (await one.get_prompt("anna", "brief", 1)).text == "First."
         with pytest.raises(NotFoundError, match="has no version 9; it has 2, 1"):
@@ -39,20 +59,20 @@ class PromptsContract:
 
     async def test_prompts_of_others_do_not_exist(self, libraries: Pair) -> None:
         one, other, _ = libraries
-        await one.save_prompt("anna", "brief", "Annas.", by="anna")
+        await one.save_prompt("anna", "brief", PromptChange(text="Annas."), by="anna")
         with pytest.raises(NotFoundError, match="known prompts: none"):
             await other.get_prompt("bob", "brief")
         with pytest.raises(NotFoundError):
             await other.remove_prompt("bob", "brief", by="bob")
-        assert (await other.save_prompt("bob", "brief", "Bobs.", by="bob")).version == 1
+        assert (await other.save_prompt("bob", "brief", PromptChange(text="Bobs."), by="bob")).version == 1
         assert (await one.get_prompt("anna", "brief")).text == "Annas."
 
     async def test_of_two_who_change_one_version_one_is_told(self, libraries: Pair) -> None:
         one, other, _ = libraries
-        await one.save_prompt("anna", "brief", "First.", by="anna")
+        await one.save_prompt("anna", "brief", PromptChange(text="First."), by="anna")
         results = await asyncio.gather(
             *(
-                who.save_prompt("anna", "brief", f"Text {n}", by="x", version=1)
+                who.save_prompt("anna", "brief", PromptChange(text=f"Text {n}"), by="x", version=1)
                 for n, who in enumerate([one, other] * 4)
             ),
             return_exceptions=True,
@@ -61,7 +81,7 @@ class PromptsContract:
         assert (len(results) - len(refused), len(refused)) == (1, 7), results
         assert (await one.get_prompt("anna", "brief")).version == 2
         with pytest.raises(VersionConflictError):
-            await one.save_prompt("anna", "brief", "x", by="anna", version=0)
+            await one.save_prompt("anna", "brief", PromptChange(text="x"), by="anna", version=0)
 
     @pytest.mark.parametrize(
         ("name", "text", "stage"),
@@ -83,7 +103,7 @@ class PromptsContract:
         self, libraries: Pair, name: str, text: str, stage: str
     ) -> None:
         with pytest.raises(ValidationError) as refused:
-            await libraries[0].save_prompt("anna", name, text, by="anna")
+            await libraries[0].save_prompt("anna", name, PromptChange(text=text), by="anna")
         assert refused.value.stage == stage
         assert await libraries[0].list_prompts("anna") == []
 
@@ -94,13 +114,27 @@ class PromptsContract:
 
     async def test_the_oldest_versions_are_dropped(self, libraries: Pair) -> None:
         for number in range(MAX_VERSIONS + 3):
-            await libraries[0].save_prompt("anna", "brief", f"Text {number}", by="anna")
+            await libraries[0].save_prompt("anna", "brief", PromptChange(text=f"Text {number}"), by="anna")
         versions = [prompt.version for prompt in await libraries[0].list_versions("anna", "brief")]
         assert (len(versions), versions[0], versions[-1]) == (MAX_VERSIONS, MAX_VERSIONS + 3, 4)
 
+    async def test_a_further_field_is_kept_without_a_column(
+        self, libraries: Pair, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        one, other, _ = libraries
+        await one.save_prompt("anna", "brief", PromptChange(text="Be brief."), by="anna")
+        monkeypatch.setattr("gateway.features.studio.engine.prompt_library.Prompt", LabelledPrompt)
+        saved = await one.save_prompt("anna", "brief", LabelChange(text="Be brief.", label="style"), by="anna")
+        assert saved == LabelledPrompt(name="brief", version=2, text="Be brief.", by="anna", at=saved.at, label="style")
+        again = await other.save_prompt("anna", "brief", LabelChange(text="Be brief."), by="bob")
+        assert again == saved, "None keeps the earlier label"
+        monkeypatch.undo()
+        assert (await other.get_prompt("anna", "brief")).version == 2, "an older version of the gateway leaves it out"
+        assert set(Prompt.model_fields) == COLUMN_FIELDS
+
     async def test_changes_are_in_the_audit_record(self, libraries: Pair) -> None:
         one, _, audit = libraries
-        await one.save_prompt("anna", "brief", "Be brief.", by="anna (key 1)")
+        await one.save_prompt("anna", "brief", PromptChange(text="Be brief."), by="anna (key 1)")
         await one.remove_prompt("anna", "brief", by="anna (key 1)")
         entries = await audit.list_entries(action="prompt")
         assert [(entry.action, entry.principal, entry.target) for entry in entries] == [

@@ -41,7 +41,7 @@ class RecipesContract:
         await one.apply("anna", "order")
         again = await one.stage("anna", make_recipe(description="Orders two."))
         assert again.applied is not None
-        with pytest.raises(ConflictError, match="made anew"):
+        with pytest.raises(ConflictError, match="saved again"):
             await one.apply("anna", "order", version=compute_version(again.applied))
         await one.discard("anna", "order")
         kept = await one.get("anna", "order")

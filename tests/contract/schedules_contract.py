@@ -123,7 +123,7 @@ class ScheduleContract:
         clock.now += 1
         await other.schedules.replace(before, replace(before, cron="@daily", next_tick=clock() + 99, name="evening"))
         assert not await one.schedules.claim(due, clock(), until=clock() + 30)
-        with pytest.raises(ConflictError, match="at the same moment"):
+        with pytest.raises(ConflictError, match="at the same time"):
             await one.schedules.replace(before, replace(before, cron="@weekly"))
         changed = await one.schedules.get("anna", "evening")
         assert (changed.cron, changed.next_tick, changed.key_id) == ("@daily", clock() + 98 + 1, "key1")

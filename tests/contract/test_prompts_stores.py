@@ -6,12 +6,16 @@ from pathlib import Path
 import pytest
 
 from agent.storage.audit import StoredAuditLog
+from agent.storage.feature_schema import FeatureRevision, apply_revisions
 from agent.storage.journal_postgres import open_postgres
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import PostgresClient, SqlClient, SqliteClient
 from gateway.features.studio.engine.prompt_library import PromptLibrary
+from gateway.features.studio.feature import FEATURE
 from tests.contract.journal_stores import Clock
 from tests.contract.prompts_contract import Pair, PromptsContract
+
+REVISIONS = [FeatureRevision(FEATURE.name, one.name, one.sqlite, one.postgres) for one in FEATURE.revisions]
 
 
 def build(statements: list[SqlClient], clock: Clock) -> Pair:
@@ -24,6 +28,7 @@ class TestSqlite(PromptsContract):
     @pytest.fixture
     async def libraries(self, tmp_path: Path, clock: Clock) -> AsyncIterator[Pair]:
         opened = [await open_sqlite(tmp_path / "stepgate.db") for _ in range(2)]
+        await apply_revisions(opened[0], REVISIONS)
         yield build([SqliteClient(store.database) for store in opened], clock)
         for store in opened:
             await store.close()
@@ -33,6 +38,7 @@ class TestPostgres(PromptsContract):
     @pytest.fixture
     async def libraries(self, url: str, clock: Clock) -> AsyncIterator[Pair]:
         opened = [await open_postgres(url) for _ in range(2)]
+        await apply_revisions(opened[0], REVISIONS)
         yield build([PostgresClient(store.database) for store in opened], clock)
         for store in opened:
             await store.close()

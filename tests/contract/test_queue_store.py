@@ -10,10 +10,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from procrastinate.manager import JobManager
+from procrastinate.worker import Worker
 
 from agent.core.errors import ConflictError, NotFoundError, StoreError
 from agent.core.models import JsonObject
-from agent.dispatch import MAX_ATTEMPTS, RUN_JOB, DeadJobError, Job, PostponeJobError
+from agent.runs.dispatch import MAX_ATTEMPTS, RUN_JOB, DeadJobError, Job, PostponeJobError
 from agent.runs.run_worker import ServiceLimits
 from agent.storage.audit import NO_AUDIT
 from agent.storage.journal_postgres import PostgresStore, open_postgres
@@ -330,11 +332,11 @@ async def test_a_job_is_begun_at_once_though_it_was_announced_during_a_look(
 ) -> None:
     monkeypatch.setattr(queue, "POLL_SECONDS", 600.0)
     dispatcher, done = dispatcher_of(store, lease_s=2400.0), asyncio.Event()
-    looks, fetch = Counter[str](), dispatcher.manager.fetch_job
+    looks, look = Counter[str](), dispatcher.manager._look_for_job
 
-    async def fetch_late(**arguments: Any) -> Any:
+    async def look_late(*arguments: Any) -> Any:
         """The second look finds nothing; before it is told so, a job is stored and announced."""
-        job = await fetch(**arguments)
+        job = await look(*arguments)
         looks["all"] += 1
         if looks["all"] == 2:
             announced = dispatcher._workers["runs"]._new_job_event
@@ -347,7 +349,7 @@ async def test_a_job_is_begun_at_once_though_it_was_announced_during_a_look(
     async def handle(_: object) -> None:
         done.set()
 
-    monkeypatch.setattr(dispatcher.manager, "fetch_job", fetch_late)
+    monkeypatch.setattr(dispatcher.manager, "_look_for_job", look_late)
     dispatcher.register("x", handle)
     await dispatcher.start()
     async with asyncio.timeout(30):
@@ -410,6 +412,12 @@ async def test_only_failures_count_as_attempts(store: PostgresStore, monkeypatch
     assert calls == 3 * MAX_ATTEMPTS
     await dispatcher.drain(1)
     await dispatcher.aclose()
+
+
+def test_no_private_method_of_the_queue_is_overridden() -> None:
+    for own, base in ((lane_worker.LaneJobs, JobManager), (lane_worker.LaneWorker, Worker)):
+        private = {name for name in vars(own) if name.startswith("_") and not name.startswith("__")}
+        assert not private & set(dir(base))
 
 
 async def test_a_worker_is_listed_before_it_takes_jobs(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from mcp import Client
 
-from gateway.features.studio.tools.tool_versions import ToolVersionOutput, format_version
+from gateway.features.studio.tool_forms import ToolVersionOutput, format_version
 from tests.integration.conftest import Serve
 from tests.integration.test_keys import bearer, created_key
 from tests.integration.test_studio_routing import approve, ask, lines_of

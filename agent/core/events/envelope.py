@@ -1,4 +1,4 @@
-"""What all events share: the body, which says what happened, and the envelope, which says where in the log.
+"""Shared by all events: the body, which says what happened, and the envelope, which says where in the log.
 
 The envelopes are named tuples: a turn makes some ninety, and a frozen dataclass takes five times as long to make.
 """

@@ -21,7 +21,7 @@ class TextLabel(FrozenModel):
 
 
 class StepLabel(FrozenModel):
-    """What of a step is not the user's, in a plan that was made after untrusted text was in the prompt."""
+    """The parts of a step that are not the user's, in a plan that was made after untrusted text was in the prompt."""
 
     step_id: str
     tool_trusted: bool = Field(description="whether the user's words, or a plan from before, ask for this tool")

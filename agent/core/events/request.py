@@ -1,4 +1,4 @@
-"""What happens to a request before planning: it is guarded, understood and joined with memories."""
+"""Events before planning: a request is guarded, understood and joined with memories."""
 
 from typing import Literal
 

@@ -166,7 +166,7 @@ CALL_FORM = 'each call is {"tool": name, "args": {...}}'
 
 
 def read_explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ...]:
-    """Returns `metadata.tool_calls`, each `{"tool": ..., "args": {...}}`. Accepts `name` and `arguments` too."""
+    """Reads `metadata.tool_calls`, each `{"tool": ..., "args": {...}}`. Accepts `name` and `arguments` too."""
     calls = request.metadata.get("tool_calls")
     if calls is None:
         return ()

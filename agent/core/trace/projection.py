@@ -350,6 +350,6 @@ _RULES: Final[Mapping[type[ev.EventBody], Callable[[Projection, ev.Event, Any], 
     ev.RunFailed: Projection._end,
     ev.RunCancelled: Projection._end,
 }
-"""What an event of a type changes. A table instead of `match`: to compare an instance with another Pydantic class takes
+"""The change of the trace for each type of event. A table instead of `match`: to compare with a Pydantic class takes
 ten times as long as with a plain one, and an event was compared with up to thirty.
 """

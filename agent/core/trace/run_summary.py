@@ -8,7 +8,7 @@ from agent.core.trace import shorten
 
 
 def build_run_summary(state: RunState) -> JsonObject:
-    """Returns what was requested and what did the work: planner, executor, judge, answer."""
+    """The request and what did the work: planner, executor, judge, answer."""
     first = state.plans[0] if state.plans else None
     fallen = next((plan for plan in state.plans if plan.requested != plan.effective), first)
     runtime: JsonObject = {
@@ -68,7 +68,7 @@ def _get_mode(state: RunState) -> Mode:
 
 
 def _summarize_executor(state: RunState) -> JsonObject:
-    """Returns who wrote the answer, a model or the rules, and why rules took over anywhere in the plan.
+    """The author of the answer, a model or the rules, and why rules took over anywhere in the plan.
 
     Without an answer so far, or where it is the result of a tool, counts what the steps did.
     """
@@ -103,7 +103,7 @@ def _build_mode_entry(requested: str, effective: str, reason: str | None) -> Jso
 
 
 def _summarize_retrieval(state: RunState, retrieved: ev.MemoryRetrieved) -> JsonObject:
-    """Returns what the retrieve stage found and how many hits each search of the steps had."""
+    """The findings of the retrieve stage, and the number of hits of each search of the steps."""
     searches: list[JsonObject] = []
     for step_id, step in state.steps.items():
         for call in (call for attempt in step.attempts for call in attempt.calls):

@@ -24,9 +24,9 @@ class ModelCalls:
         key = _build_line_key(event, body)
         if key is not None:
             # The line shows the model that wrote the answer, not the one that checked its claims.
-            known = self._asked.get(key)
-            model = known[0] if known is not None and body.purpose == "entailment" else body.model
-            self._asked[key] = (model, body.usage if known is None else known[1] + body.usage)
+            earlier = self._asked.get(key)
+            model = earlier[0] if earlier is not None and body.purpose == "entailment" else body.model
+            self._asked[key] = (model, body.usage if earlier is None else earlier[1] + body.usage)
 
     def get_usage(self, key: LineKey) -> Usage | None:
         """The usage of the calls behind a line so far, or None without calls."""

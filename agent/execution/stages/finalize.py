@@ -197,8 +197,8 @@ async def _save_exchange(run: Run, answer: AnswerFinished, *, complete: bool) ->
         return
     if run.room.memory and state.retrieval is not None and state.retrieval.requested:
         try:
-            prompt, said = replace_with_kinds(state, state.prompt), replace_with_kinds(state, answer.text)
-            await run.engine.memory.save_exchange(state.owner, conversation, prompt, said, tainted=tainted)
+            prompt, reply = replace_with_kinds(state, state.prompt), replace_with_kinds(state, answer.text)
+            await run.engine.memory.save_exchange(state.owner, conversation, prompt, reply, tainted=tainted)
         except AgentError as error:  # a failed memory does not fail the run
             log.warning("the exchange of run %s is not remembered: %s", run.run_id, error.message)
         except Exception:  # nor does a defect of a driver

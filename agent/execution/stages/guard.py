@@ -102,14 +102,14 @@ def _check_names(tools: Iterable[str], named: Iterable[str], registry: ToolRegis
     """Raises `BadRequestError` for unknown names of tools or skills."""
     for tool in tools:
         if tool not in registry and registry.get_withheld_reason(tool) is None:
-            known = ", ".join(get_close_matches(tool, [one.spec.name for one in registry], n=3))
-            hint = f"; did you mean {known}?" if known else "; `stepgate tools` lists them"
+            names = ", ".join(get_close_matches(tool, [one.spec.name for one in registry], n=3))
+            hint = f"; did you mean {names}?" if names else "; `stepgate tools` lists them"
             raise BadRequestError(f"metadata.tools: there is no tool {tool[:100]!r}{hint}", param="metadata.tools")
     for skill in named:
         if skill not in skills:
-            known = ", ".join(one.name for one in skills) or "none"
+            names = ", ".join(one.name for one in skills) or "none"
             raise BadRequestError(
-                f"metadata.skills: there is no skill {skill[:100]!r}; known: {known}", param="metadata.skills"
+                f"metadata.skills: there is no skill {skill[:100]!r}; known: {names}", param="metadata.skills"
             )
 
 

@@ -153,7 +153,7 @@ def _is_final_plan(run: Run, proposed: Plan, reason: str | None) -> bool:
 
 def _list_taint_sources(state: RunState, planned: Planned, reason: str | None) -> tuple[TaintSource, ...]:
     """The untrusted text that may have influenced the plan."""
-    found: dict[TaintSource, bool] = {
+    sources: dict[TaintSource, bool] = {
         "conversation": state.tainted,
         "reply": planned.is_embedded,
         "recipe": "recipe" in planned.tainted_by,
@@ -161,7 +161,7 @@ def _list_taint_sources(state: RunState, planned: Planned, reason: str | None) -
         "ground": quotes_ground(_list_changes(state, planned.plan), planned.ground, _join_user_texts(state)),
     }
     by_model = planned.effective == "llm" or planned.repeats_model
-    return (*(name for name, is_there in found.items() if is_there), *list_message_sources(state, by_model=by_model))
+    return (*(name for name, is_there in sources.items() if is_there), *list_message_sources(state, by_model=by_model))
 
 
 def _has_read_outside(state: RunState) -> bool:
@@ -177,8 +177,8 @@ async def _add_required_tools(run: Run, planned: Planned, reason: str | None) ->
         return planned
     registry = run.engine.registry
     named = {registry.resolve_in_room(run.room, call.tool) for call in read_explicit_tool_calls(run.state.request)}
-    asked = await _build_planning_request(run, reason)
-    adjusted = add_required_tools(planned.plan, asked, has_model=run.works_with_model, named=named)
+    request = await _build_planning_request(run, reason)
+    adjusted = add_required_tools(planned.plan, request, has_model=run.works_with_model, named=named)
     return replace(planned, plan=adjusted.plan, adjusted=(*planned.adjusted, *adjusted.notes))
 
 
@@ -307,7 +307,8 @@ async def _build_planning_request(run: Run, reason: str | None) -> PlanningReque
         has_read_outside=_has_read_outside(state),
         may_call=state.round_count < room.budgets.max_rounds,
         checks_answers=run.profile.checks_answers,
-        find_problems=None if in_rounds else make_order_check(run),
+        # A first plan follows no verdict.
+        find_problems=None if in_rounds or state.plan is None else make_order_check(run),
     )
     return await _add_rounds(run, request) if in_rounds else request
 
@@ -374,11 +375,11 @@ def _list_tools_to_redo(state: RunState) -> frozenset[str]:
 
 def _list_steps_to_redo(state: RunState) -> frozenset[str]:
     """The steps of those tools, and all steps that depend on them. A new plan drops their results."""
-    tools, found = _list_tools_to_redo(state), set[str]()
+    tools, redone = _list_tools_to_redo(state), set[str]()
     for step in state.plan.steps if state.plan else ():  # dependencies come first
-        if step.tool in tools or found & set(step.depends_on):
-            found.add(step.id)
-    return frozenset(found)
+        if step.tool in tools or redone & set(step.depends_on):
+            redone.add(step.id)
+    return frozenset(redone)
 
 
 def _build_plan_catalogue(run: Run, reason: str | None) -> Catalogue:

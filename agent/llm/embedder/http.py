@@ -82,10 +82,10 @@ class HttpEmbedder:
             return response, bytes(reply)
 
     def _make_refusal(self, response: httpx.Response, reply: bytes) -> CallError:
-        status, said = response.status_code, extract_provider_message(reply)
-        error = self._make_error(f"answered {status}: {said}")
+        status, reason = response.status_code, extract_provider_message(reply)
+        error = self._make_error(f"answered {status}: {reason}")
         error.passing = status in {408, 425, 429} or status >= 500
-        error.too_many = status == 413 or (status in {400, 422} and _TOO_MANY.search(said) is not None)
+        error.too_many = status == 413 or (status in {400, 422} and _TOO_MANY.search(reason) is not None)
         error.retry_after_s = parse_retry_after(response.headers)
         return error
 

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 from agent.core.vector_space import VectorSpace
 
 MAX_TEXT_CHARS = 8_000
-"""What of a text is embedded; the usual models read about 8,000 tokens, the small ones 512."""
+"""The characters of a text that are embedded; the usual models read about 8,000 tokens, the small ones 512."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,4 +45,4 @@ class LanguageAwareEmbedder(Protocol):
 
 
 EMBEDDER_SETTINGS = "AGENT_EMBEDDER_URL, AGENT_EMBEDDER_MODEL or AGENT_EMBEDDER_MODEL_DIR"
-"""What names an embedder: an endpoint, a provider's model, a folder with a model that runs here."""
+"""The source of an embedder: an endpoint, a provider's model, a folder with a model that runs here."""

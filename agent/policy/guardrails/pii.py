@@ -131,7 +131,7 @@ class PiiDetector:
 
 def find_personal_data(text: str) -> list[tuple[str, Span]]:
     """All personal data of a text with its kind, without overlaps, in order."""
-    found: list[tuple[str, Span]] = []
+    matches: list[tuple[str, Span]] = []
     covered = bytearray(len(text))
     for view in _iter_views(text):
         digits = len(_DIGIT.findall(view.text))
@@ -140,8 +140,8 @@ def find_personal_data(text: str) -> list[tuple[str, Span]]:
                 start, end = view.to_original_span(span.start, span.end)
                 if not any(covered[start:end]):
                     covered[start:end] = b"\x01" * (end - start)
-                    found.append((span.kind or kind.name, span._replace(start=start, end=end)))
-    return sorted(found, key=lambda found: found[1].start)
+                    matches.append((span.kind or kind.name, span._replace(start=start, end=end)))
+    return sorted(matches, key=lambda match: match[1].start)
 
 
 def _iter_views(text: str) -> Iterator[DeobfuscatedText]:

@@ -149,7 +149,7 @@ def make_answer_secret_finder(guards: OutputGuards, secrets: tuple[str, ...]) ->
 
 
 def collect_caller_text(state: RunState) -> str:
-    """Returns what is the caller's own: what they wrote, what is remembered for them, and what trusted tools returned.
+    """The caller's own text: what they wrote, what is remembered for them, and what trusted tools returned.
     Their own data may be repeated to them.
     """
     written = (state.request.prompt, *(message.content for message in state.request.messages or ()))

@@ -1,4 +1,4 @@
-"""What the processes of a fleet share, besides the tables of procrastinate: leases of housekeeping, and queues."""
+"""Tables that the processes of a fleet share, besides those of procrastinate: leases of housekeeping, and queues."""
 
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, PrimaryKeyConstraint, Table, Text
 

@@ -1,4 +1,4 @@
-"""What people make and accept: rooms, prompts, recipes, generated tools, tools of foreign MCP servers."""
+"""Things that people make and accept: rooms, prompts, recipes, generated tools, tools of foreign MCP servers."""
 
 from sqlalchemy import (
     BigInteger,

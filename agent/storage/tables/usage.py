@@ -1,4 +1,4 @@
-"""What models were used for: by run, and summed by day."""
+"""Usage of models: by run, and summed by day."""
 
 from sqlalchemy import (
     BigInteger,

@@ -28,7 +28,7 @@ _ID_NAMESPACE = uuid.UUID("6c0f3f5e-8f0d-4a53-9f0c-5a2b6f6f2f57")
 """Qdrant's ids are numbers or UUIDs. Our ids become UUIDs in this namespace."""
 TIMEOUT_SECONDS = 10
 _JSON_ERRORS = (json.JSONDecodeError, UnicodeDecodeError)
-"""What the client raises if a 200 is not a valid reply, such as the page of a proxy or half a reply."""
+"""The exceptions of the client for a 200 that is not a valid reply, such as the page of a proxy or half a reply."""
 
 
 class QdrantIndex:

@@ -1,4 +1,4 @@
-"""What the drivers of an `ExactIndex`'s rows share: the columns of an item, and checks."""
+"""Shared by the drivers of an `ExactIndex`'s rows: the columns of an item, and checks."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the feature `documents` has built, for itself and for features that need it."""
+"""The parts that the feature `documents` has built, for itself and for features that need it."""
 
 from typing import TYPE_CHECKING
 

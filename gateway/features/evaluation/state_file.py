@@ -46,7 +46,7 @@ class StateFile:
             draft.replace(self._path)
 
     def count_call(self, name: str) -> int:
-        """Returns how often this was called with this name, this call included. Calls are not part of the state."""
+        """Counts the calls of this name, this one included. Calls are not part of the state."""
         with (self.folder / f"calls-{name}").open("a+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             file.write("x")

@@ -150,7 +150,7 @@ MemberT = TypeVar("MemberT", bound=FamilyMember)
 
 
 def sample_tasks(tasks: Sequence[MemberT], count: int, seed: int) -> list[MemberT]:
-    """Returns `count` tasks, as many of each family as of any other, chosen by the seed and in the order of `tasks`."""
+    """`count` tasks, as many of each family as of any other, chosen by the seed and in the order of `tasks`."""
     chance = random.Random(seed)  # noqa: S311 - a choice that can be repeated, no secret
     families: dict[str, list[MemberT]] = {}
     for task in tasks:

@@ -74,7 +74,7 @@ class World:
 
 
 def compare_snapshots(before: Snapshot, after: Snapshot) -> Snapshot:
-    """Returns what changed, by path: the new value, or None for what was removed."""
+    """The changes by path: the new value, or None for what was removed."""
     return {path: after.get(path) for path in sorted(before.keys() | after.keys()) if _differs(path, before, after)}
 
 
@@ -238,7 +238,7 @@ async def _read_address(process: asyncio.subprocess.Process) -> str:
 
 
 async def _wait_for_servers(url: str, servers: Sequence[str]) -> None:
-    """Returns once the tools of all servers are registered. Raises `ConfigError` if they are not in time."""
+    """Waits until the tools of all servers are registered. Raises `ConfigError` if they are not in time."""
     missing = set(servers)
     deadline = monotonic() + START_SECONDS
     async with httpx.AsyncClient(base_url=url, timeout=30) as client:

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from agent.core.errors import StoreError
 from agent.core.throttled_log import ThrottledLog
-from agent.dispatch import LANES
+from agent.runs.dispatch import LANES
 from gateway.features.fleet.engine.queue_state import QueueState
 
 log = logging.getLogger(__name__)

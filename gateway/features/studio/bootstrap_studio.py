@@ -40,7 +40,7 @@ from gateway.features.studio.tools.secrets import ListSecretsTool
 
 @dataclass(frozen=True, slots=True)
 class Studio:
-    """What people and programs make in a running gateway."""
+    """The stores and services of the studio."""
 
     room_editor: RoomEditor
     generated_tools: GeneratedTools

@@ -1,6 +1,9 @@
 """The feature `studio`: rooms, prompts and generated tools as data."""
 
-from gateway.feature import Command, Door, Feature
+from gateway.feature import Command, Door, Feature, Revision
+
+_PROMPT_FIELDS = "ALTER TABLE prompts ADD COLUMN fields TEXT NOT NULL DEFAULT '{}'"
+"""Holds the fields of a prompt that have no column of their own, as JSON."""
 
 FEATURE = Feature(
     name="studio",
@@ -89,4 +92,5 @@ FEATURE = Feature(
             place=210,
         ),
     },
+    revisions=(Revision("prompt_fields", (_PROMPT_FIELDS,), (_PROMPT_FIELDS,)),),
 )

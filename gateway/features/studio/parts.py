@@ -1,4 +1,4 @@
-"""What the feature `studio` has built, for itself and for features that need it."""
+"""The parts that the feature `studio` has built, for itself and for features that need it."""
 
 from typing import TYPE_CHECKING
 
@@ -8,4 +8,4 @@ if TYPE_CHECKING:
     from gateway.features.studio.bootstrap_studio import Studio
 
 get_studio: Part["Studio"] = Part("studio")
-"""What people and programs make in a running gateway."""
+"""The stores and services of the studio."""

@@ -188,7 +188,7 @@ def format_room(room: RoomOutput) -> str:
 
 
 def _collect_fields(view: RoomView) -> dict[str, Any]:
-    """What forms pick their fields from. A room whose text was never usable shows defaults, and belongs to nobody."""
+    """The fields that forms pick from. A room whose text was never usable shows defaults, and belongs to nobody."""
     room = view.room if view.room is not None else Room(id="unusable", owner="")
     own = {"id": view.room_id, "name": view.title, "origin": view.origin, "version": view.version}
     return {**dict(room), **own}

@@ -1,4 +1,4 @@
-"""What of rendered HTML may reach a reader: an allow-list of elements, attributes, classes and addresses.
+"""Cleans rendered HTML: an allow-list of elements, attributes, classes and addresses.
 
 The HTML comes from our own parser, which writes none other. This is the second judgement, by a kept library, so that a
 fault of the first one is not a hole. The page copies the result element by element with a list of its own.

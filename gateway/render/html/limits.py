@@ -11,7 +11,7 @@ PLAIN_PIECE_CHARS: Final = 4_000
 
 
 class RenderBudget:
-    """What is left to render of one text."""
+    """The rest of the budget to render one text."""
 
     def __init__(self) -> None:
         self._chars = MAX_RENDERED_CHARS

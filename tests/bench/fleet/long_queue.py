@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 
-from agent.dispatch import LANES, RUN_JOB, Job
+from agent.runs.dispatch import LANES, RUN_JOB, Job
 from agent.storage.journal_postgres import open_postgres
 from agent.storage.postgres import add_options
 from gateway.features.fleet.engine.fair_queueing import BAND, COST_UNITS

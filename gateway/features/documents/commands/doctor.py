@@ -1,4 +1,4 @@
-"""What `stepgate doctor` says about documents."""
+"""The findings of `stepgate doctor` about documents."""
 
 import asyncio
 from collections.abc import AsyncIterator

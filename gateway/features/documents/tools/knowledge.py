@@ -133,11 +133,11 @@ async def search_collections(
         notes = [*noted, BROADENED_NOTE.format(least=least)]
         clarify = _make_clarifying_question(args.query, [result for _, result in near])
     if args.use_llm_rerank and parts:
-        order, told = await rerank_with_model(
+        order, note = await rerank_with_model(
             args.query, [one.content for _, one in parts], model.ask if model else None
         )
         parts = [parts[at] for at in order]
-        notes += [told] if told else []
+        notes += [note] if note else []
     return SearchKnowledgeOutput(
         results=[_make_passage(*one) for one in parts[: args.top_k]], note="; ".join(notes), clarify=clarify
     )

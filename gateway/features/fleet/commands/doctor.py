@@ -1,8 +1,8 @@
-"""What `stepgate doctor` says about the queue."""
+"""The findings of `stepgate doctor` about the queue."""
 
 from collections.abc import AsyncIterator
 
-from agent.dispatch import LANES
+from agent.runs.dispatch import LANES
 from gateway.bootstrap import Stepgate
 from gateway.cli.doctor_finding import Finding
 from gateway.features.fleet.engine.queue_names import get_lane

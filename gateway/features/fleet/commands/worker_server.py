@@ -15,11 +15,11 @@ from starlette.routing import Route
 from agent.core.settings import Settings
 from gateway import errors
 from gateway.auth.authentication import read_key
+from gateway.auth.origin_check import OriginCheckMiddleware
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import bind_socket
 from gateway.doors import catalogue
 from gateway.garbage_collector import pause_garbage_collector
-from gateway.origin_check.middleware import OriginCheckMiddleware
 
 log = logging.getLogger(__name__)
 

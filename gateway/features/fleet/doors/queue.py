@@ -1,15 +1,12 @@
 """`/v1/queue`: lanes, workers and dead letters of the queue. Needs the scope `admin`: it covers all owners."""
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from agent.core.errors import ConflictError
-from agent.core.models import DeferredModel, JsonObject, RunStatus
-from agent.core.record_item import RecordItem
-from agent.dispatch import Lane
+from agent.core.models import DeferredModel
 from agent.storage.audit import MAX_ID
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
@@ -18,53 +15,11 @@ from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
 from gateway.features.fleet import parts
 from gateway.features.fleet.engine.queue_state import QueueDepth, QueueState, find_unserved
+from gateway.features.fleet.forms import DeadLetterItem, QueueItem, WorkerItem, to_queue_item
 
 router = APIRouter(tags=["queue"], route_class=DeferredRoute, dependencies=[require_scope("admin")])
 
 JobId = Annotated[int, Path(ge=1, le=MAX_ID, description="of a dead letter")]
-
-
-class QueueItem(DeferredModel):
-    """A queue of a lane. `runs@...` and `batch@...` are for processes with the same rooms, files and skills."""
-
-    lane: Lane
-    queue: str
-    waiting: int
-    running: int
-    failed: int = Field(description="dead letters")
-    oldest_seconds: float = Field(description="age of the oldest job that waits")
-    is_served: bool = Field(description="false if jobs wait that no process takes")
-
-
-class WorkerItem(RecordItem):
-    """A process that takes jobs of a lane."""
-
-    name: str = Field(description="host, process id and a mark of the process")
-    lane: Lane
-    queue: str
-    slots: int
-    running: int
-    started_at: datetime = Field(validation_alias="started")
-    silent_seconds: Annotated[float, AfterValidator(lambda seconds: max(0.0, seconds))] = Field(
-        validation_alias="silent_s", description="age of its heartbeat"
-    )
-
-
-class DeadLetterItem(RecordItem):
-    """A job that was given up."""
-
-    id: int
-    lane: Lane
-    queue: str
-    kind: str
-    arguments: JsonObject
-    attempts: int
-    at: datetime
-    reason: str
-    run_id: str | None = Field(description="null if it is not of a run, or the run was deleted")
-    run_status: RunStatus | None
-    owner: str | None = Field(description="whose run it is")
-    can_retry: bool = Field(description="false if its run has ended")
 
 
 class QueueReport(DeferredModel):
@@ -92,7 +47,7 @@ async def get_queue(stepgate: Gateway, limit: Annotated[int, Query(ge=1, le=1000
     idle = {one.queue for one in workers} - {one.queue for one in depths}
     lanes = sorted((*depths, *map(QueueDepth, idle)), key=lambda one: one.queue)
     return QueueReport(
-        lanes=[_to_queue_item(one, is_served=one.queue not in unserved) for one in lanes],
+        lanes=[to_queue_item(one, is_served=one.queue not in unserved) for one in lanes],
         workers=WorkerItem.from_records(workers),
         dead_letters=DeadLetterItem.from_records(await state.list_dead_letters(limit)),
         lease_seconds=stepgate.settings.lease_seconds,
@@ -120,15 +75,3 @@ def _require_queue(stepgate: Stepgate) -> QueueState:
             "workers, set AGENT_DISPATCH=queue and AGENT_DATABASE_URL=postgresql://... (docs/scale.md)"
         )
     return queue.state
-
-
-def _to_queue_item(one: QueueDepth, *, is_served: bool) -> QueueItem:
-    return QueueItem(
-        lane=one.lane,
-        queue=one.queue,
-        waiting=one.waiting,
-        running=one.running,
-        failed=one.failed,
-        oldest_seconds=one.oldest_s,
-        is_served=is_served,
-    )

@@ -6,7 +6,7 @@ thus stands behind each other owner's next job, not before all of them. While a 
 for the head.
 """
 
-from agent.dispatch import LANES
+from agent.runs.dispatch import LANES
 from agent.storage.postgres import Connection
 from gateway.features.fleet.engine.queue_names import get_lane
 

@@ -1,10 +1,14 @@
-"""A lane's worker on procrastinate's: which jobs it takes, how it hears of them, and what becomes of them."""
+"""`LaneJobs`: fetches, listens for and ends the jobs of the lanes of a process, for procrastinate's workers.
+
+It overrides public methods of procrastinate's `JobManager` and of `Worker` only.
+"""
 
 import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -13,16 +17,20 @@ from procrastinate.connector import BaseConnector
 from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.jobs import Job as StoredJob
 from procrastinate.jobs import Notification, Status
-from procrastinate.manager import JobManager
+from procrastinate.manager import JobManager, NotificationCallback
 from procrastinate.retry import BaseRetryStrategy, RetryDecision
 from procrastinate.worker import Worker
 from psycopg_pool import AsyncConnectionPool
 
 from agent.core.errors import StoreError
-from agent.dispatch import MAX_ATTEMPTS, DeadJobError, PostponeJobError
+from agent.runs.dispatch import MAX_ATTEMPTS, DeadJobError, Lane, PostponeJobError
 from agent.storage.postgres import IDLE_SECONDS, Connection, add_options, check_connection
+from gateway.features.fleet.engine.queue_names import get_lane
 
 log = logging.getLogger(__name__)
+
+_Queues = tuple[str, ...]
+"""The queues of one lane."""
 
 CONNECTIONS = 5
 """Connections of the lanes of a process, for fetching and finishing jobs; each lane that listens holds one more."""
@@ -55,46 +63,149 @@ _ANY_WAITING: Final = (
 
 
 class LaneJobs(JobManager):
-    """procrastinate's manager of jobs, which does not search for a job where none waits, counts only failures as
-    attempts, and ends a job only for the worker that has it.
+    """procrastinate's manager of jobs, which lists a worker before it takes jobs, does not search for a job where none
+    waits, misses no announcement, counts only failures as attempts, and ends a job only for the worker that has it.
 
-    procrastinate's fetch reads the waiting jobs of all queues in order of priority: an empty lane beside a million jobs
-    of another would cost a second of the server at each poll.
+    Every deviation has its reason and figure in docs/adr/0018-queue.md. `process` is the name of this process;
+    `count_slots` says how many jobs of a lane it does at the same time.
     """
 
-    def __init__(self, connector: BaseConnector) -> None:
+    def __init__(self, connector: BaseConnector, *, process: str, count_slots: Callable[[Lane], int]) -> None:
         super().__init__(connector)
-        self._pauses: dict[tuple[str, ...], float] = {}
+        self._process = process
+        self._count_slots = count_slots
+        self._pauses: dict[_Queues, float] = {}
+        self._announcements = Counter[_Queues]()
+        self._workers: dict[int, asyncio.Event] = {}
+        """The listed workers of this process, with what is set once one stops."""
+        self._postponed: set[int] = set()
+        """The jobs whose next retry is not a failure."""
 
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> StoredJob | None:
         """See `JobManager.fetch_job`.
+
+        Looks again if a job was announced meanwhile: the worker forgets announcements when a look ends, but the job may
+        have been stored after the server had answered, and would wait for the next poll.
+        """
+        names = tuple(queues or ())
+        try:
+            stopping = await self._list_worker(worker_id, names)
+            while True:
+                announced = self._announcements[names]
+                job = await self._look_for_job(names, worker_id)
+                if job is not None or announced == self._announcements[names] or stopping.is_set():
+                    return job
+        except Exception:
+            self.stop_worker(worker_id)  # procrastinate's worker ends then without a call of `stop`
+            raise
+
+    async def _list_worker(self, worker_id: int, queues: _Queues) -> asyncio.Event:
+        """Lists a worker, once: runs in queues without a listed worker are adopted by processes with other rooms."""
+        stopping = self._workers.get(worker_id)
+        if stopping is None:
+            queue = queues[0]
+            slots = self._count_slots(get_lane(queue))
+            values = {"worker_id": worker_id, "name": self._process, "queue": queue, "slots": slots}
+            await self.connector.execute_query_async(_REGISTER, **values)
+            stopping = self._workers[worker_id] = asyncio.Event()
+        return stopping
+
+    async def _look_for_job(self, queues: _Queues, worker_id: int) -> StoredJob | None:
+        """Fetches a job if one waits. procrastinate's fetch reads the waiting jobs of all queues in order of priority:
+        an empty lane beside a million jobs of another would cost a second of the server at each poll.
 
         A new job is announced to all processes with a free slot. Who finds that another one was faster pauses from then
         on for a random time before it looks, up to twice as long each time, and half as long after each job that it
         gets. So the first one takes the job, and most others see none.
         """
-        names = tuple(queues or ())
-        pause = self._pauses.get(names, 0.0)
+        pause = self._pauses.get(queues, 0.0)
         if pause:
             await asyncio.sleep(random.uniform(0, pause))  # noqa: S311 - no secret
-        if not await self.connector.execute_query_all_async(_ANY_WAITING, queues=[*names]):
+        if not await self.connector.execute_query_all_async(_ANY_WAITING, queues=[*queues]):
             return None
-        job = await super().fetch_job([*names], worker_id)
+        job = await super().fetch_job([*queues], worker_id)
         if job is None:
-            self._pauses[names] = min(max(2 * pause, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
+            self._pauses[queues] = min(max(2 * pause, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
         else:
-            self._pauses[names] = pause / 2 if pause > SHORTEST_PAUSE_SECONDS else 0.0
+            self._pauses[queues] = pause / 2 if pause > SHORTEST_PAUSE_SECONDS else 0.0
         return job
 
-    async def end_job(self, job: StoredJob, status: Status, decision: RetryDecision | None) -> bool:
-        """Has the job done again as decided; else removes it if it succeeded, or keeps it as a dead letter. Returns
-        False if it is no longer `job.worker_id`'s. Raises `ConnectorException`.
+    async def listen_for_jobs(
+        self, *, on_notification: NotificationCallback, queues: Iterable[str] | None = None
+    ) -> None:
+        """See `JobManager.listen_for_jobs`. Counts the announcements for `fetch_job`."""
+        names = tuple(queues or ())
+
+        async def count_first(*, channel: str, notification: Notification) -> None:
+            self._announcements[names] += 1
+            await on_notification(channel=channel, notification=notification)
+
+        await super().listen_for_jobs(on_notification=count_first, queues=names)
+
+    async def unregister_worker(self, worker_id: int) -> None:
+        """See `JobManager.unregister_worker`."""
+        self._workers.pop(worker_id, None)
+        await super().unregister_worker(worker_id)
+
+    def stop_worker(self, worker_id: int) -> None:
+        """Has the ends of a worker's jobs stored once more at most: it stops, and the sweep takes what is left."""
+        if (stopping := self._workers.get(worker_id)) is not None:
+            stopping.set()
+
+    def postpone_job(self, job: StoredJob) -> None:
+        """Has the next `retry_job` of a job not count as a failure."""
+        if job.id is not None:
+            self._postponed.add(job.id)
+
+    async def finish_job(self, job: StoredJob, status: Status, delete_job: bool) -> None:
+        """Removes a job, or keeps it as a dead letter. Repeats it until it is stored; see `_store_end`."""
+        await self._store_end(job, _REMOVE if delete_job else _GIVE_UP)
+
+    async def retry_job(
+        self,
+        job: StoredJob,
+        retry_at: datetime | None = None,
+        priority: int | None = None,
+        queue: str | None = None,
+        lock: str | None = None,
+    ) -> None:
+        """Has a job done again at a time, with its priority and in its queue. Repeats it until it is stored; see
+        `_store_end`.
         """
-        values: dict[str, Any] = {"job_id": job.id, "worker_id": job.worker_id}
-        statement = _REMOVE if status == Status.SUCCEEDED else _GIVE_UP
-        if decision is not None:
-            statement = _REPEAT
-            values |= {"failures": int(not isinstance(decision, Postponement)), "begin": decision.retry_at}
+        failures = int(job.id not in self._postponed)
+        await self._store_end(job, _REPEAT, failures=failures, begin=retry_at)
+        self._postponed.discard(job.id or 0)
+
+    async def release_job(self, job: StoredJob) -> bool:
+        """Has a job done again at once. Returns False if it is no longer `job.worker_id`'s. Raises
+        `ConnectorException`.
+        """
+        return await self._end_job(job, _REPEAT, failures=0, begin=None)
+
+    async def _store_end(self, job: StoredJob, statement: str, **values: object) -> None:
+        """Repeats it until the end is stored, because no sweep takes the jobs of a worker that lives; or until the
+        worker stops: then the sweep takes them.
+        """
+        pause, stopping = RETRY_SECONDS, self._workers.get(job.worker_id or 0)
+        while True:
+            try:
+                if not await self._end_job(job, statement, **values):
+                    log.info("job %s is no longer of this worker", job.id)
+                return
+            except ConnectorException as error:
+                reason = str(error.__cause__ or error).partition("\n")[0]
+            if stopping is None or stopping.is_set():
+                log.warning("the end of job %s is not stored, the sweep gives it to another worker: %s", job.id, reason)
+                return
+            log.warning("the end of job %s is not stored, next attempt in %.0f s: %s", job.id, pause, reason)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await stopping.wait()
+            pause = min(2 * pause, STORE_SECONDS)
+
+    async def _end_job(self, job: StoredJob, statement: str, **values: object) -> bool:
+        """Ends a job unless it is no longer `job.worker_id`'s, and returns whether it was."""
+        values |= {"job_id": job.id, "worker_id": job.worker_id}
         try:
             return bool(await self.connector.execute_query_all_async(statement, **values))
         except UniqueViolation:  # another job with its key waits already
@@ -102,84 +213,42 @@ class LaneJobs(JobManager):
 
 
 class LaneWorker(Worker):
-    """procrastinate's worker, which is listed before it takes jobs, misses no notification, and stores the end of a job
-    until that succeeds.
-    """
+    """procrastinate's worker, which reports its stop to `LaneJobs`."""
 
-    def __init__(self, app: procrastinate.App, *, jobs: LaneJobs, process: str, **options: Any) -> None:
+    def __init__(self, app: procrastinate.App, *, jobs: LaneJobs, **options: Any) -> None:
         super().__init__(app, **options)
         self._jobs = jobs
-        self._process = process
-        self._notifications = 0
 
-    async def _run_loop(self) -> None:
-        # A worker that takes jobs without being listed would have them adopted by processes with other rooms.
-        queue = next(iter(self.queues or ()))
-        values = {"worker_id": self.worker_id, "name": self._process, "queue": queue, "slots": self.concurrency}
-        await self.app.connector.execute_query_async(_REGISTER, **values)
-        await super()._run_loop()  # type: ignore[no-untyped-call]
-
-    async def _handle_notification(self, *, channel: str, notification: Notification) -> None:
-        self._notifications += 1
-        await super()._handle_notification(channel=channel, notification=notification)
-
-    async def _fetch_and_process_jobs(self) -> None:
-        """Looks again if a notification came meanwhile: procrastinate forgets it when it has looked, but the job may
-        have been stored after the server had answered, and would wait for the next poll.
-        """
-        handled_notifications = -1
-        while handled_notifications != self._notifications and not self._stop_event.is_set():
-            handled_notifications = self._notifications
-            await super()._fetch_and_process_jobs()  # type: ignore[no-untyped-call]
-
-    async def _shutdown(self, side_tasks: list[asyncio.Task[Any]]) -> None:
-        self.stop()  # type: ignore[no-untyped-call]
-        await super()._shutdown(side_tasks)
-
-    async def _persist_job_status(
-        self, job: StoredJob, status: Status, retry_decision: RetryDecision | None, *args: object, **kwargs: object
-    ) -> None:
-        """Repeats it until it is stored, because no sweep takes the jobs of a worker that lives; or until this one
-        stops: then the sweep takes them.
-        """
-        pause = RETRY_SECONDS
-        while True:
-            try:
-                if not await self._jobs.end_job(job, status, retry_decision):
-                    log.info("job %s is no longer of this worker", job.id)
-                return
-            except ConnectorException as error:
-                reason = str(error.__cause__ or error).partition("\n")[0]
-            if self._stop_event.is_set():
-                log.warning("the end of job %s is not stored, the sweep gives it to another worker: %s", job.id, reason)
-                return
-            log.warning("the end of job %s is not stored, next attempt in %.0f s: %s", job.id, pause, reason)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._stop_event.wait()
-            pause = min(2 * pause, STORE_SECONDS)
-
-
-class Postponement(RetryDecision):
-    """Has a job done again that did not fail."""
+    def stop(self) -> None:
+        """See `Worker.stop`."""
+        if self.worker_id is not None:
+            self._jobs.stop_worker(self.worker_id)
+        super().stop()  # type: ignore[no-untyped-call]
 
 
 class RetryFailures(BaseRetryStrategy):
     """Decides when a job whose handler raised is done again."""
 
+    def __init__(self, jobs: LaneJobs) -> None:
+        self._jobs = jobs
+
     def get_retry_decision(self, *, exception: BaseException, job: StoredJob) -> RetryDecision | None:
-        """Returns when to do it again, or None for a dead letter."""
+        """The time of the next attempt; None for a dead letter."""
         match exception:
             case DeadJobError():
                 return None
             case PostponeJobError(seconds=seconds):
-                return Postponement(retry_at=datetime.now(UTC) + timedelta(seconds=seconds))
+                return self._postpone(job, seconds)
             case StoreError(message=message):  # of no use to count: the database is away
                 log.warning("job %s is done again in %.0f s: %s", job.id, RETRY_SECONDS, message)
-                return Postponement(retry_at=datetime.now(UTC) + timedelta(seconds=RETRY_SECONDS))
+                return self._postpone(job, RETRY_SECONDS)
         if job.attempts + 1 >= MAX_ATTEMPTS:
             return None
         return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=RETRY_SECONDS * 2**job.attempts))
+
+    def _postpone(self, job: StoredJob, seconds: float) -> RetryDecision:
+        self._jobs.postpone_job(job)
+        return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=seconds))
 
 
 def build_connector(url: str, idle_s: float) -> procrastinate.PsycopgConnector:

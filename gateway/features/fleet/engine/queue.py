@@ -16,13 +16,12 @@ from typing import Any
 import procrastinate
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.jobs import Job as StoredJob
-from procrastinate.worker import Worker
 
 from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import StoreError
 from agent.core.models import JsonObject
 from agent.core.throttled_log import ThrottledLog
-from agent.dispatch import LANES, Job, JobHandler, Lane, PostponeJobError, drain_tasks
+from agent.runs.dispatch import LANES, Job, JobHandler, Lane, PostponeJobError, drain_tasks
 from agent.storage.postgres import PostgresDatabase
 from gateway.features.fleet.engine.fair_queueing import take_priority
 from gateway.features.fleet.engine.lane_worker import LaneJobs, LaneWorker, RetryFailures, build_connector
@@ -45,7 +44,7 @@ INGEST_SLOTS = 2
 
 @dataclass(frozen=True, slots=True)
 class QueueOptions:
-    """What a process takes from the queue."""
+    """The share of a process in the queue."""
 
     name: str
     """The name of the process, as in the journal."""
@@ -70,12 +69,14 @@ class QueueDispatcher:
         # It logs a line for each job, as our own log does for each run.
         logging.getLogger("procrastinate").setLevel(logging.ERROR)
         self._app = procrastinate.App(connector=build_connector(database.url, options.lease_s / 2))
-        self.manager = self._app.job_manager = LaneJobs(self._app.connector)
+        self.manager = self._app.job_manager = LaneJobs(
+            self._app.connector, process=options.name, count_slots=self._count_slots
+        )
         self.runs = QueuedRunJobs(self._app, database)
         self._handlers: dict[str, JobHandler] = {}
         self._lanes: list[asyncio.Task[None]] = []
         self._loops: list[asyncio.Task[None]] = []
-        self._workers: dict[Lane, Worker] = {}
+        self._workers: dict[Lane, LaneWorker] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._is_draining = False
         self._background: list[Callable[[], Coroutine[Any, Any, None]]] = []
@@ -96,7 +97,7 @@ class QueueDispatcher:
         async def do(context: procrastinate.JobContext, /, **arguments: Any) -> None:
             await self._do(kind, context.job, arguments)
 
-        self._app.task(name=name_task(kind), pass_context=True, retry=RetryFailures())(do)
+        self._app.task(name=name_task(kind), pass_context=True, retry=RetryFailures(self.manager))(do)
 
     def add_background(self, loop: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Adds a loop that runs from `start` to `aclose`, such as the sweep."""
@@ -140,7 +141,7 @@ class QueueDispatcher:
         self._is_draining = True
         for worker in self._workers.values():
             worker.shutdown_graceful_timeout = None  # the handlers are cancelled by `drain`, in time
-            worker.stop()  # type: ignore[no-untyped-call]
+            worker.stop()
 
     async def drain(self, seconds: float) -> None:
         """See `Dispatcher.drain`."""
@@ -172,15 +173,17 @@ class QueueDispatcher:
             if not self._is_draining:
                 await asyncio.sleep(RESTART_SECONDS)
 
-    def _build_worker(self, lane: Lane) -> Worker:
+    def _count_slots(self, lane: Lane) -> int:
+        return INGEST_SLOTS if lane == "ingest" else self.options.slots
+
+    def _build_worker(self, lane: Lane) -> LaneWorker:
         lease_s = self.options.lease_s
         return LaneWorker(
             self._app,
             jobs=self.manager,
-            process=self.options.name,
             queues=list_queues(lane, self.options.digest, self.options.roots),
             name=f"{self.options.name} {lane}",
-            concurrency=INGEST_SLOTS if lane == "ingest" else self.options.slots,
+            concurrency=self._count_slots(lane),
             delete_jobs="successful",
             # Nobody waits for ingestion; a connection that listens for it would be idle.
             listen_notify=lane != "ingest",

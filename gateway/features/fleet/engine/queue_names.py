@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from agent.dispatch import Lane
+from agent.runs.dispatch import Lane
 
 RUN_LANES: tuple[Lane, ...] = ("runs", "batch")
 """The lanes of runs. Their queues carry the digest of what a run finds in its process."""

@@ -22,7 +22,7 @@ from agent.core.events import (
 )
 from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject
-from agent.dispatch import DeadJobError, Lane, PostponeJobError
+from agent.runs.dispatch import DeadJobError, Lane, PostponeJobError
 from agent.runs.run_worker import Executor, Live, RunWorker, ServiceLimits
 from agent.storage.journal import Journal
 

@@ -1,4 +1,4 @@
-"""What is in the queue: lanes, workers and dead letters, for `stepgate queue`, `/v1/queue`, `/metrics` and `stepgate
+"""The state of the queue: lanes, workers and dead letters, for `stepgate queue`, `/v1/queue`, `/metrics` and `stepgate
 doctor`.
 """
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from agent.core.errors import ConflictError, NotFoundError
 from agent.core.models import ENDED_STATUSES, LOCAL_OWNER, JsonObject, RunStatus
-from agent.dispatch import Lane
+from agent.runs.dispatch import Lane
 from agent.storage.audit import AuditAction, AuditEvent, AuditLog
 from agent.storage.sql import SqlClient
 from gateway.features.fleet.engine.queue_names import get_lane
@@ -118,12 +118,12 @@ class QueueState:
 
     async def list_depths(self) -> list[QueueDepth]:
         """The queues with jobs."""
-        begun = {(str(row[0]), str(row[1])): int(row[2]) for row in await self._statements.read(_BEGUN)}
+        counts = {(str(row[0]), str(row[1])): int(row[2]) for row in await self._statements.read(_BEGUN)}
         waiting = {str(row[0]): (int(row[1]), float(row[2] or 0)) for row in await self._statements.read(_LANES)}
         depths = []
-        for queue in sorted({*waiting, *(queue for queue, _ in begun)}):
+        for queue in sorted({*waiting, *(queue for queue, _ in counts)}):
             count, oldest_s = waiting.get(queue, (0, 0.0))
-            running, failed = begun.get((queue, "doing"), 0), begun.get((queue, "failed"), 0)
+            running, failed = counts.get((queue, "doing"), 0), counts.get((queue, "failed"), 0)
             depths.append(QueueDepth(queue, count, running, failed, oldest_s))
         return depths
 
@@ -174,7 +174,7 @@ class QueueState:
 
     async def _change(self, statement: str, job_id: int, action: AuditAction, owner: str | None, by: str) -> None:
         if not await self._statements.write(statement, job_id):
-            raise NotFoundError(f"the dead letter {job_id} is gone: somebody has just decided about it")
+            raise NotFoundError(f"the dead letter {job_id} was retried or discarded by somebody else meanwhile")
         await self._audit.record_afterwards(AuditEvent(action, str(job_id), owner=owner or LOCAL_OWNER, by=by))
 
 

@@ -12,13 +12,11 @@ from time import monotonic
 from typing import Literal
 
 from procrastinate.exceptions import ConnectorException
-from procrastinate.jobs import Status
 
 from agent.core.errors import StoreError
 from agent.core.throttled_log import ThrottledLog
 from agent.storage.postgres import NOW_SQL, Connection, PostgresDatabase
 from gateway.features.fleet.engine.fair_queueing import restart_tags
-from gateway.features.fleet.engine.lane_worker import Postponement
 from gateway.features.fleet.engine.queue import QueueDispatcher
 from gateway.features.fleet.engine.queue_names import RUN_LANES, get_lane
 from gateway.features.fleet.engine.run_jobs import IS_RUN_READY
@@ -130,7 +128,7 @@ class QueueSweeper:
         manager, lease_s = self._dispatcher.manager, self._dispatcher.options.lease_s
         await manager.prune_stalled_workers(4 * lease_s)
         for job in await manager.get_stalled_jobs(seconds_since_heartbeat=lease_s):
-            if await manager.end_job(job, Status.ABORTED, Postponement()):  # else its worker was only slow
+            if await manager.release_job(job):  # else its worker was only slow
                 self._count("taken_over")
 
     async def _adopt_unserved_runs(self, db: Connection) -> None:

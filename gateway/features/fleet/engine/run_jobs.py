@@ -7,7 +7,7 @@ import procrastinate
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.manager import get_channel_for_queues
 
-from agent.dispatch import RUN_JOB
+from agent.runs.dispatch import RUN_JOB
 from agent.storage.journal_rows import IS_WAITING_OVER
 from agent.storage.postgres import NOW_SQL, Connection, PostgresDatabase
 from gateway.features.fleet.engine.fair_queueing import get_head_priority, take_priority

@@ -105,7 +105,7 @@ def classify_passage(found: RetrievedContext) -> str:
 
 
 def classify_name(name: str) -> str:
-    """Returns `policy`, `runbook` or `doc` by the words of a path or title."""
+    """`policy`, `runbook` or `doc`, by the words of a path or title."""
     match = _POLICY.search(re.sub(r"[\W_]+", " ", name))
     if match is None:
         return "doc"

@@ -139,7 +139,7 @@ def _score_candidate(
     covered_terms: set[str],
     covered_entities: set[str],
 ) -> float:
-    """Returns what a sentence adds to the selected ones, relative to its length."""
+    """The gain of a sentence over the selected ones, relative to its length."""
     new = sum(weights[term] for term in one.terms - covered_terms) + _ENTITY_WEIGHT * average_weight * len(
         one.entities - covered_entities
     )

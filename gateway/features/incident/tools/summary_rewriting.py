@@ -63,8 +63,8 @@ def _find_problem(text: str, before: str, report: str, words: int) -> str | None
         return "was empty or cut off"
     if len(text.split()) > 1.5 * words:
         return f"has more than {words} words"
-    cited, known = set(CITATION.findall(text)), set(CITATION.findall(before))
-    if cited - known or (known and not cited):
+    cited, before_ids = set(CITATION.findall(text)), set(CITATION.findall(before))
+    if cited - before_ids or (before_ids and not cited):
         return "does not cite what its own does"
     invented = find_unexplained_figures(CITATION.sub("", text), f"{report}\n{before}")
     return f"has figures that stand nowhere in the report: {', '.join(invented[:5])}" if invented else None

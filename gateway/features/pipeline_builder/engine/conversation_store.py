@@ -100,7 +100,7 @@ class BuilderConversationStore:
         return [read_conversation_row(row) for row in rows]
 
     async def sum_usage(self, owner: str) -> Usage:
-        """Returns what all conversations of an owner used."""
+        """The usage of all conversations of an owner."""
         ((calls, prompt, completion, cost),) = await self._statements.read(
             "SELECT COALESCE(SUM(model_calls), 0), COALESCE(SUM(prompt_tokens), 0), "
             "COALESCE(SUM(completion_tokens), 0), SUM(cost_usd) FROM agent_conversations WHERE owner = ?",

@@ -97,7 +97,7 @@ class MessageLog:
 
 
 def list_chat_history(messages: Sequence[ConversationMessage]) -> tuple[ChatMessage, ...]:
-    """Returns what user and assistant said, in the form that models read."""
+    """The messages of user and assistant, in the form that models read."""
     return tuple(
         ChatMessage(role="user" if one.role == "user" else "assistant", content=one.content)
         for one in messages

@@ -302,7 +302,7 @@ def _is_same(one: ConversationUncertainty, other: ConversationUncertainty) -> bo
 
 
 def _find_sources(request: str) -> list[str]:
-    """Returns what may name a source in a message: ids, addresses, paths, quoted names."""
+    """The parts of a message that may name a source: ids, addresses, paths, quoted names."""
     sources = [match[1] or match[0].rstrip(".,;:!?)") for match in _SOURCE.finditer(request)]
     return list(dict.fromkeys(one.strip() for one in sources if one.strip(" /")))
 

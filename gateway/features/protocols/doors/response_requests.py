@@ -183,7 +183,7 @@ def to_run_request(
 
 
 def build_wire_request(body: ResponsesRequest, conversation_id: str | None) -> JsonObject:
-    """Returns what is stored to show the response: repeated parameters, input items, names without effect."""
+    """The fields that are stored to show the response: repeated parameters, input items, names without effect."""
     sent = body.model_dump(mode="json", include=set(_ECHOED), exclude_none=True)
     sent["metadata"] = {name: text for name, text in (body.metadata or {}).items() if isinstance(text, str)}
     sent |= {"store": body.store is not False, "background": bool(body.background), "truncation": "disabled"}
@@ -263,7 +263,7 @@ def _list_own_tool_settings(tool: Mapping[str, JsonValue], where: str) -> JsonOb
 
 
 def _to_response_format(text: TextOptions | None) -> JsonObject | None:
-    """Returns `text.format` in the form of chat completions, where a schema is one level deeper."""
+    """`text.format` in the form of chat completions, where a schema is one level deeper."""
     form = text.format if text is not None else None
     if form is None or form.get("type") != "json_schema":
         return form

@@ -159,7 +159,7 @@ class TaskService:
         return run_id
 
     async def wait_for_run(self, run_id: str, *, owner: str = LOCAL_OWNER) -> None:
-        """Returns when the run has ended, waits for a person, or is left to the gateway's next start."""
+        """Waits until the run has ended, waits for a person, or is left to the gateway's next start."""
         await self._service.wait_until_end(run_id, owner=owner, waits=False)
 
     async def resume_watching(self) -> None:

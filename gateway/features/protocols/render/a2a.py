@@ -172,7 +172,7 @@ class TaskEventStream:
 
 
 def _build_metadata(events: Sequence[ev.Event]) -> Struct:
-    """Returns what the protocol has no field for: status, steps, sources and citations of the run."""
+    """The metadata that the protocol has no field for: status, steps, sources and citations of the run."""
     response = build_response(events)
     trace: JsonObject = response.model_dump(mode="json", include={"steps", "metadata"})
     metadata = trace["metadata"]

@@ -341,7 +341,7 @@ def _replace(path: str, value: object) -> dict[str, object]:
 
 
 def _describe_item(item: ev.ApprovalItem) -> str:
-    """Returns what an item is for, or its arguments, so that no word of a model is live Markdown."""
+    """The purpose of an item, or its arguments, so that no word of a model is live Markdown."""
     if item.intent:
         return escape_markdown(item.intent)
     return format_literal(json.dumps(item.args, ensure_ascii=False))

@@ -1,6 +1,6 @@
 """`RecipeStore`: the recipes of each owner. A recipe is staged until a person applies it.
 
-Both versions of a recipe stand in one row, so that each change is one statement: it happens or it does not.
+Both versions of a recipe are in one row, so that each change is one statement: it happens or it does not.
 """
 
 import hashlib
@@ -103,10 +103,10 @@ class RecipeStore:
             "SELECT staged FROM recipes WHERE owner = ? AND name = ?", owner, name
         ) or [(None,)]
         if text is None:
-            raise ConflictError(f"the recipe {name!r} was changed at the same moment; look at it again")
+            raise ConflictError(f"the recipe {name!r} was changed at the same time; read it again")
         staged = _parse(str(text))
         if version not in (None, compute_version(staged)):
-            raise ConflictError(f"the recipe {name!r} was made anew since it was shown; look at it again")
+            raise ConflictError(f"the recipe {name!r} was saved again since it was shown; read it again")
         applied = rename_parameters(staged, rename) if rename else staged
         rows = await self._statements.write(
             "UPDATE recipes SET applied = ?, staged = NULL, updated = ? "
@@ -115,7 +115,7 @@ class RecipeStore:
         )  # fmt: skip
         self.applied_rows.forget(owner)
         if not rows:
-            raise ConflictError(f"the recipe {name!r} was changed at the same moment; look at it again")
+            raise ConflictError(f"the recipe {name!r} was changed at the same time; read it again")
         return applied
 
     async def discard(self, owner: str, name: str) -> None:

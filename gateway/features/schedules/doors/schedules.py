@@ -12,6 +12,7 @@ from agent.core.principal import Principal
 from agent.core.record_item import RecordItem
 from gateway.auth.authentication import Caller
 from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
+from gateway.auth.idempotency import start_once
 from gateway.doors.agent import ERRORS, BackgroundRun
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, refuse_unknown_fields
@@ -19,7 +20,6 @@ from gateway.features.schedules.engine.model import ScheduleSpec
 from gateway.features.schedules.engine.schedule_store import TickOrigin, TickOutcome
 from gateway.features.schedules.forms import ScheduleChanges, ScheduleItem, to_schedule_item
 from gateway.features.schedules.parts import get_schedules
-from gateway.idempotency.middleware import start_once
 
 router = APIRouter(tags=["schedules"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 

@@ -116,7 +116,7 @@ class ScheduleStore:
             *(row[name] for name in names), after.next_tick, self._clock(), before.id, before.updated,
         )  # fmt: skip
         if not rows:
-            raise ConflictError(f"the schedule {before.name!r} was changed at the same moment; look at it again")
+            raise ConflictError(f"the schedule {before.name!r} was changed at the same time; read it again")
 
     async def get(self, owner: str, name: str) -> Schedule:
         """The schedule of this id or name. Raises `NotFoundError`."""

@@ -131,7 +131,7 @@ class ScheduleService:
 
 
 def list_next_ticks(schedule: Schedule, count: int) -> list[float]:
-    """Returns when a schedule runs next; nothing while it is disabled or its time zone is unknown here."""
+    """The next ticks of a schedule; none while it is disabled or its time zone is unknown here."""
     if schedule.next_tick is None:
         return []
     try:

@@ -1,4 +1,4 @@
-"""What `stepgate doctor` says about rooms."""
+"""The findings of `stepgate doctor` about rooms."""
 
 from collections.abc import AsyncIterator
 

@@ -19,6 +19,7 @@ from gateway.features.studio.parts import get_studio
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
     from gateway.direct_model import DirectModel
+    from gateway.features.studio.engine.generated_tools.generation import ToolRequest
     from gateway.features.studio.engine.generated_tools.models import Manifest, ToolVersion
 
 Name = Annotated[str, typer.Argument(help="The tool's name.")]
@@ -61,9 +62,11 @@ async def generate(
 ) -> None:
     """Make a tool with the model: tests, code, checks, review. It is staged, not in use."""
     made = await get_studio(stepgate).generated_tools.generate(
-        _act_for(owner), description, model=_build_model(stepgate, owner), name=name, report=_report,
-        permissions=_read_permissions(host, folder, tool),
-    )  # fmt: skip
+        _act_for(owner),
+        _build_request(description, name=name, permissions=_read_permissions(host, folder, tool)),
+        model=_build_model(stepgate, owner),
+        report=_report,
+    )
     await _print_version(stepgate, owner, made, as_json=as_json)
 
 
@@ -80,9 +83,12 @@ async def refine(
 ) -> None:
     """Make a changed version of a tool. It is staged; the version in use stays."""
     made = await get_studio(stepgate).generated_tools.refine(
-        _act_for(owner), name, change, model=_build_model(stepgate, owner), report=_report,
-        permissions=_read_permissions(host, folder, tool),
-    )  # fmt: skip
+        _act_for(owner),
+        name,
+        _build_request(change, permissions=_read_permissions(host, folder, tool)),
+        model=_build_model(stepgate, owner),
+        report=_report,
+    )
     await _print_version(stepgate, owner, made, as_json=as_json)
 
 
@@ -185,6 +191,12 @@ def _build_model(stepgate: "Stepgate", owner: str) -> "DirectModel":
         settings.list_secrets(),
         settings.llm_base_url,
     )
+
+
+def _build_request(description: str, **fields: Any) -> "ToolRequest":
+    from gateway.features.studio.engine.generated_tools.generation import ToolRequest  # noqa: PLC0415 - as above
+
+    return ToolRequest(description, **fields)
 
 
 def _read_permissions(hosts: list[str] | None, folders: list[str] | None, tools: list[str] | None) -> "Manifest | None":

@@ -1,7 +1,6 @@
 """`stepgate prompts list|show|save|apply|remove`."""
 
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,9 +80,10 @@ def save(
     given = text if file is None else read_text_file(file, "--file")
 
     async def work(stepgate: "Stepgate") -> "Prompt":
-        return await get_studio(stepgate).prompts.save_prompt(
-            owner, name, given or "", by=get_operator_name(), description=description
-        )
+        from gateway.features.studio.engine.prompt_library import PromptChange  # noqa: PLC0415 - loaded with the engine
+
+        change = PromptChange(text=given or "", description=description)
+        return await get_studio(stepgate).prompts.save_prompt(owner, name, change, by=get_operator_name())
 
     saved = run_with_gateway(work, foreign="remembered", skip_broken_rooms=True)
     if as_json:
@@ -125,11 +125,7 @@ def _print_prompt(prompt: "Prompt", *, as_json: bool) -> None:
 
 
 def _to_row(prompt: "Prompt") -> dict[str, Any]:
-    return {
-        "name": prompt.name,
-        "version": prompt.version,
-        "description": prompt.description,
-        "text": prompt.text,
-        "saved_by": prompt.by,
-        "saved_at": datetime.fromtimestamp(prompt.at, UTC).isoformat(),
-    }
+    from gateway.features.studio.prompt_forms import PromptVersion  # noqa: PLC0415 - loaded with the engine
+
+    item = PromptVersion.model_validate(prompt)
+    return item.model_dump(mode="json") | {"saved_at": item.saved_at.isoformat()}

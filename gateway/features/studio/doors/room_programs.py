@@ -12,12 +12,12 @@ from agent.core.models import AgentRequest, DeferredModel, JsonObject, Room
 from agent.policy.approval import read_open_approvals
 from agent.runs.service import AcceptedRun
 from gateway.auth.authentication import Caller
+from gateway.auth.idempotency import start_once
 from gateway.bootstrap import Stepgate
 from gateway.doors.approvals import OpenApprovalItem, to_item
 from gateway.features.studio.engine.room_changes import RoomChange
 from gateway.features.studio.engine.room_programs import RoomProgram
 from gateway.features.studio.tools.room_programs import ROOM_PROGRAMS_TOOL, WITHHELD_CHANGE
-from gateway.idempotency.middleware import start_once
 
 
 class WaitingRoomChange(DeferredModel):

@@ -3,7 +3,6 @@ prompt library, the graph of what there is, and the names of secrets.
 """
 
 import asyncio
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -11,7 +10,6 @@ from pydantic import Field
 
 from agent.core.errors import NotFoundError, ToolInputError
 from agent.core.models import DeferredModel
-from agent.core.record_item import RecordItem
 from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
@@ -19,6 +17,7 @@ from gateway.doors.json_body import JsonRoute, StrictBody
 from gateway.features.studio.doors.rooms import to_editor
 from gateway.features.studio.engine.entity_graph import Entity, EntityGraph, EntityType
 from gateway.features.studio.parts import get_studio
+from gateway.features.studio.prompt_forms import PromptSaveBody, PromptVersion, to_change
 from gateway.features.studio.room_forms import RoomDetail, to_detail
 from gateway.features.studio.tools.entity_graph import (
     EntityDetailsOutput,
@@ -37,29 +36,15 @@ _AGENT = [require_scope("agent")]
 _ADMIN = [require_scope("admin")]
 
 
-class PromptItem(RecordItem):
+# Here, because another door has a `PromptItem` too: the OpenAPI document then names both with their modules.
+class PromptItem(PromptVersion):
     """A version of a prompt."""
-
-    name: str
-    version: int
-    description: str
-    text: str
-    saved_by: str = Field(validation_alias="by")
-    saved_at: datetime = Field(validation_alias="at")
 
 
 class PromptItems(DeferredModel):
     """Prompts, in order of name; versions of one prompt, newest first."""
 
     data: list[PromptItem]
-
-
-class PromptSaveBody(StrictBody):
-    """A prompt. What equals the newest version is not stored again."""
-
-    text: str
-    description: str | None = Field(default=None, description="unset: the earlier one")
-    version: int | None = Field(default=None, ge=0, description="the version that was read; 409 if it has changed")
 
 
 class PromptApplyBody(StrictBody):
@@ -117,7 +102,7 @@ async def list_prompt_versions(name: str, stepgate: Gateway, caller: CurrentCall
 async def save_prompt(name: str, body: PromptSaveBody, stepgate: Gateway, caller: CurrentCaller) -> PromptItem:
     """Save a prompt, as a new version if there is one of this name."""
     saved = await get_studio(stepgate).prompts.save_prompt(
-        caller.owner, name, body.text, by=caller.name, description=body.description, version=body.version
+        caller.owner, name, to_change(body), by=caller.name, version=body.version
     )
     return PromptItem.model_validate(saved)
 

@@ -7,7 +7,6 @@ from pydantic import Field
 
 from agent.core.errors import ConflictError
 from agent.core.models import DeferredModel
-from agent.core.record_item import RecordItem
 from gateway.auth.authentication import Caller
 from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.bootstrap import Stepgate
@@ -15,14 +14,15 @@ from gateway.direct_model import DirectModel
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
-from gateway.features.studio.engine.generated_tools.models import (
-    CodeReview,
-    Manifest,
-    SandboxTier,
-    ToolVersion,
-    VersionState,
-)
+from gateway.features.studio.engine.generated_tools.models import ToolVersion
 from gateway.features.studio.parts import get_studio
+from gateway.features.studio.tool_forms import (
+    GenerateBody,
+    RefineBody,
+    ToolVersionDetail,
+    ToolVersionItem,
+    to_detail,
+)
 
 router = APIRouter(tags=["studio"], route_class=JsonRoute, dependencies=[require_scope("rooms")])
 
@@ -30,53 +30,10 @@ ToolName = Annotated[str, Path(max_length=200, description="the tool's name")]
 _Version = Annotated[int | None, Query(ge=1, description="unset: the newest one")]
 
 
-class ToolVersionItem(RecordItem):
-    """A version of a generated tool. `is_active`: it is the one in use."""
-
-    name: str
-    version: int
-    state: VersionState
-    is_active: bool
-    description: str
-    sha256: str = Field(description="of code and permissions; an approval is bound to it")
-    permissions: Manifest = Field(validation_alias="manifest")
-    sandbox: SandboxTier = Field(validation_alias="tier")
-    warnings: list[str]
-    parent: int | None
-    author: str
-    approved_by: str
-    created_at: float = Field(description="UTC seconds since 1970")
-    run_id: str
-
-
-class ToolVersionDetail(ToolVersionItem):
-    """A version with its code, its tests and its review. `wider`: what it may do and the version in use may not."""
-
-    code: str
-    tests: list[str]
-    review: CodeReview
-    wider: list[str]
-
-
 class ToolVersionItems(DeferredModel):
     """Versions of generated tools."""
 
     data: list[ToolVersionItem]
-
-
-class GenerateBody(StrictBody):
-    """What a tool should do. `permissions` is the most it may ask for; unset: what its description needs."""
-
-    description: str
-    name: str | None = None
-    permissions: Manifest | None = None
-
-
-class RefineBody(StrictBody):
-    """What should change about a tool."""
-
-    change: str
-    permissions: Manifest | None = None
 
 
 class DecisionBody(StrictBody):
@@ -104,11 +61,7 @@ async def list_generated_tools(stepgate: Gateway, caller: CurrentCaller) -> Tool
 async def generate_tool(body: GenerateBody, stepgate: Gateway, caller: CurrentCaller) -> ToolVersionDetail:
     """Make a tool: tests, code, checks and review by the model, tests in the sandbox. It is staged, not in use."""
     made = await get_studio(stepgate).generated_tools.generate(
-        caller.principal,
-        body.description,
-        model=build_direct_model(stepgate, caller),
-        name=body.name,
-        permissions=body.permissions,
+        caller.principal, body.to_request(), model=build_direct_model(stepgate, caller)
     )
     return await _to_detail(stepgate, caller, made)
 
@@ -153,11 +106,7 @@ async def discard_tool(
 async def refine_tool(name: ToolName, body: RefineBody, stepgate: Gateway, caller: CurrentCaller) -> ToolVersionDetail:
     """Make a changed version. It is staged; the version in use stays."""
     made = await get_studio(stepgate).generated_tools.refine(
-        caller.principal,
-        name,
-        body.change,
-        model=build_direct_model(stepgate, caller),
-        permissions=body.permissions,
+        caller.principal, name, body.to_request(), model=build_direct_model(stepgate, caller)
     )
     return await _to_detail(stepgate, caller, made)
 
@@ -198,10 +147,4 @@ def build_direct_model(stepgate: Stepgate, caller: Caller) -> DirectModel:
 
 
 async def _to_detail(stepgate: Stepgate, caller: Caller, version: ToolVersion) -> ToolVersionDetail:
-    return ToolVersionDetail(
-        **dict(ToolVersionItem.model_validate(version)),
-        code=version.code,
-        tests=list(version.tests),
-        review=version.review,
-        wider=await get_studio(stepgate).generated_tools.list_wider(caller.principal, version),
-    )
+    return await to_detail(get_studio(stepgate).generated_tools, caller.principal, version)

@@ -85,7 +85,7 @@ FORMS = (
 
 
 def read_command(message: str) -> Command | None:
-    """Returns the command that a whole message is; None if it is free text."""
+    """Reads a message that is a command as a whole; None if it is free text."""
     text = message.strip().rstrip(".!").strip()
     if not text or "\n" in text:
         return None

@@ -83,8 +83,8 @@ class EntityGraph:
         candidates = [entity for entity in self.entities.values() if entity_type in (None, entity.type)]
         if not query.strip():
             return sorted(candidates, key=lambda entity: entity.id)[:limit]
-        wanted, asked = query.strip().casefold(), frozenset(extract_query_terms(split_name(query)))
-        scored = [(_score(entity, wanted, asked), entity) for entity in candidates]
+        wanted, query_terms = query.strip().casefold(), frozenset(extract_query_terms(split_name(query)))
+        scored = [(_score(entity, wanted, query_terms), entity) for entity in candidates]
         pairs = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], pair[1].id))
         return [entity for _, entity in pairs][:limit]
 

@@ -42,7 +42,7 @@ class GraphSources:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What a graph was built from. Two equal states have the same graph."""
+    """The state that a graph was built from. Two equal states have the same graph."""
 
     rooms: tuple[Room, ...]
     registry_version: int
@@ -55,7 +55,7 @@ class _State:
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """What is read only when a graph is built. `files` are the files of each skill."""
+    """The parts that are read only when a graph is built. `files` are the files of each skill."""
 
     tools: Sequence[Tool]
     skills: Sequence[Skill]

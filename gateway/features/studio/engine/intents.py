@@ -185,7 +185,7 @@ def build_router_schema() -> ResponseSchema:
 
 
 def read_dispatch(reply: ModelReply, request: PlanningRequest) -> Dispatch:
-    """Returns what follows from the router's reply. Raises `PlanInvalidError` if the planner has to take over."""
+    """Decides what follows from the router's reply. Raises `PlanInvalidError` if the planner has to take over."""
     read = _read_reply(reply.text, reply.finish_reason)
     intents = tuple(
         UserIntent(**{name: getattr(one, name) for name in UserIntent.model_fields}) for one in read.intents

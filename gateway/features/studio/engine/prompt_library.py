@@ -1,12 +1,14 @@
 """`PromptLibrary`: prompts that owners keep under a name, each change as a version of its own."""
 
 import hashlib
+import json
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import Final
 
 from agent.core.errors import NotFoundError
+from agent.core.models import FrozenModel
 from agent.core.surrogates import to_storable_text
 from agent.storage.audit import AuditEvent, AuditLog
 from agent.storage.sql import Row, SqlClient
@@ -18,19 +20,29 @@ MAX_PROMPTS = 500
 MAX_VERSIONS = 100
 """Versions of one prompt that are kept; the oldest ones are dropped."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-_COLUMNS = "name, version, text, description, by_whom, at"
+_COLUMNS = "name, version, text, description, by_whom, at, fields"
+COLUMN_FIELDS: Final = frozenset(("name", "version", "text", "description", "by", "at"))
+"""Fields of a prompt that have a column. The others are in the JSON of the column `fields`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A version of a prompt, counted from 1. `at` is UTC seconds since 1970."""
+class PromptChange(FrozenModel):
+    """A change of a prompt. A field that is None keeps its earlier value."""
+
+    text: str
+    description: str | None = None
+
+
+class Prompt(FrozenModel):
+    """A version of a prompt, counted from 1; 0 stands for a prompt that is not saved yet. `at` is UTC seconds since
+    1970.
+    """
 
     name: str
-    version: int
-    text: str
-    description: str
-    by: str
-    at: float
+    version: int = 0
+    text: str = ""
+    description: str = ""
+    by: str = ""
+    at: float = 0.0
 
     @property
     def digest(self) -> str:
@@ -77,29 +89,31 @@ class PromptLibrary:
         return [_to_prompt(row) for row in rows]
 
     async def save_prompt(
-        self, owner: str, name: str, text: str, *, by: str, description: str | None = None, version: int | None = None
+        self, owner: str, name: str, change: PromptChange, *, by: str, version: int | None = None
     ) -> Prompt:
         """Stores a new version; what equals the newest version is not stored again. `version` is the one that the
-        caller has read: None accepts every one, 0 says that there is none. None keeps the description.
+        caller has read: None accepts every one, 0 says that there is none.
 
         Raises `ValidationError`, and `VersionConflictError` if somebody else was faster.
         """
         newest = await self._find_newest(owner, check_prompt_name(name))
-        new_description = description if description is not None else (newest.description if newest is not None else "")
-        _check_texts(text, new_description)
-        if version is not None and version != (newest.version if newest is not None else 0):
+        earlier = newest or Prompt(name=name)
+        changed = earlier.model_copy(update=change.model_dump(exclude_none=True))
+        _check_texts(changed.text, changed.description)
+        if version is not None and version != earlier.version:
             raise VersionConflictError(f"the prompt {name!r}", str(newest.version) if newest is not None else None)
-        if newest is not None and (newest.text, newest.description) == (text, new_description):
-            return newest
+        if changed == newest:
+            return changed
         if newest is None and len(await self.list_prompts(owner)) >= MAX_PROMPTS:
             raise ValidationError(f"there are {MAX_PROMPTS} prompts already; remove one first", "check_config")
-        number = 1 if newest is None else newest.version + 1
+        number = earlier.version + 1
+        more = changed.model_dump(mode="json", exclude=set(COLUMN_FIELDS))
         event = AuditEvent("prompt.save", name, owner=owner, by=by, detail={"version": number})
         async with self._audit.record_before(event):
             rows = await self._statements.write(
-                f"INSERT INTO prompts (owner, {_COLUMNS}) VALUES (?,?,?,?,?,?,?) "  # noqa: S608 - constants
+                f"INSERT INTO prompts (owner, {_COLUMNS}) VALUES (?,?,?,?,?,?,?,?) "  # noqa: S608 - constants
                 "ON CONFLICT (owner, name, version) DO NOTHING RETURNING version",
-                owner, name, number, text, new_description, by, self._clock(),
+                owner, name, number, changed.text, changed.description, by, self._clock(), json.dumps(more),
             )  # fmt: skip
             if not rows:
                 raise VersionConflictError(f"the prompt {name!r}", None)
@@ -156,5 +170,7 @@ def _check_texts(text: str, description: str) -> None:
 
 
 def _to_prompt(row: Row) -> Prompt:
-    name, version, text, description, by, at = row
-    return Prompt(str(name), int(version), str(text), str(description), str(by), float(at))
+    name, version, text, description, by, at, more = row
+    stored = {field: value for field, value in json.loads(more).items() if field in Prompt.model_fields}
+    columns = {"name": name, "version": version, "text": text, "description": description, "by": by, "at": at}
+    return Prompt.model_validate(stored | columns)

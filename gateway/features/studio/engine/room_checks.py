@@ -1,4 +1,4 @@
-"""What a room must fulfil: its id, the sizes and values of its fields, and that everything it names exists."""
+"""Checks of a room: its id, the sizes and values of its fields, and that everything it names exists."""
 
 import difflib
 import json
@@ -44,7 +44,7 @@ class RoomRegistries:
     has_skill: Callable[[str], bool]
     """Whether a skill has this name or alias."""
     server_prefixes: Callable[[], Collection[str] | None]
-    """What the tool names of the foreign MCP servers begin with, before the `__`; None if that is unknown."""
+    """The prefixes of the tool names of foreign MCP servers, before the `__`; None if they are unknown."""
 
 
 def make_room_id(name: str) -> str:

@@ -188,7 +188,7 @@ class FileRoomStore:
             raise _to_store_error(self._get_path(room_id), error) from error
 
     def _read_marks(self) -> dict[str, float]:
-        """Returns when each managed room was marked, in UTC seconds since 1970."""
+        """The time at which each managed room was marked, in UTC seconds since 1970."""
         try:
             marks = json.loads(self._marks.read_text("utf-8"))
             return {str(name): float(at) for name, at in marks.items()}

@@ -37,7 +37,7 @@ class SecretNames:
         self._settings, self._credentials, self._list_rooms = settings, credentials, list_rooms
 
     def list_secrets(self, owner: str | None) -> list[SecretName]:
-        """Returns what this owner may name, in order of kind and name; everything for None.
+        """The names that this owner may use, in order of kind and name; all of them for None.
 
         Raises `CredentialError` if the file cannot be read.
         """

@@ -15,16 +15,20 @@ from agent.core.models import DeferredModel, JsonObject
 from agent.core.principal import Principal
 from agent.tools import READ_ONLY, PlanHints, Tool, ToolContext, ToolModel, ToolResult, declare_roles
 from agent.tools.tool import In, Out
-from gateway.features.studio.engine.generated_tools.models import Manifest, ToolVersion
+from gateway.features.studio.engine.generated_tools.models import ToolVersion
 from gateway.features.studio.engine.generated_tools.service import GeneratedTools
-from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
-from gateway.features.studio.tools.tool_versions import (
+from gateway.features.studio.tool_forms import (
+    GENERATE_ROLES,
+    REFINE_ROLES,
+    ToolGenerateInput,
     ToolLine,
+    ToolRefineInput,
     ToolVersionOutput,
     format_difference,
     format_version,
     to_output,
 )
+from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
 
 AuthorizeToolMaker = Callable[[ToolContext], Awaitable[Principal]]
 """On whose behalf a call makes tools. Raises `ToolDeniedError` for callers who may not."""
@@ -114,18 +118,10 @@ class _StagingTool(_VersionText, GeneratedToolTool[In, ToolVersionOutput]):
         return None
 
 
-class ToolGenerateInput(Arguments):
-    """Arguments of `tool_generate`."""
-
-    description: str = Field(min_length=1, max_length=8_000, description="completely what the tool takes and returns")
-    name: str = Field(default="", max_length=300, description="its name; empty: chosen by the model")
-    permissions: Manifest | None = Field(default=None, description="the most it may ask for; unset: what it needs")
-
-
 class ToolGenerateTool(_StagingTool[ToolGenerateInput]):
     name = "tool_generate"
     hints = PlanHints(stages_draft=True, is_always_shown=True)
-    argument_roles = declare_roles(description="content", name="id", permissions="other")
+    argument_roles = GENERATE_ROLES
     description = (
         "Generate a tool from a description: tests, code, checks and review. It is staged, not in use: tool_apply puts "
         "it into use."
@@ -141,28 +137,18 @@ class ToolGenerateTool(_StagingTool[ToolGenerateInput]):
         principal = await self._authorize(context)
         made = await self._tools.generate(
             principal,
-            args.description,
+            args.to_request(),
             model=_require_model(context),
-            name=args.name or None,
-            permissions=args.permissions,
             run_id=context.run_id,
             report=context.report_progress,
         )
         return await to_output(self._tools, principal, made)
 
 
-class ToolRefineInput(Arguments):
-    """Arguments of `tool_refine`."""
-
-    name: str = Field(max_length=200, description="the tool's name")
-    change: str = Field(min_length=1, max_length=8_000, description="what should change")
-    permissions: Manifest | None = Field(default=None, description="the most it may ask for; unset: what it needs")
-
-
 class ToolRefineTool(_StagingTool[ToolRefineInput]):
     name = "tool_refine"
     hints = PlanHints(stages_draft=True, is_always_shown=True)
-    argument_roles = declare_roles(name="id", change="content", permissions="other")
+    argument_roles = REFINE_ROLES
     description = "Make a changed version of a generated tool. It is staged; the version in use stays until tool_apply."
 
     async def check(self, args: ToolRefineInput, context: ToolContext) -> None:
@@ -176,9 +162,8 @@ class ToolRefineTool(_StagingTool[ToolRefineInput]):
         made = await self._tools.refine(
             principal,
             args.name,
-            args.change,
+            args.to_request(),
             model=_require_model(context),
-            permissions=args.permissions,
             run_id=context.run_id,
             report=context.report_progress,
         )

@@ -7,9 +7,9 @@ are used from then on. New tools are pinned, and reviewed where `AGENT_MCP_PIN` 
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Protocol
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from agent.core.errors import ConflictError, ToolError, ToolInputError
 from agent.core.models import DeferredModel, JsonObject
@@ -17,6 +17,15 @@ from agent.tools import READ_ONLY, READ_ONLY_WEB, Tool, ToolAnnotations, ToolCon
 from agent.tools.tool import In, Out
 from gateway.features.studio.engine.room_editor import RoomEditor
 from gateway.features.studio.engine.room_view import Editor
+from gateway.features.studio.server_forms import (
+    ADD_ROLES,
+    ServerAddInput,
+    ServerInput,
+    ServerLine,
+    ServerOutput,
+    to_line,
+    to_shared_line,
+)
 from gateway.features.studio.tools.rooms import AuthorizeEditor, RoomTool
 from gateway.features.studio.tools.stored_things import DESTROYS, Arguments
 from mcp_tools.client.config import McpServerConfig
@@ -88,7 +97,7 @@ class ServerTool(RoomTool[In, Out]):
         editor = await self._authorize(context)
         return replace(editor, may_connect=True, programs="refused" if editor.programs == "refused" else "allowed")
 
-    async def describe_server(self, room_id: str, name: str) -> "ServerOutput":
+    async def describe_server(self, room_id: str, name: str) -> ServerOutput:
         """A server once it has connected or failed. Raises `ToolInputError`."""
         if self._connections is None:
             raise ToolError("this process connects to no MCP servers", agent_id=self.name)
@@ -116,16 +125,6 @@ class ServersListInput(Arguments):
     room_id: str = Field(default="", max_length=200, description="only the servers of this room; empty: all")
 
 
-class ServerLine(DeferredModel):
-    """A server as it is listed. `room_id` is empty for a server of every room."""
-
-    room_id: str
-    name: str
-    transport: Literal["http", "sse", "stdio"]
-    where: str
-    state: str
-
-
 class ServersListOutput(DeferredModel):
     """The servers, in order of name."""
 
@@ -145,11 +144,10 @@ class ServersListTool(ServerTool[ServersListInput, ServersListOutput]):
             await self._editor.get_room(args.room_id, editor)  # raises: the room is unknown
         live = dict(self._connections.servers) if self._connections is not None else {}
         lines = [
-            ServerLine(
-                room_id=view.room_id,
-                name=name,
-                transport=server.transport if server.url else "stdio",
-                where=server.url or " ".join((server.command, *server.args)),
+            to_line(
+                view.room_id,
+                name,
+                server,
                 state=live[full].status_line if (full := make_server_name(view.room_id, name)) in live else "new",
             )
             for view in views
@@ -157,7 +155,7 @@ class ServersListTool(ServerTool[ServersListInput, ServersListOutput]):
             for name, server in view.room.mcp_servers.items()
         ]
         lines += [
-            ServerLine(room_id="", name=name, transport=one.config.transport, where="", state=one.status_line)
+            to_shared_line(name, one.config, state=one.status_line)
             for name, one in live.items()
             if one.config.room is None and not args.room_id
         ]
@@ -169,24 +167,6 @@ class ServersListTool(ServerTool[ServersListInput, ServersListOutput]):
             for one in output.servers
         ]
         return "\n".join(lines) or "There are no MCP servers."
-
-
-class ServerInput(Arguments):
-    """Arguments of `mcp_server_test` and `mcp_server_remove`."""
-
-    room_id: str = Field(max_length=200, description="the room whose server it is")
-    name: str = Field(max_length=200, description="the server's name")
-
-
-class ServerOutput(DeferredModel):
-    """A room's server: its state in words, its tools, and those that wait for a review with the reason."""
-
-    room_id: str
-    name: str
-    state: str
-    is_ready: bool
-    tools: list[str]
-    quarantined: dict[str, str]
 
 
 class _ServerTextTool:
@@ -203,33 +183,11 @@ class _ServerTextTool:
         return True
 
 
-class ServerAddInput(ServerInput):
-    """Arguments of `mcp_server_add`: either `url` or `command`."""
-
-    url: str = Field(default="", max_length=2_000, description="its address, https://...")
-    transport: Literal["http", "sse"] = Field(default="http", description="how its address is spoken to")
-    command: str = Field(default="", max_length=2_000, description="the program to start instead; shared rooms only")
-    args: list[str] = Field(default_factory=list, max_length=100, description="the program's arguments")
-    credential: str = Field(
-        default="", max_length=200, description="the name of a bearer credential (list_secrets), never a token"
-    )
-    allow: list[str] | None = Field(default=None, max_length=100, description="only these of its tools; unset: all")
-
-
 class ServerAddTool(_ServerTextTool, ServerTool[ServerAddInput, ServerOutput]):
     name = "mcp_server_add"
     description = "Connect a room to an MCP server of its own, whose tools only this room can use. Asks a person."
     annotations = _ADDS
-    argument_roles = declare_roles(
-        room_id="where",
-        name="id",
-        url="where",
-        transport="other",
-        command="where",
-        args="where",
-        credential="where",
-        allow="other",
-    )
+    argument_roles = ADD_ROLES
     keywords = (*_KEYWORDS, "add")
     timeout_s = CONNECT_SECONDS + 30.0
     requires_approval = True
@@ -241,7 +199,7 @@ class ServerAddTool(_ServerTextTool, ServerTool[ServerAddInput, ServerOutput]):
         """Writes it into the room and connects."""
         editor = await self._authorize_connecting(context)
         version = await self._rehearse(args, editor)
-        changes: JsonObject = {"mcp_servers": {args.name: _to_fields(args)}}
+        changes: JsonObject = {"mcp_servers": {args.name: args.to_fields()}}
         await self._editor.edit_room(args.room_id, changes, editor, version=version)
         return await self.describe_server(args.room_id, args.name)
 
@@ -251,7 +209,7 @@ class ServerAddTool(_ServerTextTool, ServerTool[ServerAddInput, ServerOutput]):
         if view.room is not None and args.name in view.room.mcp_servers:
             message = f"the room {args.room_id!r} has an MCP server {args.name!r} already; remove it first"
             raise ConflictError(message, stage="identifier")
-        await self._editor.check_edit(args.room_id, {"mcp_servers": {args.name: _to_fields(args)}}, editor)
+        await self._editor.check_edit(args.room_id, {"mcp_servers": {args.name: args.to_fields()}}, editor)
         return view.version
 
 
@@ -319,19 +277,6 @@ def make_server_tools(
         ServerTestTool(editor, authorize, registry, connections),
         ServerRemoveTool(editor, authorize, registry, connections),
     )
-
-
-def _to_fields(args: ServerAddInput) -> JsonObject:
-    """The fields that differ from their defaults: what a person would write."""
-    fields: dict[str, JsonValue] = {
-        "url": args.url,
-        "transport": "" if args.transport == "http" else args.transport,
-        "command": args.command,
-        "args": list(args.args),
-        "credential": args.credential,
-    }
-    chosen: JsonObject = {name: value for name, value in fields.items() if value}
-    return chosen if args.allow is None else {**chosen, "allow": list(args.allow)}
 
 
 async def _wait_until_settled(connections: ServerConnections, name: str) -> None:

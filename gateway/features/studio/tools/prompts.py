@@ -8,11 +8,18 @@ from typing import ClassVar
 from pydantic import Field
 
 from agent.core.models import DeferredModel
-from agent.core.record_item import RecordItem
 from agent.tools import READ_ONLY, Tool, ToolContext, declare_roles
 from agent.tools.tool import In, Out
 from gateway.features.studio.engine.prompt_library import PromptLibrary
 from gateway.features.studio.engine.room_editor import RoomEditor
+from gateway.features.studio.prompt_forms import (
+    SAVE_ROLES,
+    PromptLine,
+    PromptOutput,
+    PromptSaveInput,
+    to_change,
+    to_output,
+)
 from gateway.features.studio.tools.rooms import AuthorizeEditor
 from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, SAVES, Arguments, StoredThingTool
 
@@ -27,14 +34,6 @@ class PromptTool(StoredThingTool[In, Out]):
     def __init__(self, prompts: PromptLibrary) -> None:
         super().__init__()
         self._prompts = prompts
-
-
-class PromptLine(RecordItem):
-    """A prompt as it is listed: its newest version."""
-
-    name: str
-    version: int
-    description: str
 
 
 class PromptsListInput(Arguments):
@@ -71,16 +70,6 @@ class PromptShowInput(Arguments):
     version: int | None = Field(default=None, ge=1, description="its version; unset: the newest")
 
 
-class PromptOutput(DeferredModel):
-    """A version of a prompt. `versions` are those that are kept, newest first."""
-
-    name: str
-    version: int
-    description: str
-    text: str
-    versions: list[int]
-
-
 class _PromptTextTool:
     """Shows prompts to people and models as their text."""
 
@@ -94,37 +83,22 @@ class PromptShowTool(_PromptTextTool, PromptTool[PromptShowInput, PromptOutput])
     annotations = READ_ONLY
 
     async def run(self, args: PromptShowInput, context: ToolContext) -> PromptOutput:
-        return await _describe(self._prompts, context.owner, args.name, args.version)
-
-
-class PromptSaveInput(Arguments):
-    """Arguments of `prompt_save`."""
-
-    name: str = Field(max_length=200, description="its name: a-z, 0-9, '-', '_' and '.'")
-    text: str = Field(description="the whole prompt")
-    description: str | None = Field(default=None, description="what it is for; unset keeps the earlier one")
-    version: int | None = Field(
-        default=None, ge=0, description="the version that was read; refused if it has changed. 0: there is none yet"
-    )
+        prompt = await self._prompts.get_prompt(context.owner, args.name, args.version)
+        return to_output(prompt, await self._prompts.list_versions(context.owner, args.name))
 
 
 class PromptSaveTool(_PromptTextTool, PromptTool[PromptSaveInput, PromptOutput]):
     name = "prompt_save"
     description = "Save a prompt in the user's library, as a new version if there is one of this name."
     annotations = SAVES
-    argument_roles = declare_roles(name="id", text="other", description="content", version="id")
+    argument_roles = SAVE_ROLES
     keywords = (*_KEYWORDS, "save", "keep", "store")
 
     async def run(self, args: PromptSaveInput, context: ToolContext) -> PromptOutput:
         saved = await self._prompts.save_prompt(
-            context.owner,
-            args.name,
-            args.text,
-            by=_name_caller(context),
-            description=args.description,
-            version=args.version,
+            context.owner, args.name, to_change(args), by=_name_caller(context), version=args.version
         )
-        return await _describe(self._prompts, context.owner, saved.name, saved.version)
+        return to_output(saved, await self._prompts.list_versions(context.owner, saved.name))
 
 
 class PromptApplyInput(Arguments):
@@ -214,14 +188,6 @@ def make_prompt_tools(prompts: PromptLibrary, editor: RoomEditor, authorize: Aut
         PromptSaveTool(prompts),
         PromptApplyTool(prompts, editor, authorize),
         PromptRemoveTool(prompts),
-    )
-
-
-async def _describe(prompts: PromptLibrary, owner: str, name: str, version: int | None) -> PromptOutput:
-    prompt = await prompts.get_prompt(owner, name, version)
-    versions = [one.version for one in await prompts.list_versions(owner, name)]
-    return PromptOutput(
-        name=prompt.name, version=prompt.version, description=prompt.description, text=prompt.text, versions=versions
     )
 
 

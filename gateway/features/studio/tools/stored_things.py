@@ -1,4 +1,4 @@
-"""What the tools over stored things share: rooms, generated tools, prompts, MCP servers, recipes, secrets, the graph.
+"""Shared by the tools over stored things: rooms, generated tools, prompts, MCP servers, recipes, secrets, the graph.
 
 A call that would be refused is refused before a person is asked about it, and a refusal is an error that the same call
 cannot avoid, with the check that refused it.

@@ -48,20 +48,20 @@ class Brief:
 def build_brief(run: Run, outcomes: Sequence[tuple[PlanStep, StepOutput]]) -> Brief | None:
     """The brief of an answer from documents in a room that cites, or None if nothing was searched."""
     room = run.room
-    found = [output for _, output in outcomes if has_passages(output.value)]
+    outputs = [output for _, output in outcomes if has_passages(output.value)]
     others = [(step, output) for step, output in outcomes if not has_passages(output.value)]
     if room.knowledge:
-        if not found:
+        if not outputs:
             return None
-        clarify = read_clarifying_question(output.value for output in found)
+        clarify = read_clarifying_question(output.value for output in outputs)
         return _make_brief(
-            run, read_passages(output.value for output in found), others, is_extractive=not others, clarify=clarify
+            run, read_passages(output.value for output in outputs), others, is_extractive=not others, clarify=clarify
         )
     # In other rooms, the sources are what tools quote. Rooms with their own gates check their answers themselves.
     if room.gates or room.required_tools or any(not output.sources for _, output in others):
         return None
     quoted = [passage for step, output in others for passage in _list_quoted_passages(step, output)]
-    return _make_brief(run, (*read_passages(output.value for output in found), *quoted), (), is_extractive=not others)
+    return _make_brief(run, (*read_passages(output.value for output in outputs), *quoted), (), is_extractive=not others)
 
 
 def build_prompt(run: Run, brief: Brief, form: Format, feedback: str | None) -> tuple[JsonObject, ...]:
@@ -110,8 +110,8 @@ def _make_brief(
 
 def _select_persona(requested: JsonValue, room: str) -> tuple[Persona, str]:
     """The persona of the request or the room, and the room's voice if its persona has another name."""
-    known = _parse_persona(room)
-    return _parse_persona(requested) or known or "General", "" if known else room
+    room_persona = _parse_persona(room)
+    return _parse_persona(requested) or room_persona or "General", "" if room_persona else room
 
 
 def _parse_persona(text: JsonValue) -> Persona | None:
@@ -120,9 +120,9 @@ def _parse_persona(text: JsonValue) -> Persona | None:
 
 
 def _read_format_instructions(run: Run) -> str | None:
-    asked = run.state.request.metadata.get("formatting_instructions")
+    instructions = run.state.request.metadata.get("formatting_instructions")
     form = run.state.request.options.get("response_format")
-    wanted = [asked] if isinstance(asked, str) and asked.strip() else []
+    wanted = [instructions] if isinstance(instructions, str) and instructions.strip() else []
     if isinstance(form, dict) and form.get("type") == "json_object":
         wanted.append("as JSON")
     return "; ".join(wanted) or None

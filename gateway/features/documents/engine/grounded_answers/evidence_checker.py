@@ -178,7 +178,7 @@ class EvidenceChecker:
         return replace(segment, cites=(holding[0].number,)) if len(holding) == 1 else segment
 
     def _find_problem(self, segment: Segment, cited: Sequence[Passage], *, is_code: bool) -> str:
-        """Returns what is certainly wrong with a segment, or an empty string."""
+        """The certain fault of a segment, or an empty string."""
         cited_numbers = " ".join(f"[{passage.number}]" for passage in cited)
         if is_code:
             return "" if _quote_code(segment.text, cited) else f"this code is not in {cited_numbers}"

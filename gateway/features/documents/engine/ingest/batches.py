@@ -64,7 +64,7 @@ class SkippedItem(FrozenModel):
 
 
 class BatchResult(FrozenModel):
-    """What became of a batch: how many documents were read, into how many passages, or the failure that ended it."""
+    """The outcome of a batch: how many documents were read, into how many passages, or the failure that ended it."""
 
     read: int = 0
     chunks: int = 0

@@ -78,14 +78,14 @@ class CollectionReader:
 
     async def list_documents(self, owner: str, collection: str) -> Sequence[Document]:
         """The documents of a collection. Raises `NotFoundError` for an unknown collection."""
-        found = await self._documents.list(owner, collection)
-        if not found and await self._collections.get(owner, collection) is None:
+        documents = await self._documents.list(owner, collection)
+        if not documents and await self._collections.get(owner, collection) is None:
             raise await self._make_unknown_error(owner, collection)
-        return found
+        return documents
 
     async def list_newest_documents(self, owner: str, limit: int) -> Sequence[FoundDocument]:
         """Lists the owner's documents that were read last."""
-        return [FoundDocument(*found) for found in await self._documents.list_newest(owner, limit)]
+        return [FoundDocument(*row) for row in await self._documents.list_newest(owner, limit)]
 
     async def stamp_documents(self, owner: str) -> tuple[int, float]:
         """The number of the owner's documents and when the last one was read: both differ after a change."""

@@ -109,7 +109,7 @@ class Library(CollectionReader):
             open_workspace(self._workspaces) as folder,
             track_indexing(self._collections, owner, row, lambda: report.embedder) as mark_started,
         ):
-            known = await writer.clean_up(await self._documents.list(owner, collection))
+            indexed = await writer.clean_up(await self._documents.list(owner, collection))
 
             async def keep(document: Document) -> None:
                 await self._documents.put(owner, collection, document)
@@ -127,7 +127,7 @@ class Library(CollectionReader):
             )
             try:
                 await Ingestion(walk, processor, writer, self._clock).run(
-                    {document.source: document for document in known}
+                    {document.source: document for document in indexed}
                 )
             except StoreError as error:
                 error.message += f". {report.interruption_note}"
@@ -157,7 +157,7 @@ class Library(CollectionReader):
 
     @property
     def resources(self) -> IngestResources:
-        """What ingestions of jobs work with."""
+        """The resources of ingestion jobs."""
         return IngestResources(
             self._documents,
             self._lexical,
@@ -238,8 +238,8 @@ class Library(CollectionReader):
             DocumentProcessor(row.pipeline) as processor,
         ):
             await writer.clean_up(await self._documents.list(owner, row.name))
-            known = await self._documents.get_by_source(owner, row.name, stored.source)
-            added = await ingest_upload(writer, processor, stored, name, known, at=self._clock())
+            earlier = await self._documents.get_by_source(owner, row.name, stored.source)
+            added = await ingest_upload(writer, processor, stored, name, earlier, at=self._clock())
             if row.created == 0 or is_changed:
                 await self._collections.put(owner, row)
         return added
@@ -251,17 +251,17 @@ class Library(CollectionReader):
 
         A document that is still at its source returns with the next ingestion. Raises `NotFoundError`, `ConflictError`.
         """
-        found = await self.get_document(owner, document_id, collection)
-        detail: JsonObject = {"collection": found.collection}
+        entry = await self.get_document(owner, document_id, collection)
+        detail: JsonObject = {"collection": entry.collection}
         async with (
             self._audit.record_before(AuditEvent("document.delete", document_id, owner=owner, by=by, detail=detail)),
-            open_writer(self.resources, owner, found.collection, patience_s=LOCK_WAIT_SECONDS) as writer,
+            open_writer(self.resources, owner, entry.collection, patience_s=LOCK_WAIT_SECONDS) as writer,
         ):
             # It may have been read again while the lock was waited for: its passages stand under another id then.
-            current = await self._documents.get_by_source(owner, found.collection, found.document.source)
+            current = await self._documents.get_by_source(owner, entry.collection, entry.document.source)
             if current is not None:
                 await writer.remove_document(current)
-        await self._remove_unused_upload(owner, found.document.source)
+        await self._remove_unused_upload(owner, entry.document.source)
 
     async def drop_collection(self, owner: str, collection: str, *, by: str | None = None) -> int:
         """Removes a collection with its passages and vectors; `by` is recorded. Returns how many documents it had.

@@ -142,14 +142,14 @@ class RowMapper:
 
     def _render(self, template: _Template, row: JsonObject) -> str:
         """Renders a template with the row's values; empty if it names columns and all are empty."""
-        made, named, said = [], False, False
+        made, named, has_text = [], False, False
         for literal, column in template:
             made.append(literal)
             if column is not None:
                 text = self._read_column(row, column)
-                named, said = True, said or bool(text)
+                named, has_text = True, has_text or bool(text)
                 made.append(text)
-        return "" if named and not said else "".join(made).strip()
+        return "" if named and not has_text else "".join(made).strip()
 
 
 def _map_columns(mapping: CorpusMapping, columns: Collection[str], file: str) -> dict[str, str]:

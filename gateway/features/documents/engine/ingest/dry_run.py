@@ -111,8 +111,8 @@ class DryRun:
 
     async def _walk(self, request: ConnectorInput) -> None:
         """Walks the whole source; keeps the bytes of files that may be sampled."""
-        downloads, kept = self._folder / "fetched", self._folder / "sample"
-        for folder in (downloads, kept):
+        downloads, copies = self._folder / "fetched", self._folder / "sample"
+        for folder in (downloads, copies):
             folder.mkdir()
         walk = self._connector.fetch(request, downloads, {})
         async with close_walk(walk):
@@ -120,7 +120,7 @@ class DryRun:
                 if not self._is_counted(document) or not self._sampler.would_keep(document):
                     continue
                 candidate = await asyncio.to_thread(
-                    _keep_copy, document, downloads, kept / str(self._sampler.seen_count)
+                    _keep_copy, document, downloads, copies / str(self._sampler.seen_count)
                 )
                 dropped = self._sampler.add(candidate)
                 if dropped is not None and dropped.is_copy and dropped.path is not None:
@@ -214,7 +214,7 @@ class DryRun:
         return self._notes
 
     async def _list_missing_ocr(self) -> list[str]:
-        """Returns what has to be installed for the OCR that the pipeline asks for, if the source has PDFs."""
+        """Lists what has to be installed for the OCR that the pipeline asks for, if the source has PDFs."""
         if "pdf" not in self._file_types:
             return []
         pipeline = self._processor.pipeline
@@ -250,7 +250,7 @@ class DryRun:
 
 
 def _list_kinds(counts: Counter[str]) -> str:
-    """Returns `3 files (.png 2, .zip 1) are`."""
+    """The beginning of a sentence: `3 files (.png 2, .zip 1) are`."""
     listed = ", ".join(f"{kind} {count}" for kind, count in counts.most_common())
     return f"{format_count(counts.total(), 'file')} ({listed}) {'is' if counts.total() == 1 else 'are'}"
 

@@ -115,7 +115,7 @@ class ValidationReport(FrozenModel):
 
 
 def assess(success_rate: float) -> Assessment:
-    """Returns `ready` above 95 %, `needs_adjustment` from 90 to 95 %, else `blocking_issues`."""
+    """`ready` above 95 %, `needs_adjustment` from 90 to 95 %, else `blocking_issues`."""
     if success_rate > READY:
         return "ready"
     return "needs_adjustment" if success_rate >= NOTABLE else "blocking_issues"

@@ -17,7 +17,7 @@ REMEDIES: Mapping[str, str] = {
     "ERR_CONNECTOR_REFUSED": "ask the site's owner for another way to it, or give the address it leads to as a source",
     "ERR_TIMEOUT": "give its parser more time (timeout_s), or leave it out; a silent source: try again later",
 }
-"""What would help a skipped document, by error code."""
+"""The advice for a skipped document, by error code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class SkippedDocument:
 
     @property
     def remedy(self) -> str:
-        """What would help, for the person responsible; empty if nothing would."""
+        """The advice for the person responsible; empty if there is none."""
         return REMEDIES.get(self.code, "")
 
 
@@ -75,7 +75,7 @@ class IngestReport:
 
     @property
     def interruption_note(self) -> str:
-        """What an interrupted ingestion leaves behind, and how to continue."""
+        """The state that an interrupted ingestion leaves, and how to continue."""
         return (
             f"{self.read} document{'s' if self.read != 1 else ''} had been read into {self.collection!r} by then and "
             "can be searched; everything else there is as it was. Read the same source again, and it goes on from there"

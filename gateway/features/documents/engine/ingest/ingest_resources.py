@@ -14,7 +14,7 @@ from gateway.features.documents.engine.search.lexical import LexicalIndex
 
 @dataclass(frozen=True, slots=True)
 class IngestResources:
-    """What ingestions share. `workspaces` is the folder of their temporary files; `clock` gives UTC seconds."""
+    """Resources of all ingestions. `workspaces` is the folder of their temporary files; `clock` gives UTC seconds."""
 
     documents: DocumentStore
     lexical: LexicalIndex

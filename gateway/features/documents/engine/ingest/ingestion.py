@@ -55,7 +55,7 @@ class Ingestion:
 
     @property
     def report(self) -> IngestReport:
-        """What was read so far."""
+        """The documents read so far."""
         return self.walk.report
 
     async def run(self, known: Mapping[str, Document]) -> None:

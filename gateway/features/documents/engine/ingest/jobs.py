@@ -64,7 +64,7 @@ class JobProgress(FrozenModel):
 
 
 class WalkResult(FrozenModel):
-    """What a finished walk has found besides the documents of its batches.
+    """The findings of a finished walk besides the documents of its batches.
 
     `skipped` are names, error codes and reasons, `vanished` the sources that are no longer there.
     """

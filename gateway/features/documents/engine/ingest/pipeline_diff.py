@@ -31,7 +31,7 @@ class PipelineDiff(FrozenModel):
 
 
 def diff_pipelines(before: PipelineDAG, after: PipelineDAG) -> PipelineDiff:
-    """Returns what turns `before` into `after`, ignoring node order and template name."""
+    """The changes that turn `before` into `after`, ignoring node order and template name."""
     old = {node.id: node for node in before.nodes}
     new = {node.id: node for node in after.nodes}
     return PipelineDiff(

@@ -50,14 +50,14 @@ class PassageScorer:
             return None
         title_factor = TITLE_WEIGHT / _normalize_length(len(indexed.title_terms), result.mean_lengths[0], TITLE_B)
         text_factor = 1 / _normalize_length(len(indexed.text_terms), result.mean_lengths[1], TEXT_B)
-        score, coverage, held = 0.0, 0.0, 0
+        score, coverage, matched_terms = 0.0, 0.0, 0
         for term, idf in result.idf.items():  # in the order of the query, so that equal passages have equal scores
             count = titles.get(term, 0) * title_factor + texts.get(term, 0) * text_factor
             if count:
-                held += 1
+                matched_terms += 1
                 score += idf * count * (BM25_K1 + 1) / (count + BM25_K1)
                 coverage += result.weights[term]
-        return LexicalHit(indexed, score, min(1.0, coverage / self._total_weight), held == len(result.idf))
+        return LexicalHit(indexed, score, min(1.0, coverage / self._total_weight), matched_terms == len(result.idf))
 
     def _count_terms(self, terms: Sequence[str]) -> dict[str, int]:
         """How often each query term occurs in the terms of a passage."""

@@ -1,4 +1,4 @@
-"""What `TermIndex` returns and raises."""
+"""Results and errors of `TermIndex`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class IndexWriteError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TermStatistics:
-    """What BM25 needs: the number of passages, how many have each term, and the mean lengths of title and text."""
+    """Statistics for BM25: the number of passages, how many have each term, and the mean lengths of title and text."""
 
     passages: int
     frequencies: Mapping[str, int]

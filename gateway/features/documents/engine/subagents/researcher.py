@@ -52,7 +52,7 @@ class ModelFinding(DeferredModel):
 
 
 class ResearchFinal(DeferredModel):
-    """What the model ends with."""
+    """The model's last reply."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -102,7 +102,7 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
             self._read += [one for one in _iter_passages(output) if one not in self._read]
 
     def build_partial_data(self) -> JsonObject:
-        """Returns what was read as verbatim findings."""
+        """The passages that were read, as verbatim findings."""
         return self._build_data(self._list_passage_findings())
 
     async def conclude(self, final: ResearchFinal, calls: ToolCalls) -> SubAgentResult:
@@ -119,9 +119,9 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
 
     async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
         """Passages that match the question, verbatim."""
-        asked = [calls(SEARCH, {"query": self.task.question, "collection": self.task.collection})]
-        asked += [calls(FETCH, {"url": url}) for url in self.task.urls]
-        failed = [called.error for called in await gather_all(asked) if called.error is not None]
+        tool_calls = [calls(SEARCH, {"query": self.task.question, "collection": self.task.collection})]
+        tool_calls += [calls(FETCH, {"url": url}) for url in self.task.urls]
+        failed = [called.error for called in await gather_all(tool_calls) if called.error is not None]
         uncertainties = [Uncertainty(severity="info", message=error[:500]) for error in failed]
         findings = self._list_passage_findings()
         count = len(findings)
@@ -147,9 +147,9 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         ]
 
     def _build_data(self, findings: Sequence[Finding]) -> JsonObject:
-        shown: list[JsonValue] = [one.model_dump(mode="json") for one in findings]
+        items: list[JsonValue] = [one.model_dump(mode="json") for one in findings]
         sources: list[JsonValue] = [*dict.fromkeys(one.source for one in self._read)]
-        return {"question": self.task.question, "findings": shown, "sources_read": sources}
+        return {"question": self.task.question, "findings": items, "sources_read": sources}
 
     def _build_result(
         self, findings: Sequence[Finding], uncertainties: Sequence[Uncertainty], summary: str

@@ -187,15 +187,15 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
 def _list_candidate_fixes(bench: ValidationSession, final: ValidationFinal | None) -> list[PipelineFix]:
     """The changes that may help, once each: those tried, the dry run's, those that helped a file, the
     model's."""
-    found: dict[str, PipelineFix] = {}
+    fixes: dict[str, PipelineFix] = {}
     for fix in _iter_proposed_fixes(bench, final):
         if fix.pipeline_diff != PipelineDiff():
-            found.setdefault(fix.pipeline_diff.model_dump_json(), fix)
-    return list(found.values())
+            fixes.setdefault(fix.pipeline_diff.model_dump_json(), fix)
+    return list(fixes.values())
 
 
 def _iter_proposed_fixes(bench: ValidationSession, final: ValidationFinal | None) -> Iterator[PipelineFix]:
-    said = final.recommended_fixes[:MAX_MODEL_ITEMS] if final is not None else []
+    proposed_fixes = final.recommended_fixes[:MAX_MODEL_ITEMS] if final is not None else []
     for output in bench.changed_runs:
         if output.pipeline_diff is not None:
             yield PipelineFix(description="As tried on the sample", pipeline_diff=output.pipeline_diff)
@@ -206,7 +206,7 @@ def _iter_proposed_fixes(bench: ValidationSession, final: ValidationFinal | None
         if alternative.success:
             description = f"As it helped with {alternative.file}"
             yield PipelineFix(description=description, pipeline_diff=alternative.pipeline_diff)
-    for one in said:
+    for one in proposed_fixes:
         try:
             diff = PipelineDiff.model_validate(one.pipeline_diff)
         except ValidationError:
@@ -219,19 +219,19 @@ def _find_contradiction(final: ValidationFinal, report: ValidationReport) -> Unc
     rate = final.success_rate
     if rate is not None and 1 < rate <= 100:
         rate /= 100
-    said: JsonObject = {}
+    claims: JsonObject = {}
     if rate is not None and abs(rate - report.success_rate) > RATE_TOLERANCE:
-        said["success_rate"] = final.success_rate
+        claims["success_rate"] = final.success_rate
     if final.assessment is not None and final.assessment != report.assessment:
-        said["assessment"] = final.assessment
-    if not said:
+        claims["assessment"] = final.assessment
+    if not claims:
         return None
-    words = ", ".join(f"{key} {value}" for key, value in said.items())
+    words = ", ".join(f"{key} {value}" for key, value in claims.items())
     message = (
         f"the validator claimed {words}; counted were {report.success_rate:.0%} of {report.files_tested} files, "
         f"{report.assessment}. Its summary was left out"
     )
-    return Uncertainty(severity="notable", message=message, context=said)
+    return Uncertainty(severity="notable", message=message, context=claims)
 
 
 def _build_result(report: ValidationReport, extra: Sequence[Uncertainty], understood: str) -> SubAgentResult:

@@ -95,7 +95,7 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
         )
 
     def build_first_message(self) -> str:
-        """Returns source and purpose."""
+        """Source and purpose."""
         intent = self.task.user_intent.strip() or "Not specified; infer it from the content."
         return (
             f"Analyse the source {self.task.source_id or 'of the conversation'} for a pipeline.\n\n"
@@ -137,11 +137,11 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
         return self._evidence.counts
 
     async def _sample_names(self, calls: ToolCalls, extensions: Sequence[str], count: int) -> list[str]:
-        found = await gather_all(
+        outputs = await gather_all(
             calls("sample_files", {"extension": extension, "count": count, "pick": "spread"})
             for extension in extensions
         )
-        return [name for called in found for name in _list_file_names(called)]
+        return [name for called in outputs for name in _list_file_names(called)]
 
     def record_value(self, tool: str, value: JsonObject) -> None:
         """Records counts and trials, by file."""

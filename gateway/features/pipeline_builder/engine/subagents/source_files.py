@@ -201,10 +201,10 @@ class SourceFiles:
     async def _fetch_remote(self) -> Listing:
         """Fetches the source, or its beginning; the files stay until the sub-agent is closed."""
         folder = await self._stack.enter_async_context(open_workspace(self._folder))
-        downloads, kept = folder / "fetched", folder / "kept"
-        for one in (downloads, kept):
+        downloads, copies = folder / "fetched", folder / "kept"
+        for one in (downloads, copies):
             one.mkdir()
-        self._root = kept
+        self._root = copies
         listing, until = Listing(), monotonic() + REMOTE_SECONDS
         fetching = self._connector.fetch(self.request, downloads, {})
         async with close_walk(fetching):
@@ -212,7 +212,7 @@ class SourceFiles:
                 if isinstance(document, MissedDocument):
                     listing.add_unreadable(document.name)
                 else:
-                    await self._keep_fetched(document, listing, kept)
+                    await self._keep_fetched(document, listing, copies)
                 if listing.total.count >= REMOTE_FILES or listing.total.size >= REMOTE_BYTES or monotonic() >= until:
                     listing.note = f"only the first {listing.total.count} files were fetched; there may be more"
                     break

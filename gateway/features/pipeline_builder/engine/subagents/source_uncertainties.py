@@ -41,7 +41,7 @@ def find_quality_issues(trials: Sequence[ParserTrial], languages: Sequence[Langu
 def find_uncertainties(
     counts: EnumerateOutput | None, trials: Sequence[ParserTrial], languages: Sequence[LanguageResult]
 ) -> tuple[Uncertainty, ...]:
-    """Returns what a person should know before a pipeline is built, worst first."""
+    """The uncertainties that a person should know before a pipeline is built, worst first."""
     uncertainties = [*_from_counts(counts), *_from_trials(trials), *_from_content(trials, languages)]
     order: tuple[Severity, ...] = ("blocking", "notable", "info")
     return tuple(sorted(uncertainties, key=lambda one: order.index(one.severity)))

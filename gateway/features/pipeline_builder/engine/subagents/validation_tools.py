@@ -55,9 +55,9 @@ class RunDryRunTool(ValidationTool[DryRunInput, DryRunOutput]):
     async def run(self, args: DryRunInput, context: ToolContext) -> DryRunOutput:
         """Runs the trial unless it was made before. Raises `ToolInputError` for a change that does not fit."""
         diff = parse_diff(args.pipeline_diff) if args.pipeline_diff is not None else None
-        known = self._session.find_report(diff)
-        if known is not None:
-            return DryRunOutput(pipeline_diff=diff, report=known, note=KNOWN)
+        report = self._session.find_report(diff)
+        if report is not None:
+            return DryRunOutput(pipeline_diff=diff, report=report, note=KNOWN)
         if diff is None:
             return DryRunOutput(report=await self._session.dry_run(self._session.pipeline))
         try:
@@ -95,13 +95,13 @@ class FailureDetailsTool(ValidationTool[FileInput, FailureDetails]):
         """Reads the last dry run of the pipeline. Raises `ToolInputError` for a file that did not fail in it."""
         failed = self._session.get_failure(args.file)
         code, stage = failed.error_code or "ERR_INTERNAL", failed.stage or "parser"
-        known = "".join(f"; {key}: {value}" for key, value in failed.details.items())
+        details = "".join(f"; {key}: {value}" for key, value in failed.details.items())
         return FailureDetails(
             file=failed.name,
             stage=stage,
             error_code=code,
             error=failed.message,
-            traceback_summary=f"{stage}: {code}: {failed.message}{known}"[:1_000],
+            traceback_summary=f"{stage}: {code}: {failed.message}{details}"[:1_000],
             details=failed.details,
             file_type=failed.file_type,
             size_bytes=failed.size_bytes,

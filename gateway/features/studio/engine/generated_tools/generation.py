@@ -36,7 +36,7 @@ MIN_TELLING_TESTS = 2
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """What to make. `permissions` is the most the tool may ask for; None: what the tests name."""
+    """The tool to make. `permissions` is the most the tool may ask for; None: what the tests name."""
 
     description: str
     name: str | None = None
@@ -129,7 +129,7 @@ class ToolGeneration:
         return problems
 
     async def _find_vacuous_tests(self, stub: CheckedTool, tests: ToolTests) -> list[str]:
-        """Returns what is wrong with tests that a function passes which always returns an empty result: they would say
+        """Finds tests that a function passes which always returns an empty result: they would say
         nothing about the code. A single one may: an empty result can be right.
         """
         tier = self._runner.tiers[0]

@@ -24,7 +24,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class HostFunctions:
-    """What all generated tools share: the HTTP client and the access to files."""
+    """Shared by all generated tools: the HTTP client and the access to files."""
 
     def __init__(self, client: SafeClient, read_file: ReadFile) -> None:
         self._client = client

@@ -1,9 +1,9 @@
-"""What a generated tool consists of, and what models are asked for when one is made."""
+"""A generated tool and its parts, and the replies of models that make one."""
 
 import hashlib
 import json
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,7 +14,7 @@ VersionState = Literal["staged", "applied", "discarded"]
 SandboxTier = Literal["interpreter", "process"]
 """Where a version runs: in the Python interpreter of `agent.sandbox.interpreter`, or in a locked process of CPython."""
 HOST_FUNCTIONS: dict[str, str] = {"http_get": "hosts", "read_file": "folders", "call_tool": "tools"}
-"""What a tool may ask of the gateway, and the permission that it needs."""
+"""The functions of the gateway that a tool may call, and the permission that each needs."""
 
 MAX_CODE_CHARS = 20_000
 MAX_TEST_CASES = 20
@@ -33,7 +33,7 @@ class Manifest(BaseModel):
     memory_mb: int = Field(default=128, ge=16, le=512, description="memory of a call")
 
     def list_wider(self, other: "Manifest") -> list[str]:
-        """Returns what this manifest permits and `other` does not, one phrase each."""
+        """The permissions that this manifest has and `other` does not, one phrase each."""
         wider = [
             f"{kind} {name}"
             for kind in HOST_FUNCTIONS.values()
@@ -73,7 +73,7 @@ class CodeReview(BaseModel):
 
 
 class ToolTests(BaseModel):
-    """What a tool must do, written before there is any code: its interface, its tests and its permissions."""
+    """The contract of a tool, written before there is any code: its interface, its tests and its permissions."""
 
     function_name: str = Field(max_length=200, description="a Python identifier in snake case")
     interface: str = Field(
@@ -103,7 +103,7 @@ class ToolVersion:
     parent: int | None = None
     """The version it refines."""
     warnings: tuple[str, ...] = ()
-    """What the checks found that does not keep it from being used."""
+    """The findings that do not keep it from being used."""
     run_id: str = ""
     author: str = ""
     """On whose behalf it was made."""
@@ -124,6 +124,11 @@ class Candidate:
     tier: SandboxTier
     warnings: tuple[str, ...]
     rounds: int
+
+    def list_stored_fields(self) -> dict[str, Any]:
+        """The fields that a version of the tool takes from it, by name."""
+        stored = {field.name for field in fields(ToolVersion)}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name in stored}
 
 
 def compute_sha256(code: str, manifest: Manifest) -> str:

@@ -72,22 +72,20 @@ class GeneratedTools:
     async def generate(
         self,
         principal: Principal,
-        description: str,
+        request: ToolRequest,
         *,
         model: ToolModel,
-        name: str | None = None,
-        permissions: Manifest | None = None,
         run_id: str = "",
         report: ReportProgress = _ignore_progress,
     ) -> ToolVersion:
-        """Makes a tool and stages it; a person applies it. `permissions` is the most it may ask for.
+        """Makes a tool and stages it; a person applies it.
 
         Raises `ValidationError` for a bad name or description, `ReflectionFailed` if no round succeeds,
         `SandboxMissingError`, `ConflictError` for a name that is taken, `ModelError`, `BudgetError`. Nothing is stored
         then.
         """
-        name = await self.check_request(principal, description, name)
-        made = await self._make(ToolRequest(description, name, permissions), model, report)
+        name = await self.check_request(principal, request.description, request.name)
+        made = await self._make(replace(request, name=name), model, report)
         await self._check_name(principal, made.name)
         return await self._stage(principal, made, run_id, parent=None)
 
@@ -106,19 +104,19 @@ class GeneratedTools:
         self,
         principal: Principal,
         name: str,
-        change: str,
+        change: ToolRequest,
         *,
         model: ToolModel,
-        permissions: Manifest | None = None,
         run_id: str = "",
         report: ReportProgress = _ignore_progress,
     ) -> ToolVersion:
-        """Makes a changed version of a tool and stages it; the version in use stays. Raises as `generate` does."""
-        _check_description(change)
+        """Makes a changed version of a tool and stages it; the version in use stays. The description of `change` says
+        what should change. Raises as `generate` does.
+        """
+        _check_description(change.description)
         parent = await self.get(principal, name)
-        request = ToolRequest(
-            f"{parent.description}\n\nChange it: {change}", parent.name, permissions, earlier_code=parent.code
-        )
+        description = f"{parent.description}\n\nChange it: {change.description}"
+        request = replace(change, description=description, name=parent.name, earlier_code=parent.code)
         made = await self._make(request, model, report)
         return await self._stage(principal, made, run_id, parent=parent.version)
 
@@ -209,7 +207,7 @@ class GeneratedTools:
         return newest
 
     async def list_wider(self, principal: Principal, version: ToolVersion) -> list[str]:
-        """Returns what a version may do that the version in use may not; everything if none is in use."""
+        """The permissions of a version that the version in use does not have; all of them if none is in use."""
         active = await self.get_active(principal, version.name)
         return version.manifest.list_wider(Manifest() if active is None else active.manifest)
 
@@ -261,20 +259,13 @@ class GeneratedTools:
 
     async def _stage(self, principal: Principal, made: Candidate, run_id: str, parent: int | None) -> ToolVersion:
         version = ToolVersion(
+            **made.list_stored_fields(),
             owner=principal.owner,
-            name=made.name,
             version=0,
             sha256=compute_sha256(made.code, made.manifest),
-            code=made.code,
-            tests=made.tests,
-            manifest=made.manifest,
-            review=made.review,
-            description=made.description,
-            tier=made.tier,
             state="staged",
             created_at=0.0,
             parent=parent,
-            warnings=made.warnings,
             run_id=run_id,
             author=principal.name,
         )
@@ -303,7 +294,7 @@ class GeneratedTools:
         return GeneratedTool(version, called, self.runner, self._functions)
 
     def _describe_called(self) -> dict[str, object]:
-        """Returns what the tools that are called say about themselves, as far as their callers pass it on."""
+        """The properties of the tools that are called, as far as their callers pass them on."""
         specs = {name: self._registry.get(name).spec for name in sorted(self._called) if name in self._registry}
         return {
             name: [spec.annotations.model_dump(), spec.requires_approval, spec.tainted] for name, spec in specs.items()

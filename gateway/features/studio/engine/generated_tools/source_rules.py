@@ -1,4 +1,4 @@
-"""What the code of a generated tool may contain: imports, names, attributes and constructs from allow-lists.
+"""Rules for the code of a generated tool: imports, names, attributes and constructs from allow-lists.
 
 The sandbox is what keeps a tool from doing harm. These rules refuse early, with a message that a model can act on, what
 could not work there, and what a person should never have to review.
@@ -40,8 +40,8 @@ ALLOWED_IMPORTS: dict[str, tuple[str, ...]] = {
                      "urlunparse", "urlunsplit", "parse_qs", "parse_qsl"),
     "xml.etree.ElementTree": ("fromstring", "Element", "SubElement", "tostring", "ParseError"),
 }  # fmt: skip
-"""What can be imported, and of which modules only some names. Files, processes, the network, the import system and the
-interpreter itself are not part of these modules.
+"""The modules that can be imported, some of them with some names only. Files, processes, the network, the import system
+and the interpreter itself are not part of them.
 """
 _BUILTINS_TEXT = (
     "abs all any ascii bin bool bytearray bytes callable chr classmethod complex dict divmod enumerate filter float "
@@ -85,7 +85,7 @@ def check_source(tree: ast.Module) -> list[Finding]:
 
 
 def check_nodes(tree: ast.AST, known: frozenset[str] = frozenset()) -> list[Finding]:
-    """Returns what the rules refuse anywhere in the tree: imports, names, attributes, constructs. `known` names exist
+    """Finds what the rules refuse anywhere in the tree: imports, names, attributes, constructs. `known` names exist
     besides those that the code defines.
     """
     rules = _Rules(tree, known)

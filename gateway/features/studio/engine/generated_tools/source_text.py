@@ -1,4 +1,4 @@
-"""What the text of a generated tool may contain, so that a person who reviews it sees what will run.
+"""Rules for the text of a generated tool, so that a person who reviews it sees what will run.
 
 Python runs what an editor does not show: characters without a shape, names that look like others (CVE-2021-42694), text
 in another order than it is shown in (CVE-2021-42574), and code far right of the screen.

@@ -137,7 +137,7 @@ class ToolRunner:
 
 
 def describe_problems(error: ValidationError) -> str:
-    """Returns what does not fit a model, at most three fields."""
+    """Describes what does not fit a model, at most three fields."""
     return "; ".join(describe_faults(error)[:3])[:1_000]
 
 

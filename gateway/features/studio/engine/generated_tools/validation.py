@@ -22,7 +22,7 @@ _PARSE_ERRORS = (SyntaxError, ValueError, MemoryError, RecursionError, OverflowE
 
 @dataclass(slots=True)
 class CheckedTool:
-    """What the checks have read of a module. It can be run only if there are no errors."""
+    """A module as the checks have read it. It can be run only if there are no errors."""
 
     name: str
     code: str
@@ -66,7 +66,7 @@ class ToolValidationPipeline:
     """Checks the code of tools. The code is parsed and compiled, never run."""
 
     def check(self, name: str, code: str, manifest: Manifest) -> CheckedTool:
-        """Returns what was read, with all errors."""
+        """Reads the code and collects all errors."""
         tool = CheckedTool(name, code)
         self._check_identifier(tool)
         tool.errors += [ValidationError(f"{one.stage}: {one.message}", one.stage) for one in check_visibility(code)]
@@ -217,12 +217,12 @@ def indent_statements(case: str) -> str:
 
 
 def _list_warnings(tree: ast.Module, function: ast.AsyncFunctionDef | ast.FunctionDef) -> list[str]:
-    """Returns what a reviewer should look at; nothing here keeps a tool from being used."""
+    """The points that a reviewer should look at; nothing here keeps a tool from being used."""
     nodes = list(ast.walk(tree))
     handles = any(isinstance(node, ast.Try) for node in nodes)
     warnings = []
     if any(isinstance(node, ast.Raise) for node in _walk_own(function)) and not handles:
-        warnings.append("errors are raised; returning them in the model tells the caller more")
+        warnings.append("errors are raised; returning them in the model gives the caller more information")
     if any(isinstance(node, ast.Await) for node in nodes) and not handles:
         warnings.append("failures of what it asks the gateway for are not handled")
     if not any(isinstance(node, ast.If | ast.Try | ast.Match | ast.IfExp) for node in _walk_own(function)):

@@ -3,7 +3,8 @@
 import json
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Final
 
 from agent.core.errors import ConflictError, NotFoundError
 from agent.storage.sql import Row, SqlClient, SqlStatement, UnchangedError
@@ -14,6 +15,8 @@ _COLUMNS = (
     "owner, name, version, sha256, code, tests, manifest, review, description, warnings, tier, state, parent, run_id, "
     "author, approved_by, created_at"
 )
+COLUMN_FIELDS: Final = frozenset((*_COLUMNS.split(", "), "is_active"))
+"""Fields of a version that the tables have. The others hold JSON and are stored with the review."""
 _SELECT = (
     f"SELECT {', '.join('v.' + name.strip() for name in _COLUMNS.split(','))}, "  # noqa: S608 - constants
     "CASE WHEN a.version IS NULL THEN 0 ELSE 1 END FROM tool_versions v "
@@ -42,12 +45,13 @@ class ToolVersionStore:
         Raises `ConflictError` if another one took the number at the same moment.
         """
         made = replace(version, created_at=self._clock())
+        review = made.review.model_dump(mode="json") | {name: getattr(made, name) for name in _list_further_fields()}
         rows = await self._statements.write(
             f"INSERT INTO tool_versions ({_COLUMNS}, decision) "  # noqa: S608 - constants
             "SELECT ?, ?, COALESCE(MAX(version), 0) + 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, CAST(? AS INTEGER), ?, ?, ?, ?, '' "
             "FROM tool_versions WHERE owner = ? AND name = ? ON CONFLICT DO NOTHING RETURNING version",
             made.owner, made.name, made.sha256, made.code, json.dumps(made.tests), made.manifest.model_dump_json(),
-            made.review.model_dump_json(), made.description, json.dumps(made.warnings), made.tier, made.state,
+            json.dumps(review), made.description, json.dumps(made.warnings), made.tier, made.state,
             made.parent, made.run_id, made.author, made.approved_by, made.created_at, made.owner, made.name,
         )  # fmt: skip
         if not rows:
@@ -80,7 +84,7 @@ class ToolVersionStore:
         ]
 
     async def read_stamp(self) -> tuple[Row, ...]:
-        """Returns what changes whenever another version is in use."""
+        """A value that changes whenever another version is in use."""
         return tuple(await self._statements.read("SELECT name, owner, version, sha256 FROM active_tools ORDER BY name"))
 
     async def is_taken(self, owner: str, name: str) -> bool:
@@ -143,9 +147,15 @@ class ToolVersionStore:
 def _parse(row: Row) -> ToolVersion:
     (owner, name, version, sha256, code, tests, manifest, review, description, warnings, tier, state, parent, run_id,
      author, approved_by, created_at, active) = row  # fmt: skip
+    stored = json.loads(review)
+    more = {name: stored.pop(name) for name in _list_further_fields() if name in stored}
     return ToolVersion(
         str(owner), str(name), int(version), str(sha256), str(code), tuple(json.loads(tests)),
-        Manifest.model_validate_json(manifest), CodeReview.model_validate_json(review), str(description), tier, state,
+        Manifest.model_validate_json(manifest), CodeReview.model_validate(stored), str(description), tier, state,
         float(created_at), None if parent is None else int(parent), tuple(json.loads(warnings)), str(run_id),
-        str(author), str(approved_by), bool(active),
+        str(author), str(approved_by), bool(active), **more,
     )  # fmt: skip
+
+
+def _list_further_fields() -> list[str]:
+    return [field.name for field in fields(ToolVersion) if field.name not in COLUMN_FIELDS]

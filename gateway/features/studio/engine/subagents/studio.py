@@ -1,7 +1,7 @@
 """The studio's sub-agents: each handles one kind of intent with its own tools. The router starts them.
 
 They change things, so that their calls wait for a person as the room's policy says. What they know of the conversation
-is its history; what they did is told from their calls, never from the model's words.
+is its history; what they did is taken from their calls, never from the model's words.
 """
 
 from collections.abc import Container, Sequence
@@ -34,7 +34,7 @@ class StudioTask(DeferredModel):
 
 
 class StudioFinal(DeferredModel):
-    """What the sub-agent says at its end: an answer, or a question that only the user can answer."""
+    """The sub-agent's last word: an answer, or a question that only the user can answer."""
 
     answer: str = ""
     question: str = ""
@@ -53,7 +53,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
 
     CATEGORY: ClassVar[IntentCategory]
     HANDLES: ClassVar[str]
-    """What its category is about, for the router's prompt."""
+    """The subject of its category, for the router's prompt."""
     DOORS: ClassVar[str]
     """The commands and addresses that do the same without a model."""
     PROMPT = "subagent_studio"
@@ -102,11 +102,11 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         self._done.append(_Call(tool, output))
 
     def read_prose(self, text: str) -> StudioFinal | None:
-        """Returns prose without any JSON as the answer: small models forget the form."""
+        """Takes prose without any JSON as the answer: small models forget the form."""
         return StudioFinal(answer=text.strip()) if text.strip() and "{" not in text else None
 
     def build_partial_data(self) -> JsonObject:
-        """Returns what was changed so far."""
+        """The changes so far."""
         changes = [f"{one.tool}: {_cut(one.output.text, 300)}" for one in self._list_changes()]
         return {"intent": self.CATEGORY, "changes": [*changes]}
 

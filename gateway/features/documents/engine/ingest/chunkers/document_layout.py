@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gateway.features.documents.engine.search.models import Chunk, ChunkBlock, LayoutType, ParsedChunk, ParserOutput
 
 SEPARATOR = "\n\n"
-"""What separates two blocks in a document's text."""
+"""The separator of two blocks in a document's text."""
 
 
 class Span(NamedTuple):

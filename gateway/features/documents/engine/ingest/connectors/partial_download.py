@@ -18,7 +18,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class PartialDownload:
-    """What has arrived of one body, over several responses. `resumed` counts continuations."""
+    """The bytes of one body that have arrived, over several responses. `resumed` counts continuations."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self._path = path

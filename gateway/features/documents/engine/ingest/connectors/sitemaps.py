@@ -32,13 +32,13 @@ async def list_sitemap_pages(
 
     A sitemap that cannot be read counts as empty.
     """
-    waiting, asked = deque(starts), set[str]()
+    waiting, requested_urls = deque(starts), set[str]()
     pages: dict[str, str] = {}
-    while waiting and len(asked) < MAX_FILES and len(pages) < most:
+    while waiting and len(requested_urls) < MAX_FILES and len(pages) < most:
         url = waiting.popleft()
-        if url in asked or get_site(url) != own:
+        if url in requested_urls or get_site(url) != own:
             continue
-        asked.add(url)
+        requested_urls.add(url)
         try:
             reply = await client.read(url, max_bytes=MAX_BYTES, headers=headers, cut=True)
         except ConnectorError:

@@ -43,7 +43,7 @@ def normalise_url(url: str, base: str | None = None) -> str | None:
 
 
 def get_site(url: str) -> str:
-    """Returns what all pages of a site share: the host without `www.`, with a non-default port. http and https are one
+    """The part that all pages of a site share: the host without `www.`, with a non-default port. http and https are one
     site."""
     return urlsplit(url).netloc.removeprefix("www.")
 

@@ -31,7 +31,7 @@ class Picture(NamedTuple):
 
 @dataclass
 class OcrPage:
-    """What was read on one page."""
+    """The text of one page."""
 
     blocks: list[Block] = field(default_factory=list)
     confidence: float | None = None

@@ -60,7 +60,7 @@ def check_input_file(source: InputFile) -> None:
 
 
 def detect_kind(data: bytes) -> str:
-    """Returns what the bytes look like: one of our file types, or a description."""
+    """The kind of file that the bytes look like: one of our file types, or a description."""
     for magic, name in _MAGIC:
         if data.startswith(magic):
             return name

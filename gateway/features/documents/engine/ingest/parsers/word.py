@@ -75,7 +75,7 @@ def read_word(source: InputFile) -> Draft:
 
 @dataclass(frozen=True)
 class _Context:
-    """What the parts of a document share."""
+    """Shared by the parts of a document."""
 
     styles: Styles
     numbers: ListNumbers

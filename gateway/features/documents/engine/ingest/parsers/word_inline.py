@@ -95,7 +95,7 @@ class InlineReader:
         }
 
     def read(self, paragraph: Element) -> Inline:
-        """Returns what a paragraph, or any element without paragraphs, shows."""
+        """The visible content of a paragraph, or of any element without paragraphs."""
         inline = Inline()
         self._visit_children(paragraph, inline)
         # An instruction ends with its paragraph, so that a damaged field does not hide the rest of the document.
@@ -216,7 +216,7 @@ def iter_text_boxes(graphic: Element) -> Iterator[Element]:
 
 
 def _read_form_field(mark: Element) -> str:
-    """Returns what a form field without a text of its own shows: its chosen entry, or a ticked or empty box."""
+    """The visible text of a form field without one of its own: its chosen entry, or a ticked or empty box."""
     data = mark.find(qn("w:ffData"))
     if data is None:
         return ""

@@ -18,9 +18,9 @@ from agent.core.authorities import Authority, parse_host_header
 from agent.core.errors import AgentError, AuthError
 from agent.core.settings import Settings
 from gateway.auth.authentication import Caller
+from gateway.auth.origin_rules import HostRules, OriginRules
+from gateway.auth.refusal_page import build_refusal_page
 from gateway.errors import HostError, MediaTypeError, OriginError, RequestFormatError, build_error_response
-from gateway.origin_check.refusal_page import build_refusal_page
-from gateway.origin_check.rules import HostRules, OriginRules
 from gateway.render.errors import get_http_status
 
 PROBE_PATHS = frozenset({"/health", "/healthz", "/ready", "/readyz"})
@@ -240,13 +240,13 @@ class BodyTypeMiddleware:
         """Handles one request. Not a coroutine function: nearly all requests have JSON or no body."""
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
             return self._app(scope, receive, send)
-        found = [pair for pair in scope["headers"] if pair[0] in _BODY_HEADERS]
-        if not found and scope.get("http_version", "1.1").startswith("1"):
+        headers = [pair for pair in scope["headers"] if pair[0] in _BODY_HEADERS]
+        if not headers and scope.get("http_version", "1.1").startswith("1"):
             return self._app(scope, receive, send)
-        kinds = [value for name, value in found if name == b"content-type"]
+        kinds = [value for name, value in headers if name == b"content-type"]
         if len(kinds) == 1 and (is_json(kinds[0]) or (scope["path"] in self._form_paths and _is_form(kinds[0]))):
             return self._app(scope, receive, send)
-        return self._check(dict(found), kinds, scope, receive, send)
+        return self._check(dict(headers), kinds, scope, receive, send)
 
     async def _check(
         self, headers: dict[bytes, bytes], kinds: list[bytes], scope: Scope, receive: Receive, send: Send

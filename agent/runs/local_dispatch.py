@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from time import monotonic
 
 from agent.core.cancellation import cancel_and_wait
-from agent.dispatch.port import MAX_ATTEMPTS, DeadJobError, Job, JobHandler, Lane, PostponeJobError, drain_tasks
+from agent.runs.dispatch import MAX_ATTEMPTS, DeadJobError, Job, JobHandler, Lane, PostponeJobError, drain_tasks
 
 log = logging.getLogger(__name__)
 

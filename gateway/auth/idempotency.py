@@ -19,8 +19,8 @@ from agent.core.errors import AgentError, BadRequestError, StoreError
 from agent.core.models import LOCAL_OWNER
 from agent.runs.service import AcceptedRun
 from gateway.auth.authentication import Caller
+from gateway.auth.idempotency_store import RUN_HEADER, IdempotencyStore, StartedRequest, StoredResponse
 from gateway.errors import build_error_response
-from gateway.idempotency.store import RUN_HEADER, IdempotencyStore, StartedRequest, StoredResponse
 
 HEADER_NAME = b"idempotency-key"
 MAX_KEY_CHARS = 255
@@ -32,7 +32,7 @@ _REPLAYED_HEADERS = (b"content-type", RUN_HEADER.encode(), b"x-should-retry")
 
 @dataclass(frozen=True, slots=True)
 class _IdempotentRequest:
-    """What a door must know about a request with an idempotency key."""
+    """A request with an idempotency key, for its door."""
 
     started: StartedRequest
     record_run: Callable[[str], Awaitable[None]]
@@ -81,19 +81,19 @@ class IdempotencyMiddleware:
             if len(key) > MAX_KEY_CHARS or not key.isprintable():
                 raise BadRequestError(f"Idempotency-Key: at most {MAX_KEY_CHARS} printable characters")
             who = hash_caller(await self._authenticate(Headers(scope=scope)))
-            begun = await store.begin_request(who, key, digest)
+            result = await store.begin_request(who, key, digest)
         except AgentError as error:  # an unusable key, an unauthorised caller, or a store that is down
             headers = {} if isinstance(error, StoreError) else {"x-should-retry": "false"}
             await build_error_response(error, scope["path"], headers=headers)(scope, receive, send)
             return
-        if isinstance(begun, StoredResponse):
-            await _send_stored_response(begun, send)
+        if isinstance(result, StoredResponse):
+            await _send_stored_response(result, send)
             return
 
         async def note(run_id: str) -> None:
             await store.record_run(who, key, run_id)
 
-        scope.setdefault("state", {})["once"] = _IdempotentRequest(begun, note)
+        scope.setdefault("state", {})["once"] = _IdempotentRequest(result, note)
         recorder = _ResponseRecorder(send)
         try:
             await self._app(scope, _replay_body(body, receive), recorder.send)

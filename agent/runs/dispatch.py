@@ -1,7 +1,7 @@
 """The port of dispatch: jobs that any process may do, and who does them.
 
 A job is a name of a handler with JSON arguments. It is done at least once, so a handler must find out itself what is
-left to do. `agent/dispatch/local.py` does jobs in this process; the feature `fleet` shares them with others through
+left to do. `agent/runs/local_dispatch.py` does jobs in this process; the feature `fleet` shares them with others in
 PostgreSQL. Runs are jobs too, but their state is in the journal.
 """
 

@@ -63,7 +63,7 @@ class IdempotencyStore:
         Returns the stored response of an earlier request with this key. Raises `ReusedKeyError` if the body differs,
         and `ConflictError` while the first request is in progress.
         """
-        now, begun = self._clock(), StartedRequest(make_run_id())
+        now, request = self._clock(), StartedRequest(make_run_id())
         await self._statements.write("DELETE FROM idempotency WHERE at < ?", now - RETENTION_SECONDS)
         made = await self._statements.write(
             "INSERT INTO idempotency (owner, key, digest, status, headers, body, at) VALUES (?,?,?,0,?,'',?) "
@@ -71,11 +71,11 @@ class IdempotencyStore:
             who,
             key,
             digest,
-            self._make_pending_headers(begun.run_id),
+            self._make_pending_headers(request.run_id),
             now,
         )
         if made:
-            return begun
+            return request
         rows = await self._statements.read(
             "SELECT digest, status, headers, body, at FROM idempotency WHERE owner = ? AND key = ?", who, key
         )
@@ -85,7 +85,7 @@ class IdempotencyStore:
         if stored_hash != digest:
             raise ReusedKeyError("Idempotency-Key: this key was used for another request; use a new key")
         if status == 0:
-            return await self._resume_unanswered(who, key, str(headers), begun, late=at < now - START_TIMEOUT_SECONDS)
+            return await self._resume_unanswered(who, key, str(headers), request, late=at < now - START_TIMEOUT_SECONDS)
         if status < 0:
             run = dict(json.loads(headers)).get(RUN_HEADER)
             where = f": GET /v1/runs/{run}/events" if run else ""

@@ -1,1 +1,0 @@
-"""`Idempotency-Key`: a repeated request gets the first answer."""

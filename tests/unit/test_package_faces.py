@@ -1,0 +1,41 @@
+"""The docstring of a package names where to begin: the files and names exist."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FACES = {
+    path: docstring
+    for folder in ("agent", "mcp_tools", "gateway")
+    for path in (ROOT / folder).rglob("__init__.py")
+    if "Begin with" in (docstring := ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "")
+}
+
+
+def list_pairs(docstring: str) -> list[tuple[str, str]]:
+    """Each name after "Begin with", with the file that was named last before it; a file alone has the name ""."""
+    pairs, file = [], ""
+    for word in re.findall(r"`([^`]+)`", docstring.partition("Begin with")[2]):
+        if word.endswith(".py"):
+            file = word
+            pairs.append((file, ""))
+        else:
+            pairs.append((file, word))
+    return pairs
+
+
+def test_the_kernel_and_the_gateway_have_faces() -> None:
+    assert len(FACES) >= 15
+
+
+@pytest.mark.parametrize("path", FACES, ids=lambda path: path.parent.relative_to(ROOT).as_posix())
+def test_a_face_names_what_exists(path: Path) -> None:
+    for file, name in list_pairs(FACES[path]):
+        source = path.parent / file
+        assert source.is_file(), file
+        if name:
+            defined = re.compile(rf"^(?:(?:async )?def|class) {name}\b|^{name}(?::.*)? = ", re.MULTILINE)
+            assert defined.search(source.read_text("utf-8")), (file, name)
