@@ -120,8 +120,16 @@ def _are_calls_named_by_request(state: RunState) -> bool:
     return state.may_skip_approval and route == "tool_calls" and state.plans[-1].plan.version == 0
 
 
+_OUTSIDE_SOURCE = "written by a model that had read text from outside, not by you"
+
+
 def _build_item(state: RunState, step: PlanStep) -> ApprovalItem:
+    """What a person is shown of a step; of the arguments that may come from outside, with that source."""
+    label = state.plans[-1].get_label(step.id) if state.plans and state.plans[-1].tainted else None
+    untrusted = [name for name in (label.untrusted_args if label is not None else ()) if name in step.args]
     return ApprovalItem(
+        sources=dict.fromkeys(untrusted, _OUTSIDE_SOURCE),
+        roles={name: label.roles.get(name, "other") for name in untrusted} if label is not None else {},
         step_id=step.id,
         tool=step.tool,
         args=step.args,
