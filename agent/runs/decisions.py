@@ -45,7 +45,8 @@ async def refuse_stray_decision(
     if await is_stray_decision(service, caller.owner, request, follows):
         raise ConflictError(
             "Nothing is waiting for approval here: the question was decided already, or nobody decided in time. "
-            "Nothing is done now. If you want something done, say what"
+            "Nothing is done now. If you want something done, say what",
+            retry=False,
         )
 
 

@@ -41,14 +41,12 @@ async def agent(client: httpx.AsyncClient, said: list[str]) -> httpx.Response:
 
 async def messages(client: httpx.AsyncClient, said: list[str]) -> httpx.Response:
     made = (await client.post("/v1/conversations", json={})).json()["id"]
-    for words in said:
+    for words, status in zip(said, ("awaiting_approval", "succeeded", ""), strict=True):
         answer = await client.post(f"/v1/conversations/{made}/messages", json={"content": words, "room": "careful"})
-        if answer.is_success:
-            for _ in range(200):
-                run = (await client.get(f"/v1/runs/{answer.json()['run_id']}")).json()
-                if run["status"] in ("awaiting_approval", "succeeded") and run["last_seq"] > 1:
-                    break
-                await asyncio.sleep(0.05)
+        for _ in range(200 if status else 0):
+            if (await client.get(f"/v1/runs/{answer.json()['run_id']}")).json()["status"] == status:
+                break
+            await asyncio.sleep(0.05)
     return answer
 
 

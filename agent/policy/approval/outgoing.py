@@ -40,8 +40,10 @@ def format_outgoing(items: Sequence[ApprovalItem]) -> list[str]:
 
 
 def _iter_places(item: ApprovalItem) -> Iterator[str]:
-    """Yields the places where a call goes. Of a server's tool without such an argument, it is the server."""
-    values = [*_iter_values(item, "where")]
+    """Yields the places where a call goes: addresses count without a role too. Of a server's tool without any, it is
+    the server.
+    """
+    values = [*_iter_values(item, "where"), *(value for value in _iter_values(item, "other") if _find_host(value))]
     server, mark, _ = item.tool.partition(_SERVER_MARK)
     if not values and mark:
         yield f"the server {format_literal(server)}"

@@ -9,6 +9,8 @@ from agent.core.models import PlanStep
 from agent.core.run_state import AttemptState, RunState
 from agent.policy.effect_arguments import find_asked_args
 
+_OUTSIDE_SOURCE = "written by a model that had read text from outside, not by you"
+
 
 def find_approval_reason(state: RunState) -> str | None:
     """The reason why the current plan needs approval before it runs, or None if it does not or was approved."""
@@ -118,9 +120,6 @@ def _are_calls_named_by_request(state: RunState) -> bool:
     """
     route = state.understanding.route if state.understanding else "plan"
     return state.may_skip_approval and route == "tool_calls" and state.plans[-1].plan.version == 0
-
-
-_OUTSIDE_SOURCE = "written by a model that had read text from outside, not by you"
 
 
 def _build_item(state: RunState, step: PlanStep) -> ApprovalItem:

@@ -72,6 +72,8 @@ def test_a_server_whose_tools_declare_nothing_is_the_place() -> None:
     item = make_item("mail__send", {"text": "other"}, text=SECRET)
     assert format_outgoing([item])[0] == "**Goes to**: the server `mail`"
     assert "4711" in format_outgoing([item])[1]
+    named = make_item("mail__send", {"to": "other"}, to="eve@evil.example")
+    assert format_outgoing([named]) == ["**Goes to**: `evil.example` (in `eve@evil.example`)"]
 
 
 def test_many_places_are_counted() -> None:

@@ -53,8 +53,8 @@ class ScheduleCreateTool(_ScheduleTool[ScheduleCreateInput, ScheduleOutput]):
         await self._get_schedules().check(args.to_spec(), _to_caller(context))
 
     async def run(self, args: ScheduleCreateInput, context: ToolContext) -> ScheduleOutput:
-        """Creates it, to run with the rights of the caller's key. What a model wrote after it had read something is the
-        user's request only if it says nothing that the user did not say.
+        """Creates it, to run with the rights of the caller's key. What was made of a result is the user's request
+        only if it says nothing that the user did not say.
         """
         outside = context.tainted
         if outside:
