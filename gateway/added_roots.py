@@ -1,7 +1,19 @@
-"""Adding folders to those that may be read, as the command line and the page on this machine do it. No tool does."""
+"""Adding folders to those that may be read, as the command line and the page on this machine do it. No tool does.
 
+<<<<<<< HEAD
 from collections.abc import Iterator
 from contextlib import suppress
+=======
+Folders are compared as the file system knows them, not by their names alone: `/etc` is `/private/etc` on macOS, where
+the case of letters does not count either, `/home` may be a link to `/var/home`, and a folder can be mounted twice.
+"""
+
+import contextlib
+import os
+import pwd
+import tempfile
+from collections.abc import Iterable, Iterator
+>>>>>>> trust
 from pathlib import Path
 from typing import Final
 
@@ -10,9 +22,20 @@ from agent.core.readable_roots import AddedRoots
 from agent.core.settings import Settings
 
 _SYSTEM_FOLDERS: Final = tuple(
-    Path(one) for one in ("/proc", "/sys", "/dev", "/etc", "/boot", "/run", "/private/etc", "/private/var")
+    Path(one)
+    for one in (
+        "/proc", "/sys", "/dev", "/etc", "/boot", "/run", "/var/run", "/var/spool", "/var/mail", "/var/backups",
+        "/private/etc", "/private/var", "/System", "/Library",
+    )
+)  # fmt: skip
+"""Refused with all that is in them, and so is a folder that holds one of them."""
+_WIDE_FOLDERS: Final = tuple(
+    Path(one)
+    for one in ("/var/lib", "/tmp", "/var/tmp", "/private/tmp", "/usr", "/opt", "/srv", "/mnt", "/media", "/Volumes")  # noqa: S108 - refused
 )
-_HOMES: Final = (Path("/home"), Path("/Users"))
+"""Folders that many programs or disks share: only a folder in them is added."""
+_HOMES: Final = (Path("/home"), Path("/Users"), Path("/var/home"), Path("/export/home"), Path("/usr/home"))
+_ROOT_HOMES: Final = (Path("/root"), Path("/var/root"))
 _NARROWER: Final = "choose a folder in it that holds what may be read"
 
 
@@ -81,19 +104,67 @@ def _find_folder(written: str) -> Path:
 
 def _list_refusals(settings: Settings, given: Path, folder: Path) -> Iterator[str]:
     """Yields why a folder may not be added. It is checked as it is written and as it is without links."""
-    home = Path.home().resolve()
-    if home.is_relative_to(folder):
-        yield f"it {'is' if home == folder else 'holds'} the home folder; {_NARROWER}"
-    if folder in _HOMES or folder.parent in _HOMES:
-        yield f"it holds a whole home folder; {_NARROWER}"
+    yield from _list_home_refusals(folder)
     if any(part.startswith(".") for path in (given, folder) for part in path.parts):
         yield "hidden folders (with a dot before the name) often hold keys and passwords"
-    if any(folder.is_relative_to(one) for one in _SYSTEM_FOLDERS):
+    if any(_is_within(folder, one) for one in _SYSTEM_FOLDERS):
         yield "it belongs to the system"
-    data = settings.data_dir.resolve()
-    if folder.is_relative_to(data) or data.is_relative_to(folder):
+    if any(_is_within(one, folder) for one in _SYSTEM_FOLDERS):
+        yield f"it holds folders of the system; {_NARROWER}"
+    if _is_any(folder, (*_WIDE_FOLDERS, Path(tempfile.gettempdir()))):
+        yield f"many programs share it; {_NARROWER}"
+    yield from _list_own_refusals(settings, folder)
+
+
+def _list_home_refusals(folder: Path) -> Iterator[str]:
+    homes = _list_own_homes()
+    if _is_any(folder, homes):
+        yield f"it is the home folder; {_NARROWER}"
+    if any(_is_within(home, folder) for home in homes):
+        yield f"it holds the home folder; {_NARROWER}"
+    if _is_any(folder, (*_HOMES, *_ROOT_HOMES)) or _is_any(folder.parent, _HOMES):
+        yield f"it holds a whole home folder; {_NARROWER}"
+
+
+def _list_own_refusals(settings: Settings, folder: Path) -> Iterator[str]:
+    """Yields what of Stepgate's own the folder holds, and whether it is a root already."""
+    if _is_within(folder, settings.data_dir) or _is_within(settings.data_dir, folder):
         yield f"it holds Stepgate's own data, with its keys; {_NARROWER}"
-    if settings.credentials_path is not None and settings.credentials_path.resolve().is_relative_to(folder):
+    if _is_within(settings.credentials_file, folder):
         yield f"it holds the file of credentials; {_NARROWER}"
-    if any(folder.is_relative_to(root.resolve()) for root in settings.readable_roots):
+    if _is_within(settings.mcp_servers_path, folder) or _is_within(settings.rooms_path, folder):
+        yield f"it holds settings of Stepgate, which may hold keys; {_NARROWER}"
+    if any(_is_within(folder, root) for root in settings.readable_roots):
         yield "it may be read already"
+
+
+def _list_own_homes() -> tuple[Path, ...]:
+    """The home folder that the environment names, and the one of this process's user."""
+    homes = [Path.home()]
+    with contextlib.suppress(KeyError):  # a user without an entry, as in some containers
+        homes.append(Path(pwd.getpwuid(os.getuid()).pw_dir))
+    return tuple(home for home in homes if home != Path("/"))
+
+
+def _is_any(folder: Path, others: Iterable[Path]) -> bool:
+    """Whether a folder is one of the others, by whatever names."""
+    identity = _identify(folder)
+    return any(folder == other or (identity is not None and identity == _identify(other)) for other in others)
+
+
+def _is_within(path: Path, folder: Path) -> bool:
+    """Whether a file or folder, which need not exist, is a folder or somewhere below it."""
+    try:
+        whole = path.resolve()
+    except (OSError, RuntimeError):  # a loop of links
+        whole = path.absolute()
+    return any(_is_any(one, (folder,)) for one in (whole, *whole.parents, *path.absolute().parents))
+
+
+def _identify(path: Path) -> tuple[int, int] | None:
+    """The device and number of a file or folder, links followed; None if there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

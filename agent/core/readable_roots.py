@@ -46,7 +46,7 @@ class AddedRoots:
 
 class ReadableRoots(Sequence[Path]):
     """The configured folders, then the added ones as they are now. If the file of the added ones cannot be used, none
-    of them may be read.
+    of them may be read. One that was replaced by a link since it was added may not be read either.
     """
 
     def __init__(self, configured: tuple[Path, ...], added: AddedRoots | None = None) -> None:
@@ -57,7 +57,8 @@ class ReadableRoots(Sequence[Path]):
         if self._added is None:
             return self._configured
         with contextlib.suppress(ConfigError):
-            return tuple(dict.fromkeys((*self._configured, *self._added.read())))
+            added = (root for root in self._added.read() if os.path.realpath(root) == str(root))
+            return tuple(dict.fromkeys((*self._configured, *added)))
         return self._configured
 
     @overload

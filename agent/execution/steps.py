@@ -49,6 +49,7 @@ async def record_output(
 ) -> None:
     """Records the end of an attempt after `before`, in one transaction with the rules' verdict if there is one."""
     step, number = start.step, start.attempt
+    output = _mark_outside_failure(run, start, output)
     findings, finished = await run.redaction.finish_step(step, number, output, duration)
     drafts = [*before, *findings, EventDraft(finished, step.id, number)]
     if not _has_unknown_outcome(run, step, number):
@@ -57,6 +58,15 @@ async def record_output(
     is_text = step.is_completion and isinstance(finished.output.value, str)
     is_reading = step.action in ("tool", "memory") and step.effect == "read"
     await (run.note if is_text else run.note_visibly if is_reading else run.emit)(*drafts)
+
+
+def _mark_outside_failure(run: Run, start: Start, output: StepOutput) -> StepOutput:
+    """A failure as text from outside, if a call of the attempt has read such: a model or a tool has worded it since."""
+    attempt = run.state.get_step(start.step.id).find_attempt(start.attempt)
+    if output.error_code is None or output.tainted or attempt is None:
+        return output
+    has_read = any(call.result is not None and call.result.tainted for call in attempt.calls)
+    return output.model_copy(update={"tainted": True}) if has_read else output
 
 
 def build_failed_output(error: AgentError) -> StepOutput:

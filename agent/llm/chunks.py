@@ -169,10 +169,13 @@ class ChunkReader:
         self.has_finished = self.has_finished or chunk.finish_reason is not None
         if chunk.tool_calls:
             self._has_calls = True
-            chars = sum(len(str(get_object(call.get("function")).get("arguments") or "")) for call in chunk.tool_calls)
-            self._count(chars)
+            functions = [get_object(call.get("function")) for call in chunk.tool_calls]
+            # Also calls without arguments, and parts without text: a stream of nothing else would never end.
+            self._count(sum(len(str(one.get("arguments") or "")) or _CHARS_PER_TOKEN for one in functions))
         if chunk.reasoning or chunk.refusal:
             self._count(len(chunk.reasoning) + len(chunk.refusal))
+        elif chunk.provider_fields and not (chunk.text or chunk.tool_calls):
+            self._count(_CHARS_PER_TOKEN)
         return chunk._replace(text=self._count_text(chunk.text)) if chunk.text else chunk
 
     def _select_choice(self, event: Mapping[str, Any]) -> dict[str, Any]:

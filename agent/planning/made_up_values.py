@@ -4,8 +4,10 @@ The model gets the problem once. If it makes a value up again, the user is asked
 is made.
 """
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
@@ -13,7 +15,8 @@ from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
 from agent.core.json_walk import iter_leaves
-from agent.core.models import PlanStep
+from agent.core.models import JsonObject, PlanStep
+from agent.planning.references import is_literal, list_literals, list_references
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.text.dates import DateMention
 from agent.text.values import find_values
@@ -30,17 +33,26 @@ MAX_DIGITS = 30
 SHORTEST_STEM = 3
 """Letters that two forms of a word share."""
 MADE_UP = "a value of this change stands neither in the request nor in a result"
+MAX_REPORTED = 10
+"""Values in one error to the model."""
+REPORTED_CHARS = 200
 _TOKEN = re.compile(r"[^\W_]+")
 _WEB = re.compile(r"https?://", re.IGNORECASE)
+_DIGITS = re.compile(r"(?<![^\W_])\d+(?![^\W_])")
+_NAMING_ROLES = frozenset({"where", "amount", "id"})
+"""Roles of arguments that name something: a text of several words there is not one that the model is to write."""
+Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MadeUpValue:
-    """An input of a change whose value the model made up."""
+    """A value in an input of a change that the model made up. `path` leads to it inside a list or an object."""
 
     step: PlanStep
     spec: ToolSpec
     name: str
+    value: JsonValue
+    path: Path = ()
     refused_by: str = ""
     """The tool whose error in this run did not know the value."""
 
@@ -53,23 +65,58 @@ class MadeUpValue:
     @property
     def may_follow(self) -> bool:
         """Whether the value may follow from the request in a way that no rule sees, as a date from "tomorrow" does."""
-        return any(isinstance(mention, DateMention) for mention in find_values(str(self.step.args[self.name])))
+        return any(isinstance(mention, DateMention) for mention in find_values(str(self.value)))
+
+    @property
+    def is_written(self) -> bool:
+        """Whether it is a text that the model is to write, such as a message."""
+        names = self.spec.get_role(self.name) in _NAMING_ROLES
+        text = self.value if isinstance(self.value, str) and not names else ""
+        return " " in text and len(_TOKEN.findall(text)) >= COMPOSED_WORDS
+
+    @property
+    def place(self) -> str:
+        """Where the value is, as `items[0].to`."""
+        return self.name + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path)
 
 
 class MadeUpValueError(PlanInvalidError):
     """Raised for a decision to change something with values that nobody gave."""
 
     def __init__(self, values: Sequence[MadeUpValue]) -> None:
-        super().__init__([_describe_problem(one) for one in values])
+        super().__init__([_describe_problem(one) for one in values[:MAX_REPORTED]])
         self.values = values
 
 
 def _describe_problem(value: MadeUpValue) -> str:
-    problem = f"{value.step.tool}: the value {value.step.args[value.name]!r} of {value.name}"
+    problem = f"{value.step.tool}: the value {repr(value.value)[:REPORTED_CHARS]} of {value.place}"
     if value.refused_by:
         return f"{problem} is unknown to {value.refused_by}; call {value.refused_by} with another value first"
     remedy = "look it up, or ask the user" if value.is_required else "leave the input out"
     return f"{problem} stands neither in the request nor in a result; {remedy}"
+
+
+class _Words:
+    """The words and numbers of texts. A lookup takes the same time however many there are."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.tokens = frozenset(token for text in texts for token in _TOKEN.findall(text.casefold()))
+        self._sorted = sorted(token for token in self.tokens if len(token) >= SHORTEST_STEM)
+        self._stems = frozenset(self._sorted)
+        self._numbers = frozenset(int(token) for token in self.tokens if token.isdecimal() and len(token) < MAX_DIGITS)
+
+    def hold(self, token: str) -> bool:
+        """Whether a word stands there, perhaps with another ending; a number must stand there as it is."""
+        if token in self.tokens:
+            return True
+        if token.isdigit():
+            return token.isdecimal() and len(token) < MAX_DIGITS and int(token) in self._numbers
+        if len(token) < SHORTEST_STEM:
+            return False
+        if any(token[:length] in self._stems for length in range(SHORTEST_STEM, len(token))):
+            return True
+        at = bisect_left(self._sorted, token)  # the words that begin with it follow
+        return at < len(self._sorted) and self._sorted[at].startswith(token)
 
 
 def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> tuple[MadeUpValue, ...]:
@@ -78,40 +125,47 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
     changing = [step for step in steps if step.action != "skill" and request.catalogue.has_side_effect(step)]
     if not changing:
         return ()
-    known_tokens = _collect_tokens(_list_known_texts(request))
-    request_tokens = _collect_tokens(_list_known_texts(replace(request, ground="")))
+    known_texts, request_texts = _list_known_texts(request), _list_known_texts(replace(request, ground=""))
+    known_words = _Words(known_texts)
     unknown_values = _collect_unknown_values(request.rounds)
     made_up_values = []
     for step in changing:
         spec = request.catalogue.get_tool(step.tool)
         if spec is None or spec.origin == CLIENT_ORIGIN:
             continue
-        described = _collect_tokens([spec.description, str(spec.input_schema)])
-        allowed_tokens = known_tokens | {token for token in described if not token.isdigit()}
-        made_up = [name for name, value in step.args.items() if not _is_known(value, known_tokens, allowed_tokens)]
-        made_up = made_up or _list_unasked_texts(step, request_tokens | described)
-        made_up_values += [MadeUpValue(step, spec, name) for name in made_up]
-        refused = {name: unknown_values.get(str(value).casefold(), "") for name, value in step.args.items()}
-        made_up_values += [
-            MadeUpValue(step, spec, name, by) for name, by in refused.items() if by and name not in made_up
-        ]
+        described = f"{spec.description}\n{spec.input_schema}"
+        allowed_words = _Words([*known_texts, _DIGITS.sub(" ", described)])
+        values = [*_iter_values(step, spec)]
+        named_values = [one for one in values if not one.is_written]
+        made_up = [one for one in named_values if not _is_known(one.value, known_words, allowed_words)]
+        made_up = made_up or _list_unasked_texts(values, _Words([*request_texts, described]))
+        made_up_values += made_up
+        refused = [replace(one, refused_by=unknown_values.get(str(one.value).casefold(), "")) for one in values]
+        made_up_values += [one for one in refused if one.refused_by and replace(one, refused_by="") not in made_up]
     return tuple(made_up_values)
 
 
 def list_unasked_changes(steps: Iterable[PlanStep], request: PlanningRequest) -> frozenset[str]:
     """The ids of the changes that only hold a text of the model's own for a place that nobody named."""
     made_up_values = find_made_up_values(steps, request)
-    return frozenset(one.step.id for one in made_up_values if _is_composed(one.step.args[one.name]))
+    return frozenset(one.step.id for one in made_up_values if one.is_written)
 
 
 def format_question(value: MadeUpValue) -> str:
     """The question for a value."""
-    properties = value.spec.input_schema.get("properties")
-    schema = properties.get(value.name) if isinstance(properties, dict) else None
-    described = schema.get("description") if isinstance(schema, dict) else None
+    described = _find_schema(value.spec, (value.name, *value.path)).get("description")
     meaning = f" ({described})" if isinstance(described, str) and described else ""
     purpose = get_first_sentence(value.spec.description, DESCRIPTION_CHARS).rstrip(".")
-    return f"A value is missing for `{value.spec.name}` ({purpose}): which `{value.name}`{meaning} do you mean?"
+    return f"A value is missing for `{value.spec.name}` ({purpose}): which `{value.place}`{meaning} do you mean?"
+
+
+def _find_schema(spec: ToolSpec, path: Path) -> JsonObject:
+    """The schema of a place in a tool's inputs; empty if the tool declares none."""
+    schema: JsonValue = spec.input_schema
+    for part in path:
+        inner = schema.get("items" if isinstance(part, int) else "properties") if isinstance(schema, dict) else None
+        schema = inner.get(part) if isinstance(part, str) and isinstance(inner, dict) else inner
+    return schema if isinstance(schema, dict) else {}
 
 
 def holds_made_up_address(inputs: JsonValue, request: PlanningRequest) -> bool:
@@ -165,40 +219,57 @@ def _collect_unknown_values(rounds: Iterable[RoundResult]) -> dict[str, str]:
     return refused
 
 
-def _list_unasked_texts(step: PlanStep, asked: frozenset[str]) -> list[str]:
-    """The inputs with texts of the model's own in a call of which nothing else was asked for or found: it knows from
-    the list of files alone where it writes to."""
-    written = [name for name, value in step.args.items() if _is_composed(value)]
-    others = [value for name, value in step.args.items() if name not in written and value is not None]
+def _list_unasked_texts(values: Sequence[MadeUpValue], asked: _Words) -> list[MadeUpValue]:
+    """The texts of the model's own in a call of which nothing else was asked for or found: it knows from the list of
+    files alone where it writes to."""
+    written = [one for one in values if one.is_written]
+    others = [one.value for one in values if not one.is_written]
     return [] if not others or any(_is_known(value, asked, asked) for value in others) else written
 
 
-def _is_composed(value: JsonValue) -> bool:
-    return isinstance(value, str) and " " in value and len(_TOKEN.findall(value)) >= COMPOSED_WORDS
+def _iter_values(step: PlanStep, spec: ToolSpec) -> Iterator[MadeUpValue]:
+    """Yields the texts and numbers in the inputs of a call, and the keys that its tool does not declare. References to
+    results, booleans and null name nothing.
+    """
+    for name, value in step.args.items():
+        for path, leaf, is_key in _iter_leaves(value):
+            is_declared = is_key and bool(_find_schema(spec, (name, *path)))
+            for literal in () if is_declared else list_literals(leaf):
+                if literal is not None and not isinstance(literal, bool):
+                    yield MadeUpValue(step, spec, name, literal, path)
 
 
-def _collect_tokens(texts: Iterable[str]) -> frozenset[str]:
-    return frozenset(token for text in texts for token in _TOKEN.findall(text.casefold()))
+def _iter_leaves(value: JsonValue, path: Path = ()) -> Iterator[tuple[Path, JsonValue, bool]]:
+    """Yields the leaves and the keys of lists and objects, also of a text that is JSON: the path, the leaf or key, and
+    whether it is a key.
+    """
+    inner = _parse_json(value) if isinstance(value, str) else value
+    if isinstance(inner, list):
+        for at, item in enumerate(inner):
+            yield from _iter_leaves(item, (*path, at))
+    elif isinstance(inner, dict) and not is_literal(inner) and not _is_reference(inner):
+        for key, item in inner.items():
+            yield (*path, key), key, True
+            yield from _iter_leaves(item, (*path, key))
+    else:
+        yield path, inner, False
 
 
-def _is_known(value: JsonValue, known: frozenset[str], told: frozenset[str]) -> bool:
-    if isinstance(value, list):
-        return all(_is_known(item, known, told) for item in value)
-    if value is None or isinstance(value, bool | dict):
-        return True
-    if _is_composed(value):
-        return True
+def _parse_json(text: str) -> JsonValue:
+    """The list or object that a text is in JSON; else the text."""
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        parsed: JsonValue = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return parsed if isinstance(parsed, list | dict) else text
+
+
+def _is_reference(value: JsonObject) -> bool:
+    return bool(list_references(value)) and not list_literals(value)
+
+
+def _is_known(value: JsonValue, known: _Words, told: _Words) -> bool:
     tokens = _TOKEN.findall(str(value).casefold())
-    return all(_stands_in(token, told if isinstance(value, str) else known) for token in tokens)
-
-
-def _stands_in(token: str, known: frozenset[str]) -> bool:
-    """Whether a word stands there, perhaps with another ending; a number must stand there as it is."""
-    if token in known:
-        return True
-    if token.isdigit():
-        return any(one.isdigit() and int(one) == int(token) for one in known if len(one) < MAX_DIGITS)
-    if len(token) < SHORTEST_STEM:
-        return False
-    words = (one for one in known if len(one) >= SHORTEST_STEM)
-    return any(one.startswith(token) or token.startswith(one) for one in words)
+    return all((told if isinstance(value, str) else known).hold(token) for token in tokens)

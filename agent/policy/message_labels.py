@@ -85,7 +85,7 @@ def label_message(message: ChatMessage, known: Mapping[str, TextLabel]) -> TextL
             return TextLabel(source="answer", trusted=True)
         label = next((known[digest] for digest in compute_digests(message.content) if digest in known), None)
         return label or TextLabel(source="unknown_answer", trusted=False, private=True)
-    if split_attachments(message.content).attached:
+    if message.images or split_attachments(message.content).attached:  # a picture can hold a text
         return TextLabel(source="attachment", trusted=False, private=True)
     return TextLabel(source="user" if message.role == "user" else "instructions", trusted=True)
 

@@ -10,6 +10,11 @@ _SPECIAL: Final = re.compile(
     r"[\\`*\[\]<>!|$]|(?<!\w)_|_(?!\w)|~(?=~)|&(?=#?\w+;)|(?<=\w)://|(?<=www)\.|(?<=\w)@(?=\w)", re.IGNORECASE
 )
 _BLOCK_START: Final = re.compile(r"^([-=+#:]|\d+(?=[.)]))")
+_UNSEEN: Final = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]|\r(?!\n)"
+)
+"""Controls but tab and newline, spaces without width, tags, and what turns text around. Joiners and direction marks,
+which scripts and emoji need, are not among them."""
 _LIVE: Final = re.compile(r"[\[<!]|```|~~~")
 
 
@@ -28,15 +33,20 @@ def remove_live_parts(text: str) -> str:
     return LinkStream(InertAddressPolicy()).end(text)
 
 
+def show_unseen(text: str) -> str:
+    """A text in which characters that hide or turn others are written out, as `\\u{202e}`."""
+    return text if text.isascii() and text.isprintable() else _UNSEEN.sub(_write_out, text)
+
+
 def escape_markdown(text: str) -> str:
     """A text that Markdown shows as it is, on one line: no images, links, tags, headings or lists."""
-    line = " ".join(text.split())
+    line = " ".join(show_unseen(text).split())
     return _BLOCK_START.sub(_escape_start, _SPECIAL.sub(_escape, line))
 
 
 def format_literal(text: str) -> str:
     """A text as inline code on one line, in which nothing is live."""
-    line = " ".join(text.split()) or " "
+    line = " ".join(show_unseen(text).split()) or " "
     fence = "`" * (max((len(run) for run in re.findall(r"`+", line)), default=0) + 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{pad}{line}{pad}{fence}"
@@ -49,3 +59,7 @@ def _escape(found: re.Match[str]) -> str:
 
 def _escape_start(found: re.Match[str]) -> str:
     return f"{found[0]}\\" if found[0].isdigit() else f"\\{found[0]}"
+
+
+def _write_out(found: re.Match[str]) -> str:
+    return f"\\u{{{ord(found[0]):04x}}}"

@@ -69,9 +69,9 @@ async def _find_questions(run: Run, sent: Sequence[ChatMessage]) -> dict[str, Te
     return labels
 
 
-def label_prompt(prompt: str) -> TextLabel | None:
-    """The label of a prompt to which a client attached text; None if it is the user's words alone."""
-    if not split_attachments(prompt).attached:
+def label_prompt(prompt: str, *, has_images: bool = False) -> TextLabel | None:
+    """The label of a prompt to which text or a picture is attached; None if it is the user's words alone."""
+    if not has_images and not split_attachments(prompt).attached:
         return None
     return TextLabel(source="attachment", trusted=False, private=True)
 

@@ -6,7 +6,7 @@ from typing import Any
 from agent.core.errors import BadRequestError, ConflictError
 from agent.core.models import AgentRequest
 from agent.core.principal import Principal
-from agent.policy.approval import ConversationTrust, find_reply, parse_decision
+from agent.policy.approval import ConversationTrust, find_reply, is_stray_decision, parse_decision
 from agent.runs.service import AcceptedRun, AgentService, Decision
 
 DECISIONS: dict[str, Decision] = {"approved": "approve", "rejected": "reject", "answered": "answer"}
@@ -34,6 +34,20 @@ async def submit_reply(
         )
     except ConflictError:  # decided meanwhile: the message is a new request
         return None
+
+
+async def refuse_stray_decision(
+    service: AgentService[Any], caller: Principal, request: AgentRequest, follows: str | None = None
+) -> None:
+    """Raises `ConflictError` for the yes or no to a question that is no longer open. As a new request it would be
+    planned, and the word says nothing of what to do.
+    """
+    if await is_stray_decision(service, caller.owner, request, follows):
+        raise ConflictError(
+            "Nothing is waiting for approval here: the question was decided already, or nobody decided in time. "
+            "Nothing is done now. If you want something done, say what",
+            retry=False,
+        )
 
 
 async def submit_replies(

@@ -12,7 +12,7 @@ from agent.core.principal import Principal
 from agent.policy.approval import ConversationTrust
 from agent.runs.client_results import find_client_results, start_continuation
 from agent.runs.conversation_tree import ConversationTree
-from agent.runs.decisions import submit_replies, submit_reply, submit_text
+from agent.runs.decisions import refuse_stray_decision, submit_replies, submit_reply, submit_text
 from agent.runs.forks import ForkRequest, start_fork
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
 
@@ -30,6 +30,8 @@ class ChatRequest:
     """The door's own data, stored with the run and returned in its own protocol."""
     tainted: bool = False
     """Whether the conversation was loaded from this store and relies on untrusted content."""
+    follows: str | None = None
+    """The run before the request, if the client's protocol names it."""
     names_what_it_answers: bool = False
     """Whether the client's protocol names the run that a message answers (A2A): then its conversation's id does not."""
 
@@ -264,6 +266,8 @@ class RunIntake:
         # Without the conversation's id: the client's own messages say whether this one is a reply. A message that a
         # user sends again must not answer a question that came after it.
         reply = None if request.is_first_message else await submit_reply(self.service, caller, request)
+        if reply is None:
+            await refuse_stray_decision(self.service, caller, named, chat.follows)
         return reply or await self._start(caller, named, room, run_id, origin=chat)
 
     async def _accept_request(
@@ -285,6 +289,8 @@ class RunIntake:
             placed = await self.tree.place(caller.owner, request)
             # A message of another branch answers nothing that waits in this one.
             reply = await submit_reply(self.service, caller, request, trust) if request.parent is None else None
+            if reply is None:
+                await refuse_stray_decision(self.service, caller, placed)
             return reply or await self._start(
                 caller, placed, room, run_id, one_off=request.messages is not None, own_conversation=is_own
             )

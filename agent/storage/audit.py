@@ -41,6 +41,8 @@ AuditAction = Literal[
     "conversation.abandon",
     "conversation.resolve",
     "user.delete",
+    "run.read",
+    "run.list",
     "run.delete",
     "run.prune",
     "room.create",

@@ -12,6 +12,7 @@ from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
+from gateway.doors.visible_runs import get_visible_run
 
 router = APIRouter(tags=["runs"], route_class=DeferredRoute, dependencies=[require_scope("agent")])
 
@@ -37,7 +38,7 @@ class PromptItems(DeferredModel):
 @router.get("/v1/runs/{run_id}/prompts", responses=ERRORS)
 async def list_prompts(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> PromptItems:
     """List the prompts and replies of a run. Only its owner reads them, and a key with the scope `admin`."""
-    await stepgate.journal.get_run(run_id, owner=caller.readable_owner)
+    await get_visible_run(stepgate, caller, run_id, "prompts")
     days = stepgate.settings.keep_prompts
     stored_prompts = await stepgate.prompts.list_prompts(run_id) if days else []
     return PromptItems(days=days, data=[_to_item(one) for one in stored_prompts])

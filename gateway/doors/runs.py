@@ -37,6 +37,7 @@ from gateway.doors.agent import ERRORS, STREAM
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
 from gateway.doors.run_intake import accept_run
+from gateway.doors.visible_runs import check_listed_owner, get_visible_run
 from gateway.render.answer_view import AnswerFrames
 from gateway.render.native import build_event_frame, build_failure_frame
 
@@ -129,7 +130,7 @@ async def list_runs(
 ) -> RunList:
     """List the caller's runs; with a key of the scope `admin` also those of another owner, or of all."""
     whose = None if owner == "*" else owner or caller.owner
-    caller.require_readable(whose)
+    await check_listed_owner(stepgate, caller, whose)
     begin, end = (at.timestamp() if at is not None else None for at in (since, until))
     wanted = RunFilter(before, status, query, room, model, begin, end, min_cost_usd)
     if wanted.is_plain and whose == caller.owner:
@@ -149,7 +150,7 @@ async def list_runs(
 @router.get("/v1/runs/{run_id}", responses=ERRORS)
 async def get_run(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> RunDetail:
     """Return a run, finished or not. Only its owner reads it, and a key with the scope `admin`."""
-    row = await stepgate.journal.get_run(run_id, owner=caller.readable_owner)
+    row = await get_visible_run(stepgate, caller, run_id, "run")
     events = await stepgate.service.read_events(run_id, owner=row.owner)
     state = fold(run_id, events)
     verdicts = [
@@ -194,7 +195,7 @@ async def get_run_events(
 
     204 for a streaming client that has already seen the end: it makes an `EventSource` stop reconnecting.
     """
-    row = await stepgate.journal.get_run(run_id, owner=caller.readable_owner)
+    row = await get_visible_run(stepgate, caller, run_id, "events")
     position = min(parse_position(after, last_event_id), row.last_seq)
     if "application/json" in http.headers.get("accept", ""):
         events = await stepgate.service.read_events(run_id, owner=row.owner, after=position)
@@ -219,7 +220,7 @@ async def get_artifact(run_id: str, name: str, stepgate: Gateway, caller: Curren
     """Return a file that a tool of the run has made, such as a chart, as the run is read. Of several with one name, the
     newest.
     """
-    row = await stepgate.journal.get_run(run_id, owner=caller.readable_owner)
+    row = await get_visible_run(stepgate, caller, run_id, "artifact")
     events = await stepgate.service.read_events(run_id, owner=row.owner)
     for event in reversed(events):
         if isinstance(event.body, ToolReturned) and event.body.content_blob is not None:

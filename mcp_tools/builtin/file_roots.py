@@ -77,13 +77,13 @@ class FileRoots:
         if ".." in given.parts:
             raise ToolDeniedError(f"{path!r} is refused: '..' is not followed; {_RELATIVE}")
         if not given.is_absolute():
-            return [FilePath(root, given.parts) for root in self.roots]
+            return _leave_out_hidden([FilePath(root, given.parts) for root in self.roots], path)
         candidates = [
             FilePath(root, given.relative_to(root).parts) for root in self.roots if given.is_relative_to(root)
         ]
         if not candidates:
             raise ToolDeniedError(f"{path!r} is outside the readable folders; {_RELATIVE}")
-        return candidates
+        return _leave_out_hidden(candidates, path)
 
     def open(self, path: str) -> tuple[FilePath, int]:
         """The first existing file or folder of this path and an open descriptor.
@@ -143,6 +143,14 @@ class FileTool(TypedTool[In, Out]):
     def __init__(self, roots: FileRoots) -> None:
         super().__init__()
         self._roots = roots
+
+
+def _leave_out_hidden(candidates: list[FilePath], path: str) -> list[FilePath]:
+    """The candidates that pass through no name with a dot before it, such as `.env`. Lists do not show them either."""
+    visible = [one for one in candidates if not any(part.startswith(".") for part in one.parts)]
+    if candidates and not visible:
+        raise ToolDeniedError(f"{path!r} is refused: hidden files (with a dot before the name) often hold keys")
+    return visible
 
 
 def _walk(

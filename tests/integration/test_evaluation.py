@@ -6,6 +6,7 @@ The model is scripted: these tests are about the machinery, and say nothing abou
 import json
 import re
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,6 +40,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning"),
 ]
 COMMAND_SECONDS = 120
+SECRET = "sk-evaluated-key-4f1b9c"
 PLAN = json.dumps({"goal": "g", "steps": [{"id": "s1", "tool": "calculator", "inputs": []}]})
 
 
@@ -73,6 +75,7 @@ def reference() -> Iterator[ReferenceModel]:
 def list_reference_settings(url: str) -> dict[str, str]:
     return {
         "AGENT_LLM_BASE_URL": url,
+        "AGENT_LLM_API_KEY": SECRET,
         "AGENT_MODEL_FAST": "reference",
         "AGENT_TRANSLATE": "off",
         "AGENT_MODEL_PROFILE": "capable",
@@ -99,6 +102,13 @@ def test_tasks_are_run_in_their_worlds_and_graded_in_the_log_of_inspect(
     ]  # fmt: skip
     assert samples["approval-delete"].metadata["outcome"]["approvals"] == 1
     assert samples["chain-file-to-file"].model_usage["stepgate/stepgate"].total_tokens > 100
+    assert SECRET not in read_log_bytes(log.location), "logs are shared"
+
+
+def read_log_bytes(location: str) -> str:
+    """All parts of a log, unpacked."""
+    with zipfile.ZipFile(location.removeprefix("file://")) as log:
+        return "\n".join(log.read(name).decode("utf-8") for name in log.namelist())
 
 
 def test_tasks_of_the_held_out_set_are_run_in_their_own_worlds(reference: ReferenceModel, tmp_path: Path) -> None:
@@ -110,10 +120,12 @@ def test_tasks_of_the_held_out_set_are_run_in_their_own_worlds(reference: Refere
 
 def test_a_gateway_that_does_not_start_is_an_error_and_not_a_wrong_answer(tmp_path: Path) -> None:
     tasks = select_tasks(ids=["single-product"])
-    log = run_evaluation(tasks, {"AGENT_LOG_LEVEL": "loud"}, log_dir=tmp_path, parallel=1)
+    settings = {"AGENT_LOG_LEVEL": "loud", "AGENT_LLM_API_KEY": SECRET}
+    log = run_evaluation(tasks, settings, log_dir=tmp_path, parallel=1)
     [result] = read_results(log)
     assert result.status == "error"
     assert "the gateway of the evaluation did not start" in result.failures[0]
+    assert SECRET not in read_log_bytes(log.location)
 
 
 def test_an_error_without_a_message_is_a_result_too() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from agent.core.readable_roots import AddedRoots, ReadableRoots
 from agent.core.settings import Settings
+from gateway import added_roots
 from gateway.added_roots import RootRefusedError, add_root, remove_root
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
@@ -21,6 +22,11 @@ def papers(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "boats.md").write_text("# Boats\n\nThe ferry leaves at nine.\n")
     return folder
+
+
+def replace_by_link(folder: Path, target: Path) -> None:
+    folder.rename(folder.with_name("moved"))
+    folder.symlink_to(target)
 
 
 def settings_at(folder: Path, **options: object) -> Settings:
@@ -143,3 +149,80 @@ def test_a_broken_list_lets_nothing_be_read(tmp_path: Path, text: str) -> None:
     saved = tmp_path / "file_roots.json"
     saved.write_text(text)
     assert [*ReadableRoots((tmp_path,), AddedRoots(saved))] == [tmp_path]
+
+
+def test_folders_are_known_by_all_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on macOS, where `/etc` is a link to `/private/etc`, and where `/home` is a link to `/var/home`."""
+    private, homes = tmp_path / "private", tmp_path / "var" / "home"
+    for name in ("etc/ssh", "tmp/papers"):
+        (private / name).mkdir(parents=True)
+    (homes / "eve" / "papers").mkdir(parents=True)
+    (tmp_path / "etc").symlink_to(private / "etc")
+    (tmp_path / "home").symlink_to(homes)
+    monkeypatch.setattr(added_roots, "_SYSTEM_FOLDERS", (tmp_path / "etc",))
+    monkeypatch.setattr(added_roots, "_HOMES", (tmp_path / "home",))
+    settings = settings_at(tmp_path / "gate")
+    for folder, reason in {
+        tmp_path / "etc": "belongs to the system", private / "etc": "belongs to the system",
+        private / "etc" / "ssh": "belongs to the system", private: "holds folders of the system",
+        tmp_path / "home": "whole home folder", homes / "eve": "whole home folder",
+        tmp_path / "home" / "eve": "whole home folder",
+    }.items():  # fmt: skip
+        with pytest.raises(RootRefusedError, match=reason):
+            add_root(settings, str(folder))
+    assert add_root(settings, str(tmp_path / "home" / "eve" / "papers")) == homes / "eve" / "papers"
+    assert add_root(settings, str(private / "tmp" / "papers")) == private / "tmp" / "papers"
+
+
+@pytest.mark.parametrize("folder", ["/", "/var", "/tmp", "/usr", "/var/lib", "/proc/self/root", "/dev/shm/.."])
+def test_folders_that_hold_those_of_the_system_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(RootRefusedError, match="cannot be added"):
+        add_root(settings_at(tmp_path), folder)
+
+
+def test_folders_with_settings_of_the_gateway_are_refused(tmp_path: Path) -> None:
+    for name in ("mcp", "rooms", "secrets"):
+        (tmp_path / name / "inner").mkdir(parents=True)
+    settings = settings_at(
+        tmp_path,
+        mcp_servers=tmp_path / "mcp" / "inner" / "servers.json",
+        rooms_dir=tmp_path / "rooms" / "inner",
+        credentials_path=tmp_path / "secrets" / "inner" / "credentials.json",
+    )
+    for name in ("mcp", "mcp/inner", "rooms", "rooms/inner", "secrets"):
+        with pytest.raises(RootRefusedError, match=r"settings of Stepgate|credentials"):
+            add_root(settings, str(tmp_path / name))
+
+
+async def test_a_folder_that_was_replaced_by_a_link_is_not_read(serve: Serve, papers: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "boats.md").write_text("the key is 4711")
+    read = {"prompt": "", "metadata": {"tool_calls": [{"tool": "read_file", "args": {"path": "boats.md"}}]}}
+    async with serve(require_key="never") as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        assert (await client.post(ROOTS, json={"path": str(papers)})).status_code == 201
+        assert "ferry leaves" in (await client.post("/v1/agent", json=read)).text
+        replace_by_link(papers, elsewhere)
+        assert "4711" not in (await client.post("/v1/agent", json=read)).text
+
+
+async def test_hidden_files_below_a_root_are_not_read_by_any_way(serve: Serve, papers: Path) -> None:
+    (papers / ".env").write_text("KEY=4711-secret\n")
+    (papers / ".git").mkdir()
+    (papers / ".git" / "config.md").write_text("KEY=4711-secret\n")
+    async with serve(require_key="never", file_roots=(papers,)) as url, httpx.AsyncClient(base_url=url) as client:
+        client.timeout = httpx.Timeout(30)
+        for path in (".env", str(papers / ".env"), "./.git/config.md", ".git/config.md"):
+            call = {"tool": "read_file", "args": {"path": path}}
+            answer = (await client.post("/v1/agent", json={"prompt": "", "metadata": {"tool_calls": [call]}})).text
+            assert "4711" not in answer
+            assert "hidden" in answer
+        for hidden in (papers / ".git", papers / ".git" / "config.md", papers / ".env"):
+            source = {"source_type": "local", "source_identifier": str(hidden)}
+            refused = await client.post("/v1/sources", json=source)
+            assert (refused.status_code, "hidden" in refused.text) == (403, True), refused.text
+            refused = await client.post("/v1/collections/x/ingest", json=source)
+            assert (refused.status_code, "hidden" in refused.text) == (403, True), refused.text

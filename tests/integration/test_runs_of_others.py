@@ -41,6 +41,39 @@ async def test_an_admin_lists_and_reads_the_runs_of_others(serve: Serve, tmp_pat
         assert (await client.post(f"/v1/runs/{runs[0]}/cancel", headers=chief)).status_code == 404, "reading only"
 
 
+async def test_reading_the_runs_of_others_is_in_the_audit_record(serve: Serve, tmp_path: Path) -> None:
+    async with serve(MODEL, require_key="always") as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        anna = bearer(await created_key(tmp_path / "data", "a", "--owner", "anna"))
+        chief = bearer(await created_key(tmp_path / "data", "c", "--owner", "chief", "--scopes", "admin,agent"))
+        hers, own = [
+            (await client.post("/v1/agent", json={"prompt": "2+2"}, headers=one)).json()["metadata"]["run_id"]
+            for one in (anna, chief)
+        ]
+
+        async def list_records() -> list[tuple[str, str, str, str]]:
+            answer = await client.get("/v1/audit", params={"action": "run"}, headers=chief)
+            return [
+                (one["action"], one["target"], one["owner"], one["detail"].get("part", ""))
+                for one in reversed(answer.json()["data"])
+            ]
+
+        await client.get("/v1/runs", headers=chief)
+        await client.get(f"/v1/runs/{own}", headers=chief)
+        await client.get(f"/v1/runs/{hers}", headers=anna)
+        assert await list_records() == [], "one's own"
+        await client.get("/v1/runs?owner=anna&query=secret", headers=chief)
+        await client.get("/v1/runs?owner=*", headers=chief)
+        for part in ("", "/events", "/prompts", "/artifacts/none.png"):
+            await client.get(f"/v1/runs/{hers}{part}", headers=chief)
+        assert await list_records() == [
+            ("run.list", "anna", "anna", ""), ("run.list", "*", "*", ""), ("run.read", hers, "anna", "run"),
+            ("run.read", hers, "anna", "events"), ("run.read", hers, "anna", "prompts"),
+            ("run.read", hers, "anna", "artifact"),
+        ]  # fmt: skip
+        [*_, record] = (await client.get("/v1/audit", params={"action": "run.read"}, headers=chief)).json()["data"]
+        assert record["principal"].startswith("chief")
+
+
 async def test_a_caller_without_a_key_reads_the_runs_of_this_machine_only(serve: Serve, tmp_path: Path) -> None:
     async with serve(MODEL, keep_prompts=7) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         anna = bearer(await created_key(tmp_path / "data", "a", "--owner", "anna"))

@@ -8,6 +8,7 @@ from agent.core.events import MemoryItem, MemoryRetrieved
 from agent.core.models import ChatMessage, Role
 from agent.execution.earlier_run import find_confirmed_values, find_earlier_results
 from agent.memory import MemorySearchResult, format_exchange
+from agent.policy.message_labels import split_attachments
 from agent.policy.redaction.inbound import HistoryRedactor, restore_text
 from agent.policy.redaction.requests import redact_history
 from agent.run_context.message_labels import label_messages, label_prompt
@@ -25,7 +26,7 @@ async def retrieve(run: Run) -> None:
     redactor = HistoryRedactor(run.state, run.engine.settings.list_secrets())
     history, source, tainted = await _load_history(run)
     history, labels = await label_messages(run, history) if run.state.request.messages else (history, ())
-    prompt_label = label_prompt(run.state.prompt)
+    prompt_label = label_prompt(run.state.prompt, has_images=bool(run.state.request.images))
     earlier = await find_earlier_results(run, history) if history else ()
     confirmed = await find_confirmed_values(run) if source == "conversation" else ()
     history = await redactor.redact_messages(history)
@@ -89,6 +90,8 @@ async def _load_history(run: Run) -> tuple[tuple[ChatMessage, ...], str, bool]:
     owner, store = run.state.owner, run.engine.conversations
     turns = await store.list_turns(owner, request.conversation_id, parent=request.parent)
     tainted = bool(turns) and await store.is_tainted(owner, request.conversation_id, parent=request.parent)
+    # A stored message of the user is not marked for what a client attached to it.
+    tainted = tainted or any(role == "user" and split_attachments(text).attached for role, text in turns)
     return tuple(ChatMessage(role=_to_role(role), content=text) for role, text in turns), "conversation", tainted
 
 

@@ -2,7 +2,7 @@
 
 - `rules`: whether a plan or a call needs an approval;
 - `digest`: the request, bound to the items, the plan's version and the tools' descriptions;
-- `question`: the request as Markdown;
+- `question`: the request as Markdown; `outgoing`: its first lines, where something goes and what leaves;
 - `reply`: which run a message answers, and what its words decide;
 - `signal`: the decision on its way to the run, and the events it becomes;
 - `open_requests`: what an owner is asked; `plan_values`: which calls an approved plan showed.
@@ -19,6 +19,7 @@ from agent.policy.approval.open_requests import (
     list_open_approvals,
     read_open_approvals,
 )
+from agent.policy.approval.outgoing import format_outgoing
 from agent.policy.approval.plan_values import is_approved_with_plan
 from agent.policy.approval.question import (
     APPROVAL_PREFIX,
@@ -35,6 +36,7 @@ from agent.policy.approval.reply import (
     ASK_TOOL,
     ConversationTrust,
     find_reply,
+    is_stray_decision,
     parse_decision,
 )
 from agent.policy.approval.rules import (
@@ -73,6 +75,7 @@ __all__ = [
     "find_reply",
     "find_waiting_run",
     "format_approval_question",
+    "format_outgoing",
     "format_question",
     "format_reference",
     "format_value",
@@ -81,6 +84,7 @@ __all__ = [
     "is_approved_with_plan",
     "is_plan_approved",
     "is_plan_awaiting_approval",
+    "is_stray_decision",
     "list_addressed_requests",
     "list_open_approvals",
     "list_plan_items",

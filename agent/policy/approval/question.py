@@ -8,8 +8,9 @@ from typing import Final
 from agent.core.events import ApprovalItem, ApprovalRequested
 from agent.core.models import ArgumentRole
 from agent.core.run_state import RunState
+from agent.policy.approval.outgoing import format_outgoing
 from agent.policy.effect_arguments import ROLE_ORDER
-from agent.policy.plain_text import escape_markdown, format_literal, remove_live_parts
+from agent.policy.plain_text import escape_markdown, format_literal, remove_live_parts, show_unseen
 
 MAX_ARG_CHARS = 2_000
 """Longest argument in a message, in characters. The event has the whole."""
@@ -40,6 +41,8 @@ def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str, *, name
     reasons = dict.fromkeys(remove_live_parts(request.reason) for request in waiting)
     lines = [f"**Approval needed**: {' '.join(map(_end_with_period, reasons))}", ""]
     items = [item for request in waiting for item in request.items]
+    if outgoing := format_outgoing(items):
+        lines += [*(f"{line}  " for line in outgoing), ""]
     for number, item in enumerate(items, start=1):
         mark = " — *changes something*" if item.changes else ""
         intent = f": {escape_markdown(item.intent)}" if item.intent else ""
@@ -98,7 +101,7 @@ def _format_argument(item: ApprovalItem, name: str) -> str:
 
 def format_value(value: object) -> str:
     """Formats a value of a question as Markdown that it cannot break out of; a long one is cut, with its length."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = show_unseen(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
     text = text if len(text) <= MAX_ARG_CHARS else f"{text[:MAX_ARG_CHARS]}… ({len(text):,} characters)"
     if len(text.splitlines()) > 1 or "`" in text:  # each of them can end inline code
         fence = "`" * (max((len(run) for run in _find_backtick_runs(text)), default=0) + 3)

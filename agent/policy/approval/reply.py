@@ -16,6 +16,7 @@ from agent.core.errors import ConflictError, NotFoundError
 from agent.core.models import AgentRequest, ChatMessage
 from agent.core.principal import Principal
 from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
 from agent.policy.approval.open_requests import WaitingRuns, find_waiting_run, list_open_approvals, read_open_approvals
 from agent.policy.approval.question import parse_reference
 from agent.storage.journal import RunRow
@@ -26,6 +27,8 @@ ASK_PREFIX = "ask_"
 """Begins the id of a call of that tool; an approval id follows."""
 APPROVE_WORDS = frozenset({"approve", "approved", "yes", "ok", "okay", "godkänn", "ja"})
 REJECT_WORDS = frozenset({"reject", "rejected", "no", "avslå", "nej"})
+_EVERYDAY_WORDS = frozenset({"yes", "ok", "okay", "ja", "no", "nej"})
+"""Those that answer other questions too."""
 
 ConversationTrust = Literal["own", "by_key", "never"]
 """When a bare yes counts by the id of its conversation: always, because this gateway made the id; if the caller's key
@@ -62,6 +65,40 @@ async def find_reply(
     if request.conversation_id is None:
         return None
     return await _find_in_conversation(reader, caller, request.conversation_id, decision, trust)
+
+
+async def is_stray_decision(reader: WaitingRuns, owner: str, request: AgentRequest, follows: str | None = None) -> bool:
+    """Whether a message that answers nothing is the yes or no to a question that is no longer open.
+
+    `yes` and `no` are that right after the question only: later they answer something else. Nothing else is meant by
+    `approve` and `reject` in a conversation in which the gateway has asked for approval. `follows` is the run before
+    the message, if the client names it.
+    """
+    if parse_decision(request.prompt)[0] == "answered":
+        return False
+    is_everyday = request.prompt.strip(" .!\n\t").casefold() in _EVERYDAY_WORDS
+    answers = [message for message in request.messages or () if message.role == "assistant"]
+    relevant = answers[-1:] if is_everyday else answers
+    if any(parse_reference(answer.content) is not None for answer in relevant):
+        return True
+    state = await _read_preceding(reader, owner, request, follows)
+    if state is None or not state.approvals or state.pending_approvals:
+        return False
+    return not (is_everyday and state.status == "succeeded")
+
+
+async def _read_preceding(
+    reader: WaitingRuns, owner: str, request: AgentRequest, follows: str | None
+) -> RunState | None:
+    """The run that a message of a stored conversation follows; None if it follows none."""
+    run_id = follows or request.parent
+    try:
+        if run_id is None and request.conversation_id is not None:
+            ends = await reader.find_conversation_ends(request.conversation_id, owner=owner)
+            run_id = ends[1].run_id if ends is not None else None
+        return fold(run_id, await reader.read_events(run_id, owner=owner)) if run_id is not None else None
+    except NotFoundError:  # the beginning of a conversation, or deleted meanwhile
+        return None
 
 
 async def _find_asked(

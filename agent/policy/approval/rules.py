@@ -9,6 +9,8 @@ from agent.core.models import PlanStep
 from agent.core.run_state import AttemptState, RunState
 from agent.policy.effect_arguments import find_asked_args
 
+_OUTSIDE_SOURCE = "written by a model that had read text from outside, not by you"
+
 
 def find_approval_reason(state: RunState) -> str | None:
     """The reason why the current plan needs approval before it runs, or None if it does not or was approved."""
@@ -121,7 +123,12 @@ def _are_calls_named_by_request(state: RunState) -> bool:
 
 
 def _build_item(state: RunState, step: PlanStep) -> ApprovalItem:
+    """What a person is shown of a step; of the arguments that may come from outside, with that source."""
+    label = state.plans[-1].get_label(step.id) if state.plans and state.plans[-1].tainted else None
+    untrusted = [name for name in (label.untrusted_args if label is not None else ()) if name in step.args]
     return ApprovalItem(
+        sources=dict.fromkeys(untrusted, _OUTSIDE_SOURCE),
+        roles={name: label.roles.get(name, "other") for name in untrusted} if label is not None else {},
         step_id=step.id,
         tool=step.tool,
         args=step.args,

@@ -50,22 +50,22 @@ Progress = Callable[[TaskResult], None]
 
 @task
 def stepgate(
-    family: str = "",
-    settings: dict[str, str] | None = None,
-    ids: Sequence[str] = (),
-    limit: int = 0,
-    room: str = "",
-    progress: Progress | None = None,
-    set_name: str = DEVELOPMENT,
+    family: str = "", ids: Sequence[str] = (), limit: int = 0, room: str = "", set_name: str = DEVELOPMENT
 ) -> Task:
     """Builds the Inspect task from the families or ids of a set, separated by commas or as a list; empty means all.
 
-    `settings` are environment variables of the worlds' gateways; unset: those of this process. `room` answers in place
-    of each task's own. `progress` gets each result as soon as it is graded.
+    `room` answers in place of each task's own. The worlds' gateways have the settings of this process.
     """
     families = [name for name in family.split(",") if name]
-    chosen = select_tasks(families, ids, limit or None, set_name)
-    environment = list_settings(load_settings()) if settings is None else settings
+    return _build_task(select_tasks(families, ids, limit or None, set_name), list_settings(load_settings()), room)
+
+
+def _build_task(
+    chosen: Sequence[EvalTask], settings: dict[str, str], room: str, progress: Progress | None = None
+) -> Task:
+    """Builds the task from tasks of a set. Inspect writes the parameters of tasks, solvers and scorers into its log, so
+    those of this module have none that hold `settings`: keys of models are among them.
+    """
     samples = [
         Sample(id=one.id, input=one.turns[0], target=one.solution.answer, metadata={"family": one.family})
         for one in chosen
@@ -73,15 +73,16 @@ def stepgate(
     tasks = {one.id: one for one in chosen}
     return Task(
         dataset=MemoryDataset(samples, name="stepgate"),
-        solver=converse(tasks, environment, room),
-        scorer=check_outcome(tasks, progress),
+        solver=_build_solver(tasks, settings, room),
+        scorer=_build_scorer(tasks, progress),
         name="stepgate",
     )
 
 
-@solver
-def converse(tasks: dict[str, EvalTask], settings: dict[str, str], room: str = "") -> Solver:
-    """Makes the sample's world, holds its conversation with the gateway there, and stores the outcome."""
+def _build_solver(tasks: dict[str, EvalTask], settings: dict[str, str], room: str) -> Solver:
+    """The solver that makes the sample's world, holds its conversation with the gateway there, and stores the
+    outcome.
+    """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         chosen = tasks[str(state.sample_id)]
@@ -99,7 +100,11 @@ def converse(tasks: dict[str, EvalTask], settings: dict[str, str], room: str = "
         state.output.completion = outcome.answer
         return state
 
-    return solve
+    @solver
+    def converse() -> Solver:
+        return solve
+
+    return converse()
 
 
 async def _send(model: Model, state: TaskState, messages: list[ChatTurn]) -> str:
@@ -157,9 +162,8 @@ def _to_message(turn: ChatTurn) -> ChatMessage:
     return ChatMessageAssistant(content=turn.content)
 
 
-@scorer(metrics=[grouped(accuracy(), "family", all_label="all"), stderr()])
-def check_outcome(tasks: dict[str, EvalTask], progress: Progress | None = None) -> Scorer:
-    """Grades the stored outcome by the task's checks, and reports it to `progress`."""
+def _build_scorer(tasks: dict[str, EvalTask], progress: Progress | None) -> Scorer:
+    """The scorer that grades the stored outcome by the task's checks, and reports it to `progress`."""
 
     async def score(state: TaskState, target: Target) -> Score:
         outcome = Outcome.model_validate(state.metadata["outcome"])
@@ -174,7 +178,11 @@ def check_outcome(tasks: dict[str, EvalTask], progress: Progress | None = None) 
             metadata={"failures": grade.failures},
         )
 
-    return score
+    @scorer(metrics=[grouped(accuracy(), "family", all_label="all"), stderr()])
+    def check_outcome() -> Scorer:
+        return score
+
+    return check_outcome()
 
 
 def run_evaluation(
@@ -186,14 +194,14 @@ def run_evaluation(
     room: str = "",
     progress: Progress | None = None,
 ) -> EvalLog:
-    """Runs tasks of one set, `parallel` at a time, and writes Inspect's log below `log_dir`. Returns the log.
+    """Runs tasks, `parallel` at a time, and writes Inspect's log below `log_dir`. Returns the log.
 
-    `room` and `progress` as in `stepgate`.
+    `settings` are environment variables of the worlds' gateways. `room` answers in place of each task's own. `progress`
+    gets each result as soon as it is graded.
     """
-    [set_name] = {one.world.set_name for one in tasks}
     options: dict[str, Any] = {"display": "none", "log_dir": str(log_dir), "max_samples": parallel}
     [log] = eval(
-        stepgate(settings=settings, ids=[one.id for one in tasks], room=room, progress=progress, set_name=set_name),
+        _build_task(tasks, settings, room, progress),
         model=None,
         fail_on_error=False,
         log_model_api=True,

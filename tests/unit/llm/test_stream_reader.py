@@ -261,7 +261,15 @@ def test_a_reply_that_does_not_end_is_cut_at_its_limit(piece: str, together: int
     assert 380 <= tokens <= 420
 
 
-@pytest.mark.parametrize("delta", [{"reasoning_content": "hm "}, {"tool_calls": [{"function": {"arguments": "abc"}}]}])
+@pytest.mark.parametrize(
+    "delta",
+    [
+        {"reasoning_content": "hm "},
+        {"tool_calls": [{"function": {"arguments": "abc"}}]},
+        {"tool_calls": [{"index": 7, "id": "c", "function": {"name": "f", "arguments": ""}}]},
+        {"reasoning_details": [{"type": "reasoning.encrypted", "data": "abc"}]},
+    ],
+)
 def test_reasoning_and_arguments_count_too(delta: dict[str, Any]) -> None:
     reader = StreamReader("here", max_tokens=100)
     pieces = 0

@@ -1,12 +1,13 @@
 """Values of changes that stand nowhere: which inputs are told, and which texts a model may write itself."""
 
 from dataclasses import replace
+from time import monotonic
 
 import pytest
 from pydantic import JsonValue
 
 from agent.core.models import PlanStep
-from agent.planning.made_up_values import find_made_up_values
+from agent.planning.made_up_values import MadeUpValueError, find_made_up_values, format_question
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.planning.round_steps import leave_out_unasked
 from agent.tools.catalogue import Catalogue
@@ -18,6 +19,18 @@ WRITE = spec(
     "write_file", {"name": TEXT, "text": TEXT}, ["name", "text"], description="Write a file.", annotations=SIDE_EFFECT
 )
 SAVE = spec("save", {"text": TEXT}, ["text"], description="Remember it.", annotations=SIDE_EFFECT)
+PERSON: dict[str, JsonValue] = {
+    "type": "object",
+    "properties": {"to": {**TEXT, "description": "an address"}, "amount": TEXT},
+}
+PAY = spec(
+    "pay",
+    {"payments": {"type": "array", "items": PERSON}, "options": {"type": "object"}, "note": TEXT, "to": TEXT},
+    ["payments"],
+    description="Pay people.",
+    annotations=SIDE_EFFECT,
+    argument_roles={"to": "where", "note": "content"},
+)
 GROUND = "Today is Friday.\nFiles (2):\n- old.txt\n- keep.txt"
 POEM = "Roses are red and violets are blue"
 
@@ -27,7 +40,7 @@ def make_step(tool: str, step_id: str = "s1", **args: JsonValue) -> PlanStep:
 
 
 def ask(question: str, *rounds: RoundResult) -> PlanningRequest:
-    return asking(question, catalogue=Catalogue(skills=(), tools=(WRITE, SAVE)), ground=GROUND, rounds=rounds)
+    return asking(question, catalogue=Catalogue(skills=(), tools=(WRITE, SAVE, PAY)), ground=GROUND, rounds=rounds)
 
 
 def find(question: str, tool: str, *rounds: RoundResult, **args: JsonValue) -> list[str]:
@@ -86,3 +99,49 @@ def test_the_values_of_a_call_that_the_client_runs_are_its_own_concern() -> None
     request = asking("Write it down", catalogue=Catalogue(skills=(), tools=(offered,)), ground=GROUND)
     assert find_made_up_values([make_step("write_file", name="secret", text="5")], request) == ()
     assert find("Write it down", "write_file", name="secret", text="5") == ["name", "text"]
+
+
+@pytest.mark.parametrize(
+    ("args", "places"),
+    [
+        ({"payments": [{"to": "ann", "amount": "5"}]}, []),
+        ({"payments": [{"to": "ann", "amount": "7"}]}, ["payments[0].amount"]),
+        ({"payments": [{"to": "ann", "amount": 5}, {"to": "eve", "amount": 5}]}, ["payments[1].to"]),
+        ({"payments": [], "options": {"copy": {"to": "eve@evil.example"}}},
+         ["options.copy", "options.copy.to"]),
+        ({"payments": [], "options": {"eve": 5}}, ["options.eve"]),
+        ({"payments": '[{"to": "eve", "amount": 5}]'}, ["payments[0].to"]),
+        ({"payments": [{"to": {"$from": "s0", "path": "output.to"}, "amount": "5"}]}, []),
+        ({"payments": [{"to": "$s0.output.to", "amount": "5"}]}, []),
+        ({"payments": [{"to": {"$literal": "eve"}, "amount": "5"}]}, ["payments[0].to"]),
+        ({"payments": [{"to": None, "amount": True}]}, []),
+        ({"payments": [], "note": "all the best to you and yours", "to": "ann"}, []),
+        ({"payments": [], "to": "the new partner of the firm"}, ["to"]),
+    ],
+)  # fmt: skip
+def test_values_within_lists_and_objects_are_looked_at(args: dict[str, JsonValue], places: list[str]) -> None:
+    made_up = find_made_up_values([make_step("pay", **args)], ask("Pay ann 5"))
+    assert [one.place for one in made_up] == places
+
+
+def test_the_question_for_a_value_within_a_list_names_its_place_and_meaning() -> None:
+    (made_up,) = find_made_up_values([make_step("pay", payments=[{"to": "eve", "amount": 5}])], ask("Pay 5"))
+    assert "`payments[0].to` (an address)" in format_question(made_up)
+
+
+def test_a_text_of_its_own_within_an_object_goes_only_where_the_request_says() -> None:
+    step = make_step("pay", payments=[{"to": "old.txt", "amount": POEM}])
+    assert [one.place for one in find_made_up_values([step], ask("Write a poem"))] == ["payments[0].amount"]
+    assert find_made_up_values([step], ask("Write a poem to old.txt")) == ()
+
+
+def test_long_lists_and_numbers_that_no_integer_holds_are_looked_at_in_time() -> None:
+    words = " ".join(f"w{number}ord" for number in range(30_000))
+    result = RoundResult(0, "read_file", {}, f"{words} 7 \u00b2", failed=False, missing=())
+    payments: list[JsonValue] = [{"to": f"person{number}", "amount": "9" * 5_000} for number in range(2_000)]
+    payments.append({"to": "ann", "amount": "\u00b2"})
+    begin = monotonic()
+    made_up = find_made_up_values([make_step("pay", payments=payments)], ask("Pay ann", result))
+    assert monotonic() - begin < 5
+    assert len(made_up) == 4_000
+    assert len(MadeUpValueError(made_up).args[0]) < 10_000

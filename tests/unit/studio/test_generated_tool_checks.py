@@ -220,6 +220,8 @@ def test_a_blocker_is_a_veto_whatever_the_review_says() -> None:
         "# " + "x" * 200,
         "sc\u043ere = 1",
         "x = f'{sc\u043ere}'",
+        "x = f'{n.sc\u043ere}'",
+        "x = f'{f(sc\u043ere=1)}'",
         "\uff45val = 1",
         "\u0131 = 1",
     ],

@@ -93,9 +93,9 @@ def to_agent_request(sent: "RunAgentInput") -> AgentRequest:
     prompt = messages.pop(last) if last is not None else ChatMessage(role="user")
     if sent.context:
         context_lines = "\n".join(f"- {item.description}: {item.value}" for item in sent.context)
-        messages.insert(
-            0, ChatMessage(role="system", content=f"The application the user works with says:\n{context_lines}")
-        )
+        # What the application shows may be anybody's text: the wrapper tells it from instructions.
+        content = f"The application the user works with says:\n<context>\n{context_lines}\n</context>"
+        messages.insert(0, ChatMessage(role="system", content=content))
         last = last + 1 if last is not None else None
     props: Any = sent.forwarded_props if isinstance(sent.forwarded_props, dict) else {}
     tools: list[JsonObject] = [

@@ -193,7 +193,8 @@ async def _build_request(
         conversation_id = conversation_id or f"conv_{secrets.token_hex(16)}"
         if len(items) == 1 and not body.instructions:
             request = request.model_copy(update={"messages": None, "prompt_position": None})
-    return ChatRequest(request, conversation_id, build_wire_request(body, conversation_id), tainted)
+    follows = previous.run_id if previous is not None else None
+    return ChatRequest(request, conversation_id, build_wire_request(body, conversation_id), tainted, follows)
 
 
 async def _load_previous(stepgate: Stepgate, caller: Caller, body: ResponsesRequest) -> StoredResponse | None:

@@ -47,7 +47,7 @@ from agent.core.models import JsonObject, Usage
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.core.trace.details import describe_intents
-from agent.policy.approval import format_approval_question
+from agent.policy.approval import format_approval_question, format_outgoing
 from agent.policy.plain_text import escape_markdown, format_literal
 from gateway.features.protocols.render.ag_ui_subagents import SubAgentSpans
 
@@ -354,7 +354,7 @@ def _build_interrupt(asked: ev.ApprovalRequested, tool_call_id: str | None) -> I
     return Interrupt(
         id=asked.approval_id,
         reason="approval",
-        message=f"{asked.reason}\n{items}",
+        message="\n".join((asked.reason, *format_outgoing(asked.items), items)),
         tool_call_id=tool_call_id,
         response_schema=DECISION_SCHEMA,
         expires_at=datetime.fromtimestamp(asked.expires_at, UTC).isoformat(),

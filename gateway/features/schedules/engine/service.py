@@ -9,7 +9,7 @@ from typing import Any
 from agent.core.errors import BadRequestError
 from agent.core.models import AgentRequest, JsonObject, Webhook
 from agent.core.principal import Principal
-from agent.runs.run_intake import RunIntake
+from agent.runs.run_intake import ChatRequest, RunIntake
 from agent.runs.service import AcceptedRun, AgentService
 from gateway.features.protocols.engine.tasks import TaskRunRequest, TaskService
 from gateway.features.schedules.engine.cron import CronTimes
@@ -18,6 +18,8 @@ from gateway.features.schedules.engine.schedule_store import Schedule, ScheduleS
 
 CheckWebhook = Callable[[Webhook, str], Awaitable[None]]
 _TIMING = ("cron", "timezone", "enabled")
+_FROM_OUTSIDE = "from_outside"
+"""In the work of a schedule: its prompt may be the words of a text that a model had read."""
 
 
 class ScheduleService:
@@ -53,14 +55,15 @@ class ScheduleService:
         """Raises what `create` would raise, except for a taken name and too many schedules. Stores nothing."""
         await self._build(spec, caller)
 
-    async def create(self, spec: ScheduleSpec, caller: Principal) -> Schedule:
-        """Stores a schedule that runs on behalf of the caller, with the limits of the caller's key.
+    async def create(self, spec: ScheduleSpec, caller: Principal, *, from_outside: bool = False) -> Schedule:
+        """Stores a schedule that runs on behalf of the caller, with the limits of the caller's key. `from_outside`: its
+        prompt is not the caller's own words, so that its runs ask before they change something.
 
         Raises `BadRequestError`, `RoomUnknownError`, `TooLargeError`, `NotFoundError` for a task that does not exist,
         and `ConflictError` for a taken name or too many schedules.
         """
         now = self._clock()
-        made = await self._build(spec, caller)
+        made = await self._build(spec, caller, from_outside=from_outside)
         await self.store.add(
             replace(made, id=f"sched_{secrets.token_hex(16)}", created=now, updated=now), most=self._most
         )
@@ -79,7 +82,9 @@ class ScheduleService:
         elif "prompt" in changes:
             values["task_id"] = None
         spec = parse_spec({**values, **changes})
-        after = await self._build(spec, caller)
+        is_same_prompt = spec.prompt == values["prompt"]
+        is_outside = is_same_prompt and before.work.get(_FROM_OUTSIDE) is True
+        after = await self._build(spec, caller, from_outside=is_outside)
         if all(getattr(spec, field) == values[field] for field in _TIMING):  # a tick that is due stays due
             after = replace(after, next_tick=before.next_tick, stopped=before.stopped)
         await self.store.replace(before, replace(after, id=before.id))
@@ -98,7 +103,7 @@ class ScheduleService:
         await self.store.record(schedule, Tick(now, "manual", "started", accepted.run_id), next_tick=None)
         return accepted
 
-    async def _build(self, spec: ScheduleSpec, caller: Principal) -> Schedule:
+    async def _build(self, spec: ScheduleSpec, caller: Principal, *, from_outside: bool = False) -> Schedule:
         """The schedule of a spec, checked, without an id."""
         times = CronTimes(spec.cron.strip(), spec.timezone or self._timezone)
         work = spec.to_work()
@@ -108,6 +113,7 @@ class ScheduleService:
             request = self._service.redact_request(caller.restrict_request(build_request(work)))
             self._service.admit(request, caller.owner)
             work |= {"prompt": request.prompt, "metadata": self._redact(spec.metadata)}
+            work |= {_FROM_OUTSIDE: True} if from_outside else {}
         if spec.webhook is not None:
             await self._check_webhook(spec.webhook, caller.owner)
         return Schedule(
@@ -141,11 +147,14 @@ def list_next_ticks(schedule: Schedule, count: int) -> list[float]:
     return [schedule.next_tick, *times.list_next(schedule.next_tick, count - 1)]
 
 
-def build_run_request(schedule: Schedule, tick: float) -> AgentRequest | TaskRunRequest:
-    """The request of a schedule's run at a tick. Its metadata names the schedule."""
+def build_run_request(schedule: Schedule, tick: float) -> AgentRequest | ChatRequest | TaskRunRequest:
+    """The request of a schedule's run at a tick. Its metadata names the schedule. A prompt that is not the owner's own
+    words is untrusted.
+    """
     at = datetime.fromtimestamp(tick, UTC).isoformat()
     origin: JsonObject = {"schedule": {"id": schedule.id, "name": schedule.name, "tick": at}}
     task_id = schedule.work.get("task_id")
     if isinstance(task_id, str):
         return TaskRunRequest(task_id, origin)
-    return build_request(schedule.work, origin)
+    request = build_request(schedule.work, origin)
+    return ChatRequest(request, tainted=True) if schedule.work.get(_FROM_OUTSIDE) is True else request

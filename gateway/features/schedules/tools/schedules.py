@@ -1,5 +1,6 @@
 """`schedule_create`, `schedules_list`, `schedule_remove`: schedules by talking, in rooms that list these tools."""
 
+import asyncio
 from collections.abc import Callable
 
 from pydantic import Field
@@ -52,8 +53,15 @@ class ScheduleCreateTool(_ScheduleTool[ScheduleCreateInput, ScheduleOutput]):
         await self._get_schedules().check(args.to_spec(), _to_caller(context))
 
     async def run(self, args: ScheduleCreateInput, context: ToolContext) -> ScheduleOutput:
-        """Creates it, to run with the rights of the caller's key."""
-        return _to_output(await self._get_schedules().create(args.to_spec(), _to_caller(context)))
+        """Creates it, to run with the rights of the caller's key. What was made of a result is the user's request
+        only if it says nothing that the user did not say.
+        """
+        outside = context.tainted
+        if outside:
+            words = await asyncio.to_thread(context.get_own_words)
+            outside = not words.state(args.prompt)
+        made = await self._get_schedules().create(args.to_spec(), _to_caller(context), from_outside=outside)
+        return _to_output(made)
 
     def format_text(self, output: ScheduleOutput) -> str:
         return f"The schedule {output.name} is set. It runs next at {', '.join(output.next_ticks)} ({output.timezone})."

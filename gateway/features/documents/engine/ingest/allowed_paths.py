@@ -1,4 +1,4 @@
-"""Checks paths given by remote users: only those beneath the operator's roots may be read."""
+"""Checks paths given by remote users: only those beneath the operator's roots may be read, and none that is hidden."""
 
 import os
 from collections.abc import Sequence
@@ -26,6 +26,11 @@ def resolve_allowed(request: ConnectorInput, roots: Sequence[Path]) -> Connector
         except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL in the name
             raise ConnectorNotFoundError(f"{request.source_identifier!r} is not a path: {error}") from error
         if path.is_relative_to(base):
+            if any(part.startswith(".") for part in path.relative_to(base).parts):
+                raise ConnectorAuthError(
+                    f"{request.source_identifier!r} is hidden (with a dot before the name): such files often hold "
+                    "keys, and are not read"
+                )
             return request.model_copy(update={"source_identifier": str(path)})
     meant = os.path.normpath(given)
     if Path(meant).is_absolute() and not any(Path(meant).is_relative_to(root.absolute()) for root in roots):

@@ -39,12 +39,20 @@ def _find_name_problems(code: str) -> Iterator[tuple[int, str]]:
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
         tokens = tokenize.generate_tokens(io.StringIO(code).readline)
         names += [(token.start[0], token.string) for token in tokens if token.type == tokenize.NAME]
-        nodes = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)]
-        names += [(node.lineno, node.id) for node in nodes]
+        names += [named for node in ast.walk(ast.parse(code)) for named in _iter_tree_names(node)]
     for line, name in names:
         if not name.isascii():
             letters = ", ".join(dict.fromkeys(f"{char!a} ({_name(char)})" for char in name if not char.isascii()))
             yield line, f"the name {name!a} has letters that look like others: {letters}; spell it in ASCII"
+
+
+def _iter_tree_names(node: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yields the names that a node of an expression has, with its line."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name) | ast.keyword(arg=str(name)):
+            yield node.lineno, name
+        case _:
+            return
 
 
 def _find_problems(line: str) -> Iterator[str]:

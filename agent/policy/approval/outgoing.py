@@ -1,0 +1,110 @@
+"""What a question says first: where something goes, and the beginning and size of what leaves.
+
+A person who allows everything that is asked has read at least this. Plain text: nothing in it is live, and no
+invisible character makes an address look like another one.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from agent.core.events import ApprovalItem
+from agent.core.models import ArgumentRole
+from agent.policy.plain_text import format_literal
+
+FIRST_CHARS: Final = 120
+"""Characters of each value that are shown."""
+MAX_VALUES: Final = 5
+"""Places, and texts, that are shown; of the others the number."""
+LONG_CHARS: Final = 80
+"""Characters from which on an argument without a role is taken for a text that leaves."""
+_MAIL: Final = re.compile(r"(?:mailto:)?[^\s@]+@([^\s@?]+)\S*", re.IGNORECASE)
+_SERVER_MARK: Final = "__"
+
+
+def format_outgoing(items: Sequence[ApprovalItem]) -> list[str]:
+    """The lines that say where the calls of a question go and what leaves with them; none for calls that send
+    nothing.
+    """
+    sending = [item for item in items if item.roles and (item.changes or "where" in item.roles.values())]
+    places = list(dict.fromkeys(place for item in sending for place in _iter_places(item)))
+    texts = list(dict.fromkeys(text for item in sending for text in _iter_texts(item)))
+    lines = []
+    if places:
+        lines.append(f"**Goes to**: {_join(places)}")
+    if texts:
+        lines.append(f"**{'What leaves' if places else 'What is written'}**: {_join(texts)}")
+    return lines
+
+
+def _iter_places(item: ApprovalItem) -> Iterator[str]:
+    """Yields the places where a call goes: addresses count without a role too. Of a server's tool without any, it is
+    the server.
+    """
+    values = [*_iter_values(item, "where"), *(value for value in _iter_values(item, "other") if _find_host(value))]
+    server, mark, _ = item.tool.partition(_SERVER_MARK)
+    if not values and mark:
+        yield f"the server {format_literal(server)}"
+    for value in values:
+        host = _find_host(value)
+        source = f" (in {_shorten(value)})" if host and host != value else ""
+        yield f"{_shorten(host or value)}{source}"
+
+
+def _iter_texts(item: ApprovalItem) -> Iterator[str]:
+    """Yields the texts that a call carries: its content, and what stands behind the host of an address."""
+    for value in _iter_values(item, "content"):
+        yield _describe(value)
+    for value in _iter_values(item, "other"):
+        if len(value) > LONG_CHARS:
+            yield _describe(value)
+    for value in _iter_values(item, "where"):
+        parts = urlsplit(value) if _is_address(value) else None
+        carried = parts._replace(scheme="", netloc="").geturl() if parts is not None else ""
+        if carried.strip("/"):
+            yield _describe(carried)
+
+
+def _iter_values(item: ApprovalItem, role: ArgumentRole) -> Iterator[str]:
+    """Yields the values of the arguments with a role as text, those of lists one by one."""
+    for name, value in item.args.items():
+        if item.roles.get(name) == role and value not in (None, "", [], {}):
+            for one in value if isinstance(value, list) else [value]:
+                yield one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)
+
+
+def _is_address(value: str) -> bool:
+    """Whether a text is a web address that can be taken apart."""
+    try:
+        return bool(urlsplit(value.strip()).hostname)
+    except ValueError:
+        return False
+
+
+def _find_host(value: str) -> str:
+    """The host of a web or mail address, as the network knows it; empty for other places."""
+    mail = _MAIL.fullmatch(value.strip())
+    if _is_address(value):
+        host = urlsplit(value.strip()).netloc.rpartition("@")[2].lower()
+    else:
+        host = mail[1].lower() if mail else ""
+    try:
+        return host.encode("idna").decode("ascii")
+    except UnicodeError:
+        return host
+
+
+def _describe(text: str) -> str:
+    """The first words of a text and its size."""
+    return f"{_shorten(text)} ({len(text):,} characters)"
+
+
+def _shorten(text: str) -> str:
+    return format_literal(text if len(text) <= FIRST_CHARS else f"{text[:FIRST_CHARS]}…")
+
+
+def _join(parts: Sequence[str]) -> str:
+    more = f"; and {len(parts) - MAX_VALUES} more" if len(parts) > MAX_VALUES else ""
+    return "; ".join(parts[:MAX_VALUES]) + more
