@@ -1,19 +1,14 @@
 """Adding folders to those that may be read, as the command line and the page on this machine do it. No tool does.
 
-<<<<<<< HEAD
-from collections.abc import Iterator
-from contextlib import suppress
-=======
 Folders are compared as the file system knows them, not by their names alone: `/etc` is `/private/etc` on macOS, where
 the case of letters does not count either, `/home` may be a link to `/var/home`, and a folder can be mounted twice.
 """
 
-import contextlib
 import os
 import pwd
 import tempfile
 from collections.abc import Iterable, Iterator
->>>>>>> trust
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -141,7 +136,7 @@ def _list_own_refusals(settings: Settings, folder: Path) -> Iterator[str]:
 def _list_own_homes() -> tuple[Path, ...]:
     """The home folder that the environment names, and the one of this process's user."""
     homes = [Path.home()]
-    with contextlib.suppress(KeyError):  # a user without an entry, as in some containers
+    with suppress(KeyError):  # a user without an entry, as in some containers
         homes.append(Path(pwd.getpwuid(os.getuid()).pw_dir))
     return tuple(home for home in homes if home != Path("/"))
 

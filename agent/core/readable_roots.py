@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, overload
