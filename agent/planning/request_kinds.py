@@ -20,6 +20,7 @@ from agent.planning.round_prompt import build_round_messages, say
 from agent.planning.rules import read_calls
 from agent.prompts import render
 from agent.text.codes import find_codes
+from agent.text.numbers import find_numbers
 from agent.text.terms import extract_terms
 from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex, is_foreign, split_name
@@ -27,7 +28,8 @@ from agent.tools.client_tools import CLIENT_ORIGIN
 
 WRITING: Final = "writing"
 KINDS_WITHOUT_TOOLS: Final = ("small talk", WRITING, "general knowledge", "conversation")
-KINDS_WITH_TOOLS: Final = ("calculation", "time", "lookup", "action")
+CALCULATION: Final = "calculation"
+KINDS_WITH_TOOLS: Final = (CALCULATION, "time", "lookup", "action")
 BEGIN_CHARS, END_CHARS = 300, 150
 """Characters of a long request that tell its kind. The answer's prompt holds all of it, and reading it takes a small
 model on a laptop seconds."""
@@ -48,7 +50,8 @@ async def needs_no_tool(model: PlannerModel, request: PlanningRequest, attempt: 
     False for a reply that names no kind: endpoints may ignore the schema."""
     messages = build_round_messages(replace(request, question=_shorten(request.question)), attempt.tools)
     kind = await _choose(model, messages, render("decide_kind"), "kind", (*KINDS_WITHOUT_TOOLS, *KINDS_WITH_TOOLS))
-    if kind not in KINDS_WITHOUT_TOOLS or _fits_a_tool(request, attempt.tools, kind):
+    is_known_by_heart = kind == CALCULATION and not _has_figures(request)
+    if (kind not in KINDS_WITHOUT_TOOLS and not is_known_by_heart) or _fits_a_tool(request, attempt.tools, kind):
         return False
     if not _ADDRESS.search(request.question):
         return True
@@ -71,6 +74,13 @@ async def _choose(
 def _shorten(text: str) -> str:
     """Where a text to work on is pasted, what is wanted stands before or after it."""
     return text if len(text) <= BEGIN_CHARS + END_CHARS else f"{text[:BEGIN_CHARS]} [...] {text[-END_CHARS:]}"
+
+
+def _has_figures(request: PlanningRequest) -> bool:
+    """Whether there is anything to calculate with, or things of the user's to count: "How many legs has a spider?" is
+    taken for a calculation."""
+    said = "\n".join((*(message.content for message in request.history), request.question))
+    return bool(find_numbers(said)) or bool(request.catalogue.sources & {"files", "collections"})
 
 
 def _fits_a_tool(request: PlanningRequest, tools: Iterable[ToolSpec], kind: str) -> bool:

@@ -11,10 +11,12 @@ from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.request import PlanningRequest
 from agent.planning.request_kinds import BEGIN_CHARS, END_CHARS, PAGE, TEXT_HERE, needs_no_tool
 from agent.planning.round_attempt import Attempt
+from agent.tools import PlanHints
 from agent.tools.catalogue import Catalogue, SkillCard
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
 
 SEARCH = spec("web_fetch", {"url": {"type": "string"}}, ["url"])
+NOTES = spec("list_files", {}, hints=PlanHints(source="files"))
 PRICE = replace(
     spec("set_price", {"product": {"type": "string"}}, ["product"], annotations=SIDE_EFFECT), origin="mcp:shop"
 )
@@ -75,6 +77,22 @@ async def test_an_address_in_a_text_to_write_is_asked_about(question: str, wante
     model = Chooser({"kind": "writing"}, {"wanted": wanted})
     assert await decide(question, model) is is_answered
     assert len(model.questions) == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "tools", "is_answered"),
+    [
+        ("How many legs has a spider?", (SEARCH,), True),
+        ("What is twelve times seven?", (SEARCH,), False),
+        ("Is 2028 a leap year?", (SEARCH,), False),
+        ("How many notes do I have?", (SEARCH, NOTES), False),
+        ("What do all prices come to?", (SEARCH, PRICE), False),
+    ],
+)
+async def test_a_calculation_has_figures_or_things_to_count(
+    question: str, tools: tuple[object, ...], *, is_answered: bool
+) -> None:
+    assert await decide(question, Chooser({"kind": "calculation"}), *tools) is is_answered
 
 
 @pytest.mark.parametrize("reply", ["", "none", "[]", "{}", '{"kind": 7}', '{"kind": "poetry"}', '{"tool": "none"}'])
