@@ -1,7 +1,7 @@
 """Requests of MCP clients that the SDK refuses or leaves without an answer, although their meaning is clear.
 
 A client that accepts only `application/json` gets the answer as JSON; the SDK would refuse it with 406. A request whose
-id is null or a fraction, which JSON-RPC allows, is answered under that id.
+id is null or a fraction, which JSON-RPC allows, or anything else is answered under that id.
 """
 
 import json
@@ -31,7 +31,7 @@ class McpMessageMiddleware:
             return
         body, rest = await self._read_body(receive)
         message = _parse(body) if rest is None else None
-        if message is not None and "id" in message and not isinstance(message["id"], str | int):
+        if message is not None and "id" in message and type(message["id"]) not in (str, int):  # a bool is an int too
             send, body = _answer_under_other_id(message, send), json.dumps(message).encode()
             scope = {**scope, "headers": [*_without(scope, b"content-length"), (b"content-length", b"%d" % len(body))]}
         if message is not None and message.get("method") not in _STREAMS and _wants_json_only(scope):

@@ -70,7 +70,7 @@ async def test_a_client_that_accepts_json_only_gets_json(serve: Serve) -> None:
         assert refused.status_code in (400, 406)
 
 
-@pytest.mark.parametrize("number", [None, 1.5, -0.25, 10**20, "x"])
+@pytest.mark.parametrize("number", [None, 1.5, -0.25, 10**20, "x", True])
 @pytest.mark.parametrize("accept", [JSON_ONLY, BOTH])
 async def test_a_request_is_answered_under_its_own_id(serve: Serve, number: Any, accept: dict[str, str]) -> None:
     async with serve() as url, httpx.AsyncClient(timeout=20) as http:

@@ -317,3 +317,17 @@ def test_what_was_deleted_in_equations_and_cells_is_counted_as_left_out(tmp_path
     assert output.coverage is not None
     assert output.coverage.share == 1.0
     assert output.coverage.omitted == {"deleted text": 2}
+
+
+def test_descriptions_of_the_shapes_of_a_group_are_read(tmp_path: Path) -> None:
+    shapes = "".join(
+        f'<wps:wsp><wps:cNvPr id="{number}" name="s" descr="{text}"/></wps:wsp>'
+        for number, text in enumerate(("Quay 3", "Arrow to the dock"), 2)
+    )
+    drawing = (
+        '<w:r><w:drawing><wp:inline><wp:docPr id="1" name="g" descr="Plan of the harbour"/><a:graphic><a:graphicData>'
+        f"{shapes}</a:graphicData></a:graphic></wp:inline></w:drawing></w:r>"
+    )
+    assert text_of(read(word_file(paragraph(run("Plan."), drawing)), tmp_path)).splitlines() == [
+        "Plan.", "[image: Plan of the harbour]", "[image: Quay 3]", "[image: Arrow to the dock]",
+    ]  # fmt: skip
