@@ -254,6 +254,7 @@ async def test_documents_are_added_read_asked_and_deleted(devtools: str, serve: 
         await page.until("document.querySelector('.answer .chip')")
         await page.click(".answer .chip")
         await page.until("document.getElementById('panel').innerText.includes('travel desk')")
+        await picture(page, "cited", ("phone", "desk"))
         await page.press("Escape")
         await page.evaluate("location.hash = '#/documents/documents'")
         await page.click(".run .row .plain")
