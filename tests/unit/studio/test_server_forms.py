@@ -42,7 +42,9 @@ def test_each_form_has_the_fields() -> None:
         ({"command": "orders", "args": ["--stdio"], "credential": "token", "allow": ["list"]}, None),
     ],
 )
-def test_what_equals_its_default_is_not_written_into_the_room(given: dict[str, Any], fields: dict[str, Any]) -> None:
+def test_what_equals_its_default_is_not_written_into_the_room(
+    given: dict[str, Any], fields: dict[str, Any] | None
+) -> None:
     assert ServerAddInput.model_validate({**WHERE, **given}).to_fields() == (given if fields is None else fields)
 
 
