@@ -75,7 +75,7 @@ def _describe_todo(part: str) -> JsonObject:
 
 
 def build_choice_schema(names: Iterable[str], of: str = "tool") -> ResponseSchema:
-    """The schema of a choice of one of `names`, which stands in the field `of`."""
+    """The schema of a choice of one of `names`, under the field `of`."""
     return ResponseSchema("choice", _close({of: {"type": "string", "enum": list(names)}}))
 
 

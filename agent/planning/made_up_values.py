@@ -176,8 +176,8 @@ def holds_made_up_address(inputs: JsonValue, request: PlanningRequest) -> bool:
     hosts = [_read_host(value) for value in values if isinstance(value, str)]
     if not any(hosts):
         return False
-    said = "\n".join((*_list_known_texts(request), request.instructions, request.room.system_prompt)).casefold()
-    return any(host and not _is_named(host, said) for host in hosts)
+    text = "\n".join((*_list_known_texts(request), request.instructions, request.room.system_prompt)).casefold()
+    return any(host and not _is_named(host, text) for host in hosts)
 
 
 def _read_host(value: str) -> str:
@@ -188,9 +188,9 @@ def _read_host(value: str) -> str:
         return ""
 
 
-def _is_named(host: str, said: str) -> bool:
+def _is_named(host: str, text: str) -> bool:
     labels = [label for label in host.casefold().split(".")[:-1] if label != "www"]
-    return host.casefold() in said or any(len(label) > 1 and label.replace("-", " ") in said for label in labels)
+    return host.casefold() in text or any(len(label) > 1 and label.replace("-", " ") in text for label in labels)
 
 
 def _list_known_texts(request: PlanningRequest) -> list[str]:

@@ -31,7 +31,7 @@ KINDS_WITHOUT_TOOLS: Final = ("small talk", WRITING, "general knowledge", "conve
 CALCULATION: Final = "calculation"
 KINDS_WITH_TOOLS: Final = (CALCULATION, "time", "lookup", "action")
 BEGIN_CHARS, END_CHARS = 300, 150
-"""Characters of a long request that tell its kind. The answer's prompt holds all of it, and reading it takes a small
+"""Characters of a long request that show its kind. The answer's prompt holds all of it, and reading it takes a small
 model on a laptop seconds."""
 TEXT_HERE, PAGE, CHANGE = (
     "write or change a text here in the chat",
@@ -79,8 +79,8 @@ def _shorten(text: str) -> str:
 def _has_figures(request: PlanningRequest) -> bool:
     """Whether there is anything to calculate with, or things of the user's to count: "How many legs has a spider?" is
     taken for a calculation."""
-    said = "\n".join((*(message.content for message in request.history), request.question))
-    return bool(find_numbers(said)) or bool(request.catalogue.sources & {"files", "collections"})
+    text = "\n".join((*(message.content for message in request.history), request.question))
+    return bool(find_numbers(text)) or bool(request.catalogue.sources & {"files", "collections"})
 
 
 def _fits_a_tool(request: PlanningRequest, tools: Iterable[ToolSpec], kind: str) -> bool:
