@@ -3,13 +3,14 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import ClassVar
 
 from pydantic import ConfigDict, Field, StrictBool
 
 from agent.core.errors import AgentError, ToolDeniedError, ToolError, ToolInputError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.record_item import RecordItem
-from agent.tools import PlanHints, Tool, ToolAnnotations, ToolContext, TypedTool, declare_roles
+from agent.tools import ConversationUse, PlanHints, Tool, ToolAnnotations, ToolContext, TypedTool, declare_roles
 from agent.tools.tool import In, Out
 from gateway.features.documents.engine.ingest.pipeline import NodeKind
 from gateway.features.documents.engine.ingest.plugins import PluginInfo, get_plugin, list_plugins
@@ -116,7 +117,7 @@ class ConversationTool(TypedTool[In, Out]):
     """The base of the tools that work on the pipeline of the call's conversation."""
 
     is_opt_in = True
-    conversation = "starts"
+    conversation: ClassVar[ConversationUse] = "starts"
 
     def __init__(self, builder: PipelineBuilder) -> None:
         super().__init__()
