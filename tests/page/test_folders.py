@@ -87,6 +87,8 @@ async def test_a_collection_is_read_again_as_another_kind_of_documents(
             await page.until("document.querySelector('.facts')?.innerText.includes('pipeline notes')", 60_000)
         collection = (await client.get("/v1/collections/notes")).json()
         assert collection["template"] == "notes"
+        newest = (await client.get("/v1/jobs")).json()["data"][0]  # the page names the kind while it still reads
+        assert (await client.get(f"/v1/jobs/{newest['id']}", params={"wait_s": 60})).json()["status"] == "done"
         assert (await client.get("/v1/collections/notes/documents")).json()["data"][0]["passages"] > max(5, before)
 
 

@@ -141,7 +141,7 @@ async def test_a_message_has_versions_and_a_chat_a_name(devtools: str, serve: Se
         await page.evaluate(CLIPBOARD)
         await page.click("button[title='Copy code']")
         await page.click("button[title='Copy answer']")
-        await page.becomes("window.copied", [CODE, REPORT.strip()])
+        await page.becomes("window.copied.map((one) => one.trim())", [CODE.strip(), REPORT.strip()])
         await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")  # as without TLS
         await page.click("button[title='Copy message']")
         await page.until("window.copied[2] === 'Show the report'")
