@@ -82,9 +82,9 @@ def order_sources(further: tuple[PlanSource, ...]) -> Sequence[PlanSource]:
     """All sources in order: each of the features' before the kernel's source that it names.
 
     Raises `ConfigError` for a name that no source of the kernel has."""
-    known = {source.name for source in KERNEL_SOURCES}
+    names_of_kernel = {source.name for source in KERNEL_SOURCES}
     for source in further:
-        if source.before not in known:
+        if source.before not in names_of_kernel:
             names = ", ".join(one.name for one in KERNEL_SOURCES)
             raise ConfigError(f"plan source {source.name!r} comes before {source.before!r}; there are {names}")
     return [
