@@ -9,6 +9,7 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import openai
@@ -131,7 +132,8 @@ def test_a_gateway_that_does_not_start_is_an_error_and_not_a_wrong_answer(tmp_pa
 def test_an_error_without_a_message_is_a_result_too() -> None:
     error = EvalError(message="", traceback="", traceback_ansi="")
     sample = EvalSample(id="t", epoch=1, input="", target="", metadata={"family": "f"}, error=error)
-    [result] = read_results(EvalLog.model_construct(samples=[sample]))
+    fields: Any = {"samples": [sample]}
+    [result] = read_results(EvalLog.model_construct(**fields))
     assert (result.status, result.failures) == (
         ERROR_STATUS,
         ("an error without a message; the log has its trace",),

@@ -34,7 +34,7 @@ async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     """The JSON of a call that succeeds."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
-    assert result.structured_content is not None
+    assert isinstance(result.structured_content, dict)
     return result.structured_content
 
 

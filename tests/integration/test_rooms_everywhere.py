@@ -160,7 +160,7 @@ async def test_a_person_is_asked_where_the_room_asks(serve: Serve, tmp_path: Pat
 
 async def test_an_expired_key_edits_no_room_by_a_tool(tmp_path: Path) -> None:
     """A run may outlive the key that began it."""
-    store, now = open_sqlite(tmp_path / "db"), [1_800_000_000.0]
+    store, now = await open_sqlite(tmp_path / "db"), [1_800_000_000.0]
     keys = KeyStore(SqliteClient(store.database), lambda: now[0])
     key, _ = await keys.create("anna", "laptop", ["rooms"], expires_at=now[0] + 10)
     authorize = build_room_authorizer(keys, allow_programs=False)
@@ -171,7 +171,7 @@ async def test_an_expired_key_edits_no_room_by_a_tool(tmp_path: Path) -> None:
         with pytest.raises(ToolDeniedError, match="only by API keys"):
             await authorize(context)
     finally:
-        await store.aclose()
+        await store.close()
 
 
 async def test_a_key_without_the_scope_edits_no_room_by_a_tool(serve: Serve, tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ import shlex
 
 import pytest
 
-from agent.llm.discovery import FoundEndpoint, ListedModel
+from agent.llm.discovery import FoundEndpoint
+from agent.llm.listed_models import ListedModel
 from gateway.model_choice import format_offer
 
 

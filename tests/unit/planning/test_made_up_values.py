@@ -120,7 +120,7 @@ def test_the_values_of_a_call_that_the_client_runs_are_its_own_concern() -> None
     ],
 )  # fmt: skip
 def test_values_within_lists_and_objects_are_looked_at(args: dict[str, JsonValue], places: list[str]) -> None:
-    made_up = find_made_up_values([make_step("pay", **args)], ask("Pay ann 5"))
+    made_up = find_made_up_values([make_step("pay", "s1", **args)], ask("Pay ann 5"))
     assert [one.place for one in made_up] == places
 
 
