@@ -1,10 +1,11 @@
 /** Chat: the messages of a conversation, which the gateway keeps. The page loads them, and follows what has not ended. */
 
 import { alarm, answer } from "./answer.js";
-import { errorText, get, makeOnce, post, send } from "./api.js";
+import { errorText, get, post, send } from "./api.js";
 import { attachments } from "./attachments.js";
 import { composer } from "./composer.js";
 import { note, ownCollection, pathOf } from "./conversation.js";
+import { deliver } from "./delivery.js";
 import { button, el, fill, pinned } from "./dom.js";
 import { follow, OPEN } from "./follow.js";
 import { pastChats } from "./past_chats.js";
@@ -34,7 +35,6 @@ let chat = { id: "", previous: null, head: null };
 let current = null; // { id, reply } of the answer that is being written
 let following = new AbortController();
 let isSending = false;
-let unsure = null; // { chat, body, once } of a message that may have arrived although no answer came back
 let opened = Promise.resolve(); // once the chat of the address is loaded: a message sent before waits for it
 const start = welcome({ hero, rooms, picks: models, say, focus: () => box.focus() });
 
@@ -216,19 +216,6 @@ async function say(text) {
   }
 }
 
-/** Sends a message. One whose connection was lost may have arrived: sent again, it is not there twice. */
-async function deliver(here, message) {
-  const body = JSON.stringify(message);
-  const once = unsure?.chat === here && unsure.body === body ? unsure.once : makeOnce();
-  unsure = null;
-  try {
-    return await post(`${pathOf(here.id)}/messages`, message, { once });
-  } catch (error) {
-    if (error.code === "unreachable") unsure = { chat: here, body, once };
-    throw error;
-  }
-}
-
 /** Puts a message that was not sent back into its box. */
 function giveBack(text, pictures = []) {
   box.box.value ||= text;
@@ -296,8 +283,7 @@ async function stop() {
   }
 }
 
-/** A file was read into a collection: from now on this chat is answered from there, which is the work of the room
- * for documents. */
+/** A file was read into a collection: from now on the room for documents answers this chat from there. */
 async function readInto(collection) {
   const here = chat;
   await note(await begin(here), { collection });
@@ -308,9 +294,6 @@ async function readInto(collection) {
 
 /** Says from which collection this chat is answered, if from one only. */
 function limitTo(collection) {
-  const free = async () => {
-    await note(chat.id, { collection: null });
-    tray.limit(null);
-  };
+  const free = () => note(chat.id, { collection: null }).then(() => tray.limit(null));
   tray.limit(collection, collection === ownCollection(chat.id) ? "the files of this chat" : `the documents in ${collection}`, free);
 }

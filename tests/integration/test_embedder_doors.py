@@ -133,7 +133,7 @@ async def test_memories_get_new_vectors_on_the_command_line(serve: Serve, tmp_pa
         words, settings = ("memory", "reindex"), {"embedder_url": server.url, "embedder_model": "new"}
         code, told = await asyncio.to_thread(stepgate, tmp_path, *words, **settings)
     assert code == 0, told
-    assert "1 memory has vectors by" in told
+    assert "2 memories have vectors by" in told, "the fact, and the turn itself"
 
 
 async def ingest(client: httpx.AsyncClient) -> list[str]:

@@ -288,7 +288,7 @@ async def test_the_command_line_tries_reads_and_tells_of_pipelines(tmp_path: Pat
     code, output = stepgate(tmp_path, "ingest", str(docs), "--pipeline", str(tmp_path / "own.json"))
     assert (code, "there is no source; there is no parser" in output) == (1, True)
     code, output = stepgate(tmp_path, "ingest", str(docs), "--pipeline", str(tmp_path / "none.json"))
-    assert (code, "cannot be read" in output) == (1, True)
+    assert (code, "cannot be read" in output) == (2, True)
 
 
 async def test_the_tool_reads_beneath_the_roots_and_does_nothing_twice(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ async def test_what_needs_no_tool_is_answered_without_a_decision(tmp_path: Path,
     assert question.endswith("What kind of request is this?")
 
 
-@pytest.mark.parametrize("kind", ["lookup", "action", "time", "calculation", "something else", ""])
+@pytest.mark.parametrize("kind", ["lookup", "action", "time", "something else", ""])
 async def test_any_other_kind_is_decided_on(tmp_path: Path, kind: str) -> None:
     model = script(is_kind(kind), decides(TICKET, times=1), decides(), ANSWER)
     tools = make_tools()

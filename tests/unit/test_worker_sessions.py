@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from starlette.types import Message
+from starlette.types import Message, Receive
 
 from gateway.features.fleet.serve_workers.worker_sessions import (
     WorkerSessionMiddleware,
@@ -43,8 +43,15 @@ async def test_any_number_of_streams_is_passed_on_at_once() -> None:
         await closing.wait()
         writer.close()
 
-    async def receive() -> Message:
-        return {"type": "http.request", "body": b"", "more_body": False}
+    def make_receive() -> Receive:
+        messages: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
+
+        async def receive() -> Message:
+            if not messages:
+                await closing.wait()
+            return messages.pop() if messages else {"type": "http.disconnect"}
+
+        return receive
 
     async def drop(_: Message) -> None:
         """Takes what is sent."""
@@ -58,7 +65,7 @@ async def test_any_number_of_streams_is_passed_on_at_once() -> None:
     }  # fmt: skip
     async with server, asyncio.timeout(30), asyncio.TaskGroup() as group:
         for _ in range(streams):
-            group.create_task(middleware(scope, receive, drop))
+            group.create_task(middleware(scope, make_receive(), drop))
         while opened < streams:  # noqa: ASYNC110 - the server counts
             await asyncio.sleep(0.01)
         closing.set()
