@@ -113,9 +113,8 @@ async def test_the_analyzers_tools_answer_its_model_and_errors_are_told(
     assert outside["error_code"] == "ERR_TOOL_INPUT"
     assert any("there is no file '../../etc/passwd'" in one for one in told), "its model reads the error and goes on"
     assert returned(events, "detect_language")["output"]["language"] == "de"
-    preview = str(returned(events, "get_file_content_preview")["output"])
-    assert ENGLISH[:10] in preview
-    assert ENGLISH[:30] not in preview, "only so many bytes"
+    preview = returned(events, "get_file_content_preview")["output"]
+    assert (preview["text"], preview["more"]) == (ENGLISH[:20], True), "only so many bytes"
     assert end_of(events)["result"]["success"] is True
 
 
