@@ -20,7 +20,7 @@ def test_a_text_is_read_from_its_file_or_from_stdin(tmp_path: Path, monkeypatch:
 
 def test_what_cannot_be_read_is_a_fault_of_the_option(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    faulty = {"nowhere": "No such file", "binary": "no UTF-8 text", ".": "Is a directory"}
+    faulty = {"nowhere": "No such file", "binary": "not UTF-8 text", ".": "Is a directory"}
     for name, reason in faulty.items():
         with pytest.raises(typer.BadParameter, match=reason) as refused:
             read_text_file(tmp_path / name, "--file")
