@@ -46,8 +46,7 @@ _FIND_IN_FILES = re.compile(
     rf"(?:find|look for)\s+(?:the\s+)?{QUERY}\s+in\s+{MINE}(?:files|notes|folders?)", re.IGNORECASE
 )
 _REMEMBER = re.compile(
-    r"(?:remember|memorize|kom ih\u00e5g|(?:bitte )?merke? dir|souviens-toi|retiens|recuerda|ricorda(?:ti)?)"
-    r"(?: that| this| to| att| bitte| dass| que| che|\s?[:,])*\s+"
+    r"(?:remember|memorize|kom ih\u00e5g)(?: that| this| to| att)?\s*[:,]?\s+"
     r"(?P<fact>.{1,4000})",
     re.IGNORECASE | re.DOTALL,
 )

@@ -278,20 +278,6 @@ def test_a_long_text_is_no_command_but_may_be_remembered() -> None:
     assert calls(f"remember that {fact}end") == [("memory_save", {"text": f"{fact}end"})]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "Merk dir bitte: mein Auto ist rot",
-        "Bitte merke dir, dass mein Auto ist rot",
-        "Souviens-toi que mein Auto ist rot",
-        "Recuerda que mein Auto ist rot",
-        "Ricordati che mein Auto ist rot",
-    ],
-)
-def test_other_languages_have_something_remembered_too(command: str) -> None:
-    assert calls(command) == [("memory_save", {"text": "mein Auto ist rot"})]
-
-
 @pytest.mark.parametrize("unit", ["1", "(", "1,", "1+", "search ", "find 'a ", "https://(", "a/", "list ", " "])
 def test_no_text_keeps_the_rules_busy(unit: str) -> None:
     started = process_time()
