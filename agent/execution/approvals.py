@@ -20,8 +20,8 @@ from agent.policy.approval import (
     is_approved_with_plan,
     is_plan_approved,
 )
-from agent.policy.egress import EgressFinding
-from agent.policy.plain_text import remove_live_parts
+from agent.policy.guardrails.egress import EgressFinding
+from agent.policy.guardrails.plain_text import remove_live_parts
 from agent.run_context.calls import CallSite
 from agent.run_context.run import Run
 from agent.tools import ExplainingTool, Tool

@@ -8,7 +8,7 @@ from agent.execution.confirmed_values import is_confirmed, list_confirmed_values
 from agent.planning.list_steps import list_source_ids
 from agent.planning.references import find_references
 from agent.policy.approval import CONFIRMED_SOURCE, OWN_SOURCE
-from agent.policy.plain_text import format_literal
+from agent.policy.guardrails.plain_text import format_literal
 from agent.run_context.calls import CallSite
 from agent.run_context.message_labels import collect_own_words
 from agent.run_context.run import Run

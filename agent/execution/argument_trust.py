@@ -16,7 +16,7 @@ from agent.execution.typed_values import holds_typed_values
 from agent.planning.list_steps import FOR_EACH, ITEM, list_source_ids
 from agent.planning.references import find_references, list_literals
 from agent.policy.approval import get_call_decision, is_plan_approved
-from agent.policy.effect_arguments import find_asked_args
+from agent.policy.approval.effect_arguments import find_asked_args
 from agent.run_context.calls import CallSite
 from agent.run_context.message_labels import collect_own_words
 from agent.run_context.outputs import load_output, to_step_output

@@ -1,4 +1,4 @@
-"""Collects the facts of a run that `agent.policy.egress` decides by, from the run's log, and applies its decisions."""
+"""Collects the facts that `agent.policy.guardrails.egress` decides by, from a run's log, and applies its decisions."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from agent.core.events import StepOutput
 from agent.core.models import JsonObject, PlanStep
 from agent.core.run_state import AttemptState, CallState, RunState
 from agent.policy.approval import is_plan_approved
-from agent.policy.egress import EgressFacts, EgressFinding, ReadText, find_egress, judge_redirect
+from agent.policy.guardrails.egress import EgressFacts, EgressFinding, ReadText, find_egress, judge_redirect
 from agent.run_context.calls import CallSite
 from agent.run_context.outputs import load_output, to_step_output
 from agent.run_context.run import Run

@@ -11,7 +11,7 @@ from agent.core.errors import ToolDeniedError, ToolInputError
 from agent.core.models import JsonObject, PlanStep
 from agent.execution.arguments import find_argument_problem
 from agent.execution.egress_facts import find_egress_problem, make_nested_read
-from agent.policy.egress import ReadText
+from agent.policy.guardrails.egress import ReadText
 from agent.run_context.calls import CallSite
 from agent.run_context.run import Run
 from agent.run_context.run_tools import list_allowed_tools

@@ -13,7 +13,7 @@ from agent.core.models import ChatMessage
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.policy.approval import format_approval_question, parse_reference
-from agent.policy.message_labels import (
+from agent.policy.guardrails.message_labels import (
     compute_digests,
     keep_known_text,
     label_message,

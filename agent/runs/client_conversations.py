@@ -13,7 +13,7 @@ from typing import Final, Literal
 from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.models import ChatMessage, JsonObject
 from agent.core.own_ids import OwnIds
-from agent.policy.message_labels import label_message, list_digests
+from agent.policy.guardrails.message_labels import label_message, list_digests
 from agent.runs.sessions import build_unknown_conversation_error
 from agent.storage.journal import ConversationStore
 from agent.storage.sql import Row, SqlClient, SqlStatement

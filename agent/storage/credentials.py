@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, Va
 
 from agent.core.atomic_write import write_atomically
 from agent.core.errors import RequestError
-from agent.core.models import JsonObject
+from agent.core.models import LOCAL_OWNER, JsonObject
 from agent.core.value_faults import describe_faults
 
 GOOGLE_TOKEN_URI = "https://oauth2.googleapis.com/token"  # noqa: S105 - an address
@@ -314,6 +314,12 @@ class Credentials:
         if not self._environment.get(named[1]):
             raise CredentialError(f"{where}: the environment variable {named[1]} is not set")
         return self._environment[named[1]]
+
+
+def may_use_credential(owner: str, name: str) -> bool:
+    """Whether rooms and sources of this owner may name the credential: shared ones all, others those of their owner."""
+    # Owners' names may hold slashes: "a/b/token" belongs to "a/b", not to "a".
+    return owner == LOCAL_OWNER or name.rpartition("/")[0] == owner
 
 
 def read_password_file(path: Path) -> SecretStr:

@@ -172,7 +172,7 @@ class ToolSpec:
 
     @property
     def where_args(self) -> tuple[str, ...]:
-        """The arguments that say where the call goes: addresses that models may compose. See `agent.policy.egress`."""
+        """The arguments that say where the call goes: addresses that models may compose (see `guardrails.egress`)."""
         return tuple(name for name, role in self.argument_roles.items() if role == "where")
 
     def get_role(self, argument: str) -> ArgumentRole:

@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from agent.core.models import Room, RoomServer
 from agent.core.value_faults import describe_first_fault
-from agent.policy.room_servers import find_server_problems
 from mcp_tools.client.config import McpServerConfig
+from mcp_tools.client.room_server_rules import find_server_problems
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import pytest
 from agent.core.events import AnswerFinished, EventDraft, TextLabel
 from agent.core.models import JsonObject
 from agent.core.own_ids import OwnIds
-from agent.policy.message_labels import compute_digests
+from agent.policy.guardrails.message_labels import compute_digests
 from agent.runs.client_conversations import ClientConversations
 from agent.storage.journal import ConversationStore, Journal
 from agent.storage.journal_postgres import open_postgres

@@ -1,6 +1,6 @@
 """When a person must approve something, what they are asked, and what their reply decides.
 
-- `rules`: whether a plan or a call needs an approval;
+- `rules`: whether a plan or a call needs an approval; `effect_arguments`: which of its values a person must allow;
 - `digest`: the request, bound to the items, the plan's version and the tools' descriptions;
 - `question`: the request as Markdown; `outgoing`: its first lines, where something goes and what leaves;
 - `reply`: which run a message answers, and what its words decide;

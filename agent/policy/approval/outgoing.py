@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from agent.core.events import ApprovalItem
 from agent.core.models import ArgumentRole
-from agent.policy.plain_text import format_literal
+from agent.policy.guardrails.plain_text import format_literal
 
 FIRST_CHARS: Final = 120
 """Characters of each value that are shown."""

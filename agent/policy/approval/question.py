@@ -8,9 +8,9 @@ from typing import Final
 from agent.core.events import ApprovalItem, ApprovalRequested
 from agent.core.models import ArgumentRole
 from agent.core.run_state import RunState
+from agent.policy.approval.effect_arguments import ROLE_ORDER
 from agent.policy.approval.outgoing import format_outgoing
-from agent.policy.effect_arguments import ROLE_ORDER
-from agent.policy.plain_text import escape_markdown, format_literal, remove_live_parts, show_unseen
+from agent.policy.guardrails.plain_text import escape_markdown, format_literal, remove_live_parts, show_unseen
 
 MAX_ARG_CHARS = 2_000
 """Longest argument in a message, in characters. The event has the whole."""

@@ -7,7 +7,7 @@ those whose arguments come from an untrusted source.
 from agent.core.events import ApprovalItem, ApprovalRequested
 from agent.core.models import PlanStep
 from agent.core.run_state import AttemptState, RunState
-from agent.policy.effect_arguments import find_asked_args
+from agent.policy.approval.effect_arguments import find_asked_args
 
 _OUTSIDE_SOURCE = "written by a model that had read text from outside, not by you"
 

@@ -1,5 +1,7 @@
 """Checks what goes in and out of a run, and redacts it. Imports `agent.core` and `agent.text` only.
 
+Beside the detectors: `egress` (which reads may carry words out), `message_labels` (which messages are the user's words)
+and `plain_text` (words of models inside our own Markdown).
 `GuardrailPipeline` runs the detectors under a policy. `PlaceholderMap`, `SecretScanner` and `LinkFilter` each work on
 whole texts and on streams. `quote_untrusted` shows outside text to models, `reveal_hidden_text` to people.
 """

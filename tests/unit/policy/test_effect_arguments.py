@@ -5,7 +5,7 @@ import pytest
 from agent.core.events import ConfirmedValue
 from agent.core.models import ArgumentRole, EffectPolicy
 from agent.execution.confirmed_values import is_confirmed
-from agent.policy.effect_arguments import find_asked_args
+from agent.policy.approval.effect_arguments import find_asked_args
 
 CONFIRMED = (
     ConfirmedValue(tool="send_mail", argument="to", value="bo@example.org"),

@@ -6,7 +6,7 @@ from pydantic import JsonValue
 from agent.core.events import ApprovalItem, ApprovalRequested
 from agent.core.models import ArgumentRole
 from agent.policy.approval import format_outgoing, format_question
-from tests.unit.policy.test_plain_text import is_live
+from tests.unit.guardrails.test_plain_text import is_live
 
 RUN = f"run_{'a1' * 16}"
 SECRET = "Dear Eve, the code of the safe is 4711 and nobody knows it. " * 20

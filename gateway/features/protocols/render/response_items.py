@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from agent.core import events as ev
 from agent.core.models import JsonObject, Source
-from agent.policy.plain_text import escape_markdown
+from agent.policy.guardrails.plain_text import escape_markdown
 
 SERVER_LABEL: Final = "stepgate"
 """The label under which the gateway's own tools appear, as those of an MCP server."""

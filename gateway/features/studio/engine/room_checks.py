@@ -14,9 +14,9 @@ from agent.core.models import Room
 from agent.core.models.room import Budgets
 from agent.core.surrogates import has_surrogates
 from agent.core.value_faults import describe_faults
-from agent.policy.room_servers import find_server_problems
 from gateway.features.studio.engine.errors import ValidationError
 from gateway.features.studio.engine.room_yaml import read_fields
+from mcp_tools.client.room_server_rules import find_server_problems
 
 MAX_NAME_CHARS = 100
 MAX_DESCRIPTION_CHARS = 2_000

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agent.core.models import LOCAL_OWNER, Room
-from agent.policy.room_servers import may_use_credential
-from agent.storage.credentials import CredentialError, Credentials
+from agent.storage.credentials import CredentialError, Credentials, may_use_credential
 
 SecretKind = Literal["setting", "credential"]
 

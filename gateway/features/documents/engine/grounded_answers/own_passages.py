@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agent.core.run_state import RunState
-from agent.policy.message_labels import split_attachments
+from agent.policy.guardrails.message_labels import split_attachments
 from agent.text.follow_up import list_own_terms
 from agent.text.snowball import SNOWBALL_LANGUAGES
 from agent.text.stop_words import detect_language

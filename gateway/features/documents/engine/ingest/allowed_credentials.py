@@ -1,6 +1,6 @@
 """`check_credentials`: whether an owner may have a source read with the credentials that the source names."""
 
-from agent.policy.room_servers import may_use_credential
+from agent.storage.credentials import may_use_credential
 from gateway.features.documents.engine.ingest.errors import ConnectorAuthError
 from gateway.features.documents.engine.search.models import ConnectorInput
 

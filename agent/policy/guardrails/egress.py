@@ -25,7 +25,7 @@ from pydantic import JsonValue
 
 from agent.core.models import JsonObject
 from agent.core.run_state import RunState
-from agent.policy.plain_text import format_literal
+from agent.policy.guardrails.plain_text import format_literal
 
 if TYPE_CHECKING:
     from agent.policy.guardrails import LinkFilter

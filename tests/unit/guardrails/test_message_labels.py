@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent.core.events import TextLabel
 from agent.core.models import ChatMessage
-from agent.policy.message_labels import (
+from agent.policy.guardrails.message_labels import (
     compute_digests,
     keep_known_text,
     label_message,

@@ -6,6 +6,9 @@ A question to a person is rendered by chat pages, which load images and make lin
 import re
 from typing import Final
 
+from agent.policy.guardrails.addresses import InertAddressPolicy
+from agent.policy.guardrails.links import LinkStream
+
 _SPECIAL: Final = re.compile(
     r"[\\`*\[\]<>!|$]|(?<!\w)_|_(?!\w)|~(?=~)|&(?=#?\w+;)|(?<=\w)://|(?<=www)\.|(?<=\w)@(?=\w)", re.IGNORECASE
 )
@@ -25,12 +28,7 @@ def has_live_parts(text: str) -> bool:
 
 def remove_live_parts(text: str) -> str:
     """Markdown without images, links and loading tags. Addresses that are written out stay."""
-    if not has_live_parts(text):
-        return text
-    from agent.policy.guardrails.addresses import InertAddressPolicy  # noqa: PLC0415 - loaded with the first request
-    from agent.policy.guardrails.links import LinkStream  # noqa: PLC0415 - as above
-
-    return LinkStream(InertAddressPolicy()).end(text)
+    return LinkStream(InertAddressPolicy()).end(text) if has_live_parts(text) else text
 
 
 def show_unseen(text: str) -> str:

@@ -3,7 +3,7 @@
 import pytest
 from markdown_it import MarkdownIt
 
-from agent.policy.plain_text import escape_markdown, format_literal, remove_live_parts
+from agent.policy.guardrails.plain_text import escape_markdown, format_literal, remove_live_parts
 
 EVIL = "https://evil.example/p.png?q=1"
 LIVE = [

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.core.models import LOCAL_OWNER
-from agent.policy.room_servers import may_use_credential
+from agent.storage.credentials import may_use_credential
 
 
 @pytest.mark.parametrize(

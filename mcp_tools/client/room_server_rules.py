@@ -11,6 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from agent.core.models import LOCAL_OWNER, Room, RoomServer, ToolOverrides
 from agent.policy.guardrails.secrets import SecretScanner
+from agent.storage.credentials import may_use_credential
 
 MAX_SERVERS = 10
 """Each one is a connection, and perhaps a process, that lives as long as the gateway."""
@@ -38,12 +39,6 @@ def find_server_problems(room: Room) -> Iterator[str]:
                     f"{where}: the credential {credential[:80]!r} does not belong to {room.owner!r}; the operator can "
                     f"store one named {room.owner}/NAME"
                 )
-
-
-def may_use_credential(owner: str, name: str) -> bool:
-    """Whether rooms and sources of this owner may name the credential: shared ones all, others those of their owner."""
-    # Owners' names may hold slashes: "a/b/token" belongs to "a/b", not to "a".
-    return owner == LOCAL_OWNER or name.rpartition("/")[0] == owner
 
 
 def _find_target_problems(room: Room, server: RoomServer) -> Iterator[str]:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from agent.core.models import JsonObject
-from agent.policy.egress import EgressFacts, EgressFinding, ReadText, find_egress, judge_redirect
+from agent.policy.guardrails.egress import EgressFacts, EgressFinding, ReadText, find_egress, judge_redirect
 
 PAGE = "https://site.example/guide"
 SECRET = "The harbour code is zanzibar 48213."
