@@ -56,6 +56,7 @@ def build_engine(
         host.rooms.skills,
         host.memory.store,
         LanguageDetector(),
+        settings.list_secrets(),
         subagents=SubAgentRunner(host.subagents),
         observers=(
             context.metrics.observe_event,
@@ -113,13 +114,12 @@ def build_agent_service(
     but not installed.
     """
     settings = context.settings
-    secrets = settings.list_secrets()
 
     def validate(request: AgentRequest, room: Room) -> None:
         validate_request(request, room, engine.registry, engine.skills, settings)
 
     def remove_secrets(request: AgentRequest) -> AgentRequest:
-        return redact_request(request, secrets)
+        return redact_request(request, engine.secrets)
 
     async def check_quota(key: str, request: AgentRequest, room: Room) -> None:
         if engine.models.is_configured:

@@ -65,6 +65,8 @@ class Engine:
     skills: SkillLibrary
     memory: MemoryStore
     languages: LanguageDetector
+    secrets: tuple[str, ...]
+    """Those of the settings. None of them may be in a prompt, an answer or a log."""
     subagents: SubAgentSpawners | None = None
     observers: tuple[Observer, ...] = ()
     end_observers: tuple[Observer, ...] = ()

@@ -50,8 +50,9 @@ class RunRedaction:
         self._run = weak_run
         """Weak, since the run holds this object: a cycle would keep every ended run, log and all, until the garbage
         collector finds it, which stops the event loop for as long as it searches."""
-        self._secrets = (*run.engine.settings.list_secrets(), *run.engine.models.keys)
-        self._events = EventRedactor(lambda: weak_run.state, self._secrets)
+        self.secrets = (*run.engine.secrets, *run.engine.models.keys)
+        """The secrets of the settings and the keys of the models."""
+        self._events = EventRedactor(lambda: weak_run.state, self.secrets)
         self._redacted: dict[int, EventBody] = {}
         """Redacted events that are not yet appended, by identity."""
 
@@ -173,11 +174,11 @@ class RunRedaction:
 
     async def check_answer(self, text: str) -> CheckedAnswer:
         """Applies the room's policy to a whole answer. Keeps its placeholders."""
-        return await check_answer(text, self._run.state, self._secrets, is_redacted=text == self._events.clean_text)
+        return await check_answer(text, self._run.state, self.secrets, is_redacted=text == self._events.clean_text)
 
     def release_answer(self, answer: AnswerFinished, text: str) -> AnswerFinished:
         """The answer for people. `text` is its text after the room's policy."""
-        return self.mark_redacted(release_answer(answer, text, self._run.state, self._secrets))
+        return self.mark_redacted(release_answer(answer, text, self._run.state, self.secrets))
 
     def note_streamed_text(self, text: str, shown: str) -> None:
         """Notes a streamed text and what its filters made of it, so that it is not searched again if they found
@@ -190,17 +191,17 @@ class RunRedaction:
 
     def make_stream_filters(self) -> AnswerFilters:
         """The factory of the filters for a streamed answer."""
-        return AnswerFilters(self._run.state, self._secrets)
+        return AnswerFilters(self._run.state, self.secrets)
 
     # Redaction of model calls and replies.
 
     def redact_for_model(self, items: tuple[JsonObject, ...]) -> tuple[JsonObject, ...]:
         """Messages or tools, redacted for a model."""
-        return redact_for_model(items, self._run.state, self._secrets)
+        return redact_for_model(items, self._run.state, self.secrets)
 
     def redact_reply(self, reply: ModelReply) -> ModelReply:
         """A model's reply without this gateway's secrets."""
-        return redact_reply(reply, self._secrets)
+        return redact_reply(reply, self.secrets)
 
     def _is_by_model(self, body: EventBody, step_id: str | None) -> bool:
         """Whether a model wrote the output of a step. A tool's output was redacted at its return."""

@@ -266,7 +266,7 @@ class RunIntake:
         # Without the conversation's id: the client's own messages say whether this one is a reply. A message that a
         # user sends again must not answer a question that came after it.
         reply = None if request.is_first_message else await submit_reply(self.service, caller, request)
-        if reply is None:
+        if reply is None and (chat.follows is not None or not named.is_first_message):
             await refuse_stray_decision(self.service, caller, named, chat.follows)
         return reply or await self._start(caller, named, room, run_id, origin=chat)
 

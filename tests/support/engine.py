@@ -129,6 +129,7 @@ async def engine_bench(
         SkillLibrary.load(roots),
         memory,
         languages,
+        configured.list_secrets(),
         subagents=SubAgentRunner(_register(kinds, configured, library, client_of_sources, languages)),
         observers=observers,
         extensions=merge_extensions(extensions),

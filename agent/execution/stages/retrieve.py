@@ -23,7 +23,7 @@ _ROUTES_WITHOUT_MEMORY = frozenset({"task", "greeting", "command", "tool_calls"}
 
 async def retrieve(run: Run) -> None:
     """Records the conversation and the memories that match the question."""
-    redactor = HistoryRedactor(run.state, run.engine.settings.list_secrets())
+    redactor = HistoryRedactor(run.state, run.redaction.secrets)
     history, source, tainted = await _load_history(run)
     history, labels = await label_messages(run, history) if run.state.request.messages else (history, ())
     prompt_label = label_prompt(run.state.prompt, has_images=bool(run.state.request.images))

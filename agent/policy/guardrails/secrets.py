@@ -231,9 +231,8 @@ class SecretScanner:
 
     def redact(self, text: str) -> str:
         """The text with `[removed: AWS_ACCESS_KEY]` for each credential."""
-        return replace_spans(
-            text, [(span.start, span.end, f"[removed: {span.kind}]") for span in self.find_spans(text)]
-        )
+        spans = [(span.start, span.end, f"[removed: {span.kind}]") for span in self.find_spans(text)]
+        return replace_spans(text, spans) if spans else text
 
     def redact_tree(self, value: JsonValue) -> JsonValue:
         """A JSON tree with redacted texts and names. The value of a name such as `password` is removed too."""

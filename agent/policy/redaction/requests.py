@@ -95,12 +95,14 @@ async def check_prompt(prompt: str, guards: RoomGuards) -> CheckedPrompt:
     pipeline = _PIPELINES.get(guards)
     if pipeline is None:
         pipeline = await asyncio.to_thread(make_input_guardrails, guards)
+    findings = await pipeline.collect_findings(GuardrailsInput(content=prompt, check_type="input_validation"))
+    if not findings:
+        return CheckedPrompt(prompt)
     placeholders = PlaceholderMap()
-    check = await pipeline.check(GuardrailsInput(content=prompt, check_type="input_validation"), placeholders)
-    findings = () if check.is_safe else (check.reasoning,)
+    check = pipeline.apply_policy(prompt, findings, placeholders)
     if check.action == "block":
-        return CheckedPrompt("", findings, blocked=make_blocked_failure(check))
-    return CheckedPrompt(check.sanitized_content, findings, placeholders.entries or None)
+        return CheckedPrompt("", (check.reasoning,), blocked=make_blocked_failure(check))
+    return CheckedPrompt(check.sanitized_content, (check.reasoning,), placeholders.entries or None)
 
 
 async def scan_request(request: AgentRequest, guards: RoomGuards) -> "tuple[tuple[str, ...], AgentFailure | None]":

@@ -64,7 +64,7 @@ class Ledger:
 
 def run_on(ledger: Any) -> Run:
     """A run that was just claimed from this journal. It needs nothing else of the engine."""
-    engine = Engine(*[None] * 8)  # type: ignore[arg-type]
+    engine = Engine(*[None] * 9)  # type: ignore[arg-type]
     object.__setattr__(engine, "journal", ledger)
     return Run(engine, Claim(RUN_ID, 1, tuple(ledger.events)))
 
@@ -240,7 +240,7 @@ class Recorded:
 
 async def open_noting_runs(journal: SqliteJournal, ledger: Recorded) -> tuple[Run, Run]:
     """Two runs of one process that have noted something in the same moment."""
-    engine = Engine(*[None] * 8)  # type: ignore[arg-type]
+    engine = Engine(*[None] * 9)  # type: ignore[arg-type]
     object.__setattr__(engine, "journal", ledger)
     names = ("run_1", "run_2")
     claims = [await journal.create_run(name, created(), worker="w", lease_s=15.0) for name in names]

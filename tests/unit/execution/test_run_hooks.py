@@ -30,7 +30,7 @@ class Hooks(RunHooks):
 
 
 async def load(hooks: Hooks) -> Run:
-    engine = Engine(*[None] * 8, extensions=merge_extensions([Extension("mine", hooks=(hooks,))]))  # type: ignore[arg-type,misc]
+    engine = Engine(*[None] * 9, extensions=merge_extensions([Extension("mine", hooks=(hooks,))]))  # type: ignore[arg-type,misc]
     run = Run(engine, Claim(RUN_ID, 1, tuple(log(created()))))
     await run.load_feature_data()
     return run
