@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from agent.core.models import RunStatus, Usage
+from agent.core.models import USAGE_COUNTS, RunStatus, Usage
 from agent.storage.sql import Row, SqlClient, SqlStatement, format_marks
 
 DAY_SECONDS: Final = 86_400
@@ -32,9 +32,8 @@ _COLUMNS: Final[dict[Dimension, str]] = {
     "room": "room",
     "model": "model",
 }
-_COUNTED: Final = ("model_calls", "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
-"""The counts of `Usage` that are summed up, each in a column of its name."""
-_RECORDED: Final = ("run_id", "model", "owner", "key_id", "room", "status", "at", "day", *_COUNTED, "cost_usd")
+_COUNTS: Final = ", ".join(USAGE_COUNTS)
+_RECORDED: Final = ("run_id", "model", "owner", "key_id", "room", "status", "at", "day", *USAGE_COUNTS, "cost_usd")
 _INSERT: Final = (
     f"INSERT INTO model_usage ({', '.join(_RECORDED)}) SELECT {format_marks(_RECORDED)} "  # noqa: S608 - constants
     "FROM runs WHERE run_id = ? ON CONFLICT (run_id, model) DO NOTHING"
@@ -45,16 +44,14 @@ _IS_FIRST_MODEL: Final = (
     "CASE WHEN EXISTS (SELECT 1 FROM model_usage o WHERE o.run_id = u.run_id AND o.model < u.model) THEN 0 ELSE 1 END"
 )
 """Counts a run once, under the first of its models."""
-_ROWS: Final = (
-    f"SELECT {_KEYS}, {_IS_FIRST_MODEL} AS runs, 1 AS model_runs, {', '.join(_COUNTED)}, cost_usd FROM model_usage u"  # noqa: S608
-)
-_DAYS: Final = f"SELECT {_KEYS}, runs, model_runs, {', '.join(_COUNTED)}, cost_usd FROM usage_days u"  # noqa: S608
+_ROWS: Final = f"SELECT {_KEYS}, {_IS_FIRST_MODEL} AS runs, 1 AS model_runs, {_COUNTS}, cost_usd FROM model_usage u"  # noqa: S608
+_DAYS: Final = f"SELECT {_KEYS}, runs, model_runs, {_COUNTS}, cost_usd FROM usage_days u"  # noqa: S608
 _SUM_UP: Final = (
-    f"INSERT INTO usage_days ({_KEYS}, runs, model_runs, {', '.join(_COUNTED)}, cost_usd) "  # noqa: S608 - constants
-    f"SELECT {_KEYS}, sum(runs), sum(model_runs), {', '.join(f'sum({name})' for name in _COUNTED)}, sum(cost_usd) "
+    f"INSERT INTO usage_days ({_KEYS}, runs, model_runs, {_COUNTS}, cost_usd) "  # noqa: S608 - constants
+    f"SELECT {_KEYS}, sum(runs), sum(model_runs), {', '.join(f'sum({name})' for name in USAGE_COUNTS)}, sum(cost_usd) "
     f"FROM ({_ROWS} WHERE run_id IN ({{marks}}) AND NOT summed) AS added WHERE true GROUP BY {_KEYS} "
     f"ON CONFLICT ({_KEYS}) DO UPDATE SET "
-    + ", ".join(f"{name} = usage_days.{name} + excluded.{name}" for name in ("runs", "model_runs", *_COUNTED))
+    + ", ".join(f"{name} = usage_days.{name} + excluded.{name}" for name in ("runs", "model_runs", *USAGE_COUNTS))
     + ", cost_usd = CASE WHEN excluded.cost_usd IS NULL THEN usage_days.cost_usd "
     "ELSE coalesce(usage_days.cost_usd, 0) + excluded.cost_usd END"
 )
@@ -62,19 +59,13 @@ _SUM_UP: Final = (
 
 @dataclass(frozen=True, slots=True)
 class UsageGroup:
-    """The usage of one group. `values` has one entry for each dimension asked for; a day is counted from 1970.
-
-    `cost_usd` is the sum of the known costs, None if no call had a known price.
+    """The number of runs of one group and their usage. `values` has one entry for each dimension asked for; a day is
+    counted from 1970.
     """
 
     values: tuple[str | int, ...]
     runs: int
-    model_calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int
-    reasoning_tokens: int
-    cost_usd: float | None
+    usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +184,7 @@ class UsageLedger:
         columns = [_COLUMNS[dimension] for dimension in dict.fromkeys(by)]
         grouped = f" GROUP BY {', '.join(columns)} ORDER BY {', '.join(columns)}" if columns else ""
         runs = "sum(model_runs)" if "model" in columns else "sum(runs)"
-        sums = ", ".join((runs, *(f"sum({name})" for name in (*_COUNTED, "cost_usd"))))
+        sums = ", ".join((runs, *(f"sum({name})" for name in (*USAGE_COUNTS, "cost_usd"))))
         parts, values = _select_span(since, _END_OF_TIME if until is None or until > self._clock() else until, owner)
         rows = await self._statements.read(
             f"SELECT {', '.join([*columns, sums])} FROM ({parts}) AS span{grouped} LIMIT {MAX_GROUPS}",  # noqa: S608
@@ -209,7 +200,7 @@ def _build_inserts(run: EndedRun) -> Iterator[SqlStatement]:
         sums[model] = sums[model] + usage if model in sums else usage
     head = (run.owner, run.key_id, run.room, run.status, run.at, int(run.at // DAY_SECONDS))
     for model, total in (sums or {"": Usage()}).items():
-        values = (run.run_id, model, *head, *(getattr(total, name) for name in _COUNTED), total.cost_usd)
+        values = (run.run_id, model, *head, *(getattr(total, name) for name in USAGE_COUNTS), total.cost_usd)
         yield SqlStatement(_INSERT, (*values, run.run_id))
 
 
@@ -231,6 +222,6 @@ def _select_span(since: float, until: float, owner: str | None) -> tuple[str, li
 
 def _to_group(row: Row, dimensions: int) -> UsageGroup:
     *sums, cost = row[dimensions:]
-    counts = {name: int(count or 0) for name, count in zip(("runs", *_COUNTED), sums, strict=True)}
-    cost_usd = None if cost is None else float(cost)
-    return UsageGroup(tuple(row[:dimensions]), cost_usd=cost_usd, **counts)
+    runs, *counts = (int(count or 0) for count in sums)
+    total = Usage(**dict(zip(USAGE_COUNTS, counts, strict=True)), cost_usd=None if cost is None else float(cost))
+    return UsageGroup(tuple(row[:dimensions]), runs, total)

@@ -1,7 +1,7 @@
 """The form of usage: the sums of one group, as the route and `stepgate usage --json` send them.
 
-A count is one of `Usage` (`agent/core/models/answer.py`) that `UsageLedger` sums up (`agent/storage/usage.py`). Because
-the database sums it, it has a column in two tables, by a revision. It is added here to the form.
+A count is one of `Usage` (`agent/core/models/answer.py`), a column in two tables, since the database sums it up, and a
+field of this form. The tables and `UsageLedger` take the counts from `Usage`; databases get the columns by a revision.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import get_args
 from pydantic import Field
 
 from agent.core.errors import BadRequestError
-from agent.core.models import DeferredModel
+from agent.core.models import USAGE_COUNTS, DeferredModel
 from agent.storage.usage import DAY_SECONDS, Dimension, UsageGroup
 
 
@@ -46,5 +46,5 @@ def to_usage_item(group: UsageGroup, dimensions: Sequence[Dimension]) -> UsageIt
     named: dict[str, object] = dict(zip(dimensions, group.values, strict=True))
     if "day" in named:
         named["day"] = datetime.fromtimestamp(int(str(named["day"])) * DAY_SECONDS, UTC).date()
-    counts = {name: getattr(group, name) for name in UsageGroup.__dataclass_fields__ if name != "values"}
-    return UsageItem.model_validate({**named, **counts})
+    sums = {name: getattr(group.usage, name) for name in (*USAGE_COUNTS, "cost_usd")}
+    return UsageItem.model_validate({**named, "runs": group.runs, **sums})

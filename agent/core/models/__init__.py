@@ -1,6 +1,7 @@
 """The models that the API and the engine share: requests, rooms, plans, answers. All are frozen."""
 
 from agent.core.models.answer import (
+    USAGE_COUNTS,
     AgentResponse,
     Citation,
     Source,
@@ -116,6 +117,7 @@ __all__ = [
     "TraceStep",
     "TraceType",
     "Uncertainty",
+    "USAGE_COUNTS",
     "Usage",
     "UserIntent",
     "Webhook",

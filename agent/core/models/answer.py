@@ -1,7 +1,7 @@
 """The response: the answer with its evidence and uncertainties, the trace, and what it cost."""
 
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -32,14 +32,14 @@ class Usage(FrozenModel):
     def __add__(self, other: "Usage") -> "Usage":
         known_costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
         return Usage.model_construct(
-            model_calls=self.model_calls + other.model_calls,
-            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            completion_tokens=self.completion_tokens + other.completion_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            **{name: getattr(self, name) + getattr(other, name) for name in USAGE_COUNTS},
             cost_usd=sum(known_costs) if known_costs else None,
             estimated=self.estimated or other.estimated,
         )
+
+
+USAGE_COUNTS: Final = tuple(name for name, field in Usage.model_fields.items() if field.annotation is int)
+"""The counts of `Usage`. The ledger of usage sums up each, in a column of its name."""
 
 
 class Source(FrozenModel):

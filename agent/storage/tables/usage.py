@@ -14,7 +14,19 @@ from sqlalchemy import (
     text,
 )
 
+from agent.core.models import USAGE_COUNTS
 from agent.storage.tables.schema import metadata
+
+_FIRST_COUNTS = frozenset(("model_calls", "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens"))
+"""The counts of the first version. A later one has a default: a process of an earlier version leaves it out."""
+
+
+def _make_counts() -> list[Column[int]]:
+    return [
+        Column(name, BigInteger, nullable=False, server_default=None if name in _FIRST_COUNTS else "0")
+        for name in USAGE_COUNTS
+    ]
+
 
 # No foreign key: usage outlives the runs, which may be deleted. `day` counts days of UTC since 1970. A row that is
 # `summed` is contained in `usage_days`.
@@ -29,11 +41,7 @@ model_usage = Table(
     Column("status", Text, nullable=False),
     Column("at", Float, nullable=False),
     Column("day", Integer, nullable=False),
-    Column("model_calls", BigInteger, nullable=False),
-    Column("prompt_tokens", BigInteger, nullable=False),
-    Column("completion_tokens", BigInteger, nullable=False),
-    Column("cached_tokens", BigInteger, nullable=False),
-    Column("reasoning_tokens", BigInteger, nullable=False),
+    *_make_counts(),
     Column("cost_usd", Float),
     Column("summed", Boolean, nullable=False, server_default=false()),
     PrimaryKeyConstraint("run_id", "model"),
@@ -59,11 +67,7 @@ usage_days = Table(
     Column("model", Text, nullable=False),
     Column("runs", BigInteger, nullable=False),
     Column("model_runs", BigInteger, nullable=False),
-    Column("model_calls", BigInteger, nullable=False),
-    Column("prompt_tokens", BigInteger, nullable=False),
-    Column("completion_tokens", BigInteger, nullable=False),
-    Column("cached_tokens", BigInteger, nullable=False),
-    Column("reasoning_tokens", BigInteger, nullable=False),
+    *_make_counts(),
     Column("cost_usd", Float),
     PrimaryKeyConstraint("day", "owner", "key_id", "room", "model"),
 )
