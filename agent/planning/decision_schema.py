@@ -24,6 +24,8 @@ OPTIONAL_INPUTS = 6
 MISSING_CHARS, MAX_PARTS = 120, 12
 """Characters and number of the things that a decision names as missing before it chooses: a model that names them calls
 the right tool, and is asked for those that it did not call one for."""
+LATER = "later"
+"""The tool of a step whose values only a result will bring."""
 MORE = "more"
 """The input that takes further optional inputs as one JSON text."""
 MAX_VALUES = 100
@@ -48,30 +50,31 @@ def build_decision_schema(
     `part` is the one thing that is decided on, if it is known. `values` limits inputs of some tools to a choice.
     """
     skill_names = {card.name for card in skills}
+    step = _describe_step(part)
     calls = [
-        _build_call_schema(spec.name, build_inputs_schema(spec, values.get(spec.name, MappingProxyType({}))))
+        _build_call_schema(step, spec.name, build_inputs_schema(spec, values.get(spec.name, MappingProxyType({}))))
         for spec in tools
         if spec.name not in skill_names
     ]
-    calls += [_build_call_schema(card.name, _close({"task": _JSON_TEXT}), card.tools) for card in skills]
+    calls += [_build_call_schema(step, card.name, _close({"task": _JSON_TEXT}), card.tools) for card in skills]
+    if calls and not part:
+        calls.append(_close({"step": step, "tool": {"type": "string", "enum": [LATER]}}))
     bodies: dict[str, JsonObject] = {
         "calls": {"calls": {"type": "array", "items": _join(calls), "minItems": 1, "maxItems": max_calls}},
         "ask": {"question": _JSON_TEXT},
         "find_tools": {"query": _JSON_TEXT},
         "answer": {},
     }
-    todo: JsonObject = {"todo": _describe_todo(part)}
     choices = [
-        _close({"kind": {"type": "string", "enum": [kind]}, **(todo if kind == "calls" else {}), **bodies[kind]})
+        _close({"kind": {"type": "string", "enum": [kind]}, **bodies[kind]})
         for kind in kinds
         if kind != "calls" or calls
     ]
     return ResponseSchema("decision", _close({"next": _join(choices)}))
 
 
-def _describe_todo(part: str) -> JsonObject:
-    one: JsonObject = {"type": "string", "enum": [part]} if part else {"type": "string", "maxLength": MISSING_CHARS}
-    return {"type": "array", "items": one, "minItems": 1, "maxItems": 1 if part else MAX_PARTS}
+def _describe_step(part: str) -> JsonObject:
+    return {"type": "string", "enum": [part]} if part else {"type": "string", "maxLength": MISSING_CHARS}
 
 
 def build_choice_schema(names: Iterable[str], of: str = "tool") -> ResponseSchema:
@@ -162,11 +165,11 @@ def _simplify_object(schema: JsonObject, definitions: JsonObject, depth: int) ->
     return {**_close(inputs), "required": [*required]}
 
 
-def _build_call_schema(name: str, inputs: JsonObject, tools: Sequence[str] = ()) -> JsonObject:
+def _build_call_schema(step: JsonObject, name: str, inputs: JsonObject, tools: Sequence[str] = ()) -> JsonObject:
     """The schema of a call; that of a skill names those of its tools that the call may use."""
     choice: JsonObject = {"type": "array", "items": {"type": "string", "enum": [*tools]}, "maxItems": len(tools)}
     named: JsonObject = {"tools": choice} if tools else {}
-    return _close({"tool": {"type": "string", "enum": [name]}, "inputs": inputs, **named})
+    return _close({"step": step, "tool": {"type": "string", "enum": [name]}, "inputs": inputs, **named})
 
 
 def _close(properties: JsonObject) -> JsonObject:

@@ -106,8 +106,13 @@ def format_inputs(spec: ToolSpec) -> str:
 
 
 def _build_round(calls: Sequence[RoundResult]) -> list[JsonObject]:
-    listed: list[JsonValue] = [{"tool": call.tool, "inputs": call.args} for call in calls]
-    made: JsonObject = {"next": {"kind": "calls", "todo": [*calls[0].missing], "calls": listed}}
+    names = [*calls[0].missing]
+    listed: list[JsonValue] = [
+        {"step": names[min(at, len(names) - 1)] if names else call.tool, "tool": call.tool, "inputs": call.args}
+        for at, call in enumerate(calls)
+    ]
+    listed += [{"step": name, "tool": "later"} for name in names[len(calls) :]]
+    made: JsonObject = {"next": {"kind": "calls", "calls": listed}}
     results = [
         format_block(
             "failed" if call.failed else "result",

@@ -46,11 +46,11 @@ def _read_next(decided: JsonObject) -> Reply:
         case {"kind": "answer"}:
             return Answer("")
         case {"calls": [*calls]}:
-            missing = decided.get("todo")
-            parts = [str(part).strip() for part in (missing if isinstance(missing, list) else [missing])]
+            calls = [call for call in calls if isinstance(call, dict)]
+            parts = [*dict.fromkeys(str(call.get("step") or "").strip() for call in calls)]
             if not parts or parts[0].lower() in _NOTHING:
                 return Answer("")
-            steps = [*map(_expand_call, calls)]
+            steps = [{k: v for k, v in _expand_call(call).items() if k != "step"} for call in calls if call.get("tool") != "later"]
             return PlanReply({"reasoning": "; ".join(parts), "todo": [*parts], "steps": steps})
     raise PlanInvalidError(['"next" holds neither calls, nor a question, nor an answer'])
 
