@@ -47,7 +47,7 @@ async def list_rounds(run: Run) -> tuple[RoundResult, ...]:
             known_ids.add(step.id)
             failed = own.status != "succeeded"
             text = await _describe_result(run, own)
-            rounds.append(RoundResult(number, step.tool, step.args, text, failed, missing))
+            rounds.append(RoundResult(number, step.tool, step.args, text, failed, missing, step.intent))
     return tuple(rounds)
 
 

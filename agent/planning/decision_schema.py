@@ -21,9 +21,8 @@ MAX_TOOLS = 40
 """Tools in one grammar. Each adds rules, and some endpoints take seconds to compile hundreds."""
 OPTIONAL_INPUTS = 6
 """Optional inputs with a type of their own; a tool with more of them takes the rest in `MORE`."""
-MISSING_CHARS, MAX_PARTS = 120, 12
-"""Characters and number of the things that a decision names as missing before it chooses: a model that names them calls
-the right tool, and is asked for those that it did not call one for."""
+STEP_CHARS = 120
+"""Characters of what a call is for, which stands before it: a model that names the step calls the right tool."""
 LATER = "later"
 """The tool of a step whose values only a result will bring."""
 MORE = "more"
@@ -74,7 +73,7 @@ def build_decision_schema(
 
 
 def _describe_step(part: str) -> JsonObject:
-    return {"type": "string", "enum": [part]} if part else {"type": "string", "maxLength": MISSING_CHARS}
+    return {"type": "string", "enum": [part]} if part else {"type": "string", "maxLength": STEP_CHARS}
 
 
 def build_choice_schema(names: Iterable[str], of: str = "tool") -> ResponseSchema:

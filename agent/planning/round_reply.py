@@ -9,7 +9,7 @@ from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject
 from agent.llm.call_forms import read_calls
 from agent.llm.port import ModelReply
-from agent.planning.decision_schema import expand_more
+from agent.planning.decision_schema import LATER, expand_more
 from agent.planning.parse import parse_reply, parse_strict, strip_thinking
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply, read_reply
 
@@ -46,18 +46,26 @@ def _read_next(decided: JsonObject) -> Reply:
         case {"kind": "answer"}:
             return Answer("")
         case {"calls": [*calls]}:
-            calls = [call for call in calls if isinstance(call, dict)]
-            parts = [*dict.fromkeys(str(call.get("step") or "").strip() for call in calls)]
+            named = [call for call in calls if isinstance(call, dict)]
+            parts = [*dict.fromkeys(map(_name_step, named))]
             if not parts or parts[0].lower() in _NOTHING:
                 return Answer("")
-            steps = [{k: v for k, v in _expand_call(call).items() if k != "step"} for call in calls if call.get("tool") != "later"]
+            steps: list[JsonValue] = [_read_call(call) for call in named if call.get("tool") != LATER]
             return PlanReply({"reasoning": "; ".join(parts), "todo": [*parts], "steps": steps})
     raise PlanInvalidError(['"next" holds neither calls, nor a question, nor an answer'])
 
 
-def _expand_call(call: JsonValue) -> JsonValue:
-    inputs = call.get("inputs") if isinstance(call, dict) else None
-    return {**call, "inputs": expand_more(inputs)} if isinstance(call, dict) and isinstance(inputs, dict) else call
+def _name_step(call: JsonObject) -> str:
+    """What a call is for; its tool where the model does not say."""
+    return str(call.get("step") or call.get("tool") or "").strip()
+
+
+def _read_call(call: JsonObject) -> JsonObject:
+    """The call as a step of a plan, whose intent is what it is for."""
+    inputs = call.get("inputs")
+    expanded: JsonObject = {"inputs": expand_more(inputs)} if isinstance(inputs, dict) else {}
+    others = {name: value for name, value in call.items() if name != "step"}
+    return {**others, **expanded, "intent": _name_step(call)}
 
 
 def read_choice(reply: ModelReply) -> str:

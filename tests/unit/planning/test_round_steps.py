@@ -54,8 +54,9 @@ def test_an_unasked_change_is_kept_if_all_else_needs_it() -> None:
     assert leave_out_unasked((change, check), ask("What is new?"), []) == (change, check)
 
 
-def decide(*calls: JsonValue) -> JsonObject:
-    return {"todo": [f"part {number}" for number in range(len(calls))], "steps": [*calls]}
+def decide(*calls: JsonObject) -> JsonObject:
+    steps: list[JsonValue] = [{**call, "intent": f"part {number}"} for number, call in enumerate(calls)]
+    return {"todo": [f"part {number}" for number in range(len(calls))], "steps": steps}
 
 
 @pytest.mark.parametrize(
