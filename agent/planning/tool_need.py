@@ -38,8 +38,8 @@ SEPARATOR: Final = "\n=> "
 async def needs_no_tool(model: PlannerModel, request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
     """Whether the request is answered by writing alone. Raises `ModelError`.
 
-    False for a reply that says neither: endpoints may ignore the schema. False too, without a question, for commands and
-    for words of a skill or of somebody else's tool: what those are for, only they say."""
+    False for a reply that says neither: endpoints may ignore the schema. False too, without a question, for commands
+    and for words of a skill or of somebody else's tool: what those are for, only they say."""
     if _names_an_own_thing(request, tools):
         return False
     return await _choose(model, NEED, (WRITING, TOOL), _describe(request)) == WRITING

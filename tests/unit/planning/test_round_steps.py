@@ -81,5 +81,5 @@ def test_a_page_of_a_host_that_nobody_named_is_not_read(question: str, url: str,
 def test_a_page_that_a_result_names_is_read() -> None:
     found = RoundResult(0, "find", {"what": "a"}, "see https://far.example/x")
     request = replace(ask("Look at a"), rounds=(found,))
-    call: JsonValue = {"tool": "find", "inputs": {"what": "https://far.example/y"}}
-    assert tidy_calls(decide(call), request, lambda _: False)["steps"] == [call]
+    call: JsonObject = {"tool": "find", "inputs": {"what": "https://far.example/y"}}
+    assert tidy_calls(decide(call), request, lambda _: False)["steps"] == [{**call, "intent": "part 0"}]
