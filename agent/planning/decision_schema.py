@@ -21,8 +21,9 @@ MAX_TOOLS = 40
 """Tools in one grammar. Each adds rules, and some endpoints take seconds to compile hundreds."""
 OPTIONAL_INPUTS = 6
 """Optional inputs with a type of their own; a tool with more of them takes the rest in `MORE`."""
-STEP_CHARS = 120
-"""Characters of what a call is for, which stands before it: a model that names the step calls the right tool."""
+PART_CHARS, MAX_PARTS = 120, 12
+"""Characters and number of the steps that a decision lists before its calls: a model that names a step calls the right
+tool for it, and says of each whether its call is made now."""
 LATER = "later"
 """The tool of a step whose values only a result will bring."""
 MORE = "more"
@@ -49,31 +50,33 @@ def build_decision_schema(
     `part` is the one thing that is decided on, if it is known. `values` limits inputs of some tools to a choice.
     """
     skill_names = {card.name for card in skills}
-    step = _describe_step(part)
+    number: JsonObject = {"type": "integer", "enum": [*range(1, 2 if part else MAX_PARTS + 1)]}
     calls = [
-        _build_call_schema(step, spec.name, build_inputs_schema(spec, values.get(spec.name, MappingProxyType({}))))
+        _build_call_schema(number, spec.name, build_inputs_schema(spec, values.get(spec.name, MappingProxyType({}))))
         for spec in tools
         if spec.name not in skill_names
     ]
-    calls += [_build_call_schema(step, card.name, _close({"task": _JSON_TEXT}), card.tools) for card in skills]
+    calls += [_build_call_schema(number, card.name, _close({"task": _JSON_TEXT}), card.tools) for card in skills]
     if calls and not part:
-        calls.append(_close({"step": step, "tool": {"type": "string", "enum": [LATER]}}))
+        calls.append(_close({"for": number, "tool": {"type": "string", "enum": [LATER]}}))
     bodies: dict[str, JsonObject] = {
         "calls": {"calls": {"type": "array", "items": _join(calls), "minItems": 1, "maxItems": max_calls}},
         "ask": {"question": _JSON_TEXT},
         "find_tools": {"query": _JSON_TEXT},
         "answer": {},
     }
+    todo: JsonObject = {"todo": _describe_todo(part)}
     choices = [
-        _close({"kind": {"type": "string", "enum": [kind]}, **bodies[kind]})
+        _close({"kind": {"type": "string", "enum": [kind]}, **(todo if kind == "calls" else {}), **bodies[kind]})
         for kind in kinds
         if kind != "calls" or calls
     ]
     return ResponseSchema("decision", _close({"next": _join(choices)}))
 
 
-def _describe_step(part: str) -> JsonObject:
-    return {"type": "string", "enum": [part]} if part else {"type": "string", "maxLength": STEP_CHARS}
+def _describe_todo(part: str) -> JsonObject:
+    one: JsonObject = {"type": "string", "enum": [part]} if part else {"type": "string", "maxLength": PART_CHARS}
+    return {"type": "array", "items": one, "minItems": 1, "maxItems": 1 if part else MAX_PARTS}
 
 
 def build_choice_schema(names: Iterable[str], of: str = "tool") -> ResponseSchema:
@@ -164,11 +167,11 @@ def _simplify_object(schema: JsonObject, definitions: JsonObject, depth: int) ->
     return {**_close(inputs), "required": [*required]}
 
 
-def _build_call_schema(step: JsonObject, name: str, inputs: JsonObject, tools: Sequence[str] = ()) -> JsonObject:
+def _build_call_schema(number: JsonObject, name: str, inputs: JsonObject, tools: Sequence[str] = ()) -> JsonObject:
     """The schema of a call; that of a skill names those of its tools that the call may use."""
     choice: JsonObject = {"type": "array", "items": {"type": "string", "enum": [*tools]}, "maxItems": len(tools)}
     named: JsonObject = {"tools": choice} if tools else {}
-    return _close({"step": step, "tool": {"type": "string", "enum": [name]}, "inputs": inputs, **named})
+    return _close({"for": number, "tool": {"type": "string", "enum": [name]}, "inputs": inputs, **named})
 
 
 def _close(properties: JsonObject) -> JsonObject:

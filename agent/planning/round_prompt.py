@@ -123,11 +123,13 @@ def format_inputs(spec: ToolSpec) -> str:
 
 def _build_round(calls: Sequence[RoundResult]) -> list[JsonObject]:
     parts = [call.part or call.tool for call in calls]
+    todo = [*dict.fromkeys((*calls[0].missing, *parts))]
     listed: list[JsonValue] = [
-        {"step": part, "tool": call.tool, "inputs": call.args} for part, call in zip(parts, calls, strict=True)
+        {"for": todo.index(part) + 1, "tool": call.tool, "inputs": call.args}
+        for part, call in zip(parts, calls, strict=True)
     ]
-    listed += [{"step": part, "tool": LATER} for part in calls[0].missing if part not in parts]
-    made: JsonObject = {"next": {"kind": "calls", "calls": listed}}
+    listed += [{"for": place, "tool": LATER} for place, part in enumerate(todo, start=1) if part not in parts]
+    made: JsonObject = {"next": {"kind": "calls", "todo": [*todo], "calls": listed}}
     results = [
         format_block(
             "failed" if call.failed else "result",

@@ -1,6 +1,6 @@
 """Reads a reply to a round's question: a decision, or the choice of one tool. Pure functions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from pydantic import JsonValue
@@ -47,25 +47,25 @@ def _read_next(decided: JsonObject) -> Reply:
             return Answer("")
         case {"calls": [*calls]}:
             named = [call for call in calls if isinstance(call, dict)]
-            parts = [*dict.fromkeys(map(_name_step, named))]
+            listed = decided.get("todo")
+            todo = [str(part).strip() for part in (listed if isinstance(listed, list) else [])]
+            parts = todo or [*dict.fromkeys(str(call.get("tool")) for call in named)]
             if not parts or parts[0].lower() in _NOTHING:
                 return Answer("")
-            steps: list[JsonValue] = [_read_call(call) for call in named if call.get("tool") != LATER]
+            steps: list[JsonValue] = [_read_call(call, todo) for call in named if call.get("tool") != LATER]
             return PlanReply({"reasoning": "; ".join(parts), "todo": [*parts], "steps": steps})
     raise PlanInvalidError(['"next" holds neither calls, nor a question, nor an answer'])
 
 
-def _name_step(call: JsonObject) -> str:
-    """What a call is for; its tool where the model does not say."""
-    return str(call.get("step") or call.get("tool") or "").strip()
-
-
-def _read_call(call: JsonObject) -> JsonObject:
-    """The call as a step of a plan, whose intent is what it is for."""
+def _read_call(call: JsonObject, todo: Sequence[str]) -> JsonObject:
+    """The call as a step of a plan, whose intent is the part that it is for; its tool where the model does not say."""
+    number = call.get("for")
+    is_listed = isinstance(number, int) and 0 < number <= len(todo)
+    intent = todo[number - 1] if is_listed and isinstance(number, int) else str(call.get("tool"))
     inputs = call.get("inputs")
     expanded: JsonObject = {"inputs": expand_more(inputs)} if isinstance(inputs, dict) else {}
-    others = {name: value for name, value in call.items() if name != "step"}
-    return {**others, **expanded, "intent": _name_step(call)}
+    others = {name: value for name, value in call.items() if name != "for"}
+    return {**others, **expanded, "intent": intent}
 
 
 def read_choice(reply: ModelReply) -> str:
