@@ -157,12 +157,13 @@ def decides(*calls: dict[str, Any], missing: Sequence[str] = ("a result",), **co
     """A rule: the planner of a small model decides on these calls; without any, to answer."""
     decision: dict[str, Any] = {"kind": "answer"}
     if calls:
+        todo = [*missing, *(call["tool"] for call in calls[len(missing) :])]
         made = [
-            {"step": step or call["tool"], "tool": call["tool"], "inputs": call.get("inputs", {})}
-            for call, step in zip(calls, (*missing, *[""] * len(calls)), strict=False)
+            {"for": number, "tool": call["tool"], "inputs": call.get("inputs", {})}
+            for number, call in enumerate(calls, start=1)
         ]
-        left = [{"step": step, "tool": "later"} for step in missing[len(calls) :]]
-        decision = {"kind": "calls", "calls": [*made, *left]}
+        left = [{"for": number, "tool": "later"} for number in range(len(calls) + 1, len(todo) + 1)]
+        decision = {"kind": "calls", "todo": todo, "calls": [*made, *left]}
     return says(json.dumps({"next": decision}), to="planner", **conditions)
 
 

@@ -123,8 +123,8 @@ class ObedientModel:
             if (one in reads) != first_is_read:
                 break
             batch.append(one)
-        calls = [{"step": "the next calls", "tool": name, "inputs": args} for name, args in batch]
-        return json.dumps({"next": {"kind": "calls", "calls": calls}}, default=str), []
+        calls = [{"for": 1, "tool": name, "inputs": args} for name, args in batch]
+        return json.dumps({"next": {"kind": "calls", "todo": ["the next calls"], "calls": calls}}, default=str), []
 
     def _work(self, job: Job, messages: list[dict[str, Any]], tools: set[str]) -> Reply:
         """The next turn of the skill that has the suite's tools."""
