@@ -12,10 +12,16 @@ from pydantic import JsonValue
 from agent.core.models import JsonObject, Plan, PlanStep
 from agent.core.plan_outcome import was_refused
 from agent.core.run_state import RunState
+from agent.tools.catalogue import CatalogueIndex
 
 MISSING, PARTS, WAITING, OPEN = "todo", "parts", "waiting", "open"
 """What the decision named; the part that each step is for, by its id; the parts whose call waits for this round's
 results; all parts that no step is for."""
+SHORTEST_VALUE = 2
+"""Characters of a value that shows which part a call is for."""
+NAMES_VALUE, STATED, FITS = 0.5, 0.4, 0.3
+"""What counts beside 1 for the tool that fits a part's words best: a value of the call among them, and that the
+decision says so; and the sum from which on a call is for a part."""
 CHECK = "check"
 """Why a person must see the round's changes before they are made."""
 MAY_CHANGE = "may_change"
@@ -23,17 +29,52 @@ MAY_CHANGE = "may_change"
 
 
 def divide_parts(
-    said: Sequence[str], before: Sequence[str], asked: Sequence[PlanStep], steps: Sequence[PlanStep]
+    said: Sequence[str],
+    before: Sequence[str],
+    asked: Sequence[PlanStep],
+    steps: Sequence[PlanStep],
+    index: CatalogueIndex,
 ) -> JsonObject:
     """The arguments of `plan_more`. `before` are the parts that were open, of which the first was decided on;
-    `asked` are the steps of the decision, whose intents are parts, and `steps` those that run in this round."""
+    `asked` are the steps of the decision, in the order of its parts, and `steps` those that run in this round.
+    By `index`, a part's words fit some tools."""
     names = {step.id for step in steps}
-    paired = [(asked[0], before[0])] if before else [(step, step.intent) for step in asked if step.intent in said]
+    paired = [(asked[0], before[0])] if before else _pair(asked, said, index)
     parts: JsonObject = {step.id: part for step, part in paired if step.id in names}
     waiting: list[JsonValue] = [*dict.fromkeys(part for step, part in paired if step.id not in names)]
     served = {part for _, part in paired}
     left = before[1:] if before else [part for part in said if part not in served]
     return {MISSING: [*said], PARTS: parts, WAITING: waiting, OPEN: [*waiting, *left]}
+
+
+def _pair(steps: Sequence[PlanStep], parts: Sequence[str], index: CatalogueIndex) -> list[tuple[PlanStep, str]]:
+    """The part that each step is for. A small model is often wrong about it: what counts is which tool the part's words
+    fit, then the values that it names, then what the model says, which is the step's intent."""
+    fits = [_measure_fits(part, index) for part in parts]
+    pairs: list[tuple[PlanStep, str]] = []
+    for step in steps:
+        scores = [
+            fit.get(step.tool, 0.0) + NAMES_VALUE * _names_value(part, step) + STATED * (part == step.intent)
+            for part, fit in zip(parts, fits, strict=True)
+        ]
+        if scores and max(scores) >= FITS:
+            served = {part for _, part in pairs}
+            best = [part for part, score in zip(parts, scores, strict=True) if score == max(scores)]
+            pairs.append((step, next((part for part in best if part not in served), best[0])))
+    return pairs or list(zip(steps, parts, strict=False))
+
+
+def _measure_fits(part: str, index: CatalogueIndex) -> dict[str, float]:
+    """How well each tool fits a part's words: 1 for the best one, 0 for one that has nothing to do with them."""
+    scores = index.compute_scores(part)
+    highest = max(scores.values(), default=0.0)
+    return {name: score / highest for name, score in scores.items()} if highest else {}
+
+
+def _names_value(part: str, step: PlanStep) -> bool:
+    folded = part.casefold()
+    values = (value.casefold() for value in step.args.values() if isinstance(value, str))
+    return any(len(value) >= SHORTEST_VALUE and value in folded for value in values)
 
 
 def list_open_parts(state: RunState) -> tuple[str, ...]:

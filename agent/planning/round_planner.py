@@ -265,7 +265,7 @@ class RoundPlanner:
         unrequested = {step.intent for step in calls} - {step.intent for step in requested}
         named = [str(part) for part in (todo if isinstance(todo, list) else ()) if part not in unrequested]
         named = select_parts(named, request.catalogue.list_names(), attempt.is_copied)
-        args = divide_parts(named, attempt.parts, requested, steps)
+        args = divide_parts(named, attempt.parts, requested, steps, request.catalogue.index)
         if attempt.may_change is not None:
             args[MAY_CHANGE] = [*sorted(attempt.may_change)]
         steps = (*steps, *{look.id: look for look in looks.values()}.values())
@@ -288,7 +288,7 @@ def _build_corrected(request: PlanningRequest, calls: Sequence[RoundResult]) -> 
     """The round that makes calls with a misspelt value again. No model is asked: there is one value that fits."""
     steps: list[JsonValue] = [{"tool": call.tool, "inputs": call.args, "intent": call.part} for call in calls]
     made = build_plan_steps({"steps": steps}, request)
-    args = divide_parts(request.open_parts, (), made.steps, made.steps)
+    args = divide_parts(request.open_parts, (), made.steps, made.steps, request.catalogue.index)
     more = build_plan_more(request.used_ids, made.steps, args)
     source: dict[str, object] = {"origin": "rules", "origin_reason": CORRECTED}
     plan = made.model_copy(update={"steps": (*made.steps, more), **source})
