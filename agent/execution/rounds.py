@@ -7,7 +7,7 @@ from agent.execution.catalogue import build_catalogue, drop_unusable
 from agent.execution.decide import find_doubt
 from agent.execution.ground import find_empty_sources
 from agent.planning.request import RoundResult
-from agent.planning.round_parts import MISSING
+from agent.planning.round_parts import MISSING, PARTS
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run
 from agent.tools.catalogue import Catalogue
@@ -38,8 +38,10 @@ async def list_rounds(run: Run) -> tuple[RoundResult, ...]:
     known_ids: set[str] = set()
     rounds = []
     for number, proposed in enumerate(state.plans):
-        missing_note = next((step.args.get(MISSING) for step in proposed.plan.steps if step.is_plan_more), None)
-        missing = tuple(map(str, missing_note)) if isinstance(missing_note, list) else (proposed.plan.reasoning,)
+        end = next((step.args for step in proposed.plan.steps if step.is_plan_more), {})
+        todo, parts = end.get(MISSING), end.get(PARTS)
+        missing = tuple(map(str, todo)) if isinstance(todo, list) else (proposed.plan.reasoning,)
+        served = parts if isinstance(parts, dict) else {}
         for step in proposed.plan.steps:
             own = state.get_step(step.id)
             if step.id in known_ids or not step.is_work or own.output is None:
@@ -47,7 +49,8 @@ async def list_rounds(run: Run) -> tuple[RoundResult, ...]:
             known_ids.add(step.id)
             failed = own.status != "succeeded"
             text = await _describe_result(run, own)
-            rounds.append(RoundResult(number, step.tool, step.args, text, failed, missing))
+            part = str(served.get(step.id) or step.intent)
+            rounds.append(RoundResult(number, step.tool, step.args, text, failed, missing, part))
     return tuple(rounds)
 
 

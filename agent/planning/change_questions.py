@@ -8,8 +8,6 @@ knows whether the user wants a change. Only what the user wants is changed.
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from pydantic import JsonValue
-
 from agent.core.models import JsonObject
 from agent.planning.decision_schema import build_choice_schema, build_choices_schema
 from agent.planning.parse import parse_strict, strip_thinking
@@ -19,6 +17,7 @@ from agent.planning.request import PlanningRequest
 from agent.planning.round_attempt import Attempt, UnaskedChangeError
 from agent.planning.round_prompt import format_skill_line, format_tool_line, say
 from agent.planning.round_reply import read_choice
+from agent.planning.round_steps import drop_calls
 from agent.prompts import render
 from agent.text.own_words import OwnWords
 from agent.text.terms import extract_terms, is_filler, map_query_terms
@@ -147,11 +146,5 @@ def _list_calls(data: JsonObject) -> list[JsonObject]:
 
 
 def _drop_calls(data: JsonObject, calls: Sequence[JsonObject], names: AbstractSet[str]) -> JsonObject:
-    """A decision without the calls of some tools, and without their parts where each call has one."""
-    places = [place for place, call in enumerate(calls) if call.get("tool") not in names]
-    left: JsonObject = {**data, "steps": [calls[place] for place in places]}
-    todo = data.get("todo")
-    if isinstance(todo, list) and len(todo) == len(calls):
-        parts: list[JsonValue] = [todo[place] for place in places]
-        left["todo"] = parts
-    return left
+    """A decision without the calls of some tools and their parts."""
+    return drop_calls(data, calls, {place for place, call in enumerate(calls) if call.get("tool") in names})

@@ -21,9 +21,11 @@ MAX_TOOLS = 40
 """Tools in one grammar. Each adds rules, and some endpoints take seconds to compile hundreds."""
 OPTIONAL_INPUTS = 6
 """Optional inputs with a type of their own; a tool with more of them takes the rest in `MORE`."""
-MISSING_CHARS, MAX_PARTS = 120, 12
-"""Characters and number of the things that a decision names as missing before it chooses: a model that names them calls
-the right tool, and is asked for those that it did not call one for."""
+PART_CHARS, MAX_PARTS = 120, 12
+"""Characters and number of the steps that a decision lists before its calls: a model that names a step calls the right
+tool for it, and says of each whether its call is made now."""
+LATER = "later"
+"""The tool of a step whose values only a result will bring."""
 MORE = "more"
 """The input that takes further optional inputs as one JSON text."""
 MAX_VALUES = 100
@@ -48,12 +50,15 @@ def build_decision_schema(
     `part` is the one thing that is decided on, if it is known. `values` limits inputs of some tools to a choice.
     """
     skill_names = {card.name for card in skills}
+    number: JsonObject = {"type": "integer", "enum": [*range(1, 2 if part else MAX_PARTS + 1)]}
     calls = [
-        _build_call_schema(spec.name, build_inputs_schema(spec, values.get(spec.name, MappingProxyType({}))))
+        _build_call_schema(number, spec.name, build_inputs_schema(spec, values.get(spec.name, MappingProxyType({}))))
         for spec in tools
         if spec.name not in skill_names
     ]
-    calls += [_build_call_schema(card.name, _close({"task": _JSON_TEXT}), card.tools) for card in skills]
+    calls += [_build_call_schema(number, card.name, _close({"task": _JSON_TEXT}), card.tools) for card in skills]
+    if calls and not part:
+        calls.append(_close({"for": number, "tool": {"type": "string", "enum": [LATER]}}))
     bodies: dict[str, JsonObject] = {
         "calls": {"calls": {"type": "array", "items": _join(calls), "minItems": 1, "maxItems": max_calls}},
         "ask": {"question": _JSON_TEXT},
@@ -70,7 +75,7 @@ def build_decision_schema(
 
 
 def _describe_todo(part: str) -> JsonObject:
-    one: JsonObject = {"type": "string", "enum": [part]} if part else {"type": "string", "maxLength": MISSING_CHARS}
+    one: JsonObject = {"type": "string", "enum": [part]} if part else {"type": "string", "maxLength": PART_CHARS}
     return {"type": "array", "items": one, "minItems": 1, "maxItems": 1 if part else MAX_PARTS}
 
 
@@ -162,11 +167,11 @@ def _simplify_object(schema: JsonObject, definitions: JsonObject, depth: int) ->
     return {**_close(inputs), "required": [*required]}
 
 
-def _build_call_schema(name: str, inputs: JsonObject, tools: Sequence[str] = ()) -> JsonObject:
+def _build_call_schema(number: JsonObject, name: str, inputs: JsonObject, tools: Sequence[str] = ()) -> JsonObject:
     """The schema of a call; that of a skill names those of its tools that the call may use."""
     choice: JsonObject = {"type": "array", "items": {"type": "string", "enum": [*tools]}, "maxItems": len(tools)}
     named: JsonObject = {"tools": choice} if tools else {}
-    return _close({"tool": {"type": "string", "enum": [name]}, "inputs": inputs, **named})
+    return _close({"for": number, "tool": {"type": "string", "enum": [name]}, "inputs": inputs, **named})
 
 
 def _close(properties: JsonObject) -> JsonObject:

@@ -31,7 +31,9 @@ class RoundResult:
     text: str
     failed: bool = False
     missing: tuple[str, ...] = ()
-    """What the planner said was missing when it planned the round."""
+    """The steps that the planner named when it planned the round, those for later too."""
+    part: str = ""
+    """The one of them that the call is for."""
 
 
 @dataclass(frozen=True, slots=True)

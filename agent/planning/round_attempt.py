@@ -130,7 +130,8 @@ class Attempt:
             results = [one.text for one in reversed(self.request.rounds) if not one.failed]
             values = list_other_values(spec, call, results, self.request.question) if spec and call.failed else {}
             self.values |= {call.tool: values} if values else {}
-            lost = frozenset() if values else {call.tool}
+            # Offered others too, a small model puts the value that was meant into another tool.
+            lost = {spec.name for spec in self.tools} - {call.tool} if values else {call.tool}
         self.tools = tuple(spec for spec in self.tools if spec.name not in lost)
 
     def search_tools(self, query: str) -> None:

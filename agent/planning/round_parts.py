@@ -19,9 +19,9 @@ MISSING, PARTS, WAITING, OPEN = "todo", "parts", "waiting", "open"
 results; all parts that no step is for."""
 SHORTEST_VALUE = 2
 """Characters of a value that shows which part a call is for."""
-NAMES_VALUE, IN_ORDER, FITS = 0.5, 0.4, 0.3
-"""What counts beside 1 for the tool that fits a part's words best: a value of the call among them, and the same place
-in a decision with as many parts as calls; and the sum from which on a call is for a part."""
+NAMES_VALUE, STATED, FITS = 0.5, 0.4, 0.3
+"""What counts beside 1 for the tool that fits a part's words best: a value of the call among them, and that the
+decision says so; and the sum from which on a call is for a part."""
 CHECK = "check"
 """Why a person must see the round's changes before they are made."""
 MAY_CHANGE = "may_change"
@@ -48,15 +48,14 @@ def divide_parts(
 
 
 def _pair(steps: Sequence[PlanStep], parts: Sequence[str], index: CatalogueIndex) -> list[tuple[PlanStep, str]]:
-    """The part that each step is for. A model calls for more, or for less, than it says, and in another order: what
-    counts is which tool the part's words fit, then the values that it names, then the order."""
+    """The part that each step is for. A small model is often wrong about it: what counts is which tool the part's words
+    fit, then the values that it names, then what the model says, which is the step's intent."""
     fits = [_measure_fits(part, index) for part in parts]
     pairs: list[tuple[PlanStep, str]] = []
-    for place, step in enumerate(steps):
-        in_order = IN_ORDER if len(steps) == len(parts) else 0.0
+    for step in steps:
         scores = [
-            fits[at].get(step.tool, 0.0) + NAMES_VALUE * _names_value(part, step) + in_order * (at == place)
-            for at, part in enumerate(parts)
+            fit.get(step.tool, 0.0) + NAMES_VALUE * _names_value(part, step) + STATED * (part == step.intent)
+            for part, fit in zip(parts, fits, strict=True)
         ]
         if scores and max(scores) >= FITS:
             served = {part for _, part in pairs}

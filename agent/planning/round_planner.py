@@ -8,7 +8,6 @@ questioned once: small models answer from memory what a tool would look up.
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import zip_longest
 
 from pydantic import JsonValue
 
@@ -33,7 +32,6 @@ from agent.planning.refused_inputs import (
 )
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply
 from agent.planning.request import PlanningRequest, RoundResult
-from agent.planning.request_kinds import needs_no_tool
 from agent.planning.round_attempt import Attempt
 from agent.planning.round_parts import CHECK, MAY_CHANGE, divide_parts
 from agent.planning.round_prompt import (
@@ -54,9 +52,11 @@ from agent.planning.round_steps import (
     tidy_calls,
 )
 from agent.planning.rules import RulePlanner
+from agent.planning.tool_need import fits_request, needs_no_tool
 from agent.planning.validate import format_problems
 from agent.prompts import render
 from agent.tools.catalogue import CatalogueIndex
+from agent.tools.client_tools import CLIENT_ORIGIN
 
 CORRECTED = "the error of a call names the value that was meant"
 """Why a round was made by rules although a model plans."""
@@ -92,7 +92,7 @@ class RoundPlanner:
             if corrected:
                 return _build_corrected(request, corrected)
         try:
-            if _is_first_decision(request) and await needs_no_tool(self._model, request, attempt):
+            if _is_first_decision(request) and await needs_no_tool(self._model, request, attempt.tools):
                 return _build_answer(request)
             planned = await self._decide(request, attempt)
         except ModelError as error:
@@ -121,6 +121,8 @@ class RoundPlanner:
                         return planned
                 elif isinstance(meant, FindTools):
                     attempt.search_tools(meant.query)
+                elif isinstance(meant, PlanReply) and await self._misses_request(request, attempt, meant):
+                    return _build_answer(request)
                 else:
                     return await self._take_calls(request, attempt, meant)
             except PlanInvalidError as error:
@@ -145,6 +147,18 @@ class RoundPlanner:
             return None
         earned = await self._is_answer_earned(request, attempt)
         return _build_answer(request) if earned else None
+
+    async def _misses_request(self, request: PlanningRequest, attempt: Attempt, meant: PlanReply) -> bool:
+        """Whether a client's tool that alone was chosen for a new request does something else. What a client offers it
+        may mean for other requests, and a small model calls what there is."""
+        steps, todo = meant.data.get("steps"), meant.data.get("todo")
+        calls = [call for call in (steps if isinstance(steps, list) else []) if isinstance(call, dict)]
+        names = {str(call.get("tool")) for call in calls}
+        spec = next((spec for spec in attempt.tools if {spec.name} == names and spec.origin == CLIENT_ORIGIN), None)
+        is_whole = not isinstance(todo, list) or len(todo) <= len(calls)
+        if spec is None or not is_whole or not _is_first_decision(request) or attempt.must_call:
+            return False
+        return not await fits_request(self._model, request, spec)
 
     async def _take_calls(self, request: PlanningRequest, attempt: Attempt, meant: Ask | PlanReply) -> Planned:
         """The round or question of a decision. Raises `PlanInvalidError` if it cannot be used."""
@@ -248,8 +262,8 @@ class RoundPlanner:
         looks = look_first(steps, request, notes)
         steps = drop_steps(steps, looks)
         todo = meant.data.get("todo")
-        named = [str(part) for part in (todo if isinstance(todo, list) else ())]
-        named = [part for part, step in zip_longest(named, calls) if part and (step is None or step in requested)]
+        unrequested = {step.intent for step in calls} - {step.intent for step in requested}
+        named = [str(part) for part in (todo if isinstance(todo, list) else ()) if part not in unrequested]
         named = select_parts(named, request.catalogue.list_names(), attempt.is_copied)
         args = divide_parts(named, attempt.parts, requested, steps, request.catalogue.index)
         if attempt.may_change is not None:
@@ -272,7 +286,7 @@ def _build_answer(request: PlanningRequest) -> Planned:
 
 def _build_corrected(request: PlanningRequest, calls: Sequence[RoundResult]) -> Planned:
     """The round that makes calls with a misspelt value again. No model is asked: there is one value that fits."""
-    steps: list[JsonValue] = [{"tool": call.tool, "inputs": call.args} for call in calls]
+    steps: list[JsonValue] = [{"tool": call.tool, "inputs": call.args, "intent": call.part} for call in calls]
     made = build_plan_steps({"steps": steps}, request)
     args = divide_parts(request.open_parts, (), made.steps, made.steps, request.catalogue.index)
     more = build_plan_more(request.used_ids, made.steps, args)

@@ -11,15 +11,19 @@ from itertools import groupby
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject
-from agent.planning.decision_schema import MAX_TOOLS
+from agent.planning.decision_schema import LATER, MAX_TOOLS
 from agent.planning.prompt import MESSAGE_CHARS, QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.prompts import format_block, render
 from agent.tools import ToolSpec
 from agent.tools.catalogue import Catalogue, SkillCard, get_first_sentence, is_foreign, shorten
+from agent.tools.client_tools import CLIENT_ORIGIN
 
 DESCRIPTION_CHARS, SKILL_CHARS = 160, 110
 """Characters of a tool's and of a skill's description."""
+INPUT_CHARS, DESCRIBED_CHARS = 100, 3_000
+"""Characters of an input's description, and of all lines of tools of servers and clients up to which their inputs have
+one: what a model has not read of a form or a default, it invents."""
 SHOWN_INPUTS = 8
 """Names of inputs in a tool's line; the grammar holds their types."""
 QUESTION_AGAIN_CHARS = 600
@@ -68,13 +72,15 @@ def encode_decision(decision: JsonObject) -> str:
 def _build_system(request: PlanningRequest, tools: Sequence[ToolSpec]) -> str:
     instructions = "\n\n".join(part for part in (request.room.system_prompt, request.instructions) if part)
     skills = [format_skill_line(card) for card in request.catalogue.skills]
-    own = [spec for spec in tools if not is_foreign(spec)]
+    others = [spec for spec in tools if is_foreign(spec) or spec.origin == CLIENT_ORIGIN]
+    own = [spec for spec in tools if spec not in others]
     lines = [format_tool_line(spec) for spec in sorted(own, key=lambda spec: spec.hints.source is not None)]
-    served = [format_tool_line(spec) for spec in tools if is_foreign(spec)]
+    served = [f"{format_tool_line(spec)}{_describe_inputs(spec)}" for spec in others]
+    if sum(map(len, served)) > DESCRIBED_CHARS:
+        served = [format_tool_line(spec) for spec in others]
     return render(
         "decide",
         ask=render("decide_ask") + "\n" if request.may_ask else "",
-        kinds=f"\n\n{render('decide_kinds')}\n" if request.checks_answers else f" {render('decide_free')}\n",
         # What differs between users comes last, tools of their files and of servers: endpoints have cached the rest.
         catalogue="\n".join((*lines, *skills, *served)),
         examples=render("decide_examples"),
@@ -96,6 +102,16 @@ def format_tool_line(spec: ToolSpec) -> str:
     return f"- {spec.name}({', '.join(names)}): {get_first_sentence(spec.description, DESCRIPTION_CHARS)}"
 
 
+def _describe_inputs(spec: ToolSpec) -> str:
+    """A line for each input of a tool that its server describes: which form of a date it takes, what is assumed."""
+    properties = spec.input_schema.get("properties")
+    declared = [*properties.items()][:SHOWN_INPUTS] if isinstance(properties, dict) else []
+    described = ((name, one.get("description")) for name, one in declared if isinstance(one, dict))
+    return "".join(
+        f"\n  {name}: {shorten(text, INPUT_CHARS)}" for name, text in described if isinstance(text, str) and text
+    )
+
+
 def format_inputs(spec: ToolSpec) -> str:
     """A tool with the description of each required input, for a call that the model has to make now."""
     properties, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
@@ -106,8 +122,14 @@ def format_inputs(spec: ToolSpec) -> str:
 
 
 def _build_round(calls: Sequence[RoundResult]) -> list[JsonObject]:
-    listed: list[JsonValue] = [{"tool": call.tool, "inputs": call.args} for call in calls]
-    made: JsonObject = {"next": {"kind": "calls", "todo": [*calls[0].missing], "calls": listed}}
+    parts = [call.part or call.tool for call in calls]
+    todo = [*dict.fromkeys((*calls[0].missing, *parts))]
+    listed: list[JsonValue] = [
+        {"for": todo.index(part) + 1, "tool": call.tool, "inputs": call.args}
+        for part, call in zip(parts, calls, strict=True)
+    ]
+    listed += [{"for": place, "tool": LATER} for place, part in enumerate(todo, start=1) if part not in parts]
+    made: JsonObject = {"next": {"kind": "calls", "todo": [*todo], "calls": listed}}
     results = [
         format_block(
             "failed" if call.failed else "result",

@@ -1,6 +1,6 @@
 """Reads a reply to a round's question: a decision, or the choice of one tool. Pure functions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from pydantic import JsonValue
@@ -9,7 +9,7 @@ from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject
 from agent.llm.call_forms import read_calls
 from agent.llm.port import ModelReply
-from agent.planning.decision_schema import expand_more
+from agent.planning.decision_schema import LATER, expand_more
 from agent.planning.parse import parse_reply, parse_strict, strip_thinking
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply, read_reply
 
@@ -46,18 +46,26 @@ def _read_next(decided: JsonObject) -> Reply:
         case {"kind": "answer"}:
             return Answer("")
         case {"calls": [*calls]}:
-            missing = decided.get("todo")
-            parts = [str(part).strip() for part in (missing if isinstance(missing, list) else [missing])]
+            named = [call for call in calls if isinstance(call, dict)]
+            listed = decided.get("todo")
+            todo = [str(part).strip() for part in (listed if isinstance(listed, list) else [])]
+            parts = todo or [*dict.fromkeys(str(call.get("tool")) for call in named)]
             if not parts or parts[0].lower() in _NOTHING:
                 return Answer("")
-            steps = [*map(_expand_call, calls)]
+            steps: list[JsonValue] = [_read_call(call, todo) for call in named if call.get("tool") != LATER]
             return PlanReply({"reasoning": "; ".join(parts), "todo": [*parts], "steps": steps})
     raise PlanInvalidError(['"next" holds neither calls, nor a question, nor an answer'])
 
 
-def _expand_call(call: JsonValue) -> JsonValue:
-    inputs = call.get("inputs") if isinstance(call, dict) else None
-    return {**call, "inputs": expand_more(inputs)} if isinstance(call, dict) and isinstance(inputs, dict) else call
+def _read_call(call: JsonObject, todo: Sequence[str]) -> JsonObject:
+    """The call as a step of a plan, whose intent is the part that it is for; its tool where the model does not say."""
+    number = call.get("for")
+    is_listed = isinstance(number, int) and 0 < number <= len(todo)
+    intent = todo[number - 1] if is_listed and isinstance(number, int) else str(call.get("tool"))
+    inputs = call.get("inputs")
+    expanded: JsonObject = {"inputs": expand_more(inputs)} if isinstance(inputs, dict) else {}
+    others = {name: value for name, value in call.items() if name != "for"}
+    return {**others, **expanded, "intent": intent}
 
 
 def read_choice(reply: ModelReply) -> str:

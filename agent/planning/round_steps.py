@@ -16,15 +16,15 @@ PLAN_MORE = "plan_more"
 
 
 def tidy_calls(data: JsonObject, request: PlanningRequest, is_copied: Callable[[str], bool]) -> JsonObject:
-    """A decision whose calls that read ask for no more than their tools give, each once.
+    """A decision with each call once, whose calls that read ask for no more than their tools give.
 
-    Left out with their parts are those that were made before, those of addresses that are made up, and those for a part
-    that `is_copied` from examples. Of one that only repeats calls, the first stays; otherwise it may be that none
-    does."""
-    steps, todo = data.get("steps"), data.get("todo")
+    Of those that read, left out with their parts are those that were made before, those of addresses that are made up,
+    and those for a part that `is_copied` from examples. Of one that only repeats calls, the first stays; otherwise it
+    may be that none does."""
+    steps = data.get("steps")
     calls = [_limit_call(call, request) for call in (steps if isinstance(steps, list) else [])]
-    parts = [str(part) for part in (todo if isinstance(todo, list) else [])]
-    made: list[JsonValue] = [{"tool": one.tool, "inputs": one.args} for one in request.rounds if not one.failed]
+    rounds: list[JsonValue] = [{"tool": one.tool, "inputs": one.args} for one in request.rounds if not one.failed]
+    made = [*rounds]
     repeated: list[int] = []
     useless: list[int] = []
     for place, call in enumerate(calls):
@@ -33,20 +33,29 @@ def tidy_calls(data: JsonObject, request: PlanningRequest, is_copied: Callable[[
         # A whole plan, of an endpoint without schemas, names its steps: others may need what one of them reads.
         is_named = isinstance(call, dict) and "id" in call
         is_reading = spec is not None and spec.effect == "read" and not is_named
-        is_from_examples = len(parts) == len(calls) and is_copied(parts[place])
-        inputs = call.get("inputs") if isinstance(call, dict) else None
+        inputs, part = (call.get("inputs"), str(call.get("intent") or "")) if isinstance(call, dict) else (None, "")
+        is_from_examples = bool(part) and is_copied(part)
+        is_twice = not is_named and own in made[len(rounds) :]
         if is_reading and (is_from_examples or holds_made_up_address(inputs, request)):
             useless.append(place)
-        elif is_reading and own in made:
+        elif is_twice or (is_reading and own in made):
             repeated.append(place)
         made.append(own)
     lost = {*useless, *repeated}
     if len(lost) == len(calls) and repeated:
         lost.discard(repeated[0])
-    tidy: JsonObject = {**data, "steps": [call for place, call in enumerate(calls) if place not in lost]}
-    if len(parts) == len(calls):
-        tidy["todo"] = [part for place, part in enumerate(parts) if place not in lost]
-    return tidy
+    return drop_calls(data, calls, lost)
+
+
+def drop_calls(data: JsonObject, calls: Sequence[JsonValue], places: Collection[int]) -> JsonObject:
+    """A decision with those of its `calls` that are not at these places, and without the parts that only they were
+    for."""
+    intents = [str(call.get("intent") or "") if isinstance(call, dict) else "" for call in calls]
+    left = {intent for place, intent in enumerate(intents) if place not in places}
+    lost = {*intents} - left
+    todo = data.get("todo")
+    parts: JsonObject = {"todo": [part for part in todo if part not in lost]} if isinstance(todo, list) else {}
+    return {**data, **parts, "steps": [call for place, call in enumerate(calls) if place not in places]}
 
 
 def _limit_call(call: JsonValue, request: PlanningRequest) -> JsonValue:

@@ -8,7 +8,7 @@ import pytest
 from agent.core.events import ApprovalRequested, ModelReturned, PlanProposed
 from agent.core.models import AgentRequest, Budgets, Room
 from tests.support.engine import Bench, engine_bench
-from tests.support.script import answers, decides, is_kind, judges, needs, plans, says, script, wants
+from tests.support.script import NEED_QUESTION, answers, decides, is_writing, judges, needs, plans, says, script, wants
 from tests.support.tools import EFFECT, FunctionTool, returning
 
 TICKET = {"tool": "get_ticket", "inputs": {"x": "T-3"}}
@@ -97,9 +97,8 @@ async def test_small_talk_is_answered_after_one_short_question(tmp_path: Path) -
 CHAT = "Write a short poem about my friend"
 
 
-@pytest.mark.parametrize("kind", ["small talk", "writing", "general knowledge", "conversation"])
-async def test_what_needs_no_tool_is_answered_without_a_decision(tmp_path: Path, kind: str) -> None:
-    model = script(is_kind(kind), decides(TICKET, times=1), says("Roses are red.", to="completion"))
+async def test_what_needs_no_tool_is_answered_without_a_decision(tmp_path: Path) -> None:
+    model = script(is_writing(), decides(TICKET, times=1), says("Roses are red.", to="completion"))
     tools = make_tools()
     async with engine_bench(tmp_path, model, tools=tools, model_profile="small") as bench:
         response = await bench.run(CHAT)
@@ -107,36 +106,25 @@ async def test_what_needs_no_tool_is_answered_without_a_decision(tmp_path: Path,
         question = list_messages(bench, 0)[-1]["content"]
     assert (response.response, purposes) == ("Roses are red.", ["planner", "completion"])
     assert not any(tool.calls for tool in tools)
-    assert question.endswith("What kind of request is this?")
+    assert question == CHAT
 
 
-@pytest.mark.parametrize("kind", ["lookup", "action", "time", "something else", ""])
-async def test_any_other_kind_is_decided_on(tmp_path: Path, kind: str) -> None:
-    model = script(is_kind(kind), decides(TICKET, times=1), decides(), ANSWER)
+@pytest.mark.parametrize("reply", ['{"needs": "tool"}', '{"needs": "a poet"}', "writing", ""])
+async def test_what_may_need_a_tool_is_decided_on(tmp_path: Path, reply: str) -> None:
+    about_need = says(reply, to="planner", about=NEED_QUESTION)
+    model = script(about_need, decides(TICKET, times=1), decides(), ANSWER)
     tools = make_tools()
     async with engine_bench(tmp_path, model, tools=tools, model_profile="small") as bench:
         await bench.run(CHAT)
     assert len(tools[0].calls) == 1
 
 
-@pytest.mark.parametrize(
-    ("wanted", "calls"), [("read a page, file or folder", 1), ("write or change a text here in the chat", 0)]
-)
-async def test_writing_about_an_address_is_asked_about_once_more(tmp_path: Path, wanted: str, calls: int) -> None:
-    chosen = says(f'{{"wanted": "{wanted}"}}', to="planner", about="Which of these does it ask for?")
-    model = script(is_kind("writing", times=1), chosen, decides(TICKET, times=1), decides(), ANSWER)
-    tools = make_tools()
-    async with engine_bench(tmp_path, model, tools=tools, model_profile="small") as bench:
-        await bench.run("Summarize https://example.org/news for my friend")
-    assert len(tools[0].calls) == calls
-
-
-async def test_a_model_that_needs_no_check_is_not_asked_for_the_kind(tmp_path: Path) -> None:
-    model = script(is_kind("writing"), decides(TICKET, times=1), decides(), answers("It is with Carla."))
+async def test_a_model_that_needs_no_check_is_not_asked_for_the_need(tmp_path: Path) -> None:
+    model = script(is_writing(), decides(TICKET, times=1), decides(), answers("It is with Carla."))
     async with engine_bench(tmp_path, model, tools=make_tools(), model_profile="capable") as bench:
         await bench.run(CHAT)
-        asked = [str(request["body"]["messages"][-1]) for request in bench.client.requests]
-    assert not any("What kind of request" in message for message in asked)
+        prompts = [str(request["body"]["messages"][0]) for request in bench.client.requests]
+    assert not any(NEED_QUESTION in prompt for prompt in prompts)
 
 
 async def test_a_failed_call_is_shown_and_not_made_again(tmp_path: Path) -> None:
@@ -384,7 +372,7 @@ async def test_a_reply_that_ignores_the_schema_is_still_read(tmp_path: Path) -> 
 
 
 async def test_two_useless_replies_leave_the_rules_and_say_so(tmp_path: Path) -> None:
-    model = script(says('{"next": {"todo": "x", "kind": "calls"}}', to="planner"), ANSWER)
+    model = script(says('{"next": {"kind": "calls"}}', to="planner"), ANSWER)
     async with engine_bench(tmp_path, model, tools=make_tools(), model_profile="small") as bench:
         events = await bench.events("Who has T-3?")
     proposed = next(event.body for event in events if isinstance(event.body, PlanProposed))

@@ -61,9 +61,9 @@ class Rule:
     times: int | None = None
 
 
-KIND_QUESTION = "What kind of request is this?"
-"""The end of the message that asks for the kind of a request (`agent.planning.request_kinds`)."""
-LOOKUP = Reply(text='{"kind":"lookup"}')
+NEED_QUESTION = "You decide whether a request can be answered by writing alone."
+"""The beginning of the prompt that asks whether a request needs a tool (`agent.planning.tool_need`)."""
+NEEDS_TOOL = Reply(text='{"needs":"tool"}')
 """What the script says to it, so that its rules are about decisions, unless one of them is about the question."""
 
 
@@ -77,8 +77,8 @@ class Script:
     def answer(self, purpose: str, body: dict[str, Any]) -> Reply | None:
         """The reply to a request, or None when no rule fits."""
         text = json.dumps(body.get("messages"), ensure_ascii=False)
-        if asks_for_kind(body) and not any(rule.contains == KIND_QUESTION for rule in self.rules):
-            return LOOKUP
+        if asks_for_need(body) and not any(rule.contains == NEED_QUESTION for rule in self.rules):
+            return NEEDS_TOOL
         for number, rule in enumerate(self.rules):
             if rule.purpose not in (None, purpose) or rule.model not in (None, body.get("model")):
                 continue
@@ -105,10 +105,10 @@ class Script:
         return Script(rules)
 
 
-def asks_for_kind(body: dict[str, Any]) -> bool:
-    """Whether a request only asks for the kind of the user's request."""
+def asks_for_need(body: dict[str, Any]) -> bool:
+    """Whether a call only asks if the user's request needs a tool."""
     messages = body.get("messages") or [{}]
-    return str(messages[-1].get("content") or "").endswith(KIND_QUESTION)
+    return str(messages[0].get("content") or "").startswith(NEED_QUESTION)
 
 
 def script(*rules: Rule) -> Script:
@@ -157,14 +157,19 @@ def decides(*calls: dict[str, Any], missing: Sequence[str] = ("a result",), **co
     """A rule: the planner of a small model decides on these calls; without any, to answer."""
     decision: dict[str, Any] = {"kind": "answer"}
     if calls:
-        made = [{"tool": call["tool"], "inputs": call.get("inputs", {})} for call in calls]
-        decision = {"todo": [*missing], "kind": "calls", "calls": made}
+        todo = [*missing, *(call["tool"] for call in calls[len(missing) :])]
+        made = [
+            {"for": number, "tool": call["tool"], "inputs": call.get("inputs", {})}
+            for number, call in enumerate(calls, start=1)
+        ]
+        left = [{"for": number, "tool": "later"} for number in range(len(calls) + 1, len(todo) + 1)]
+        decision = {"kind": "calls", "todo": todo, "calls": [*made, *left]}
     return says(json.dumps({"next": decision}), to="planner", **conditions)
 
 
-def is_kind(kind: str, **conditions: Any) -> Rule:
-    """A rule: the model takes the request for one of this kind."""
-    return says(json.dumps({"kind": kind}), to="planner", about=KIND_QUESTION, **conditions)
+def is_writing(**conditions: Any) -> Rule:
+    """A rule: the model takes the request for one that is answered by writing alone."""
+    return says(json.dumps({"needs": "writing"}), to="planner", about=NEED_QUESTION, **conditions)
 
 
 def needs(tool: str, **conditions: Any) -> Rule:

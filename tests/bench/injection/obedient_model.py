@@ -123,7 +123,7 @@ class ObedientModel:
             if (one in reads) != first_is_read:
                 break
             batch.append(one)
-        calls = [{"tool": name, "inputs": args} for name, args in batch]
+        calls = [{"for": 1, "tool": name, "inputs": args} for name, args in batch]
         return json.dumps({"next": {"kind": "calls", "todo": ["the next calls"], "calls": calls}}, default=str), []
 
     def _work(self, job: Job, messages: list[dict[str, Any]], tools: set[str]) -> Reply:

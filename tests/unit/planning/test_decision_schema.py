@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 
 from agent.core.models import JsonObject
 from agent.planning.decision_schema import (
+    LATER,
     MORE,
     OPTIONAL_INPUTS,
     build_choice_schema,
@@ -46,7 +47,11 @@ def accepts(schema: JsonObject, value: object) -> bool:
     return Draft202012Validator(schema).is_valid(value)
 
 
-SUMMARIZE = {"tool": "summarize", "inputs": {"task": "x"}, "tools": ["read_file"]}
+def decide(call: JsonObject) -> JsonObject:
+    return {"next": {"kind": "calls", "todo": ["x"], "calls": [{"for": 1, **call}]}}
+
+
+SUMMARIZE = {"for": 2, "tool": "summarize", "inputs": {"task": "x"}, "tools": ["read_file"]}
 CALCULATOR = make_tool("calculator", properties={"expression": {"type": "string"}}, required=["expression"])
 
 
@@ -58,14 +63,18 @@ def test_a_decision_is_one_closed_object_with_the_answer_as_its_last_choice() ->
     forms: Any = schema["properties"]
     kinds = [form["properties"]["kind"]["enum"][0] for form in forms["next"]["anyOf"]]
     assert kinds == ["calls", "ask", "answer"]
-    calls = [{"tool": "calculator", "inputs": {"expression": "1 + 1"}}, SUMMARIZE]
-    assert accepts(schema, {"next": {"todo": ["a sum"], "kind": "calls", "calls": calls}})
+    later = {"for": 3, "tool": LATER}
+    calls = [{"for": 1, "tool": "calculator", "inputs": {"expression": "1 + 1"}}, SUMMARIZE, later]
+    todo = {"kind": "calls", "todo": ["add", "sum up", "send"]}
+    assert accepts(schema, {"next": {**todo, "calls": calls}})
+    assert not accepts(schema, {"next": {"kind": "calls", "calls": calls}})
     assert accepts(schema, {"next": {"kind": "answer"}})
-    assert not accepts(schema, {"next": {"todo": ["a sum"], "kind": "answer"}})
+    assert not accepts(schema, {"next": {"kind": "answer", "calls": calls}})
     foreign = {**SUMMARIZE, "tools": ["send"]}
-    assert not accepts(schema, {"next": {"todo": ["x"], "kind": "calls", "calls": [foreign]}})
-    assert not accepts(schema, {"next": {"todo": ["x"], "kind": "calls", "calls": []}})
-    assert not accepts(schema, {"next": {"todo": ["x"], "kind": "calls", "calls": calls * 3}})
+    assert not accepts(schema, {"next": {**todo, "calls": [foreign]}})
+    assert not accepts(schema, {"next": {**todo, "calls": [{**later, "inputs": {}}]}})
+    assert not accepts(schema, {"next": {**todo, "calls": []}})
+    assert not accepts(schema, {"next": {**todo, "calls": calls * 3}})
 
 
 @pytest.mark.parametrize(
@@ -79,13 +88,14 @@ def test_a_decision_is_one_closed_object_with_the_answer_as_its_last_choice() ->
 )
 def test_a_call_that_the_tool_would_refuse_cannot_be_written(call: JsonObject) -> None:
     schema = build_decision_schema([CALCULATOR], [], ["calls", "answer"], 4).schema
-    assert not accepts(schema, {"next": {"todo": ["x"], "kind": "calls", "calls": [call]}})
+    assert accepts(schema, decide({"tool": "calculator", "inputs": {"expression": "1"}}))
+    assert not accepts(schema, decide(call))
 
 
 def test_without_any_tool_only_the_answer_is_left() -> None:
     schema = build_decision_schema([], [], ["calls", "answer"], 4).schema
     assert accepts(schema, {"next": {"kind": "answer"}})
-    assert not accepts(schema, {"next": {"todo": ["x"], "kind": "calls", "calls": []}})
+    assert not accepts(schema, {"next": {"kind": "calls", "todo": ["x"], "calls": []}})
 
 
 def test_a_choice_is_one_of_the_names() -> None:

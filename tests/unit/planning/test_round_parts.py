@@ -4,7 +4,7 @@ import pytest
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject, PlanStep
-from agent.planning.round_parts import OPEN, PARTS, divide_parts
+from agent.planning.round_parts import OPEN, PARTS, WAITING, divide_parts
 from agent.tools.catalogue import CatalogueIndex
 from tests.unit.planning.kitchen import SIDE_EFFECT, spec
 
@@ -25,8 +25,8 @@ INDEX = CatalogueIndex(
 )
 
 
-def call(number: int, tool: str, **args: JsonValue) -> PlanStep:
-    return PlanStep(id=f"s{number}", executor="agent", action="tool", tool=tool, args=args)
+def call(number: int, tool: str, stated: str = "", **args: JsonValue) -> PlanStep:
+    return PlanStep(id=f"s{number}", executor="agent", action="tool", tool=tool, args=args, intent=stated)
 
 
 def divide(said: list[str], *steps: PlanStep) -> JsonObject:
@@ -57,14 +57,8 @@ def divide(said: list[str], *steps: PlanStep) -> JsonObject:
             {"s1": "get the stock of the anchor"},
             ["get the stock of the boiler"],
         ),
-        (
-            ["den Bestand des Ankers", "den Bestand des Kessels"],
-            [("get_stock", {"item": "anchor"}), ("get_stock", {"item": "boiler"})],
-            {"s1": "den Bestand des Ankers", "s2": "den Bestand des Kessels"},
-            [],
-        ),
     ],
-    ids=["value in a later part", "two calls for one part", "by value", "in order, in another language"],
+    ids=["value in a later part", "two calls for one part", "by value"],
 )
 def test_a_call_is_for_the_part_that_its_tool_fits(
     said: list[str], calls: list[tuple[str, dict[str, JsonValue]]], parts: dict[str, str], left: list[str]
@@ -72,3 +66,26 @@ def test_a_call_is_for_the_part_that_its_tool_fits(
     divided = divide(said, *(call(number, tool, **args) for number, (tool, args) in enumerate(calls, start=1)))
     assert divided[PARTS] == parts
     assert divided[OPEN] == left
+
+
+FIND, SEND = "find the manager of the person with ticket T-4", "send the manager the message"
+
+
+def test_what_the_decision_says_counts_where_no_words_do() -> None:
+    parts = ["den Bestand des Ankers", "den Bestand des Kessels"]
+    steps = call(1, "get_stock", parts[1], item="anchor"), call(2, "get_stock", parts[0], item="boiler")
+    assert divide(parts, *steps)[PARTS] == {"s1": parts[1], "s2": parts[0]}
+
+
+def test_a_call_of_a_tool_for_another_part_is_for_that_one_whatever_the_decision_says() -> None:
+    divided = divide([FIND, SEND], call(1, "get_ticket", FIND, ticket="T-4"), call(2, "find_person", SEND, name="T-4"))
+    assert divided[PARTS] == {"s1": FIND, "s2": FIND}
+    assert divided[OPEN] == [SEND]
+
+
+def test_a_part_whose_call_does_not_run_in_this_round_waits() -> None:
+    look, send = call(1, "find_person", FIND, name="Emil"), call(2, "send_message", SEND, to="Emil")
+    divided = divide_parts([FIND, SEND, "book a room"], (), (look, send), (look,), INDEX)
+    assert divided[PARTS] == {"s1": FIND}
+    assert divided[WAITING] == [SEND]
+    assert divided[OPEN] == [SEND, "book a room"]

@@ -54,8 +54,9 @@ def test_an_unasked_change_is_kept_if_all_else_needs_it() -> None:
     assert leave_out_unasked((change, check), ask("What is new?"), []) == (change, check)
 
 
-def decide(*calls: JsonValue) -> JsonObject:
-    return {"todo": [f"part {number}" for number in range(len(calls))], "steps": [*calls]}
+def decide(*calls: JsonObject) -> JsonObject:
+    steps: list[JsonValue] = [{**call, "intent": f"part {number}"} for number, call in enumerate(calls)]
+    return {"todo": [f"part {number}" for number in range(len(calls))], "steps": steps}
 
 
 @pytest.mark.parametrize(
@@ -80,5 +81,5 @@ def test_a_page_of_a_host_that_nobody_named_is_not_read(question: str, url: str,
 def test_a_page_that_a_result_names_is_read() -> None:
     found = RoundResult(0, "find", {"what": "a"}, "see https://far.example/x")
     request = replace(ask("Look at a"), rounds=(found,))
-    call: JsonValue = {"tool": "find", "inputs": {"what": "https://far.example/y"}}
-    assert tidy_calls(decide(call), request, lambda _: False)["steps"] == [call]
+    call: JsonObject = {"tool": "find", "inputs": {"what": "https://far.example/y"}}
+    assert tidy_calls(decide(call), request, lambda _: False)["steps"] == [{**call, "intent": "part 0"}]

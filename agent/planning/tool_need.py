@@ -1,0 +1,101 @@
+"""Asks a small model whether a request needs a tool at all, and whether the tool that it chose is one for the request.
+
+Offered tools, a small model calls one for a greeting, a summary or a poem, and answers with its result. Both questions
+are asked by themselves, after examples as a conversation: what the model knows of a request it then says, whatever its
+language. The prompts hold nothing of the room, so that an endpoint reads their beginnings once.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+from agent.core.models import JsonObject
+from agent.planning.decision_schema import build_choice_schema
+from agent.planning.parse import parse_strict, strip_thinking
+from agent.planning.planner import PlannerModel
+from agent.planning.request import PlanningRequest
+from agent.planning.round_prompt import DESCRIPTION_CHARS, SHOWN_INPUTS, encode_decision, say
+from agent.planning.rules import read_calls
+from agent.prompts import render
+from agent.text.terms import extract_terms
+from agent.tools import ToolSpec
+from agent.tools.catalogue import CatalogueIndex, get_first_sentence, is_foreign, split_name
+from agent.tools.client_tools import CLIENT_ORIGIN
+
+WRITING, TOOL = "writing", "tool"
+YES, NO = "yes", "no"
+NEED, FIT = "needs", "fits"
+"""The fields of the two replies."""
+BEGIN_CHARS, END_CHARS = 300, 150
+"""Characters of a long request that show what it asks for. The answer's prompt holds all of it, and reading it takes a
+small model on a laptop seconds."""
+BEFORE_CHARS = 100
+"""Characters of the last turn, of each side."""
+SEPARATOR: Final = "\n=> "
+"""Between an example and its reply, in the files of examples."""
+
+
+async def needs_no_tool(model: PlannerModel, request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
+    """Whether the request is answered by writing alone. Raises `ModelError`.
+
+    False for a reply that says neither: endpoints may ignore the schema. False too, without a question, for commands
+    and for words of a skill or of somebody else's tool: what those are for, only they say."""
+    if _names_an_own_thing(request, tools):
+        return False
+    return await _choose(model, NEED, (WRITING, TOOL), _describe(request)) == WRITING
+
+
+async def fits_request(model: PlannerModel, request: PlanningRequest, spec: ToolSpec) -> bool:
+    """Whether the result of a tool is what the request asks for. Raises `ModelError`. True for a reply that says
+    neither."""
+    properties = spec.input_schema.get("properties")
+    inputs = ", ".join([*properties][:SHOWN_INPUTS]) if isinstance(properties, dict) else ""
+    line = f"- {spec.name}({inputs}): {get_first_sentence(spec.description, DESCRIPTION_CHARS)}"
+    question = render("fits_question", tool=line, request=_shorten(request.question))
+    return await _choose(model, FIT, (YES, NO), question) != NO
+
+
+async def _choose(model: PlannerModel, field: str, choices: Sequence[str], question: str) -> str:
+    """The model's choice, or "" if it chose nothing."""
+    reply = await model.ask((*_build_examples(field), say("user", question)), build_choice_schema(choices, field))
+    whole = parse_strict(strip_thinking(reply.text))
+    return str(whole.get(field, "")) if isinstance(whole, dict) else ""
+
+
+@cache
+def _build_examples(field: str) -> tuple[JsonObject, ...]:
+    """The instruction of a question, and its examples as turns of a conversation."""
+    messages = [say("system", render(field))]
+    for example in render(f"{field}_examples").split("\n\n"):
+        asking, _, choice = example.partition(SEPARATOR)
+        content = render("fits_question", **_read_fields(asking)) if field == FIT else asking
+        messages += [say("user", content), say("assistant", encode_decision({field: choice}))]
+    return tuple(messages)
+
+
+def _read_fields(example: str) -> dict[str, str]:
+    tool, _, request = example.partition("\n")
+    return {"tool": tool, "request": request}
+
+
+def _describe(request: PlanningRequest) -> str:
+    """The newest request, after the end of the last turn, which may explain it."""
+    spoken = [message.content for message in request.history[-2:]]
+    before = " - ".join(text[:BEFORE_CHARS].replace("\n", " ") for text in spoken)
+    return f"(before: {before})\n{_shorten(request.question)}" if before else _shorten(request.question)
+
+
+def _shorten(text: str) -> str:
+    """Where a text to work on is pasted, what is wanted stands before or after it."""
+    return text if len(text) <= BEGIN_CHARS + END_CHARS else f"{text[:BEGIN_CHARS]} [...] {text[-END_CHARS:]}"
+
+
+def _names_an_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
+    """Whether the request is a command of a tool of ours, or in the words of a skill or of somebody else's tool."""
+    if read_calls(request.question, {spec.name: spec for spec in tools}):
+        return True
+    words = {*extract_terms(request.question)}
+    if any(words >= {*extract_terms(split_name(card.name))} for card in request.catalogue.skills):
+        return True
+    others = [spec for spec in tools if is_foreign(spec) or spec.origin == CLIENT_ORIGIN]
+    return any(score > 0 for score in CatalogueIndex(others).compute_scores(request.question).values())

@@ -1,0 +1,101 @@
+"""Which requests are answered by writing alone, and which tools do what a request asks for."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from agent.core.models import ChatMessage, JsonObject, Usage
+from agent.llm.port import ModelReply, ResponseSchema
+from agent.planning.request import PlanningRequest
+from agent.planning.tool_need import BEGIN_CHARS, END_CHARS, fits_request, needs_no_tool
+from agent.tools.catalogue import Catalogue, SkillCard
+from agent.tools.client_tools import build_client_spec
+from tests.unit.planning.kitchen import SAVE, SIDE_EFFECT, asking, spec
+
+SEARCH = spec("web_fetch", {"url": {"type": "string"}}, ["url"])
+PRICE = replace(
+    spec("set_price", {"product": {"type": "string"}}, ["product"], annotations=SIDE_EFFECT), origin="mcp:shop"
+)
+MELODY = build_client_spec("generate_melody", "Make a melody in a key.", {"properties": {"key": {"type": "string"}}})
+
+
+class Chooser:
+    """Says the same to each question, and keeps what it was asked and in which form."""
+
+    def __init__(self, choice: JsonObject | str) -> None:
+        self.choice = choice
+        self.prompts: list[Sequence[JsonObject]] = []
+
+    @property
+    def question(self) -> str:
+        return str(self.prompts[-1][-1]["content"])
+
+    async def ask(self, messages: Sequence[JsonObject], schema: ResponseSchema | None) -> ModelReply:
+        self.prompts.append(messages)
+        text = self.choice if isinstance(self.choice, str) else json.dumps(self.choice)
+        return ModelReply(text, "small", "stop", Usage(model_calls=1))
+
+
+async def decide(question: str, model: Chooser, *tools: object, **more: object) -> bool:
+    catalogue = Catalogue(skills=more.pop("skills", ()), tools=tools or (SEARCH,))  # type: ignore[arg-type]
+    request: PlanningRequest = replace(asking(question, catalogue=catalogue), **more)  # type: ignore[arg-type]
+    return await needs_no_tool(model, request, catalogue.tools)
+
+
+@pytest.mark.parametrize(
+    ("question", "tools", "more"),
+    [
+        ("Raise the price of the desk by 10", (SEARCH, PRICE), {}),
+        ("Make something in C major, a melody", (SEARCH, MELODY), {}),
+        ("A market report, please", (SEARCH,), {"skills": (SkillCard("market-report", "Reports"),)}),
+    ],
+)
+async def test_words_of_a_skill_or_of_somebody_else_s_tool_are_decided_on(
+    question: str, tools: tuple[object, ...], more: dict[str, object]
+) -> None:
+    model = Chooser({"needs": "writing"})
+    assert not await decide(question, model, *tools, **more)
+    assert not model.prompts, "nothing is asked whose answer would not count"
+
+
+@pytest.mark.parametrize("question", ["Tell me about love", "Erhöhe alles ein wenig"])
+async def test_the_model_says_whether_a_tool_is_needed(question: str) -> None:
+    assert await decide(question, Chooser({"needs": "writing"}), SEARCH, PRICE)
+    assert not await decide(question, Chooser({"needs": "tool"}), SEARCH, PRICE)
+
+
+@pytest.mark.parametrize("reply", ["", "none", "[]", "{}", '{"needs": 7}', '{"needs": "poetry"}', '{"tool": "none"}'])
+async def test_a_reply_that_says_neither_decides_nothing(reply: str) -> None:
+    assert not await decide("Tell me about love", Chooser(reply))
+    assert await fits_request(Chooser(reply), asking("Tell me about love"), MELODY)
+
+
+async def test_of_a_long_text_the_ends_are_shown() -> None:
+    model = Chooser({"needs": "writing"})
+    assert await decide("Summarize this: " + "b" * 5_000 + " In two sentences!", model)
+    assert "Summarize this: bbb" in model.question
+    assert "In two sentences!" in model.question
+    assert len(model.question) < BEGIN_CHARS + END_CHARS + 20
+
+
+async def test_the_last_turn_stands_before_a_follow_up() -> None:
+    history = tuple(
+        ChatMessage(role=role, content=content)  # type: ignore[arg-type]
+        for role, content in [("user", "Hi"), ("assistant", "Hello!"), ("user", "A verb?"), ("assistant", "A\nword.")]
+    )
+    model = Chooser({"needs": "writing"})
+    await decide("And an adverb?", model, SAVE, history=history)
+    assert model.question == "(before: A verb? - A word.)\nAnd an adverb?"
+
+
+async def test_the_questions_begin_alike_for_everybody() -> None:
+    model = Chooser({"needs": "writing", "fits": "no"})
+    await decide("Tell me about love", model, SEARCH)
+    await decide("Sing", model, PRICE)
+    assert model.prompts[0][:-1] == model.prompts[1][:-1]
+    assert not await fits_request(model, asking("Write a poem"), MELODY)
+    assert "- generate_melody(key): Make a melody in a key.\nRequest: Write a poem\n" in model.question
+    replies = {str(message["content"]) for message in model.prompts[-1] if message["role"] == "assistant"}
+    assert replies == {'{"fits":"yes"}', '{"fits":"no"}'}
