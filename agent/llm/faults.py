@@ -35,6 +35,7 @@ _CONTEXT = re.compile(
 )
 _ADDRESS = re.compile(r"https?://[^\s'\"]+")
 _TITLE = re.compile(r"<title[^>]*>([^<]*)</title", re.IGNORECASE)
+_STATUS = re.compile(r"\d{3}")
 _RAW = re.compile(r": b(?P<quote>['\"]).*(?P=quote)", re.DOTALL)
 _SETTING = re.compile(r"(?:; check)? \(?AGENT_[A-Z_]+\)?")
 REFUSED_STATUS = frozenset({400, 409, 413, 415, 422})
@@ -243,7 +244,7 @@ def read_error(body: bytes, limit: int = 300) -> ProviderError:
         return ProviderError(_join_lines(json.dumps(error), limit))
     code, message = error.get("code"), error.get("message", error)
     inner = _find_inner_error(error, limit)
-    number = int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdecimal()) else 0
+    number = int(code) if _STATUS.fullmatch(str(code)) else 0
     status = number if 400 <= number <= 599 else None
     if inner is not None:
         return ProviderError(_join_lines(f"{message}: {inner.message}", limit), inner.param, inner.code, status)

@@ -30,8 +30,9 @@ from agent.llm.stream_reader import MAX_REPLY_BYTES, StreamReader
 from agent.llm.token_timer import TokenTimer
 
 MAX_STREAM_BYTES = 10 * MAX_REPLY_BYTES
-LARGE_BODY_BYTES = 2**20
 """The same for a stream, whose every token comes in some 200 bytes of its own."""
+LARGE_BODY_BYTES = 2**20
+"""The body of a request that is sent piece by piece."""
 CONNECT_SECONDS = 10.0
 STALE_SECONDS = 1.0
 """How soon a call fails on a connection that was closed before it, in seconds."""
