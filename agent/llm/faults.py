@@ -244,7 +244,7 @@ def read_error(body: bytes, limit: int = 300) -> ProviderError:
         return ProviderError(_join_lines(json.dumps(error), limit))
     code, message = error.get("code"), error.get("message", error)
     inner = _find_inner_error(error, limit)
-    number = int(code) if _STATUS.fullmatch(str(code)) else 0
+    number = int(str(code)) if _STATUS.fullmatch(str(code)) else 0
     status = number if 400 <= number <= 599 else None
     if inner is not None:
         return ProviderError(_join_lines(f"{message}: {inner.message}", limit), inner.param, inner.code, status)
