@@ -174,7 +174,7 @@ class ModelError(AgentError):
     failed_upstreams: "tuple[FailedUpstream, ...]" = ()
     """The upstreams that failed in this call, where it has several."""
     remedy: Literal["", "address", "key"] = ""
-    """What is probably wrong. `hint`, the end of the message, tells the operator where to correct it."""
+    """What is probably wrong. `hint`, the end of the message, says where the operator can correct it."""
     hint: str = ""
 
 

@@ -38,7 +38,7 @@ MAX_REPORTED = 10
 REPORTED_CHARS = 200
 _TOKEN = re.compile(r"[^\W_]+")
 SHORT_NAME_CHARS = 3
-"""Up to this length, a name in a host counts as named only by a whole word: "co" stands in nearly every text."""
+"""Up to this length, a name in a host counts as named only by a whole word: nearly every text contains "co"."""
 _WEB = re.compile(r"https?://", re.IGNORECASE)
 _DIGITS = re.compile(r"(?<![^\W_])\d+(?![^\W_])")
 _NAMING_ROLES = frozenset({"where", "amount", "id"})

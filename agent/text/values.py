@@ -175,8 +175,8 @@ class KnownValues:
         national = key.lstrip("0") if key.startswith("0") else ""
         if len(national) >= _MIN_NATIONAL and any(national in text for text in self._squeezed):
             return True
-        known = (code.lstrip("0") for code in self._codes if code.startswith("0") and code.isdigit())
-        return any(len(code) >= _MIN_NATIONAL and key.endswith(code) for code in known)
+        local_numbers = (code.lstrip("0") for code in self._codes if code.startswith("0") and code.isdigit())
+        return any(len(number) >= _MIN_NATIONAL and key.endswith(number) for number in local_numbers)
 
     def _has_number(self, mention: NumberMention, *, ignore_sign: bool, ignore_unit: bool) -> bool:
         if self._by_language and len(mention.readings) > 1:
