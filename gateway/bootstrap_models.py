@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from agent.core.errors import ConfigError, ModelError
 from agent.core.model_endpoints import NAME as ENDPOINT_NAME
 from agent.core.settings import Settings
+from agent.llm.endpoint_origin import FROM_NAMED_SETTINGS, FROM_SETTINGS, EndpointOrigin
 from agent.llm.fallback import FallbackClient
 from agent.llm.port import ModelClient
 from agent.llm.retrying import RetryingClient
@@ -35,7 +36,7 @@ async def build_models(settings: Settings) -> ModelTiers:
     if settings.llm_base_url is not None:
         from agent.llm.http import HttpModelClient  # noqa: PLC0415 - aiohttp, which rules mode does not need
 
-        endpoint = HttpModelClient(settings.llm_base_url, key)
+        endpoint = HttpModelClient(settings.llm_base_url, key, origin=FROM_SETTINGS)
         fast = fast or await _find_first_model(endpoint)
         default = endpoint
     else:
@@ -114,7 +115,8 @@ def build_saved_models(
             client = loaded.get(entry.file) or build_file_client(settings, Path(entry.file), entry.model)
             clients[entry.name] = engines[entry.file] = client
         else:
-            clients[entry.name] = HttpModelClient(entry.base_url or "", keys.get(entry.name))
+            origin = EndpointOrigin.make_saved(entry.name)
+            clients[entry.name] = HttpModelClient(entry.base_url or "", keys.get(entry.name), origin=origin)
 
     def join(role: Role) -> str | None:
         return ",".join(f"{entry.model}@{entry.name}" for entry in entries if role in entry.roles) or None
@@ -175,7 +177,9 @@ def _build_endpoint_clients(settings: Settings) -> dict[str, ModelClient]:
         from agent.llm.http import HttpModelClient  # noqa: PLC0415 - as above
 
         key = endpoint.api_key.get_secret_value() if endpoint.api_key else None
-        clients[name] = HttpModelClient(endpoint.base_url, key, cache_markers=endpoint.cache_markers)
+        clients[name] = HttpModelClient(
+            endpoint.base_url, key, cache_markers=endpoint.cache_markers, origin=FROM_NAMED_SETTINGS
+        )
     return clients
 
 

@@ -7,6 +7,7 @@ a door: HTTP, MCP, the command line, a model endpoint or the page. Tests of part
 
 import argparse
 import ast
+import functools
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,7 @@ DEVIATIONS: Mapping[str, str] = {
     "S004-38": "one index of words serves every store; strict and relaxed search are kept",
 }
 SHOWN_TESTS = 3
+MARKER = "pytest.mark.row"
 _TITLES = {
     "S000": "Conversations that build pipelines (first document)",
     "S001": "Agent service (second document)",
@@ -66,12 +68,16 @@ def read_rows() -> dict[str, str]:
     return rows
 
 
+@functools.cache
 def find_row_tests() -> dict[str, list[RowTest]]:
     """The tests of each row, those through a door first."""
     found: dict[str, set[RowTest]] = defaultdict(set)
     for path in sorted({*TESTS.rglob("test_*.py"), *TESTS.rglob("*_contract.py")}):
+        text = path.read_text("utf-8")
+        if MARKER not in text:  # most have none, and to parse all takes seconds
+            continue
         name = path.relative_to(ROOT).as_posix()
-        for test, rows in _iterate_marked(ast.parse(path.read_text("utf-8")).body, ""):
+        for test, rows in _iterate_marked(ast.parse(text).body, ""):
             for row in rows:
                 found[row].add(RowTest(name, test))
     return {row: sorted(tests, key=lambda one: (not one.is_at_door, one)) for row, tests in found.items()}
@@ -88,7 +94,7 @@ def _iterate_marked(body: Sequence[ast.stmt], prefix: str) -> Iterator[tuple[str
 
 
 def _read_marker(decorator: ast.expr) -> list[str]:
-    if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.row":
+    if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == MARKER:
         return [str(one.value) for one in decorator.args if isinstance(one, ast.Constant)]
     return []
 

@@ -273,10 +273,9 @@ class CompletionWriter:
         failed = list_abandoned_steps(self._run.state)
         earlier = self._run.state.retrieval.earlier_results if self._run.state.retrieval else ()
         if not outcomes and not failed and not earlier:
+            # Alone, the request speaks for itself: instructed about its language, a 1.5B model repeats it.
             if not room.persona and not build_instructions(self._run, history, names_language=False):
-                return (
-                    ""  # alone, the request speaks for itself: instructed about its language, a 1.5B model repeats it
-                )
+                return ""
             return "\n\n".join(part for part in (operator, room.persona) if part)
         citations = ""
         if sources and not self._is_structured:

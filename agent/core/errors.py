@@ -56,7 +56,7 @@ Raise the narrowest `AgentError`. Doors render `error.to_failure()` and never lo
 that the supervisor can act on travel as data (`StepOutput.error`) with the same codes.
 """
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import JsonValue
 
@@ -173,6 +173,9 @@ class ModelError(AgentError):
     """How many HTTP requests were made before it was raised, transport retries included."""
     failed_upstreams: "tuple[FailedUpstream, ...]" = ()
     """The upstreams that failed in this call, where it has several."""
+    remedy: Literal["", "address", "key"] = ""
+    """What is probably wrong. `hint`, the end of the message, says where the operator can correct it."""
+    hint: str = ""
 
 
 class ModelNotConfiguredError(ModelError):
@@ -229,16 +232,14 @@ class ModelUnreachableError(ModelDownError):
 
 class ModelOutputError(ModelError):
     """Raised if a 200 reply is not a completion: no JSON, no choices, half a stream, or empty. Not retried here: the
-    step's supervisor or the planner decides.
-    """
+    step's supervisor or the planner decides."""
 
     code = "ERR_MODEL_OUTPUT"
 
 
 class ToolError(AgentError):
     """Raised by a tool for a failure the agent can act on. Supervisor and model read its message. Any other exception
-    of a tool is reported as `ERR_TOOL_FAILED` with the exception's name only.
-    """
+    of a tool is reported as `ERR_TOOL_FAILED` with the exception's name only."""
 
     code = "ERR_TOOL_FAILED"
 

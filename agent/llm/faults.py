@@ -18,15 +18,13 @@ from agent.core.errors import (
     ModelDownError,
     ModelEndpointError,
     ModelError,
+    ModelOutputError,
     ModelRateLimitError,
     ModelRequestError,
     ModelTimeoutError,
     ModelUnreachableError,
 )
 from agent.core.failures import FAILURES
-
-SETTING = "AGENT_LLM_BASE_URL"
-"""The setting an endpoint that cannot be reached comes from."""
 
 _CONTEXT = re.compile(
     r"context_length_exceeded|maximum context length|context window|exceeds? the (?:available )?context|"
@@ -35,8 +33,9 @@ _CONTEXT = re.compile(
 )
 _ADDRESS = re.compile(r"https?://[^\s'\"]+")
 _TITLE = re.compile(r"<title[^>]*>([^<]*)</title", re.IGNORECASE)
+_STATUS = re.compile(r"\d{3}")
 _RAW = re.compile(r": b(?P<quote>['\"]).*(?P=quote)", re.DOTALL)
-_SETTING = re.compile(r"(?:; check)? \(?AGENT_[A-Z_]+\)?")
+_SETTING = re.compile(r" \(AGENT_[A-Z_]+\)")
 REFUSED_STATUS = frozenset({400, 409, 413, 415, 422})
 """The statuses that refuse the request itself, so that the caller can correct it."""
 _UNSUPPORTED_CODES = frozenset({"unsupported_parameter", "unsupported_value", "extra_forbidden", "unknown_parameter"})
@@ -69,7 +68,9 @@ def build_status_error(status: int, headers: Mapping[str, str], body: bytes, whe
 def _build_error(status: int, headers: Mapping[str, str], error: ProviderError, where: str, what: str) -> ModelError:
     message = f"{where} {what}: {error.message}" if error.message else f"{where} {what}"
     if status in (401, 403):
-        return ModelAuthError(f"{message}; check AGENT_LLM_API_KEY", agent_id="models", status=status)
+        refused = ModelAuthError(message, agent_id="models", status=status)
+        refused.remedy = "key"
+        return refused
     if status == 429:
         limited = ModelRateLimitError(message, agent_id="models", status=status)
         limited.retry_after_s = parse_retry_after(headers)
@@ -132,15 +133,21 @@ def _find_message(body: Mapping[str, object]) -> object:
     return dict(body) if is_error else None
 
 
-def describe_body(body: bytes) -> str:
-    """Describes a body without a completion, as the end of a sentence: a web page by its title, others by their first
-    bytes.
+def build_form_error(what: str, body: bytes) -> ModelOutputError:
+    """The model error for a body without a completion: a web page by its title, others by their first bytes. `what`
+    begins the sentence.
     """
     if body.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<":
         title = _TITLE.search(body[:20_000].decode("utf-8", errors="replace"))
         title_note = f" ({_join_lines(html.unescape(title[1]), 100)!r})" if title and title[1].strip() else ""
-        return f"with a web page{title_note} in place of a completion; is the address of the API right? ({SETTING})"
-    return f"without JSON: {body[:100]!r}" if body.strip() else "with an empty body"
+        paged = ModelOutputError(
+            f"{what} with a web page{title_note} in place of a completion; is the address of the API right?",
+            agent_id="models",
+        )
+        paged.remedy = "address"
+        return paged
+    excerpt = f"without JSON: {body[:100]!r}" if body.strip() else "with an empty body"
+    return ModelOutputError(f"{what} {excerpt}", agent_id="models")
 
 
 def hide_endpoint_details(error: ModelError, where: str | None) -> str:
@@ -154,14 +161,17 @@ def hide_endpoint_details(error: ModelError, where: str | None) -> str:
         return "the model's endpoint reported an error: " + _ADDRESS.sub("the model's endpoint", reported)
     if error.code in ("ERR_MODEL_AUTH", "ERR_MODEL_DOWN"):
         return f"{FAILURES[error.code].meaning}; the operator can find the details in the gateway's log"
-    public_message = error.message.replace(where.rstrip("/"), "the model's endpoint") if where else error.message
+    message = error.message.removesuffix(error.hint)
+    public_message = message.replace(where.rstrip("/"), "the model's endpoint") if where else message
     public_message = _ADDRESS.sub("the model's endpoint", _RAW.sub("", public_message))
     return _SETTING.sub("", public_message)
 
 
 def describe_connection_error(where: str, error: BaseException) -> ModelUnreachableError:
     """The model error for a failed connection, with its cause and what to do."""
-    return ModelUnreachableError(f"{where} cannot be reached: {_describe_cause(error)} ({SETTING})", agent_id="models")
+    unreached = ModelUnreachableError(f"{where} cannot be reached: {_describe_cause(error)}", agent_id="models")
+    unreached.remedy = "address"
+    return unreached
 
 
 def _describe_cause(error: BaseException) -> str:
@@ -243,7 +253,7 @@ def read_error(body: bytes, limit: int = 300) -> ProviderError:
         return ProviderError(_join_lines(json.dumps(error), limit))
     code, message = error.get("code"), error.get("message", error)
     inner = _find_inner_error(error, limit)
-    number = int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdecimal()) else 0
+    number = int(str(code)) if _STATUS.fullmatch(str(code)) else 0
     status = number if 400 <= number <= 599 else None
     if inner is not None:
         return ProviderError(_join_lines(f"{message}: {inner.message}", limit), inner.param, inner.code, status)

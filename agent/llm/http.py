@@ -7,7 +7,8 @@ start-up.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
@@ -22,6 +23,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from agent.core.errors import ModelDownError, ModelError, ModelOutputError, ModelRequestError, ModelTimeoutError
 from agent.core.models import JsonObject
 from agent.llm.cache_markers import mark_instructions
+from agent.llm.endpoint_origin import TYPED_IN, EndpointOrigin, hide_key
 from agent.llm.faults import build_status_error, describe_connection_error
 from agent.llm.parameters import ParameterSupport
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest
@@ -30,8 +32,9 @@ from agent.llm.stream_reader import MAX_REPLY_BYTES, StreamReader
 from agent.llm.token_timer import TokenTimer
 
 MAX_STREAM_BYTES = 10 * MAX_REPLY_BYTES
-LARGE_BODY_BYTES = 2**20
 """The same for a stream, whose every token comes in some 200 bytes of its own."""
+LARGE_BODY_BYTES = 2**20
+"""The body of a request that is sent piece by piece."""
 CONNECT_SECONDS = 10.0
 STALE_SECONDS = 1.0
 """How soon a call fails on a connection that was closed before it, in seconds."""
@@ -66,9 +69,17 @@ class HttpModelClient:
     """Implements `ModelClient`. Repeats a call at once without the parameters its model refuses, and remembers them."""
 
     def __init__(
-        self, base_url: str, api_key: str | None = None, *, cache_markers: bool = False, socket: str | None = None
+        self,
+        base_url: str,
+        api_key: str | None = None,
+        *,
+        cache_markers: bool = False,
+        socket: str | None = None,
+        origin: EndpointOrigin = TYPED_IN,
     ) -> None:
         """`socket` is the path of a Unix socket behind which the endpoint is."""
+        self._api_key = api_key
+        self._origin = origin
         self._socket = socket
         self._where = base_url.rstrip("/")
         self._cache_markers = cache_markers
@@ -86,7 +97,8 @@ class HttpModelClient:
             body = self._support.build_body(request, stream=False)
             requests += 1
             try:
-                reply = await self._complete(request, body)
+                with self._explain_errors():
+                    reply = await self._complete(request, body)
             except ModelRequestError as error:
                 error.requests = requests
                 if not self._support.learn(request, body, error):
@@ -98,38 +110,40 @@ class HttpModelClient:
         """See `ModelClient.stream`."""
         reader, response = StreamReader(self._where, request.reply_limit), None
         timer = TokenTimer(request.timeout_s)
-        try:
-            response, requests = await self._open_stream(request)
-            self._streaming.add(response)
-            async with response:
-                with timer.watch(response.close):
-                    async for piece in _iter_bounded(response):
-                        for chunk in reader.feed(piece):
-                            timer.stop()
-                            yield chunk if requests == 1 else chunk._replace(requests=requests)
-                            timer.restart()
-                        if reader.is_done:
-                            break
-                        if reader.has_finished:
-                            timer.shorten(USAGE_SECONDS)
-        except _FAULTS as error:
-            if not reader.has_finished:  # after that only the usage is missing
-                if timer.has_expired or (timer.has_token and isinstance(error, TimeoutError)):
-                    raise self._build_timeout_error(request.timeout_s, has_token=timer.has_token) from error
-                raise self._translate_error(error, request.timeout_s) from error
-        finally:
-            if response is not None:
-                self._streaming.discard(response)
-        for chunk in reader.end():
-            yield chunk
+        with self._explain_errors():
+            try:
+                response, requests = await self._open_stream(request)
+                self._streaming.add(response)
+                async with response:
+                    with timer.watch(response.close):
+                        async for piece in _iter_bounded(response):
+                            for chunk in reader.feed(piece):
+                                timer.stop()
+                                yield chunk if requests == 1 else chunk._replace(requests=requests)
+                                timer.restart()
+                            if reader.is_done:
+                                break
+                            if reader.has_finished:
+                                timer.shorten(USAGE_SECONDS)
+            except _FAULTS as error:
+                if not reader.has_finished:  # after that only the usage is missing
+                    if timer.has_expired or (timer.has_token and isinstance(error, TimeoutError)):
+                        raise self._build_timeout_error(request.timeout_s, has_token=timer.has_token) from error
+                    raise self._translate_error(error, request.timeout_s) from error
+            finally:
+                if response is not None:
+                    self._streaming.discard(response)
+            for chunk in reader.end():
+                yield chunk
 
     async def check(self) -> None:
         """See `ModelClient.check`. Requests the list of models; an endpoint without that list still counts as
         reachable.
         """
-        status, headers, body = await self._list()
-        if status >= 300 and status not in (404, 405):
-            raise build_status_error(status, headers, body, self._where)
+        with self._explain_errors():
+            status, headers, body = await self._list()
+            if status >= 300 and status not in (404, 405):
+                raise build_status_error(status, headers, body, self._where)
 
     async def list_models(self) -> list[str]:
         """The ids of the endpoint's models, in its order. Raises `ModelError`."""
@@ -139,9 +153,10 @@ class HttpModelClient:
 
     async def read_listing(self) -> dict[str, Any]:
         """The endpoint's list of models as it is. Raises `ModelError`."""
-        status, headers, body = await self._list()
-        if status >= 300:
-            raise build_status_error(status, headers, body, self._where)
+        with self._explain_errors():
+            status, headers, body = await self._list()
+            if status >= 300:
+                raise build_status_error(status, headers, body, self._where)
         try:
             listing = json.loads(body)
         except ValueError:
@@ -156,6 +171,15 @@ class HttpModelClient:
             response.close()
         if self._opened is not None:
             await self._opened.close()
+
+    @contextmanager
+    def _explain_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except ModelError as error:
+            hide_key(error, self._api_key)
+            self._origin.explain(error)
+            raise
 
     @property
     def _session(self) -> aiohttp.ClientSession:

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from agent.core.errors import ModelOutputError
 from agent.core.models import PROVIDER_FIELDS, JsonObject, Usage
-from agent.llm.faults import build_body_error, describe_body, find_body_error
+from agent.llm.faults import build_body_error, build_form_error, find_body_error
 from agent.llm.port import ONE_CALL, ModelReply, ModelToolCall
 
 
@@ -22,7 +22,7 @@ def read_reply(body: bytes, where: str) -> ModelReply:
     try:
         data = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise ModelOutputError(f"{where} answered 200 {describe_body(body)}", agent_id="models") from error
+        raise build_form_error(f"{where} answered 200", body) from error
     reported = find_body_error(data) if isinstance(data, dict) else None
     if reported is not None:
         raise build_body_error(reported, where)

@@ -25,6 +25,7 @@ from agent.core.errors import (
 )
 from agent.core.models import JsonObject
 from agent.llm.chunks import ChunkReader
+from agent.llm.endpoint_origin import hide_key
 from agent.llm.faults import parse_retry_after
 from agent.llm.parameters import ParameterSupport
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest
@@ -82,7 +83,7 @@ class LiteLLMClient:
                 if reader.is_cut:
                     return
         except Exception as error:
-            raise translate_error(litellm, error) from error
+            raise self._translate_error(litellm, error) from error
         # The SDK ends every stream with a "stop" of its own; only this tells whether the provider said so.
         if getattr(response, "received_finish_reason", "stop") is None:
             raise ModelOutputError(f"{request.model} ended its stream in the middle", agent_id="models")
@@ -134,7 +135,12 @@ class LiteLLMClient:
         try:
             return await litellm.acompletion(**options)
         except Exception as error:
-            raise translate_error(litellm, error) from error
+            raise self._translate_error(litellm, error) from error
+
+    def _translate_error(self, litellm: ModuleType, error: Exception) -> ModelError:
+        translated = translate_error(litellm, error)
+        hide_key(translated, self._options.get("api_key"))
+        return translated
 
 
 def find_missing_keys(litellm: ModuleType, model: str) -> list[str]:

@@ -8,7 +8,7 @@ from pydantic_core import from_json
 
 from agent.core.errors import ModelOutputError
 from agent.llm.chunks import ChunkReader
-from agent.llm.faults import build_body_error, describe_body, find_body_error
+from agent.llm.faults import build_body_error, build_form_error, find_body_error
 from agent.llm.port import ModelChunk
 from agent.llm.sse import EventAssembler, LineSplitter, ServerSentEvent
 
@@ -202,8 +202,7 @@ class StreamReader:
             yield from self._chunks.read([value])
 
     def _build_form_error(self, body: bytes) -> ModelOutputError:
-        what = describe_body(body)
-        return ModelOutputError(f"{self._where} answered a streamed call {what}", agent_id="models")
+        return build_form_error(f"{self._where} answered a streamed call", body)
 
 
 def _parse_together(texts: list[bytes]) -> list[dict[str, Any]] | None:

@@ -37,6 +37,8 @@ MAX_REPORTED = 10
 """Values in one error to the model."""
 REPORTED_CHARS = 200
 _TOKEN = re.compile(r"[^\W_]+")
+SHORT_NAME_CHARS = 3
+"""Up to this length, a name in a host counts as named only by a whole word: nearly every text contains "co"."""
 _WEB = re.compile(r"https?://", re.IGNORECASE)
 _DIGITS = re.compile(r"(?<![^\W_])\d+(?![^\W_])")
 _NAMING_ROLES = frozenset({"where", "amount", "id"})
@@ -172,8 +174,7 @@ def holds_made_up_address(inputs: JsonValue, request: PlanningRequest) -> bool:
     """Whether one of a call's inputs is the URL of a host that nobody named, not even by a word such as "bbc".
 
     A small model that finds nothing more to call fetches pages of hosts that it makes up."""
-    values = inputs.values() if isinstance(inputs, dict) else ()
-    hosts = [_read_host(value) for value in values if isinstance(value, str)]
+    hosts = [_read_host(leaf) for _, leaf in iter_leaves(inputs) if isinstance(leaf, str)]
     if not any(hosts):
         return False
     text = "\n".join((*_list_known_texts(request), request.instructions, request.room.system_prompt)).casefold()
@@ -189,8 +190,14 @@ def _read_host(value: str) -> str:
 
 
 def _is_named(host: str, text: str) -> bool:
-    labels = [label for label in host.casefold().split(".")[:-1] if label != "www"]
-    return host.casefold() in text or any(len(label) > 1 and label.replace("-", " ") in text for label in labels)
+    if host.casefold() in text:
+        return True
+    names = [label.replace("-", " ") for label in host.casefold().split(".")[:-1] if label != "www" and len(label) > 1]
+    return any(_is_word(name, text) if len(name) <= SHORT_NAME_CHARS else name in text for name in names)
+
+
+def _is_word(name: str, text: str) -> bool:
+    return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", text) is not None
 
 
 def _list_known_texts(request: PlanningRequest) -> list[str]:

@@ -264,7 +264,7 @@ class AgentService(RunReader[Live]):
             raise ConflictError(f"{closed_ids[0]!r} is no longer open; open are: {', '.join(open_ids)}")
         if plan is not None:
             if not any(one.call_id is None for one in waiting if one.approval_id in (approvals or open_ids)):
-                message = "plan: single calls wait for a decision, which change no plan; approve or reject them"
+                message = "plan: the run waits for decisions on single calls, not on its plan; approve or reject them"
                 raise BadRequestError(message, param="plan")
             self._executor.validate_edited_plan(Claim(run_id, row.epoch, tuple(events)), plan)
         decided_ids, who = list(approvals) or open_ids, principal.name

@@ -6,6 +6,7 @@ beginning speak for it; signs within words, half-width kana and characters for p
 
 # ruff: noqa: RUF001 - letters and signs of all scripts are meant
 
+import codecs
 import re
 import unicodedata
 from functools import cache
@@ -50,8 +51,8 @@ def guess_short_encoding(data: bytes) -> str | None:
 
 def _score(data: bytes, encoding: str) -> float:
     """How likely a decoding is: the mean over its characters beyond ASCII, at most 1."""
-    try:
-        text = data.decode(encoding)
+    try:  # the bytes may end within a character
+        text = codecs.getincrementaldecoder(encoding)().decode(data)
     except UnicodeDecodeError:
         return _WORST
     beyond = [index for index, sign in enumerate(text) if sign > "\x7f"]

@@ -51,7 +51,7 @@ def decode(data: bytes) -> Decoded:
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return _decode_lossy(data, encoding)
-    if any(switch in data[:_SAMPLE] for switch in _SWITCHES):
+    if data.isascii() and any(switch in data[:_SAMPLE] for switch in _SWITCHES):
         return _decode_lossy(data, "iso2022_jp")
     if (wide := _guess_wide(data[:_SAMPLE])) is not None:
         return _decode_lossy(data, wide)

@@ -14,7 +14,7 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
 from agent.text.ordinals import build_ordinals
-from agent.text.superscripts import RAISED, lower_figures
+from agent.text.superscripts import RAISED_DIGITS, lower_figures
 from agent.text.units import UNITS, Unit, find_unit
 
 _SPACES = " \u00a0\u2007\u2009\u202f"
@@ -122,7 +122,7 @@ _DIGITS = re.compile(
     rf"""
     (?P<digits>
       (?:\d{{1,3}}(?:[{_SPACES}]\d{{3}}(?!\d))+(?:[.,\u066b]\d+)?|\d+(?:[.,'\u2019\u066b\u066c]\d+)*|\.\d+)
-      (?:[eE][-+]?\d{{1,3}}(?!\w)|[{_SPACES}]?[x×·*][{_SPACES}]?10(?:\^[-+\u2212]?\d{{1,3}}|[{RAISED}]{{1,4}})(?!\w))?
+      (?:[eE][-+]?\d{{1,3}}(?!\w)|[{_SPACES}]?[x×·*][{_SPACES}]?10(?:\^[-+\u2212]?\d{{1,3}}|[⁺⁻]?[{RAISED_DIGITS}]{{1,3}})(?![\w⁺⁻]))?
       [{_FRACTION}]?
       |[{_FRACTION}]
     )

@@ -1,6 +1,7 @@
 """Raised figures: "10" with a raised "3" is 10³, not 103; the mark of a note does not make a figure larger."""
 
-RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻"
+RAISED_DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+RAISED = f"{RAISED_DIGITS}⁺⁻"
 _RAISED = str.maketrans("0123456789+-−()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿ")  # noqa: RUF001 - the minus sign is meant
 _LOWERED = str.maketrans(RAISED, "0123456789+-")
 RAISED_SIGNS = frozenset("0123456789+-−()")  # noqa: RUF001 - as above

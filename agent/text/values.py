@@ -32,6 +32,8 @@ _CSV_LINE: Final = re.compile(r"[^\d\s,],\S|\S,[^\d\s,]")
 _SHARE: Final = re.compile(
     r"(?<![\d/.,-])(?P<part>\d{1,3})(?:/|\s(?:in|of|out of|av|von|sur|på)\s)(?P<whole>\d{1,3})(?![\d/.,-]\d|\d)"
 )
+_MIN_NATIONAL: Final = 6
+"""Digits of a telephone number without the zeros before it. Fewer are the end of any other number."""
 _QUOTED_CELL: Final = re.compile(r'"[^"\n]*"')
 
 
@@ -170,10 +172,11 @@ class KnownValues:
 
     def _has_phone(self, key: str) -> bool:
         """Whether a number is known with the prefix of its country, or without it: 070 is +46 70."""
-        if key.startswith("0") and any(key.lstrip("0") in text for text in self._squeezed):
+        national = key.lstrip("0") if key.startswith("0") else ""
+        if len(national) >= _MIN_NATIONAL and any(national in text for text in self._squeezed):
             return True
-        return any(code.startswith("0") and code.isdigit() and len(code) > 6 and key.endswith(code.lstrip("0"))
-                   for code in self._codes)  # fmt: skip
+        local_numbers = (code.lstrip("0") for code in self._codes if code.startswith("0") and code.isdigit())
+        return any(len(number) >= _MIN_NATIONAL and key.endswith(number) for number in local_numbers)
 
     def _has_number(self, mention: NumberMention, *, ignore_sign: bool, ignore_unit: bool) -> bool:
         if self._by_language and len(mention.readings) > 1:

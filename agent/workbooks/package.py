@@ -135,5 +135,11 @@ def collect_string(item: Element) -> str:
 
 
 def decode_string(text: str) -> str:
-    """A text without the escapes of ECMA-376 part 1, 22.9.2.19: `_x000D_` is a line break, `_x005F_` an underscore."""
-    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "_x" in text else text
+    """A text without the escapes of ECMA-376 part 1, 22.9.2.19: `_x000D_` is a line break, `_x005F_` an underscore.
+
+    Two escapes may be the halves of one character; a half alone becomes U+FFFD.
+    """
+    if "_x" not in text:
+        return text
+    decoded = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
+    return decoded.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agent.core.errors import AuthError, ConfigError, StoreError
+from agent.core.errors import AuthError, ConfigError
 from agent.core.models import LOCAL_OWNER
 from agent.core.settings import Settings
 from agent.storage.api_keys import SCOPES, KeyLimits
+from gateway.auth.issuer_keys import IssuerKeys
 from gateway.auth.issuer_metadata import find_keys_url
 
 ALGORITHMS = ("RS256", "PS256", "ES256", "EdDSA")
 """Only public-key signatures: a token that is unsigned or signed with a shared secret proves nothing."""
 LEEWAY_SECONDS = 30
-FETCH_SECONDS = 5
 MAX_TOKEN_CHARS = 16_000
 _DEFAULT_SCOPES = frozenset({"chat", "agent", "mcp"})
 """Scopes of a token that names none of ours."""
@@ -61,7 +61,7 @@ class JwtVerifier:
         self._issuer = issuer
         self._audience = audience
         self._keys_url = keys_url
-        self._jwk_client: Any = None
+        self._keys: IssuerKeys | None = None
 
     async def verify(self, token: str) -> TokenGrant | None:
         """See `TokenVerifier.verify`."""
@@ -74,11 +74,10 @@ class JwtVerifier:
     def _decode_claims(self, token: str) -> Mapping[str, Any]:
         import jwt  # noqa: PLC0415 - 9 MB of cryptography, needed only for tokens
 
-        if self._jwk_client is None:
-            self._keys_url = self._keys_url or find_keys_url(self._issuer)
-            self._jwk_client = jwt.PyJWKClient(self._keys_url, timeout=FETCH_SECONDS, lifespan=300)
+        if self._keys is None:
+            self._keys = IssuerKeys(self._keys_url or find_keys_url(self._issuer))
         try:
-            key = self._jwk_client.get_signing_key_from_jwt(token)
+            key = self._keys.find(jwt.get_unverified_header(token).get("kid"))
             claims: Mapping[str, Any] = jwt.decode(
                 token,
                 key.key,
@@ -88,10 +87,6 @@ class JwtVerifier:
                 leeway=LEEWAY_SECONDS,
                 options={"require": ["exp", "aud", "iss"]},
             )
-        except jwt.PyJWKClientConnectionError as error:
-            raise StoreError(
-                f"the keys of the token's issuer cannot be fetched from {self._keys_url}; try again", agent_id="tokens"
-            ) from error
         except (jwt.PyJWTError, ValueError) as error:
             raise AuthError(f"the bearer token is not valid here: {str(error)[:200]}") from error
         return claims

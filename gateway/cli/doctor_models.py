@@ -13,13 +13,15 @@ _WITHOUT_OFFER = (
     "provider's key"
 )
 _REMEDY = "check AGENT_LLM_BASE_URL, AGENT_LLM_API_KEY and the endpoint"
+_SAVED_REMEDY = "check the endpoint, or save the model again: `stepgate models use`"
 
 
 async def check_models(stepgate: Stepgate, status: ComponentStatus) -> AsyncIterator[Finding]:
     """Yields whether models can be asked, and every configured one that cannot."""
     live = stepgate.live_models
     if stepgate.models.is_configured:
-        yield Finding("models", status.ok, status.detail, _REMEDY)
+        is_saved = any(model.source == "file" for model in live.tiers.configured)
+        yield Finding("models", status.ok, status.detail, _SAVED_REMEDY if is_saved else _REMEDY)
         if live.tiers.measured is not None:
             yield Finding("model profile", True, format_profile(live.tiers.measured))
     else:

@@ -100,7 +100,7 @@ async def resume(stepgate: "Stepgate", run_id: RunId, owner: Owner = None) -> No
 @app.command()
 @gateway_command()
 async def cancel(stepgate: "Stepgate", run_id: RunId, owner: Owner = None) -> None:
-    """Cancel a run, also one that another process executes."""
+    """Cancel a run, including one that another process executes."""
     row = await find_run(stepgate.journal, run_id, owner)
     await stepgate.service.cancel_run(row.run_id, owner=row.owner, reason=f"cancelled by {get_operator_name()}")
     status = (await stepgate.service.get_run(row.run_id, owner=row.owner)).status

@@ -150,7 +150,7 @@ class QueryTableOutput(DeferredModel):
     rows: list[list[JsonValue]]
     more: bool = Field(description="whether the result has further rows")
     tables: list[TableName] = Field(description="the tables that the statement could use")
-    corrections: list[str] = Field(default_factory=list, description="what was read otherwise than it is written")
+    corrections: list[str] = Field(default_factory=list, description="what in the statement was corrected, and how")
 
 
 class QueryTableTool(FileTool[QueryTableInput, QueryTableOutput]):

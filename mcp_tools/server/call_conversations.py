@@ -13,10 +13,7 @@ from agent.tools import ToolSpec
 from mcp_tools.server.current_principal import get_current_owner
 
 ARGUMENT = "conversation_id"
-_MISSING = (
-    f"{ARGUMENT}: name the conversation whose pipeline this is about: the {ARGUMENT} that build_pipeline or "
-    "spawn_source_analyzer returned"
-)
+_MISSING = f"{ARGUMENT}: name the conversation that this call continues: the {ARGUMENT} that an earlier call returned"
 _DESCRIPTIONS = {
     "starts": f"the {ARGUMENT} that an earlier call returned, to continue there, or a new name, to begin another; "
     "without it, this session's conversation or a new one",

@@ -8,6 +8,7 @@ names what there is.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import duckdb
 
@@ -46,7 +47,7 @@ def correct_column(connection: Connection, sql: str, error: str, tables: Sequenc
     near = _find_near_column(name, columns, sql)
     if near:
         return _replace(sql, name, quote(near), f"{name} was read as the column {near}")
-    values = list(_iterate_values(connection, name, tables))
+    values = list(islice(_iterate_values(connection, name, tables), 2))
     if len(values) == 1:
         return _correct_value(sql, name, *values[0])
     return _join_table(sql, name, columns)

@@ -147,6 +147,12 @@ class BuilderContract:
         await sources.remove(source.id, "anna")
         assert (await self.reread(stores, made)).source_id is None
 
+    async def test_a_source_that_is_registered_twice_at_once_is_one(self, sources: SourceStore) -> None:
+        made = await asyncio.gather(*(sources.add("anna", WEB) for _ in range(5)))
+        assert {source.id for source in made} == {made[0].id}
+        assert await sources.list("anna") == [made[0]]
+        assert (await sources.add("bert", WEB)).id != made[0].id
+
     async def test_what_is_over_is_archived_in_time(self, stores: Pair, clock: Clock) -> None:
         one, other = stores
         active, over = await one.add("anna"), await one.add("anna")

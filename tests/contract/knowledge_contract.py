@@ -264,6 +264,21 @@ class KnowledgeContract:
             await begun()
         assert await status() == "ready"
 
+    async def test_a_job_behind_many_that_another_process_must_do_is_found(self, jobs: JobStore, clock: Clock) -> None:
+        for owner in ("ann", "bert"):
+            for _ in range(jobs_module.MAX_WAITING):
+                await jobs.create(owner, "work", JobRequest(source=FOLDER))
+        clock.now += 1
+        reachable = await jobs.create("cleo", "work", JobRequest())
+
+        async def is_reachable(job: Job) -> bool:
+            return not job.request.is_local
+
+        claimed = await jobs.claim("one", 30, is_reachable)
+        assert claimed is not None
+        assert claimed.id == reachable.id
+        assert await jobs.claim("one", 30, is_reachable) is None
+
     async def test_a_job_is_done_by_one_worker_and_says_how_far_it_is(
         self, jobs: JobStore, other_jobs: JobStore, clock: Clock
     ) -> None:

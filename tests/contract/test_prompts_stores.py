@@ -1,6 +1,6 @@
 """The prompt library tested against its contract on SQLite and PostgreSQL."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from gateway.features.studio.engine.prompt_library import PromptLibrary
 from gateway.features.studio.feature import FEATURE
 from tests.contract.journal_stores import Clock
 from tests.contract.prompts_contract import Pair, PromptsContract
+from tests.support.postgres import database_with_tables
 
 REVISIONS = [FeatureRevision(FEATURE.name, one.name, one.sqlite, one.postgres) for one in FEATURE.revisions]
 
@@ -34,11 +35,21 @@ class TestSqlite(PromptsContract):
             await store.close()
 
 
+async def make_tables(url: str) -> None:
+    store = await open_postgres(url)
+    await apply_revisions(store, REVISIONS)
+    await store.close()
+
+
 class TestPostgres(PromptsContract):
+    @pytest.fixture
+    def url(self) -> Iterator[str]:
+        with database_with_tables(make_tables) as address:
+            yield address
+
     @pytest.fixture
     async def libraries(self, url: str, clock: Clock) -> AsyncIterator[Pair]:
         opened = [await open_postgres(url) for _ in range(2)]
-        await apply_revisions(opened[0], REVISIONS)
         yield build([PostgresClient(store.database) for store in opened], clock)
         for store in opened:
             await store.close()

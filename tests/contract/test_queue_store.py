@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,14 +28,27 @@ from gateway.features.fleet.engine.queue_schema import apply_queue_schema, list_
 from gateway.features.fleet.engine.queue_state import QueueState
 from gateway.features.fleet.engine.queue_sweep import QueueSweeper
 from tests.contract.journal_stores import make_end, make_run_created
+from tests.support.postgres import database_with_tables
 
 LEASE_S = 0.4
 
 
-@pytest.fixture
-async def store(empty_url: str) -> AsyncIterator[PostgresStore]:
-    store = await open_postgres(empty_url)
+async def make_tables(url: str) -> None:
+    """Makes the queue's tables, as three processes may at once."""
+    store = await open_postgres(url)
     await asyncio.gather(*(apply_queue_schema(store.database) for _ in range(3)))
+    await store.close()
+
+
+@pytest.fixture
+def queue_url() -> Iterator[str]:
+    with database_with_tables(make_tables) as address:
+        yield address
+
+
+@pytest.fixture
+async def store(queue_url: str) -> AsyncIterator[PostgresStore]:
+    store = await open_postgres(queue_url)
     yield store
     await store.close()
 

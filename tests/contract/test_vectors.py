@@ -86,6 +86,9 @@ class TestPostgres(ExactContract):
 
 
 class TestQdrantLocal(VectorContract):
+    MANY = 120
+    """The local mode stores and deletes each entry in a transaction of its own: 1,200 take 50 s."""
+
     @pytest.fixture
     async def indexes(self, tmp_path: Path) -> AsyncIterator[Pair]:
         index = QdrantIndex(path=str(tmp_path / "qdrant"))

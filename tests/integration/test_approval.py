@@ -447,7 +447,7 @@ async def test_a_plan_is_no_decision_on_a_single_call(tmp_path: Path) -> None:
         asked = await ask(bench, "read and mail")
         plan = asked.metadata["plan"]
         plan["steps"][1]["args"]["x"] = "edited"
-        with pytest.raises(BadRequestError, match="single calls wait"):
+        with pytest.raises(BadRequestError, match="decisions on single calls"):
             await decide(bench, asked, "approve", plan=plan)
         assert (await bench.service.get_run(asked.metadata["run_id"])).status == "awaiting_approval"
     assert tool.calls == []

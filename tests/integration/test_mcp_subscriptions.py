@@ -29,6 +29,11 @@ from tests.support.processes import GatewayProcess
 from tests.support.tools import returning
 
 
+@pytest.fixture(autouse=True)
+def _quick_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_changes, "WATCH_SECONDS", 0.05)
+
+
 @pytest.fixture
 async def fixtures(tmp_path: Path) -> AsyncIterator[str]:
     """A gateway with the suite's fixtures."""

@@ -123,6 +123,23 @@ async def test_the_environment_wins_and_what_is_down_says_why(serve: Serve, tmp_
         async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
             [down] = (await client.get(MODELS)).json()["configured"]
             assert (down["state"], "cannot be reached" in down["reason"]) == ("unreachable", True)
+            detail = (await client.get("/ready")).json()["components"]["models"]["detail"]
+            assert "saved as 'old': `stepgate models list`" in detail
+            assert "AGENT_LLM_BASE_URL" not in detail, "it was saved, not set"
+
+
+@pytest.mark.parametrize("key", ["abc123", "hunter", "lm-studio"])
+async def test_a_short_key_that_is_refused_is_not_shown(serve: Serve, key: str) -> None:
+    async with (
+        model_endpoint(list_of("large"), key=KEY) as hosted,
+        serve(None) as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+    ):
+        for path in ("", "/test"):
+            body = {"base_url": hosted.url, "model": "large", "api_key": key}
+            refused = await client.post(f"{MODELS}{path}", json=body)
+            assert "[removed: API_KEY]" in refused.text
+            assert key not in refused.text
 
 
 async def test_a_file_that_was_changed_by_hand_is_used_and_a_broken_one_reported(

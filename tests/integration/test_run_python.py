@@ -282,7 +282,7 @@ async def test_where_no_process_can_be_locked_programs_run_in_the_interpreter(
         monkeypatch.setattr(module, "find_missing_feature", lambda: "the kernel has no Landlock")
     finding = await doctor_checks._check_sandbox(Settings(_env_file=None))
     assert (finding.ok, "in the interpreter" in finding.detail) == (True, True)
-    async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=60) as http:
+    async with serve(None, run_python_timeout_s=3) as url, httpx.AsyncClient(base_url=url, timeout=60) as http:
 
         async def say(code: str, **args: Any) -> str:
             calls = [{"tool": "run_python", "args": {"code": code, **args}}]

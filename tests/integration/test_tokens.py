@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from agent.core.errors import AuthError, ConfigError, StoreError
 from agent.core.settings import Settings
-from gateway.auth import issuer_metadata
+from gateway.auth import issuer_keys, issuer_metadata
 from gateway.auth.external_tokens import JwtVerifier, TokenGrant, build_token_verifier
 from tests.integration.conftest import Serve
 from tests.support.canned import Canned, CannedServer, canned_server
@@ -26,14 +26,15 @@ KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
-def token(key: Any = KEY, algorithm: str = "RS256", **changes: Any) -> str:
+def token(key: Any = KEY, algorithm: str = "RS256", key_id: str = "k1", **changes: Any) -> str:
     claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": "anna", "exp": time.time() + 600, "scope": "openid stepgate:agent"}
     claims = {name: value for name, value in (claims | changes).items() if value is not None}
-    return jwt.encode(claims, key, algorithm=algorithm, headers={"kid": "k1"})
+    return jwt.encode(claims, key, algorithm=algorithm, headers={"kid": key_id})
 
 
-def key_set() -> Canned:
-    jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(KEY.public_key())) | {"kid": "k1", "use": "sig", "alg": "RS256"}
+def key_set(key: Any = KEY, key_id: str = "k1") -> Canned:
+    jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
+    jwk |= {"kid": key_id, "use": "sig", "alg": "RS256"}
     return Canned(body=json.dumps({"keys": [jwk]}).encode(), headers={"content-type": "application/json"})
 
 
@@ -106,6 +107,40 @@ async def test_what_is_no_token_is_left_to_others_and_an_issuer_that_is_down_is_
     assert await verifier.verify("ollama") is None
     with pytest.raises(StoreError, match="cannot be fetched"):
         await verifier.verify(token())
+
+
+async def test_tokens_that_name_unknown_keys_make_no_request_each(verifier: JwtVerifier, issuer: CannedServer) -> None:
+    for number in range(5):
+        with pytest.raises(AuthError, match="has no key"):
+            await verifier.verify(token(key_id=f"made-up-{number}"))
+    assert await verifier.verify(token()) is not None
+    assert len(issuer.seen) == 1
+
+
+async def test_a_new_key_of_the_issuer_is_known_after_a_while(
+    verifier: JwtVerifier, issuer: CannedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(issuer_keys, "NEW_KEY_SECONDS", 0)
+    issuer.load(key_set(), key_set(OTHER, "k2"))
+    assert await verifier.verify(token()) is not None
+    assert await verifier.verify(token(OTHER, key_id="k2")) is not None
+    assert len(issuer.seen) == 2
+
+
+async def test_an_issuer_that_is_down_is_not_asked_for_each_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with canned_server() as issuer:
+        issuer.load(*[Canned(status=503, body=b"down")] * 9)
+        verifier = JwtVerifier(ISSUER, AUDIENCE, f"{issuer.url}/jwks.json")
+        for _ in range(5):
+            with pytest.raises(StoreError, match="cannot be fetched"):
+                await verifier.verify(token())
+        assert len(issuer.seen) == 1
+        monkeypatch.setattr(issuer_keys, "RETRY_SECONDS", 0)
+        issuer.load(Canned(status=503), key_set())
+        recovered = JwtVerifier(ISSUER, AUDIENCE, f"{issuer.url}/jwks.json")
+        with pytest.raises(StoreError):
+            await recovered.verify(token())
+        assert await recovered.verify(token()) is not None
 
 
 async def test_the_doors_take_them_and_keep_their_owners_apart(serve: Serve, issuer: CannedServer) -> None:

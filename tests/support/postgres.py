@@ -1,10 +1,12 @@
 """A PostgreSQL server for tests, where there is one: an empty database for each test, dropped after it, or one with our
 tables that the tests of a process share one after another, emptied between them."""
 
+import asyncio
 import atexit
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
 import psycopg
@@ -46,10 +48,11 @@ _SHAPE = """
         FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid LEFT JOIN pg_index i ON i.indexrelid = c.oid
         WHERE c.relnamespace = 'public'::regnamespace
         UNION ALL SELECT concat_ws(' ', proname, prosrc) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
-        UNION ALL SELECT t.tgname FROM pg_trigger t
+        UNION ALL SELECT concat_ws(' ', t.tgname, t.tgenabled) FROM pg_trigger t
+        UNION ALL SELECT d.description FROM pg_description d JOIN pg_class k ON k.oid = d.objoid
+            WHERE k.relnamespace = 'public'::regnamespace
         UNION ALL SELECT e.extname FROM pg_extension e
         UNION ALL SELECT s.setconfig::text FROM pg_db_role_setting s
-        UNION ALL SELECT version_num FROM alembic_version
     ) AS shape (line)
 """
 """One text for all that a test may have changed but rows."""
@@ -57,7 +60,7 @@ _EMPTY = """
     DO $$
     DECLARE one record; has_rows boolean; filled text[] := '{}';
     BEGIN
-        FOR one IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'alembic_version' LOOP
+        FOR one IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN (KEPT) LOOP
             EXECUTE format('SELECT EXISTS (SELECT 1 FROM %I)', one.tablename) INTO has_rows;
             IF has_rows THEN filled := filled || quote_ident(one.tablename); END IF;
         END LOOP;
@@ -68,14 +71,24 @@ _EMPTY = """
 """
 
 
-class _KeptDatabase:
-    """A database with our tables."""
+Preparation = Callable[[str], Awaitable[None]]
+"""Makes further tables in the database of a URL. A function of a module: what it has made is shared."""
 
-    def __init__(self) -> None:
+
+class _KeptDatabase:
+    """A database with our tables and those of a preparation, whose own rows stay."""
+
+    def __init__(self, prepare: Preparation | None) -> None:
         self._stack = ExitStack()
         self.url = self._stack.enter_context(fresh_database())
         atexit.register(self.drop)
         create_tables(create_postgres_engine(self.url))
+        if prepare is not None:
+            with ThreadPoolExecutor(1) as thread:  # the loop of the tests is this thread's
+                thread.submit(lambda: asyncio.run(prepare(self.url))).result()  # type: ignore[arg-type]
+        with psycopg.connect(self.url) as connection:
+            tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+            self._filled = [str(name) for (name,) in tables if self._read_rows(connection, str(name))]
         self._shape = self._read_shape()
 
     def drop(self) -> None:
@@ -92,22 +105,28 @@ class _KeptDatabase:
             )
             if self._read_shape() != self._shape:
                 return False
-            connection.execute(_EMPTY)
+            connection.execute(_EMPTY.replace("KEPT", ", ".join(f"'{name}'" for name in self._filled)).encode())
         return True
 
     def _read_shape(self) -> object:
         with psycopg.connect(self.url) as connection:
-            return connection.execute(_SHAPE).fetchone()
+            shape = connection.execute(_SHAPE).fetchone()
+            return shape, [self._read_rows(connection, name) for name in self._filled]
+
+    @staticmethod
+    def _read_rows(connection: psycopg.Connection, table: str) -> list[str]:
+        return sorted(map(str, connection.execute(f'SELECT * FROM "{table}"'.encode()).fetchall()))
 
 
-_kept: list[_KeptDatabase] = []
+_kept: dict[Preparation | None, list[_KeptDatabase]] = {}
 
 
 @contextmanager
-def database_with_tables() -> Iterator[str]:
-    """The URL of a database with our tables, without rows. To make one takes half a second of waiting for the disk, and
-    to drop it as much: the next test of this process gets the same."""
-    kept = _kept.pop() if _kept else _KeptDatabase()
+def database_with_tables(prepare: Preparation | None = None) -> Iterator[str]:
+    """The URL of a database with our tables and those that `prepare` makes, without rows. To make one takes half a
+    second of waiting for the disk, and to drop it as much: the next test of this process gets the same."""
+    unused = _kept.setdefault(prepare, [])
+    kept = unused.pop() if unused else _KeptDatabase(prepare)
     try:
         yield kept.url
     finally:
@@ -116,6 +135,6 @@ def database_with_tables() -> Iterator[str]:
         except psycopg.Error:
             is_empty = False
         if is_empty:
-            _kept.append(kept)
+            unused.append(kept)
         else:
             kept.drop()

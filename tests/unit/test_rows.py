@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.requirements import DEVIATIONS, PAGE, build_page, find_row_tests, list_open_rows, read_rows
+from tests.requirements import DEVIATIONS, MARKER, PAGE, build_page, find_row_tests, list_open_rows, read_rows
 
 TESTS = Path(__file__).parents[1]
 
@@ -13,8 +13,9 @@ TESTS = Path(__file__).parents[1]
 def find_row_ids() -> Iterator[tuple[str, object]]:
     """Yields file and id of each argument of `pytest.mark.row`; None for one that is not written as a text."""
     for path in sorted(TESTS.rglob("test_*.py")) + sorted(TESTS.rglob("*contract*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.row":
+        text = path.read_text("utf-8")
+        for node in ast.walk(ast.parse(text)) if MARKER in text else ():
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == MARKER:
                 for argument in node.args:
                     yield path.name, argument.value if isinstance(argument, ast.Constant) else None
 

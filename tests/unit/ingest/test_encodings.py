@@ -4,6 +4,7 @@
 
 import pytest
 
+from agent.text.encoding_guess import guess_short_encoding
 from agent.text.encodings import decode
 
 TEXTS = {
@@ -68,6 +69,15 @@ SHORT_TEXTS = {
 @pytest.mark.parametrize(("encoding", "text"), [(name, text) for name, texts in SHORT_TEXTS.items() for text in texts])
 def test_the_letters_of_a_short_text_tell_its_encoding(encoding: str, text: str) -> None:
     assert decode(text.encode(encoding)).text == text
+
+
+def test_a_switch_of_iso_2022_jp_in_a_utf_8_log_is_a_stray() -> None:
+    assert decode("pump \x1b(J: 5 °C, Öl".encode()) == ("pump \x1b(J: 5 °C, Öl", "utf-8", (), 0)
+
+
+@pytest.mark.parametrize(("encoding", "text"), [("cp932", "解約通知は三か月前です。"), ("gb18030", "租金每月1240元")])
+def test_bytes_that_end_within_a_character_are_guessed_too(encoding: str, text: str) -> None:
+    assert guess_short_encoding(text.encode(encoding) + "約".encode(encoding)[:1]) == encoding
 
 
 def test_lost_characters_are_counted() -> None:

@@ -1,6 +1,7 @@
 """Control characters of plain text: ends of pages and lines separate words, what terminals obey is no text."""
 
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -24,3 +25,9 @@ def test_control_characters_end_words_or_are_left_out(text: str, expected: list[
     assert lines(output) == expected
     assert output.coverage is not None
     assert output.coverage.share == 1.0
+
+
+def test_lines_of_many_spaces_are_read_in_time(tmp_path: Path) -> None:
+    started = process_time()
+    assert lines(read(f"a{' ' * 50_000}b", "txt", tmp_path)) == [f"a{' ' * 50_000}b"]
+    assert process_time() - started < 5  # it took 25 s where each space began a search of its own

@@ -122,7 +122,14 @@ def test_of_drawings_only_what_is_shown_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("stored", "shown"),
-    [("North_x000D_quay", "North quay"), ("a_x005F_x0041_b", "a_x0041_b"), ("x_x_y", "x_x_y"), ("_x00e5_r", "år")],
+    [
+        ("North_x000D_quay", "North quay"),
+        ("a_x005F_x0041_b", "a_x0041_b"),
+        ("x_x_y", "x_x_y"),
+        ("_x00e5_r", "år"),
+        ("A_xD83D__xDE00_", "A\N{GRINNING FACE}"),
+        ("A_xD83D_b", "A\ufffdb"),
+    ],
 )
 def test_escaped_characters_are_decoded_once(stored: str, shown: str, tmp_path: Path) -> None:
     for cell in (f'<c t="inlineStr"><is><t>{stored}</t></is></c>', f'<c t="str"><f>A1</f><v>{stored}</v></c>'):

@@ -13,10 +13,17 @@ from agent.llm.faults import (
     build_status_error,
     extract_provider_message,
     hide_endpoint_details,
+    read_error,
 )
 from agent.llm.port import ModelChunk
 from agent.llm.replies import read_reply, read_usage
 from agent.llm.stream_reader import StreamReader
+
+
+def test_a_code_of_many_digits_is_not_a_status() -> None:
+    assert read_error(b'{"error": {"message": "no", "code": "%s"}}' % (b"9" * 5_000)).status is None
+    assert read_error(b'{"error": {"message": "no", "code": "429"}}').status == 429
+
 
 DEEP = b"[" * 100_000
 

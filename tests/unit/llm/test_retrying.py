@@ -8,6 +8,7 @@ from email.utils import format_datetime
 import pytest
 
 from agent.core.errors import ModelAuthError, ModelDownError, ModelError, ModelRateLimitError, ModelTimeoutError
+from agent.llm.endpoint_origin import FROM_SETTINGS
 from agent.llm.faults import extract_provider_message, parse_retry_after
 from agent.llm.http import HttpModelClient
 from agent.llm.port import ModelRequest
@@ -41,7 +42,7 @@ async def server() -> AsyncIterator[CannedServer]:
 
 @pytest.fixture
 async def client(server: CannedServer, waits: Waits) -> AsyncIterator[RetryingClient]:
-    opened = RetryingClient(HttpModelClient(server.url), sleep=waits)
+    opened = RetryingClient(HttpModelClient(server.url, origin=FROM_SETTINGS), sleep=waits)
     yield opened
     await opened.aclose()
 

@@ -63,6 +63,7 @@ def decide(*calls: JsonObject) -> JsonObject:
     ("question", "url", "stays"),
     [
         ("What is today's date?", "https://www.example.com/current-date", False),
+        ("Which country is colder?", "https://www.weather.co.example/today", False),
         ("What does bbc say?", "https://www.bbc.com/news", True),
         ("Read https://stats.town.example/a and its page b", "https://stats.town.example/b", True),
         ("Read stats.town.example", "https://stats.town.example", True),
@@ -76,6 +77,11 @@ def test_a_page_of_a_host_that_nobody_named_is_not_read(question: str, url: str,
     tidy = tidy_calls(decide({"tool": "find", "inputs": {"what": url}}), ask(question), lambda _: False)
     assert bool(tidy["steps"]) is stays
     assert bool(tidy["todo"]) is stays
+
+
+def test_a_host_that_nobody_named_is_seen_in_a_list_of_pages() -> None:
+    call: JsonValue = {"tool": "find", "inputs": {"what": {"pages": ["https://far.example/x"]}}}
+    assert tidy_calls(decide(call), ask("Is it a leap year?"), lambda _: False)["steps"] == []
 
 
 def test_a_page_that_a_result_names_is_read() -> None:

@@ -166,3 +166,26 @@ def test_no_text_breaks_the_reader_and_each_text_holds_its_own_values(text: str)
     for mention in find_values(text, is_claim=True):
         assert text[mention.start : mention.end].strip()
         assert known.contains(mention), mention
+
+
+@given(st.text("0123456789 .,x×·^eE⁰¹²³⁶⁺⁻-+½%", max_size=12))  # noqa: RUF001 - signs of powers
+def test_no_spelling_of_figures_is_an_error(text: str) -> None:
+    find_values(f"{text} 5 × 10{text}", is_claim=True)  # noqa: RUF001 - as above
+
+
+@pytest.mark.parametrize("text", ["5 × 10⁻ m", "3 x 10⁺⁺", "2·10⁻⁻⁶"])  # noqa: RUF001 - as above
+def test_a_power_that_is_none_leaves_its_numbers(text: str) -> None:
+    assert [mention.value for mention in find_numbers(text)] == [Decimal(text[0]), Decimal(10)]
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "same"),
+    [
+        ("070-174 06 21", "+46 70 174 06 21", True),
+        ("+46 70 174 06 21", "070-174 06 21", True),
+        ("070-174 06 21", "the serial number 00000000", False),
+        ("00000000", "room 5", False),
+    ],
+)
+def test_a_telephone_number_has_a_prefix_or_not(claim: str, text: str, same: bool) -> None:
+    assert agrees(claim, text) is same

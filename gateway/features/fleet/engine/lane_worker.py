@@ -173,8 +173,8 @@ class LaneJobs(JobManager):
         `_store_end`.
         """
         failures = int(job.id not in self._postponed)
+        self._postponed.discard(job.id or 0)  # before, so that an end that is not stored leaves nothing behind
         await self._store_end(job, _REPEAT, failures=failures, begin=retry_at)
-        self._postponed.discard(job.id or 0)
 
     async def release_job(self, job: StoredJob) -> bool:
         """Has a job done again at once. Returns False if it is no longer `job.worker_id`'s. Raises

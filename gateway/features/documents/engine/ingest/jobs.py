@@ -35,7 +35,10 @@ _INSERT = (
     "INSERT INTO jobs (id, owner, collection, status, request, progress, outcome, attempts, worker, until, created, "  # noqa: S608
     f"updated, place) VALUES (?,?,?,'queued',?,?,?,0,'',0,?,?,?) RETURNING {_COLUMNS}"
 )
-_DUE = f"SELECT {_COLUMNS} FROM jobs WHERE {UNFINISHED} AND until < ? ORDER BY created, id LIMIT {MAX_WAITING}"  # noqa: S608
+_DUE = (
+    f"SELECT {_COLUMNS} FROM jobs WHERE {UNFINISHED} AND until < ? AND (created, id) > (?, ?) "  # noqa: S608
+    f"ORDER BY created, id LIMIT {MAX_WAITING}"
+)
 _CLAIM = (
     "UPDATE jobs SET status = 'running', worker = ?, until = ?, attempts = attempts + 1, updated = ? "  # noqa: S608
     f"WHERE id = ? AND {UNFINISHED} AND until < ? RETURNING {_COLUMNS}"
@@ -171,20 +174,15 @@ class JobStore:
     ) -> Job | None:
         """Claims the oldest free job that this process can do for `seconds`; returns None if there is none."""
         now = self._clock()
-        for row in await self._statements.read(_DUE, now):
-            due = self._parse_row(row)
-            if can_do is not None and not await can_do(due):
-                continue
-            rows = await self._statements.write(
-                _CLAIM,
-                worker,
-                now + seconds,
-                now,
-                due.id,
-                now,
-            )
-            if rows:
-                return self._parse_row(rows[0])
+        after = (0.0, "")
+        while page := [self._parse_row(row) for row in await self._statements.read(_DUE, now, *after)]:
+            for due in page:
+                if can_do is not None and not await can_do(due):
+                    continue
+                rows = await self._statements.write(_CLAIM, worker, now + seconds, now, due.id, now)
+                if rows:
+                    return self._parse_row(rows[0])
+            after = (page[-1].created, page[-1].id)
         return None
 
     async def renew_lease(self, job: Job, worker: str, progress: JobProgress, seconds: float) -> bool:

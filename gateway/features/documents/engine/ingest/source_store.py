@@ -1,6 +1,6 @@
 """`SourceStore`: registered sources, addressed by id."""
 
-import secrets
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,12 +60,13 @@ class SourceStore:
         if len(known_sources) >= MAX_SOURCES:
             raise BadRequestError(f"there are {MAX_SOURCES} sources already; remove some", param="source_identifier")
         title = replace_surrogates(name.strip() or request.source_identifier)[:200]
-        source = NamedSource(f"{PREFIX}{secrets.token_hex(12)}", owner, title, request, self._clock())
+        text = replace_surrogates(request.model_dump_json())
+        source_id = _make_id(owner, text)
         await self._statements.write(
-            f"INSERT INTO sources ({_COLUMNS}) VALUES (?,?,?,?,?)",  # noqa: S608 - constants only
-            source.id, owner, source.name, replace_surrogates(request.model_dump_json()), source.created,
+            f"INSERT INTO sources ({_COLUMNS}) VALUES (?,?,?,?,?) ON CONFLICT (id) DO NOTHING",  # noqa: S608 - constants
+            source_id, owner, title, text, self._clock(),
         )  # fmt: skip
-        return source
+        return await self.get(source_id, owner)
 
     async def get(self, source_id: str, owner: str) -> NamedSource:
         """A source. Raises `NotFoundError`, also for another owner's."""
@@ -89,6 +90,12 @@ class SourceStore:
         if not rows:
             raise NotFoundError(f"there is no source {source_id[:100]!r}; see GET /v1/sources", agent_id="builder")
         await self._audit.record_afterwards(AuditEvent("source.delete", source_id, owner=owner, by=by))
+
+
+def _make_id(owner: str, request: str) -> str:
+    """The id follows from the source, so that two registrations at once make one source."""
+    digest = hashlib.sha256(f"{replace_surrogates(owner)}\0{request}".encode()).hexdigest()
+    return f"{PREFIX}{digest[:24]}"
 
 
 def _parse_row(row: Row) -> NamedSource:

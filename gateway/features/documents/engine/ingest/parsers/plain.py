@@ -10,7 +10,7 @@ from agent.text.encodings import Decoded, decode
 from gateway.features.documents.engine.ingest.parsers.draft import LOST_CHARACTERS, Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
 
-_BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+|[ \t]*\x0c\s*")
+_BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+|\x0c\s*")
 """A form feed is the end of a page."""
 _TERMINAL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|.\x08")
 """What a terminal obeys and does not show (ECMA-48): colours of a log, and a letter that is struck over by the next."""
