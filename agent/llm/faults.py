@@ -25,8 +25,8 @@ from agent.core.errors import (
 )
 from agent.core.failures import FAILURES
 
-SETTING = "AGENT_LLM_BASE_URL"
-"""The setting an endpoint that cannot be reached comes from."""
+SETTING = "AGENT_LLM_BASE_URL, or `stepgate models`"
+"""What an endpoint that cannot be reached comes from."""
 
 _CONTEXT = re.compile(
     r"context_length_exceeded|maximum context length|context window|exceeds? the (?:available )?context|"
@@ -36,7 +36,7 @@ _CONTEXT = re.compile(
 _ADDRESS = re.compile(r"https?://[^\s'\"]+")
 _TITLE = re.compile(r"<title[^>]*>([^<]*)</title", re.IGNORECASE)
 _RAW = re.compile(r": b(?P<quote>['\"]).*(?P=quote)", re.DOTALL)
-_SETTING = re.compile(r"(?:; check)? \(?AGENT_[A-Z_]+\)?")
+_SETTING = re.compile(rf"(?:; check)? \(?(?:{re.escape(SETTING)}|AGENT_[A-Z_]+)\)?")
 REFUSED_STATUS = frozenset({400, 409, 413, 415, 422})
 """The statuses that refuse the request itself, so that the caller can correct it."""
 _UNSUPPORTED_CODES = frozenset({"unsupported_parameter", "unsupported_value", "extra_forbidden", "unknown_parameter"})

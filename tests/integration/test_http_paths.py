@@ -107,7 +107,8 @@ async def test_mcp_names_the_setting_that_allows_a_host(
 
 async def test_a_model_server_that_is_not_there_is_told_in_words(serve: Serve) -> None:
     where = "http://127.0.0.1:1/v1"
-    told = f"{where} cannot be reached: connection refused; is the model server running? (AGENT_LLM_BASE_URL)"
+    why = "connection refused; is the model server running? (AGENT_LLM_BASE_URL, or `stepgate models`)"
+    told = f"{where} cannot be reached: {why}"
     async with (
         serve(llm_base_url=where, model_fast="m") as url,
         httpx.AsyncClient(timeout=30) as client,
