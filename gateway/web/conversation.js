@@ -4,6 +4,9 @@ import { get, post } from "./api.js";
 
 export const pathOf = (id) => `v1/conversations/${encodeURIComponent(id)}`;
 
+/** Whether a conversation was begun in the gateway, by this page or another client, and has its id from there. */
+export const isChat = (id) => /^conv_/.test(id ?? "");
+
 /** The collection that files of this chat alone are read into. */
 export const ownCollection = (id) => `chat-${id.replace(/^conv_/, "").slice(0, 20)}`;
 

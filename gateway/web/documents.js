@@ -29,7 +29,7 @@ export async function show(collection = "", documentId = "") {
   shown = collection;
   view.classList.toggle("chosen", Boolean(collection));
   const rows = await refresh();
-  if (!collection) return fill(stage, page(start(rows)));
+  if (!collection) return fill(stage, page((await may("ingest")) ? start(rows) : reading(rows)));
   try {
     if (documentId) fill(stage, page(await document_(collection, documentId)));
     else fill(stage, page(await files(collection)));
@@ -77,6 +77,13 @@ function start(rows) {
     el("p.quiet", {}, "A folder, a site or a Drive is read as a whole in ", el("a", { href: "#/build" }, "Build"), "."),
   ];
 }
+
+/** The same for a key that adds nothing. */
+const reading = (rows) => [
+  el("h1", {}, "Documents"),
+  el("p.lead", {}, rows.length ? "Choose a collection to see what was read of its files, and to ask about them." : "Nothing was added yet."),
+  el("p.quiet", {}, "To add files, a key needs the scope “ingest”: whoever gave you this one can make another."),
+];
 
 /** A place to drop files; each is shown with what was read of it. */
 function uploader(target, done = () => {}) {
@@ -135,7 +142,7 @@ async function files(collection) {
       : button("Ask about them", () => lead(collection), { kind: "primary", picture: "send" }),
       mayChange && readAgain(detail, () => show(collection)),
       mayChange && deleting("Delete the collection", () => send("DELETE", path), "#/documents")),
-    uploader(() => collection, () => show(collection)),
+    mayChange && uploader(() => collection, () => show(collection)),
     await readings(collection, () => shown === collection && show(collection)),
     mayChange && await pipelineForm(detail, () => show(collection)),
     el("section", {}, el("h2", {}, "Files"), await listing(collection, detail.documents)),

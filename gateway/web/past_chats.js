@@ -76,7 +76,7 @@ export function pastChats({ gone }) {
   function item({ id, title, room, status, open_runs: open, updated_at: at }) {
     const state = open || status === "failed" ? el(`span.dot.${status}`, { title: label(status) }) : null;
     return el("a.item", { href: `#/chat/${encodeURIComponent(id)}`, "aria-current": id === current ? "page" : null },
-      el("b.cut", {}, state, title || "(no words)"), el("span.quiet.cut", {}, `${room} · ${moment(at)}`));
+      el("b.cut", { dir: "auto" }, state, title || "(no words)"), el("span.quiet.cut", {}, `${room} · ${moment(at)}`));
   }
 
   const label = (status) => (status === "awaiting_approval" ? "Waiting for you" : OPEN.has(status) ? "In progress" : "Failed");
