@@ -161,7 +161,7 @@ async function watch(id, reply) {
     if (known.status === "awaiting_approval") past.refresh();
   };
   try {
-    await follow(`${pathOf(chat.id)}/messages/${id}/events`, { view: seen, blocks: reply.blocks, progress: reply.progress, lost: reply.lost }, signal);
+    await follow(`${pathOf(chat.id)}/messages/${id}/events`, { view: seen, blocks: reply.blocks, thought: reply.thought, progress: reply.progress, lost: reply.lost }, signal);
   } catch (error) {
     if (error.name === "AbortError") return;
     reply.fail(error);

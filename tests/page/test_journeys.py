@@ -325,6 +325,20 @@ async def test_runs_are_searched_timed_and_compared(devtools: str, serve: Serve)
             await picture(page, "compare", ("phone", "desk"))
 
 
+async def test_what_a_model_thinks_is_folded_above_its_answer(devtools: str, serve: Serve) -> None:
+    thought = "document.querySelector('.answer .thought')"
+    model = script(says("Paris.", reasoning="The user asks for a capital. " * 9, chunk=4, pause_s=0.6))
+    async with serve(model) as url, page_at(devtools, url) as page:
+        await send(page, "Which city is it?")
+        await page.until("document.querySelector('.answer .steps [role=status]')?.innerText === 'Thinking'")
+        await page.until(f"{IS_DONE} && {thought}.checkVisibility() && !{thought}.open")
+        await page.click(".answer .thought summary")
+        await picture(page, "thought", ("phone", "desk"))
+        await reload(page)
+        await page.until(f"{IS_DONE} && {thought}.textContent.includes('asks for a capital')")
+        assert (await page.evaluate(ANSWER)).strip() == "Paris."
+
+
 async def test_a_run_shows_its_whole_request_and_leads_to_its_chat(devtools: str, serve: Serve) -> None:
     asked = f"Summarise this, please: {'the boats lay still; ' * 20}and the gulls were gone."
     async with serve(script(says("All was quiet.", chunk=8))) as url, page_at(devtools, url) as page:
