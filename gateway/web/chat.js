@@ -129,9 +129,9 @@ function draw(messages) {
   return messages.map((message) => (message.role === "user" ? drawQuestion(message) : drawAnswer(message)));
 }
 
-function drawQuestion({ id, content, images, parent, siblings }) {
+function drawQuestion({ id, content, images, created_at: at, parent, siblings }) {
   return question({
-    text: content, images,
+    text: content, images, at,
     resend: (text) => branch({ content: text, images, parent: parent ?? "root" }),
     pager: versions(siblings, id, choose, "message"),
   });
@@ -232,7 +232,7 @@ const replyRun = () => current?.id.replace(/^msg_/, "").replace(/-assistant$/, "
 function replace(asked, placeholder, { run_id: runId, user_message: userId, answer: answerId, parent }) {
   const text = asked.querySelector(".mine").textContent;
   const images = [...asked.querySelectorAll("img")].map((one) => one.src);
-  asked.replaceWith(drawQuestion({ id: userId, content: text, images, parent, siblings: [userId] }));
+  asked.replaceWith(drawQuestion({ id: userId, content: text, images, created_at: new Date().toISOString(), parent, siblings: [userId] }));
   placeholder.replaceWith(drawAnswer({ id: answerId, parent: userId, run_id: runId }));
   chat.head = answerId;
   stick({ now: true });

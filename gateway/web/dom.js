@@ -147,6 +147,9 @@ export function groupBy(all, by) {
   return groups;
 }
 
+/** A model's name without its endpoint, and without the folder of its file or its provider. */
+export const short = (name) => name.replace(/@[\w-]+$/, "").split("/").at(-1).replace(/\.gguf$/i, "");
+
 /** Converts snake case to words. */
 export const words = (name) => String(name).replaceAll("_", " ");
 

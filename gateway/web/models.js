@@ -2,7 +2,7 @@
 
 import { errorText, Failure, get, post, send } from "./api.js";
 import { alarm } from "./answer.js";
-import { button, count, el, fill, icon } from "./dom.js";
+import { button, count, el, fill, icon, short } from "./dom.js";
 
 const API = "v1/admin/models";
 const stage = el("div.column.models");
@@ -82,9 +82,6 @@ export function offer({ product, base_url: url, models }) {
   return el("li.cardrow", {}, el("div", {}, el("b", {}, `${product} on this machine`),
     el("span.quiet", {}, models.length > 1 ? `${count(models.length, "model")} at ${url}` : url)), models.length > 1 && pick, use);
 }
-
-/** A model's name without the folder of its file or its provider. */
-export const short = (name) => name.replace(/@[\w-]+$/, "").split("/").at(-1).replace(/\.gguf$/i, "");
 
 /** Models that are asked in turn, as words. */
 const inOrder = (names) => names.split(",").map(short).join(", or if that fails to ");

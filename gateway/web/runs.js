@@ -3,9 +3,8 @@
 import { me } from "./access.js";
 import { get, errorText } from "./api.js";
 import { comparison } from "./compare.js";
-import { attempt, button, count, el, fill, moment, words } from "./dom.js";
+import { attempt, button, count, el, fill, moment, short, words } from "./dom.js";
 import { explore } from "./explorer.js";
-import { short } from "./models.js";
 
 const FILTERS = {
   "": "Any status", running: "Running", awaiting_approval: "Waiting", succeeded: "Succeeded", partial: "Partial",

@@ -1,7 +1,6 @@
 /** When the steps of a run and the calls of its models were at work: a bar each, from the run's beginning. */
 
-import { count, el, seconds, words } from "./dom.js";
-import { short } from "./models.js";
+import { count, el, seconds, short, words } from "./dom.js";
 
 /** The seconds from a run's beginning to the end of its last step. */
 export function lasted({ created_at: created, response: { steps } }) {

@@ -337,6 +337,10 @@ async def test_what_a_model_thinks_is_folded_above_its_answer(devtools: str, ser
         await reload(page)
         await page.until(f"{IS_DONE} && {thought}.textContent.includes('asks for a capital')")
         assert (await page.evaluate(ANSWER)).strip() == "Paris."
+        assert (await page.text(".answer .steps [role=status]")).endswith("small"), "which model it was"
+        assert await page.evaluate("new Date(document.querySelector('.asked time').dateTime) <= new Date()")
+        await page.send("Input.dispatchKeyEvent", type="keyDown", key="k", code="KeyK", modifiers=2)
+        await page.until("document.activeElement.matches('.past input[type=search]')")
 
 
 async def test_a_run_shows_its_whole_request_and_leads_to_its_chat(devtools: str, serve: Serve) -> None:
