@@ -220,12 +220,12 @@ def make_file_entry(file: Path, roles: tuple[Role, ...], name: str | None) -> Sa
 
 def _make_free_name(base_url: str, model: str, product: str, saved: Sequence[SavedModel]) -> str:
     """A name for a model: the one that it is saved under, else that of its endpoint, else one with the model in it."""
-    taken = {one.name: (one.base_url, one.model) for one in saved}
+    places = {one.name: (one.base_url, one.model) for one in saved}
     by_endpoint = make_endpoint_name(base_url, product)
     by_model = make_endpoint_name("", f"{by_endpoint} {model.rsplit('/', maxsplit=1)[-1]}")
     numbered = (f"{by_model[:28]}-{number}" for number in count(2))
-    own = [name for name, place in taken.items() if place == (base_url, model)]
-    return next(name for name in chain(own, (by_endpoint, by_model), numbered) if name in own or name not in taken)
+    own = [name for name, place in places.items() if place == (base_url, model)]
+    return next(name for name in chain(own, (by_endpoint, by_model), numbered) if name in own or name not in places)
 
 
 def make_endpoint_name(base_url: str, product: str = "") -> str:
