@@ -103,9 +103,12 @@ function layout(id, offers, isMine) {
   async function showPrompts(runId) {
     if (hasPrompts) return;
     hasPrompts = true;
-    const { days, data } = await get(`v1/runs/${runId}/prompts`).catch(() => ({ days: 0, data: [] }));
+    const found = await get(`v1/runs/${runId}/prompts`).catch(() => null);
+    if (!found) return; // this key may not read them
+    const { days, data } = found;
     if (data.length) put(sent, data.map(prompt));
-    else if (days) put(sent, el("p.quiet", {}, `They are kept for ${count(days, "day")}; these are gone.`));
+    else put(sent, el("p.quiet", {}, days ? `Prompts are kept for ${count(days, "day")}; these are gone.`
+      : ["Prompts and replies are not kept here. Who runs this gateway keeps them for seven days with ", el("code", {}, "AGENT_KEEP_PROMPTS=7"), "."]));
   }
 
   /** Opens a step's line and scrolls to it. */
