@@ -6,9 +6,9 @@ import { button, count, el, fill, icon } from "./dom.js";
 const LARGEST_PICTURE = 1_600; // pixels of the longer side that models see
 const LONGEST = 900_000; // characters of a picture: a request holds 5 MB
 
-/** The tray above the message box. `own()` returns the collection of this chat's files. Calls `read(collection)` when a file
- * was read into one. */
-export function attachments({ own, read }) {
+/** The tray above the message box. `filesOf()` returns of the chat that is shown `own()`, which returns the collection of its
+ * files, and `read(collection)`, which is called when a file was read into one: another chat may be shown by then. */
+export function attachments({ filesOf }) {
   const chips = el("ul.attached");
   const collection = el("input", { placeholder: "this chat", list: "collections", maxLength: 200, "aria-label": "Collection for files" });
   const known = el("datalist", { id: "collections" });
@@ -57,11 +57,11 @@ export function attachments({ own, read }) {
 
   function addFile(file) {
     const { item, state } = chip(file.name, "file", icon("folder"));
-    reading.set(item, readFile(file, state));
+    reading.set(item, readFile(file, state, filesOf()));
   }
 
   /** Reads a file into a collection, and says so beside its name. Returns whether it was read. */
-  async function readFile(file, state) {
+  async function readFile(file, state, { own, read }) {
     get("v1/collections").then(({ data }) => fill(known, data.map((one) => el("option", { value: one.name }))), () => {});
     state.textContent = "reading …";
     try {

@@ -20,7 +20,7 @@ const earlier = button("Earlier messages", () => loadEarlier(), { kind: "plain" 
 const hero = el("div.hero");
 const scroll = el("div.scroll", {}, el("div.column", {}, hero, el("h1.hidden", {}, "Chat"), earlier, log));
 const stick = pinned(scroll);
-const box = chatBox({ aside: [rooms, models], send: say, stop, own: async () => ownCollection(await begun(chat)), read: readInto });
+const box = chatBox({ aside: [rooms, models], send: say, stop, filesOf: () => filesOf(chat) });
 const { tray } = box;
 const past = pastChats({ gone: (id) => id === chat.id && (location.hash = "#/chat") });
 
@@ -283,9 +283,9 @@ async function stop() {
   }
 }
 
+const filesOf = (here) => ({ own: async () => ownCollection(await begun(here)), read: (collection) => readInto(here, collection) });
 /** A file was read into a collection: from now on the room for documents answers this chat from there. */
-async function readInto(collection) {
-  const here = chat;
+async function readInto(here, collection) {
   await note(await begun(here), { collection });
   if (chat !== here) return;
   if (["chat", "stepgate"].includes(rooms.value) && start.has("knowledge")) start.choose("knowledge");

@@ -7,9 +7,9 @@ import { composer } from "./composer.js";
 const NAME = "stepgate.draft.";
 const pictures = new Map(); // of each chat; they are too large for the storage of a tab
 
-/** The box. `send(text)`, `stop()` and `aside` are those of a composer; `own()` and `read(collection)` those of attachments. */
-export function chatBox({ aside, send, stop, own, read }) {
-  const tray = attachments({ own, read });
+/** The box. `send(text)`, `stop()` and `aside` are those of a composer; `filesOf()` that of attachments. */
+export function chatBox({ aside, send, stop, filesOf }) {
+  const tray = attachments({ filesOf });
   const box = composer({
     label: "Message", placeholder: "Send a message", send: take, stop, aside, attach: tray.add, tray: tray.element, canSend: () => tray.hasPictures,
   });

@@ -9,6 +9,7 @@ import pytest
 from tests.integration.conftest import Serve, model_server, serve
 from tests.page.journey import choose_room, page_at, picture, reload, send
 from tests.support.browser import BROWSER_TEST, running_chromium
+from tests.support.mcp_client import until_async
 
 __all__ = ["model_server", "serve"]  # fixtures
 
@@ -123,9 +124,30 @@ async def test_what_is_being_written_waits_in_its_chat(devtools: str, serve: Ser
         await page.becomes(box, "and half a thought")
         await reload(page)
         await page.becomes(box, "and half a thought")
+        await page.until("document.activeElement.matches('.chat textarea')")
         await page.press("Enter")
         await page.until(f"document.querySelectorAll('.answer').length === 2 && {IS_DONE}")
         await page.click(".fresh")
         await page.becomes(box, "another one")
         await page.evaluate("history.back()")
         await page.becomes(box, "")
+
+
+async def test_a_file_stays_with_its_chat_if_another_is_opened_meanwhile(devtools: str, serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client, page_at(devtools, url) as page:
+        await choose_room(page, "knowledge")
+        await page.evaluate(drop("mine.md", "Lost devices go to the red desk.\n"))
+        await page.until("location.hash.startsWith('#/chat/conv_')")
+        place = await page.evaluate("location.hash")
+        await page.click(".fresh")  # while it is read
+        await page.until("location.hash === '#/chat' && !document.querySelector('.attached .file')")
+        chat = f"/v1/conversations/{place.removeprefix('#/chat/')}"
+
+        async def is_noted() -> bool:
+            return "collection" in (await client.get(chat)).json()["metadata"]
+
+        await until_async(is_noted)
+        assert await page.evaluate("location.hash") == "#/chat"
+        assert await page.evaluate(LIMIT) == ""
+        await page.evaluate(f"location.hash = '{place}'")
+        await page.until(f"({LIMIT}).includes('the files of this chat')")
