@@ -9,10 +9,10 @@ from functools import cached_property
 
 from agent.answers.answer_without_model import answer_without_results, compose_results
 from agent.answers.held_writer import HeldWriter
-from agent.answers.markdown_fence import MarkdownFence
-from agent.answers.reply_stream import end_loops, split_thoughts
+from agent.answers.loops import end_loops
 from agent.answers.schema_form import SchemaForm
 from agent.answers.structured_answer import read_json_answer, wants_json
+from agent.answers.unwrapping import MarkdownFence, split_thoughts
 from agent.core.errors import ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
 from agent.core.languages import ENGLISH, get_language_name

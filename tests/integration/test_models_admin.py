@@ -96,7 +96,7 @@ async def test_another_model_of_the_same_program_is_offered_and_saved_beside_the
                 await client.post("/v1/agent", json={"prompt": "Tell me a story", "room": room})
 
             async def are_recorded() -> bool:
-                return (await client.get("/v1/usage")).json()["total"]["runs"] == 2
+                return bool((await client.get("/v1/usage")).json()["total"]["runs"] == 2)
 
             await until_async(are_recorded)
             used = (await client.get("/v1/usage?by=model")).json()["data"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.answers.reply_stream import Piece, ThoughtSplitter
+from agent.answers.unwrapping import Piece, ThoughtSplitter
 
 THOUGHT = "<think>\nA < b, so </thin is no end.\n</think>\n\nParis, not <think>."
 
