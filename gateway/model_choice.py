@@ -6,8 +6,9 @@ import asyncio
 import os
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -65,15 +66,23 @@ class CheckedModel:
 
 
 async def find_endpoints(settings: Settings, configured: Iterable[ConfiguredModel] = ()) -> Discovered:
-    """The endpoints on this machine without those in `configured`, or why nothing was searched for."""
+    """The endpoints on this machine without the models in `configured`, or why nothing was searched for."""
     obstacle = find_obstacle(settings.discover, is_loopback=not can_others_call(settings), environment=os.environ)
     if obstacle is not None:
         return Discovered(obstacle=obstacle)
-    known_urls = {
-        one.base_url.rstrip("/").replace("//localhost:", "//127.0.0.1:") for one in configured if one.base_url
-    }
-    endpoints = await discover_endpoints(skipped_ports=[settings.port])
-    return Discovered(tuple(one for one in endpoints if one.base_url not in known_urls))
+    used = {(_to_loopback(one.base_url), one.model) for one in configured if one.base_url}
+    endpoints = [
+        endpoint.model_copy(
+            update={"models": tuple(one for one in endpoint.models if (endpoint.base_url, one.name) not in used)}
+        )
+        for endpoint in await discover_endpoints(skipped_ports=[settings.port])
+    ]
+    return Discovered(tuple(one for one in endpoints if one.models))
+
+
+def _to_loopback(base_url: str) -> str:
+    """An address in the form in which found endpoints have it."""
+    return base_url.rstrip("/").replace("//localhost:", "//127.0.0.1:")
 
 
 def format_offer(endpoint: FoundEndpoint) -> str:
@@ -180,11 +189,20 @@ async def choose_model(live: LiveModels, entry: SavedModel, key: str | None) -> 
 
 
 def make_endpoint_entry(
-    base_url: str, model: str, roles: tuple[Role, ...], *, name: str | None = None, product: str = ""
+    base_url: str,
+    model: str,
+    roles: tuple[Role, ...],
+    *,
+    name: str | None = None,
+    product: str = "",
+    saved: Sequence[SavedModel] = (),
 ) -> SavedModel:
-    """The entry of a model at an endpoint. Raises `BadRequestError` for an address or a name that cannot be used."""
+    """The entry of a model at an endpoint. Without a `name` it gets one that no other model in `saved` has.
+
+    Raises `BadRequestError` for an address or a name that cannot be used.
+    """
     try:
-        chosen = name or make_endpoint_name(base_url, product)
+        chosen = name or _make_free_name(base_url, model, product, saved)
         return SavedModel(name=chosen, model=model, base_url=base_url, roles=roles, product=product)
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
@@ -198,6 +216,16 @@ def make_file_entry(file: Path, roles: tuple[Role, ...], name: str | None) -> Sa
     path = file.expanduser().resolve()
     chosen = name or make_endpoint_name("", path.stem)
     return SavedModel(name=chosen, model=path.stem.replace(",", "-"), file=str(path), roles=roles, product="llama.cpp")
+
+
+def _make_free_name(base_url: str, model: str, product: str, saved: Sequence[SavedModel]) -> str:
+    """A name for a model: the one that it is saved under, else that of its endpoint, else one with the model in it."""
+    places = {one.name: (one.base_url, one.model) for one in saved}
+    by_endpoint = make_endpoint_name(base_url, product)
+    by_model = make_endpoint_name("", f"{by_endpoint} {model.rsplit('/', maxsplit=1)[-1]}")
+    numbered = (f"{by_model[:28]}-{number}" for number in count(2))
+    own = [name for name, place in places.items() if place == (base_url, model)]
+    return next(name for name in chain(own, (by_endpoint, by_model), numbered) if name in own or name not in places)
 
 
 def make_endpoint_name(base_url: str, product: str = "") -> str:

@@ -10,9 +10,9 @@ from functools import cached_property
 from agent.answers.answer_without_model import answer_without_results, compose_results
 from agent.answers.held_writer import HeldWriter
 from agent.answers.loops import end_loops
-from agent.answers.markdown_fence import MarkdownFence
 from agent.answers.schema_form import SchemaForm
 from agent.answers.structured_answer import read_json_answer, wants_json
+from agent.answers.unwrapping import MarkdownFence, split_thoughts
 from agent.core.errors import ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
 from agent.core.languages import ENGLISH, get_language_name
@@ -165,7 +165,8 @@ class CompletionWriter:
         pictures = {} if self._is_structured else list_pictures(outcomes, run.run_id)
         if run.profile.decides == "rounds":
             stream = end_loops(stream)
-        return await _read_stream(stream, writer, MarkdownFence() if run.room.planning else None, pictures)
+        fence = MarkdownFence() if run.room.planning else None
+        return await _read_stream(split_thoughts(stream), writer, fence, pictures)
 
     async def _write_from_passages(self, writer: EvidenceWriter, feedback: str | None, *, tainted: bool) -> StepOutput:
         tier = self._choose_tier()

@@ -1,6 +1,6 @@
 """The planner's model call of a run. Meters it and streams an answer in it."""
 
-from agent.answers.markdown_fence import MarkdownFence, remove_markdown_fence
+from agent.answers.unwrapping import MarkdownFence, remove_markdown_fence
 from agent.core.events import AnswerStarted, FinishReason, StepOutput
 from agent.core.models import JsonObject
 from agent.llm.port import ModelChunk, ModelReply, ResponseSchema

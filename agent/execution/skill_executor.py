@@ -6,7 +6,7 @@ the scope is refused and recorded; the refusal is the call's result.
 
 import asyncio
 
-from agent.answers.markdown_fence import remove_markdown_fence
+from agent.answers.unwrapping import remove_markdown_fence
 from agent.core.errors import ModelError, ModelNotConfiguredError, SkillTurnsError
 from agent.core.events import AssistantTurn, StepOutput
 from agent.core.models import JsonObject, PlanStep, Tier

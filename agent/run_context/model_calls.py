@@ -267,7 +267,7 @@ class MeteredModels:
         body = ModelReturned(
             purpose=request.purpose,
             tier=tier,
-            model=answering.upstream or (reply.model if reply else request.model),
+            model=answering.upstream or request.model,
             failed_upstreams=failed or answering.failed_upstreams,
             usage=usage,
             duration=monotonic() - started,

@@ -11,6 +11,7 @@ from agent.core.trace import build_projection
 from agent.core.trace.gate_summary import build_gate_summary
 from agent.core.trace.run_summary import build_run_summary
 from agent.policy.approval import format_approval_question
+from agent.text.repetition import find_loop
 
 
 def build_response(events: Sequence[ev.Event], state: RunState | None = None) -> AgentResponse:
@@ -62,6 +63,7 @@ def build_metadata(state: RunState, tool_results: list[JsonObject]) -> dict[str,
         metadata["stopped"] = True
     if answer is not None and answer.finish_reason == "length":
         metadata["truncated"] = True
+        metadata["repeats_itself"] = find_loop(answer.text) >= 0
     if state.completeness == "aborted":
         metadata["aborted"] = True
     if state.end_reason:

@@ -101,7 +101,8 @@ def use(
         if url is None:
             endpoint, listed = _pick(model, await find_endpoints(live.settings))
             url, product, chosen = endpoint.base_url, endpoint.product, listed.name
-        entry = make_endpoint_entry(url, chosen, roles, name=name, product=product)
+        saved = await asyncio.to_thread(live.saved.read)
+        entry = make_endpoint_entry(url, chosen, roles, name=name, product=product, saved=saved)
         trial = await choose_model(live, entry, key)
         print(f"{chosen} at {url} answered in {trial.seconds:.1f} s; saved as {entry.name!r} in {live.saved.path}")
         if live.settings.is_llm_configured:

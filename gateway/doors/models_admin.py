@@ -119,7 +119,7 @@ class ModelReport(DeferredModel):
     fast: str | None
     high: str | None
     configured: list[ModelItem]
-    found: list[FoundEndpointItem] = Field(description="on this machine, without those that are configured")
+    found: list[FoundEndpointItem] = Field(description="on this machine, without the models that are configured")
     not_searched: str | None = Field(description="why this machine was not searched; null if it was")
     profile: ProfileItem
     fault: str = Field(description="why the saved list cannot be used; empty if it can")
@@ -184,7 +184,8 @@ async def save_model(body: ModelChoiceBody, stepgate: Gateway, caller: CurrentCa
         url, key = _get_url(body), await _find_key(stepgate, body)
         if body.model is None:
             raise FieldError("name the model", "model")
-        entry = make_endpoint_entry(url, body.model, body.roles, name=body.name, product=body.product)
+        saved = await asyncio.to_thread(stepgate.live_models.saved.read)
+        entry = make_endpoint_entry(url, body.model, body.roles, name=body.name, product=body.product, saved=saved)
     detail: JsonObject = {"base_url": entry.base_url, "file": entry.file}
     event = AuditEvent("model.save", entry.name, owner=LOCAL_OWNER, by=caller.name, detail=detail)
     async with stepgate.audit.record_before(event):

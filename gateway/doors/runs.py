@@ -96,6 +96,7 @@ class ModelCallItem(DeferredModel):
 class RunDetail(RunSummary):
     """A run with its plan, the verdicts on its steps, and its response so far."""
 
+    prompt: str = Field(description="the words of the request; `title` is their beginning")
     plan: Plan | None
     estimated_tools: list[str] = Field(default=[], description="tools and skills the plan means to use")
     steps: list[PlanStep]
@@ -164,6 +165,7 @@ async def get_run(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> RunD
         summary.did_nothing = bool(await stepgate.run_search.find_idle([run_id]))
     return RunDetail(
         **summary.model_dump(),
+        prompt=state.request.prompt,
         plan=state.plan,
         estimated_tools=list(state.plan.list_tools()) if state.plan else [],
         steps=list(state.plan.steps) if state.plan else [],

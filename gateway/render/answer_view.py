@@ -2,8 +2,8 @@
 is followed while it is written.
 
 A followed run is sent as frames. `view` (its id is the seq, for `Last-Event-ID`) replaces what is shown of the run;
-`blocks` are the HTML of the answer so far; `progress` says in a line what is being done. Blocks are made for each
-connection, from the beginning of the answer, and never stored.
+`blocks` are the HTML of the answer so far; `thought` is a piece of what the model thinks before it; `progress` says in
+a line what is being done. Blocks are made for each connection, from the beginning of the answer, and never stored.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from typing import Any, Final
 from agent.core import events as ev
 from agent.core.models import JsonObject, PlanStep
 from agent.core.run_reducer import fold
+from agent.llm.provider_fields import iter_reasoning_texts
 from agent.policy.approval import format_question
 from agent.runs.response import build_response
 from gateway.render.html import BlockStream, render_markdown
@@ -31,6 +32,7 @@ MAX_BLOCK_SECONDS: Final = 0.5
 """The longest that a growing answer waits for its rendering, which takes a quarter of the time at most."""
 MAX_LINE_CHARS: Final = 120
 """The longest line that says what is being done."""
+THINKING: Final = "Thinking"
 WRITING: Final = "Writing the answer"
 _SHOWN_AT: Final = (
     ev.PlanProposed, ev.StepStarted, ev.StepJudged, ev.ApprovalRequested, ev.ApprovalDecided, ev.RunWaiting,
@@ -56,10 +58,20 @@ def build_view(events: Sequence[ev.Event], *, html: bool = True) -> JsonObject:
         "status": state.status,
         "room": state.room.id,
         "text": text,
+        "thought": get_thought(state.answer) if state.answer is not None else "",
         "html": render_markdown(shown_text, state.run_id[-12:]) if html and text and state.failure is None else None,
         "steps": [step.model_dump(mode="json") for step in response.steps],
         "metadata": metadata,
     }
+
+
+def get_thought(answer: ev.AnswerFinished) -> str:
+    """What the model thought before the answer, as far as its endpoint says; else "". Where the fields of a provider
+    hold it twice, in one piece and in parts, the piece is it.
+    """
+    fields = answer.provider_fields
+    whole = [fields[name] for name in ("reasoning_content", "reasoning") if fields.get(name)]
+    return str(whole[0]) if whole else "\n\n".join(iter_reasoning_texts(fields))
 
 
 class AnswerFrames:
@@ -71,6 +83,7 @@ class AnswerFrames:
         self._blocks = BlockStream(run_id[-12:])
         self._lines = StatusLines()
         self._is_dirty = False
+        self._is_thinking = False
         self._rendered_at = 0.0
         self._cost = 0.0
 
@@ -92,11 +105,7 @@ class AnswerFrames:
             self._blocks = BlockStream(event.run_id[-12:])
             frames.append(_format("blocks", {"restart": True, "blocks": []}))
         if isinstance(body, ev.AnswerDelta):
-            if body.kind == "text":
-                self._blocks.feed(body.text)
-                self._is_dirty = True
-            due = monotonic() - self._rendered_at > max(BLOCK_SECONDS, min(4 * self._cost, MAX_BLOCK_SECONDS))
-            return [await self._render_blocks()] if self._is_dirty and due else []
+            return await self._encode_delta(body)
         line = self._describe(event)
         if line:
             frames.append(_format("progress", {"text": line}))
@@ -106,6 +115,20 @@ class AnswerFrames:
             view = await asyncio.to_thread(build_view, list(self._events))
             frames.append(_format("view", view, event.seq))
         return frames
+
+    async def _encode_delta(self, delta: ev.AnswerDelta) -> list[str]:
+        frames = list[str]()
+        is_thought = delta.kind == "reasoning"
+        if is_thought != self._is_thinking:
+            self._is_thinking = is_thought
+            frames.append(_format("progress", {"text": THINKING if is_thought else WRITING}))
+        if is_thought:
+            frames.append(_format("thought", {"text": delta.text}))
+        elif delta.kind == "text":
+            self._blocks.feed(delta.text)
+            self._is_dirty = True
+        due = monotonic() - self._rendered_at > max(BLOCK_SECONDS, min(4 * self._cost, MAX_BLOCK_SECONDS))
+        return [*frames, await self._render_blocks()] if self._is_dirty and due else frames
 
     async def _render_blocks(self) -> str:
         self._is_dirty = False

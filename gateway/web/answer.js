@@ -17,10 +17,12 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
   const lines = el("ol.trace");
   const pulse = el("span.pulse");
   const fold = el("details.steps", {}, el("summary", {}, pulse, now), lines);
+  const thoughts = el("p.plaintext", { dir: "auto" });
+  const thought = el("details.thought", { hidden: true }, el("summary", {}, "What the model thought"), thoughts);
   const cited = el("div");
   const after = el("div.after");
   const tools = el("div.tools", { hidden: true });
-  const element = el("article.answer", { "aria-busy": "true", "aria-label": "Answer" }, el("h2.hidden", {}, "Answer"), fold, prose, cited, after, tools);
+  const element = el("article.answer", { "aria-busy": "true", "aria-label": "Answer" }, el("h2.hidden", {}, "Answer"), fold, thought, prose, cited, after, tools);
   const unfolded = new Set();
   const grow = growing(prose);
   let text = "";
@@ -40,7 +42,13 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
     },
     /** Shows blocks of the answer so far. */
     blocks(frame) {
+      if (frame.restart) showThought("");
       grow(frame);
+      grown();
+    },
+    /** Adds to what the model thinks before it answers. */
+    thought({ text: piece }) {
+      showThought(thoughts.textContent + piece);
       grown();
     },
     /** Says that the connection is lost, or back. */
@@ -56,6 +64,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
       element.setAttribute("aria-busy", String(isOpen && !isAsked));
       element.dataset.status = status;
       text = view.text;
+      if (!isOpen) showThought(view.thought);
       if (view.html !== null) showHtml(prose, view.html, citing(metadata));
       else if (!isOpen && !metadata.failure) fill(prose, text && el("p.plaintext", { dir: "auto" }, text));
       if (!isOpen || isAsked) now.textContent = summary(view);
@@ -77,6 +86,11 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
       grown();
     },
   };
+
+  function showThought(words) {
+    thoughts.textContent = words;
+    thought.hidden = !words.trim();
+  }
 
   /** The buttons of a waiting run; a question that was just answered is not shown again. */
   function question({ run_id: runId, metadata }) {
@@ -137,9 +151,10 @@ function failed(failure, again) {
 }
 
 /** The uncertainties of an answer. */
-function notes({ uncertainties = [], status, stopped, truncated }) {
+function notes({ uncertainties = [], status, stopped, truncated, repeats_itself: repeats }) {
   const said = uncertainties.map((one) => el(`li.${one.level}`, {}, one.message));
   if ((status === "partial" || status === "aborted") && !stopped) said.unshift(el("li.notable", {}, "This answer is not complete."));
-  if (truncated) said.unshift(el("li.notable", {}, "This answer was cut off: it reached the model's longest reply or the token budget of this room."));
+  if (truncated) said.unshift(el("li.notable", {}, repeats ? "This answer was cut off: the model began to repeat itself."
+    : "This answer was cut off: it reached the model's longest reply or the token budget of this room."));
   return said.length ? el("ul.notes", {}, said) : null;
 }

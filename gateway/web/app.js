@@ -4,6 +4,7 @@ import { me } from "./access.js";
 import { askWith, key } from "./api.js";
 import * as build from "./build.js";
 import * as chat from "./chat.js";
+import { forgetDrafts } from "./chat_box.js";
 import * as documents from "./documents.js";
 import { el, fill, icon } from "./dom.js";
 import * as models from "./models.js";
@@ -115,6 +116,7 @@ keyDialog.querySelector("form").addEventListener("submit", (event) => {
 keyDialog.querySelector("[value=cancel]").addEventListener("click", () => keyDialog.close("cancel"));
 keyButton.addEventListener("click", () => {
   key.forget();
+  forgetDrafts();
   location.reload();
 });
 
@@ -125,6 +127,8 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 document.querySelector("header nav").addEventListener("click", (event) => {
   if (event.target.hash && event.target.hash === location.hash) route(); // pressed again: look again
 });
+for (const kind of ["dragover", "drop"]) // a file that misses its place must not replace the page
+  addEventListener(kind, (event) => event.dataTransfer?.types.includes("Files") && event.preventDefault());
 askWith(askForKey);
 models.whenChanged(() => {
   drawState();

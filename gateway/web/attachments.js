@@ -6,9 +6,9 @@ import { button, count, el, fill, icon } from "./dom.js";
 const LARGEST_PICTURE = 1_600; // pixels of the longer side that models see
 const LONGEST = 900_000; // characters of a picture: a request holds 5 MB
 
-/** The tray above the message box. `own()` returns the collection of this chat's files. Calls `read(collection)` when a file
- * was read into one. */
-export function attachments({ own, read }) {
+/** The tray above the message box. `filesOf()` returns of the chat that is shown `own()`, which returns the collection of its
+ * files, and `read(collection)`, which is called when a file was read into one: another chat may be shown by then. */
+export function attachments({ filesOf }) {
   const chips = el("ul.attached");
   const collection = el("input", { placeholder: "this chat", list: "collections", maxLength: 200, "aria-label": "Collection for files" });
   const known = el("datalist", { id: "collections" });
@@ -17,6 +17,7 @@ export function attachments({ own, read }) {
   const limited = el("div.into", { hidden: true });
   const element = el("div.tray", { hidden: true }, limited, chips, target, warning);
   let pictures = [];
+  const reading = new Map(); // item of a file -> promise of whether it was read
 
   function draw() {
     element.hidden = !chips.childElementCount && limited.hidden;
@@ -30,6 +31,7 @@ export function attachments({ own, read }) {
     chips.append(item);
     const away = button("", () => {
       pictures = pictures.filter((one) => one.item !== item);
+      reading.delete(item);
       item.remove();
       draw();
     }, { kind: "plain", picture: "close", title: `Remove ${name}` });
@@ -53,9 +55,14 @@ export function attachments({ own, read }) {
     pictures.push({ item, url, name });
   }
 
-  async function addFile(file) {
+  function addFile(file) {
+    const { item, state } = chip(file.name, "file", icon("folder"));
+    reading.set(item, readFile(file, state, filesOf()));
+  }
+
+  /** Reads a file into a collection, and says so beside its name. Returns whether it was read. */
+  async function readFile(file, state, { own, read }) {
     get("v1/collections").then(({ data }) => fill(known, data.map((one) => el("option", { value: one.name }))), () => {});
-    const { state } = chip(file.name, "file", icon("folder"));
     state.textContent = "reading …";
     try {
       const into = collection.value.trim() || await own();
@@ -67,9 +74,11 @@ export function attachments({ own, read }) {
       const lacks = found.coverage && found.coverage.share < 0.995 ? `, ${Math.floor(found.coverage.share * 100)} % of its text` : "";
       await read(into);
       state.textContent = found.unchanged ? `already ${place}` : `${count(found.passages, "passage")} ${place}${lacks}`;
+      return true;
     } catch (error) {
       state.textContent = errorText(error);
       state.className = "problem";
+      return false;
     }
   }
 
@@ -92,13 +101,27 @@ export function attachments({ own, read }) {
       warning.textContent = text;
       warning.hidden = false;
     },
-    /** Empties the tray and returns its pictures, each with its `url` and its `name`. */
-    take() {
+    /** Whether a file is being read, or was not read. */
+    get holdsFiles() {
+      return reading.size > 0;
+    },
+    /** Empties the tray and returns its pictures, each with its `url` and its `name`. With `keepsFiles` the files stay. */
+    take({ keepsFiles = false } = {}) {
       const taken = pictures;
       pictures = [];
-      chips.replaceChildren();
+      if (!keepsFiles) reading.clear();
+      chips.replaceChildren(...[...chips.children].filter((item) => reading.has(item)));
       draw();
       return taken;
+    },
+    /** Waits for the files to be read. Returns whether all were; one that was not stays, with the reason. */
+    async settled() {
+      const all = [...reading];
+      const ends = await Promise.all(all.map(([, end]) => end));
+      for (const [at, [item]] of all.entries())
+        if (ends[at] && reading.delete(item)) item.remove();
+      draw();
+      return ends.every(Boolean);
     },
     /** Puts back pictures that were taken: they could not be sent. */
     giveBack: (taken) => taken.forEach(({ url, name }) => keep(chip(name, "picture").item, url, name)),

@@ -73,7 +73,7 @@ function conversation(id) {
   const stick = pinned(scroll);
   const box = composer({ label: "Message", placeholder: "Describe a change, or ask a question", send: say, stop });
   const bench = workbench({ conversationId: id, asked: (collection) => lead(collection), changed: look, say });
-  const dock = el("div.dock", {}, box.element);
+  const dock = el("div.dock", {}, stick.down, box.element);
   const element = el("div.talk", {}, el("div.words", {}, scroll, dock), bench.element);
   let isBusy = false;
   let running = "";

@@ -1,12 +1,11 @@
 /** Chat: the messages of a conversation, which the gateway keeps. The page loads them, and follows what has not ended. */
 
 import { alarm, answer } from "./answer.js";
-import { errorText, get, post, send } from "./api.js";
-import { attachments } from "./attachments.js";
-import { composer } from "./composer.js";
-import { note, ownCollection, pathOf } from "./conversation.js";
+import { errorText, Failure, get, post, send } from "./api.js";
+import { chatBox } from "./chat_box.js";
+import { begin, note, ownCollection, pathOf } from "./conversation.js";
 import { deliver } from "./delivery.js";
-import { button, el, fill, pinned } from "./dom.js";
+import { button, el, fill, pinned, takeDrops } from "./dom.js";
 import { follow, OPEN } from "./follow.js";
 import { pastChats } from "./past_chats.js";
 import { question, tool, versions } from "./question.js";
@@ -20,17 +19,14 @@ const log = el("div.log", { role: "log", "aria-label": "Conversation" });
 const earlier = button("Earlier messages", () => loadEarlier(), { kind: "plain" });
 const hero = el("div.hero");
 const scroll = el("div.scroll", {}, el("div.column", {}, hero, el("h1.hidden", {}, "Chat"), earlier, log));
-const tray = attachments({ own: async () => ownCollection(await begin(chat)), read: readInto });
-const box = composer({
-  label: "Message", placeholder: "Send a message", send: say, stop, aside: [rooms, models], attach: tray.add, tray: tray.element,
-  canSend: () => tray.hasPictures,
-});
+const stick = pinned(scroll);
+const box = chatBox({ aside: [rooms, models], send: say, stop, filesOf: () => filesOf(chat) });
+const { tray } = box;
 const past = pastChats({ gone: (id) => id === chat.id && (location.hash = "#/chat") });
 
 export const view = el("section.view.chat", { "aria-label": "Chat" }, past.element,
-  el("div.talking", {}, scroll, el("div.dock", {}, box.element)));
-
-const stick = pinned(scroll);
+  el("div.talking", {}, scroll, el("div.dock", {}, stick.down, box.element)));
+takeDrops(view, () => box.element, tray.add);
 let chat = { id: "", previous: null, head: null };
 let current = null; // { id, reply } of the answer that is being written
 let following = new AbortController();
@@ -50,8 +46,7 @@ export async function enter(room, words) {
   await (opened = open(""));
   if (room) rooms.value = room;
   start.draw();
-  box.box.value = words;
-  box.grow();
+  box.write(words);
   box.focus();
 }
 
@@ -62,8 +57,8 @@ export const refresh = () => start.load("", { afresh: true });
 async function open(id) {
   leave();
   chat = { id, previous: null, head: null };
+  box.open(id);
   log.replaceChildren();
-  tray.limit(null);
   earlier.hidden = true;
   hero.hidden = Boolean(id);
   past.refresh(id);
@@ -128,16 +123,15 @@ async function loadEarlier() {
   log.prepend(...draw(found.data));
   scroll.scrollTop += scroll.scrollHeight - height;
 }
-
 const replies = new Map(); // id of a message -> its answer, of those that are shown
 
 function draw(messages) {
   return messages.map((message) => (message.role === "user" ? drawQuestion(message) : drawAnswer(message)));
 }
 
-function drawQuestion({ id, content, images, parent, siblings }) {
+function drawQuestion({ id, content, images, created_at: at, parent, siblings }) {
   return question({
-    text: content, images,
+    text: content, images, at,
     resend: (text) => branch({ content: text, images, parent: parent ?? "root" }),
     pager: versions(siblings, id, choose, "message"),
   });
@@ -167,7 +161,7 @@ async function watch(id, reply) {
     if (known.status === "awaiting_approval") past.refresh();
   };
   try {
-    await follow(`${pathOf(chat.id)}/messages/${id}/events`, { view: seen, blocks: reply.blocks, progress: reply.progress, lost: reply.lost }, signal);
+    await follow(`${pathOf(chat.id)}/messages/${id}/events`, { view: seen, blocks: reply.blocks, thought: reply.thought, progress: reply.progress, lost: reply.lost }, signal);
   } catch (error) {
     if (error.name === "AbortError") return;
     reply.fail(error);
@@ -183,9 +177,9 @@ async function say(text) {
   await opened.catch(() => {}); // it says itself what failed
   if (tray.hasPictures && !start.sees()) {
     tray.warn(start.describeVision());
-    return giveBack(text);
+    return box.write(text);
   }
-  const pictures = tray.take();
+  const pictures = tray.take({ keepsFiles: true });
   const images = pictures.map((one) => one.url);
   hero.hidden = true;
   for (const one of log.querySelectorAll(".unsent")) one.remove(); // the same message as a rule
@@ -197,17 +191,25 @@ async function say(text) {
   stick({ now: true });
   box.busy(true);
   const here = chat;
+  let target = start.target();
   isSending = true;
   try {
-    await begin(here);
-    const sent = await deliver(here, { content: text, images, room: start.target() });
+    await begun(here);
+    if (tray.holdsFiles) {
+      reply.progress({ text: "Reading what is attached" });
+      const areRead = await box.filesRead();
+      if (areRead === null) return takeBack(text, pictures, [asked, reply.element]);
+      if (!areRead) throw new Failure("Not sent: a file could not be read. Remove it below, or attach another one.");
+      if (chat === here) target = start.target(); // documents have a room of their own
+    }
+    const sent = await deliver(here, { content: text, images, room: target });
     if (chat !== here) return past.refresh(); // another chat was opened meanwhile; this one goes on
     if (isReply && sent.run_id === replyRun()) return; // its own stream goes on
     if (isReply || sent.parent !== here.head) return await reload(); // another tab was faster
     replace(asked, reply.element, sent);
   } catch (error) {
     if (chat === here) box.busy(false);
-    giveBack(text, pictures);
+    box.giveBack(here.id, text, pictures);
     if (isReply) return log.append(alarm(errorText(error)));
     reply.fail(error);
     for (const one of [asked, reply.element]) one.classList.add("unsent");
@@ -216,11 +218,12 @@ async function say(text) {
   }
 }
 
-/** Puts a message that was not sent back into its box. */
-function giveBack(text, pictures = []) {
-  box.box.value ||= text;
-  box.grow();
-  tray.giveBack(pictures);
+/** Takes a message off the page again: it was stopped before it was sent. */
+function takeBack(text, pictures, drawn) {
+  for (const one of drawn) one.remove();
+  hero.hidden = log.childElementCount > 0;
+  box.busy(false);
+  box.giveBack(chat.id, text, pictures);
 }
 
 const replyRun = () => current?.id.replace(/^msg_/, "").replace(/-assistant$/, "");
@@ -229,7 +232,7 @@ const replyRun = () => current?.id.replace(/^msg_/, "").replace(/-assistant$/, "
 function replace(asked, placeholder, { run_id: runId, user_message: userId, answer: answerId, parent }) {
   const text = asked.querySelector(".mine").textContent;
   const images = [...asked.querySelectorAll("img")].map((one) => one.src);
-  asked.replaceWith(drawQuestion({ id: userId, content: text, images, parent, siblings: [userId] }));
+  asked.replaceWith(drawQuestion({ id: userId, content: text, images, created_at: new Date().toISOString(), parent, siblings: [userId] }));
   placeholder.replaceWith(drawAnswer({ id: answerId, parent: userId, run_id: runId }));
   chat.head = answerId;
   stick({ now: true });
@@ -237,16 +240,12 @@ function replace(asked, placeholder, { run_id: runId, user_message: userId, answ
   watch(answerId, replies.get(answerId));
 }
 
-/** Makes a chat in the gateway unless it is there. Returns its id. */
-function begin(fresh) {
-  if (fresh.id) return fresh.id;
-  fresh.begun ??= post("v1/conversations", {}).then(({ id }) => {
-    fresh.id = id;
-    if (chat === fresh) history.replaceState(null, "", `#/chat/${encodeURIComponent(id)}`);
-    return id;
-  }).finally(() => (fresh.begun = null));
-  return fresh.begun;
-}
+/** Returns the id of a chat, which is in the address at once. */
+const begun = (here) => begin(here, (id) => {
+  if (chat !== here) return;
+  history.replaceState(null, "", `#/chat/${encodeURIComponent(id)}`);
+  box.rename(id);
+});
 
 /** Sends a message that begins another branch, and shows that branch. */
 async function branch(message) {
@@ -273,6 +272,7 @@ async function choose(message) {
 
 /** Stops the answer; what is written by then stays. */
 async function stop() {
+  box.halt();
   if (!current) return;
   const { id, reply } = current;
   reply.progress({ text: "Stopping" });
@@ -283,10 +283,10 @@ async function stop() {
   }
 }
 
+const filesOf = (here) => ({ own: async () => ownCollection(await begun(here)), read: (collection) => readInto(here, collection) });
 /** A file was read into a collection: from now on the room for documents answers this chat from there. */
-async function readInto(collection) {
-  const here = chat;
-  await note(await begin(here), { collection });
+async function readInto(here, collection) {
+  await note(await begun(here), { collection });
   if (chat !== here) return;
   if (["chat", "stepgate"].includes(rooms.value) && start.has("knowledge")) start.choose("knowledge");
   limitTo(collection);

@@ -1,8 +1,7 @@
 /** Two runs in a table: what differs between them is bold. */
 
 import { get } from "./api.js";
-import { el, seconds, table, words } from "./dom.js";
-import { short } from "./models.js";
+import { el, seconds, short, table, words } from "./dom.js";
 import { lasted } from "./timeline.js";
 
 const FACTS = [

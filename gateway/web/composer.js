@@ -1,10 +1,10 @@
 /** The message box: Enter sends, Shift+Enter adds a line; during an answer the button stops it. Pictures and files are
- * attached by a button, by pasting, or by dropping them. */
+ * attached by a button or by pasting them. */
 
 import { el, fill, icon } from "./dom.js";
 
 /** Calls `send(text)` with the message, and `stop()` while busy. `aside` is shown beside the button. `attach(files)` gets
- * files that were chosen, pasted or dropped; `tray` shows what is attached, and `canSend()` whether that alone is a message. */
+ * files that were chosen or pasted; `tray` shows what is attached, and `canSend()` whether that alone is a message. */
 export function composer({ label, placeholder, send, stop = null, aside = null, attach = null, tray = null, canSend = () => false }) {
   const box = el("textarea", { rows: 1, placeholder, "aria-label": label, enterKeyHint: "send", dir: "auto" });
   const press = el("button.send", { type: "submit" });
@@ -53,16 +53,6 @@ export function composer({ label, placeholder, send, stop = null, aside = null, 
       if (!event.clipboardData?.files.length) return;
       event.preventDefault();
       give(event.clipboardData.files);
-    });
-    form.addEventListener("dragover", (event) => {
-      event.preventDefault();
-      form.classList.add("over");
-    });
-    form.addEventListener("dragleave", () => form.classList.remove("over"));
-    form.addEventListener("drop", (event) => {
-      event.preventDefault();
-      form.classList.remove("over");
-      give(event.dataTransfer?.files);
     });
   }
   busy(false);

@@ -4,8 +4,25 @@ import { get, post } from "./api.js";
 
 export const pathOf = (id) => `v1/conversations/${encodeURIComponent(id)}`;
 
+/** Whether a conversation was begun in the gateway, by this page or another client, and has its id from there. */
+export const isChat = (id) => /^conv_/.test(id ?? "");
+
 /** The collection that files of this chat alone are read into. */
 export const ownCollection = (id) => `chat-${id.replace(/^conv_/, "").slice(0, 20)}`;
+
+/** Whether a collection is one of these. */
+export const isOwnCollection = (name) => /^chat-[0-9a-f]{20}$/.test(name);
+
+/** Makes a chat in the gateway unless it is there, and calls `made(id)` then. Returns its id. */
+export function begin(chat, made) {
+  if (chat.id) return chat.id;
+  chat.begun ??= post("v1/conversations", {}).then(({ id }) => {
+    chat.id = id;
+    made(id);
+    return id;
+  }).finally(() => (chat.begun = null));
+  return chat.begun;
+}
 
 /** Changes some of what is noted about a conversation (`title`, `collection`) and leaves the rest; null takes a note away. */
 export async function note(id, changes) {

@@ -5,7 +5,8 @@ import { errorText, get, request, send } from "./api.js";
 import { may } from "./access.js";
 import { readAgain, readings } from "./document_jobs.js";
 import { pipelineForm } from "./document_pipeline.js";
-import { button, count, el, fill, icon, moment } from "./dom.js";
+import { isOwnCollection, ownCollection } from "./conversation.js";
+import { button, count, el, fill, icon, moment, takeDrops } from "./dom.js";
 
 const PAGE = 200; // documents that are listed at once
 const list = el("ul.items");
@@ -16,7 +17,10 @@ export const view = el("section.view.split.both", { "aria-label": "Documents" },
     el("div.scroll", {}, list)), stage);
 
 let shown = "";
+let chats = new Map(); // collection -> the chat whose files it holds
 let lead = () => {};
+let dropped = () => {}; // what takes files at the moment
+takeDrops(stage, () => stage.querySelector(".drop"), (files) => stage.querySelector(".drop") && dropped(files));
 
 /** The target of "Ask about them". */
 export const leadTo = (go) => (lead = go);
@@ -25,7 +29,7 @@ export async function show(collection = "", documentId = "") {
   shown = collection;
   view.classList.toggle("chosen", Boolean(collection));
   const rows = await refresh();
-  if (!collection) return fill(stage, page(start(rows)));
+  if (!collection) return fill(stage, page((await may("ingest")) ? start(rows) : reading(rows)));
   try {
     if (documentId) fill(stage, page(await document_(collection, documentId)));
     else fill(stage, page(await files(collection)));
@@ -40,14 +44,26 @@ const address = (...parts) => `#/documents/${parts.map(encodeURIComponent).join(
 async function refresh() {
   try {
     const { data } = await get("v1/collections");
-    fill(list, data.map((one) => el("li", {}, el("a.item", { href: address(one.name), "aria-current": one.name === shown ? "page" : null },
-      el("b.cut", {}, one.name), el("span.quiet.cut", {}, `${count(one.documents, "document")} · ${one.status}`)))),
-    !data.length && el("li.quiet.pad", {}, "No collection yet."));
-    return data;
+    const [ofChats, common] = [data.filter(isOfChat), data.filter((one) => !isOfChat(one))];
+    if (ofChats.length) chats = await findChats();
+    const row = (one) => el("li", {}, el("a.item", { href: address(one.name), "aria-current": one.name === shown ? "page" : null },
+      el("b.cut", {}, nameOf(one.name)), el("span.quiet.cut", {}, `${count(one.documents, "document")} · ${one.status}`)));
+    fill(list, common.map(row), !common.length && el("li.quiet.pad", {}, "No collection yet."),
+      ofChats.length > 0 && el("li.pad", {}, el("h3", {}, "Attached to chats")), ofChats.map(row));
+    return common;
   } catch (error) {
     fill(list, el("li.problem.pad", { role: "alert" }, errorText(error)));
     return [];
   }
+}
+
+const isOfChat = ({ name }) => isOwnCollection(name);
+const nameOf = (collection) => chats.get(collection)?.title || collection;
+
+/** The newest chats by the collections of their files. */
+async function findChats() {
+  const { data } = await get("v1/conversations?limit=100").catch(() => ({ data: [] }));
+  return new Map(data.map((one) => [ownCollection(one.id), one]));
 }
 
 /** What one does first: files into a collection. */
@@ -62,21 +78,18 @@ function start(rows) {
   ];
 }
 
+/** The same for a key that adds nothing. */
+const reading = (rows) => [
+  el("h1", {}, "Documents"),
+  el("p.lead", {}, rows.length ? "Choose a collection to see what was read of its files, and to ask about them." : "Nothing was added yet."),
+  el("p.quiet", {}, "To add files, a key needs the scope “ingest”: whoever gave you this one can make another."),
+];
+
 /** A place to drop files; each is shown with what was read of it. */
 function uploader(target, done = () => {}) {
   const reports = el("ul.cardlist", { "aria-live": "polite" });
   const chosen = el("input", { type: "file", multiple: true, hidden: true, onchange: () => take(chosen.files) });
   const box = el("button.drop", { type: "button", onclick: () => chosen.click() }, icon("save"), el("span", {}, "Drop files here, or press to choose"));
-  const over = (is) => (event) => {
-    event.preventDefault();
-    box.classList.toggle("over", is);
-  };
-  box.addEventListener("dragover", over(true));
-  box.addEventListener("dragleave", over(false));
-  box.addEventListener("drop", (event) => {
-    over(false)(event);
-    take(event.dataTransfer.files);
-  });
 
   /** Reads the files one after another: the gateway reads a file at a time anyway. */
   async function take(files) {
@@ -106,6 +119,7 @@ function uploader(target, done = () => {}) {
     done();
   }
 
+  dropped = take;
   return el("div.upload", {}, box, chosen, reports);
 }
 
@@ -118,15 +132,17 @@ function said({ passages, pages, coverage, uncertainties = [] }) {
 async function files(collection) {
   const path = `v1/collections/${encodeURIComponent(collection)}`;
   const [detail, mayChange] = await Promise.all([get(path), may("ingest")]);
+  const chat = chats.get(collection);
   return [
     el("a.back.always", { href: "#/documents" }, "All collections"),
-    el("header", {}, el("h1", {}, collection),
+    el("header", {}, el("h1", {}, nameOf(collection)),
       el("p.facts", {}, el("span", {}, count(detail.documents, "document")), detail.template && el("span", {}, `pipeline ${detail.template}`),
         detail.embedder && el("span", {}, `vectors by ${detail.embedder}`), detail.updated_at && el("span", {}, moment(detail.updated_at)))),
-    el("div.row", {}, button("Ask about them", () => lead(collection), { kind: "primary", picture: "send" }),
+    el("div.row", {}, chat ? el("a.button.primary", { href: `#/chat/${encodeURIComponent(chat.id)}` }, icon("send"), "Ask in its chat")
+      : button("Ask about them", () => lead(collection), { kind: "primary", picture: "send" }),
       mayChange && readAgain(detail, () => show(collection)),
       mayChange && deleting("Delete the collection", () => send("DELETE", path), "#/documents")),
-    uploader(() => collection, () => show(collection)),
+    mayChange && uploader(() => collection, () => show(collection)),
     await readings(collection, () => shown === collection && show(collection)),
     mayChange && await pipelineForm(detail, () => show(collection)),
     el("section", {}, el("h2", {}, "Files"), await listing(collection, detail.documents)),

@@ -31,6 +31,7 @@ const ICONS = {
   moon: "M20 14A8 8 0 1110 4a6.5 6.5 0 0010 10z",
   half: "M12 3a9 9 0 100 18 9 9 0 000-18zM12 3v18M15 5v14M18 7v10",
   plug: "M9 3v5M15 3v5M6 8h12v3a6 6 0 01-12 0zM12 17v4",
+  down: "M12 5v14M6 13l6 6 6-6",
   again: "M19 12a7 7 0 11-2-5l2 2M19 4v5h-5",
 };
 
@@ -146,6 +147,9 @@ export function groupBy(all, by) {
   return groups;
 }
 
+/** A model's name without its endpoint, and without the folder of its file or its provider. */
+export const short = (name) => name.replace(/@[\w-]+$/, "").split("/").at(-1).replace(/\.gguf$/i, "");
+
 /** Converts snake case to words. */
 export const words = (name) => String(name).replaceAll("_", " ");
 
@@ -165,20 +169,43 @@ export function framed(draw) {
   };
 }
 
+/** Gives files that are dropped anywhere on `zone` to `give(files)`. While they are above it, the element that `mark()`
+ * returns, if any, is marked. */
+export function takeDrops(zone, mark, give) {
+  const over = (is) => mark()?.classList.toggle("over", is);
+  zone.addEventListener("dragover", (event) => {
+    if (!event.dataTransfer?.types.includes("Files")) return; // words that are moved
+    event.preventDefault();
+    over(true);
+  });
+  zone.addEventListener("dragleave", (event) => zone.contains(event.relatedTarget) || over(false));
+  zone.addEventListener("drop", (event) => {
+    over(false);
+    if (!event.dataTransfer?.files.length) return;
+    event.preventDefault();
+    give([...event.dataTransfer.files]);
+  });
+}
+
 /** Keeps a box scrolled to its end: call the returned function when it has grown, with `now` to begin. Stops if the
- * person scrolls up. Before it begins, the box stays where it is: a welcome longer than the window opens at its top. */
+ * person scrolls up; its `down` is a button that leads back to the end, seen while that is out of sight. Before it begins,
+ * the box stays where it is: a welcome longer than the window opens at its top. */
 export function pinned(box) {
   let atEnd = false;
   let last = 0;
+  const down = el("button.tool.down", { type: "button", title: "To the end", "aria-label": "To the end", hidden: true, onclick: () => stick({ now: true }) }, icon("down"));
+  const draw = () => (down.hidden = box.scrollHeight - box.scrollTop - box.clientHeight < box.clientHeight / 2);
   box.addEventListener("scroll", () => {
     const near = box.scrollHeight - box.scrollTop - box.clientHeight < 60;
     atEnd = near || (atEnd && box.scrollTop >= last);
     last = box.scrollTop;
+    draw();
   });
   const stick = ({ now = false } = {}) => {
     if (now) atEnd = true;
     if (atEnd) box.scrollTop = box.scrollHeight;
+    draw();
   };
   new ResizeObserver(() => stick()).observe(box); // a keyboard that opens, a phone that is turned
-  return stick;
+  return Object.assign(stick, { down });
 }

@@ -3,6 +3,7 @@
 import { me } from "./access.js";
 import { approval } from "./answer.js";
 import { Failure, get, post, errorText } from "./api.js";
+import { isChat } from "./conversation.js";
 import { button, count, el, fill, moment, pause, seconds, words } from "./dom.js";
 import { follow, OPEN } from "./follow.js";
 import { growing, showHtml } from "./html.js";
@@ -24,6 +25,7 @@ export async function explore(stage, id, { signal, changed, offers = () => null 
     const seen = async (known) => {
       const number = (newest += 1);
       page.read(known);
+      if (!OPEN.has(run.status)) return; // nothing changes, least of all what a person has opened or written
       const later = await look(id, signal);
       if (number < newest) return; // a later look is on its way
       const hasEnded = OPEN.has(run.status) && !OPEN.has(later.status);
@@ -60,12 +62,12 @@ function layout(id, offers, isMine) {
     if (error.status !== 409) throw error; // else it has ended meanwhile
   }), { picture: "stop" });
   const part = (title, inner) => el("section", { hidden: true }, el("h2", {}, title), inner);
-  const [plan, answer, sources, times, happened, sent, again] = [
-    part("Plan", el("div")), part("Answer", prose), part("Citations", el("div")), part("Time", el("div")), part("Trace", el("div")),
+  const [request, plan, answer, sources, times, happened, sent, again] = [
+    part("Request", el("div")), part("Plan", el("div")), part("Answer", prose), part("Citations", el("div")), part("Time", el("div")), part("Trace", el("div")),
     part("What models were sent", el("div")), part("Use it again", el("div")),
   ];
   const element = el("div.scroll", {}, el("div.column.run", {},
-    el("a.back", { href: "#/runs" }, "All runs"), head, question, el("div.row", {}, stop), plan, answer, sources, times, happened, sent, again));
+    el("a.back", { href: "#/runs" }, "All runs"), head, question, el("div.row", {}, stop), request, plan, answer, sources, times, happened, sent, again));
   let isAsked = "";
   let hasPrompts = false;
   const grow = growing(prose);
@@ -81,11 +83,12 @@ function layout(id, offers, isMine) {
     const { metadata, steps } = run.response;
     const asked = run.status === "awaiting_approval" ? (metadata.approvals ?? []) : [];
     const ids = asked.map((one) => one.approval_id);
-    fill(head, el("h1", {}, run.title || "(no words)"), facts(run), !OPEN.has(run.status) && offers(run.id));
+    fill(head, el("h1", { dir: "auto" }, run.title || "(no words)"), facts(run, isMine), !OPEN.has(run.status) && offers(run.id));
     stop.parentNode.hidden = !isMine || !["queued", "running"].includes(run.status);
     const decide = (verb) => post(`v1/runs/${id}/${verb}`, { approvals: ids });
     if (isAsked !== ids.join()) fill(question, ids.length > 0 && (isMine ? approval(decide) : el("p.quiet", {}, `It waits for ${run.owner}.`)));
     isAsked = ids.join();
+    put(request, run.prompt.trim() !== run.title && el("p.plaintext", { dir: "auto" }, run.prompt));
     const plain = run.plan?.steps.length === 1 && run.plan.steps[0].action === "completion";
     put(plan, ...(run.plan && !plain ? [madeOf(run.plan, metadata), graph(run.plan.steps, statesOf(steps), reveal)] : []));
     put(times, timeline(run, reveal));
@@ -100,9 +103,12 @@ function layout(id, offers, isMine) {
   async function showPrompts(runId) {
     if (hasPrompts) return;
     hasPrompts = true;
-    const { days, data } = await get(`v1/runs/${runId}/prompts`).catch(() => ({ days: 0, data: [] }));
+    const found = await get(`v1/runs/${runId}/prompts`).catch(() => null);
+    if (!found) return; // this key may not read them
+    const { days, data } = found;
     if (data.length) put(sent, data.map(prompt));
-    else if (days) put(sent, el("p.quiet", {}, `They are kept for ${count(days, "day")}; these are gone.`));
+    else put(sent, el("p.quiet", {}, days ? `Prompts are kept for ${count(days, "day")}; these are gone.`
+      : ["Prompts and replies are not kept here. Who runs this gateway keeps them for seven days with ", el("code", {}, "AGENT_KEEP_PROMPTS=7"), "."]));
   }
 
   /** Opens a step's line and scrolls to it. */
@@ -138,14 +144,15 @@ function prompt({ purpose, model, messages, reply }) {
     el("div.inside.flush", {}, Array.isArray(messages) ? messages.map((one) => said(one.role, text(one.content ?? one.tool_calls ?? ""))) : said("sent", messages), said("reply", reply)));
 }
 
-function facts(run) {
-  const { status, did_nothing: idle, room, owner, forked_from: origin, created_at: created, response: { steps, metadata } } = run;
+function facts(run, isMine) {
+  const { status, did_nothing: idle, room, owner, forked_from: origin, conversation_id: chat, created_at: created, response: { steps, metadata } } = run;
   const { usage, runtime } = metadata;
   return el("p.facts", {},
     el("span", {}, el(`span.dot.${idle ? "idle" : status}`), idle ? "nothing was done" : words(status === "partial" ? metadata.status : status)),
     el("span", {}, `room ${room}`),
     owner !== "local" && el("span", {}, `for ${owner}`),
     origin && el("a", { href: `#/runs/${origin}` }, "forked from another run"),
+    isMine && isChat(chat) && room !== "pipelines" && el("a", { href: `#/chat/${encodeURIComponent(chat)}` }, "its chat"),
     el("span", {}, moment(created)),
     steps.length > 0 && !OPEN.has(status) && el("span", {}, seconds(lasted(run))),
     usage?.total_tokens > 0 && el("span", {}, count(usage.total_tokens, "token")),

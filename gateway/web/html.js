@@ -149,8 +149,9 @@ function copyNode(node, context) {
   for (const attribute of KEPT[name] ?? [])
     if (node.hasAttribute(attribute)) made.setAttribute(attribute, node.getAttribute(attribute));
   made.append(...copyAll(node, inner));
-  if (reads) made.dir = "auto";
-  return name === "table" ? el("div.table", { tabIndex: 0, role: "region", "aria-label": "Table" }, made) : made;
+  const whole = name === "table" ? el("div.table", { tabIndex: 0, role: "region", "aria-label": "Table" }, made) : made;
+  if (reads) whole.dir = "auto"; // a table stands at the side where it is begun to be read
+  return whole;
 }
 
 /** A text with its citations as buttons. */

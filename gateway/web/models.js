@@ -2,7 +2,7 @@
 
 import { errorText, Failure, get, post, send } from "./api.js";
 import { alarm } from "./answer.js";
-import { button, count, el, fill, icon } from "./dom.js";
+import { button, count, el, fill, icon, short } from "./dom.js";
 
 const API = "v1/admin/models";
 const stage = el("div.column.models");
@@ -37,7 +37,7 @@ function draw(known) {
   fill(stage,
     el("h1", {}, "Models"),
     el("p.lead", {}, known.is_configured
-      ? `Requests go to ${short(known.fast)}${known.high && known.high !== known.fast ? `, and those that need more to ${short(known.high)}` : ""}.`
+      ? `Requests go to ${inOrder(known.fast)}${known.high && known.high !== known.fast ? `; those that need more to ${inOrder(known.high)}` : ""}.`
       : "No model is connected. Arithmetic, time, notes and quotations from your documents work without one."),
     known.fault && alarm(known.fault),
     known.configured.length > 0 && el("section", {}, el("h2", {}, "In use"), el("ul.cardlist", {}, known.configured.map(configured))),
@@ -83,8 +83,8 @@ export function offer({ product, base_url: url, models }) {
     el("span.quiet", {}, models.length > 1 ? `${count(models.length, "model")} at ${url}` : url)), models.length > 1 && pick, use);
 }
 
-/** A model's name without the folder of its file or its provider. */
-export const short = (name) => name.replace(/@[\w-]+$/, "").split("/").at(-1).replace(/\.gguf$/i, "");
+/** Models that are asked in turn, as words. */
+const inOrder = (names) => names.split(",").map(short).join(", or if that fails to ");
 
 const label = ({ short_name: name, size_bytes: size }) => (size ? `${name} (${(size / 1e9).toFixed(1)} GB)` : name);
 

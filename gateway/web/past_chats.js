@@ -11,7 +11,7 @@ const LOOK_MS = 4_000; // between two looks while something goes on
 /** The list. Calls `gone(id)` after a chat was deleted. */
 export function pastChats({ gone }) {
   const list = el("ul.items");
-  const search = el("input", { type: "search", placeholder: "Search chats", "aria-label": "Search chats", oninput: () => later() });
+  const search = el("input", { type: "search", placeholder: "Search chats", title: "Ctrl+K", "aria-label": "Search chats", oninput: () => later() });
   const more = button("Older", () => load(next), { kind: "plain" });
   const fresh = el("a.button.fresh", { href: "#/chat" }, icon("plus"), "New chat");
   const element = el("details.past", { open: !matchMedia("(max-width: 60rem)").matches },
@@ -21,6 +21,12 @@ export function pastChats({ gone }) {
   const narrow = matchMedia("(max-width: 60rem)");
   narrow.addEventListener("change", () => (element.open = !narrow.matches));
   addEventListener("hashchange", () => narrow.matches && (element.open = false)); // a chat was chosen
+  addEventListener("keydown", (event) => {
+    if (event.key !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || !element.checkVisibility()) return;
+    event.preventDefault();
+    element.open = true;
+    search.select();
+  });
   let rows = [];
   let next = null;
   let current = "";
@@ -76,7 +82,7 @@ export function pastChats({ gone }) {
   function item({ id, title, room, status, open_runs: open, updated_at: at }) {
     const state = open || status === "failed" ? el(`span.dot.${status}`, { title: label(status) }) : null;
     return el("a.item", { href: `#/chat/${encodeURIComponent(id)}`, "aria-current": id === current ? "page" : null },
-      el("b.cut", {}, state, title || "(no words)"), el("span.quiet.cut", {}, `${room} · ${moment(at)}`));
+      el("b.cut", { dir: "auto" }, state, title || "(no words)"), el("span.quiet.cut", {}, `${room} · ${moment(at)}`));
   }
 
   const label = (status) => (status === "awaiting_approval" ? "Waiting for you" : OPEN.has(status) ? "In progress" : "Failed");

@@ -1,17 +1,17 @@
 /** A message of the user: its words and pictures, and what can be done with it. */
 
-import { button, el, fill, icon } from "./dom.js";
+import { button, el, fill, icon, moment } from "./dom.js";
 import { copy } from "./html.js";
 
-/** The message. `resend(text)` sends other words in its place; without it, it cannot be edited. */
-export function question({ text, images = [], resend = null, pager = null }) {
+/** The message, sent `at` a time. `resend(text)` sends other words in its place; without it, it cannot be edited. */
+export function question({ text, images = [], at = null, resend = null, pager = null }) {
   const element = el("div.asked");
   const draw = () => {
     const copyButton = tool("Copy message", "copy", () => copy(text, copyButton));
     fill(element,
       images.length > 0 && el("div.pictures", {}, images.map((src) => el("img", { src, alt: "Attached picture" }))),
       el("div.mine", { dir: "auto" }, el("p", {}, text)),
-      el("div.tools", {}, pager, copyButton, resend && tool("Edit and send again", "edit", edit)));
+      el("div.tools", {}, at && el("time.quiet", { dateTime: at }, moment(at)), pager, copyButton, resend && tool("Edit and send again", "edit", edit)));
   };
 
   function edit() {

@@ -34,6 +34,7 @@ export async function show(name = "", id = "") {
   const { scopes } = await me();
   const offered = Object.keys(SECTIONS).filter((one) => !SCOPES[one] || scopes.includes(SCOPES[one]));
   section = offered.includes(name) ? name : offered[0];
+  if (section !== name) id = ""; // it is a thing of a section that this key does not see
   chosen = id;
   const kind = SECTIONS[section];
   for (const tab of tabs.children) tab.hidden = !offered.includes(tab.hash.split("/")[2]);

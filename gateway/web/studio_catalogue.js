@@ -1,5 +1,6 @@
 /** The tools that an assistant may use here, by where they come from. */
 
+import { may } from "./access.js";
 import { get } from "./api.js";
 import { count, el, words } from "./dom.js";
 
@@ -7,7 +8,7 @@ const EFFECTS = { read: "reads only", idempotent: "may be repeated", effect: "ch
 
 /** Returns the tools that come with the gateway, its features and its servers, with a field that narrows the list. */
 export async function catalogue() {
-  const { data } = await get("v1/tools");
+  const [{ data }, mayMake] = await Promise.all([get("v1/tools"), may("rooms")]);
   const rows = data.map((one) => ({ text: `${one.name} ${one.description}`.toLowerCase(), node: tool(one) }));
   const found = el("p.quiet", { role: "status" });
   const search = el("input", { type: "search", placeholder: "Search tools", "aria-label": "Search tools", oninput: () => {
@@ -16,7 +17,7 @@ export async function catalogue() {
     found.textContent = wanted && count(rows.filter(({ node }) => !node.hidden).length, "tool");
   } });
   return [
-    el("header", {}, el("h1", {}, count(rows.length, "tool")), el("p.quiet", {}, "What rooms may use. “New tool” has a model write another one.")),
+    el("header", {}, el("h1", {}, count(rows.length, "tool")), el("p.quiet", {}, "What rooms may use.", mayMake && " “New tool” has a model write another one.")),
     search, found,
     el("ul.items.tools-of", {}, rows.map(({ node }) => node)),
   ];

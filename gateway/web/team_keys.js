@@ -68,6 +68,9 @@ function form(stage) {
 /** A key's text: it cannot be shown again. */
 function shownOnce(text) {
   const press = el("button.tool", { type: "button", title: "Copy key", "aria-label": "Copy key", onclick: () => copy(text, press) }, icon("copy"));
-  queueMicrotask(() => press.closest("details")?.setAttribute("open", ""));
+  queueMicrotask(() => {
+    press.closest("details")?.setAttribute("open", "");
+    press.scrollIntoView({ block: "center" });
+  });
   return el("div.banner.info", { role: "status" }, icon("key"), el("div", {}, el("p", {}, "Copy it now: it is not shown again."), el("code", {}, text)), press);
 }

@@ -1,6 +1,6 @@
 /** When the steps of a run and the calls of its models were at work: a bar each, from the run's beginning. */
 
-import { count, el, seconds, words } from "./dom.js";
+import { count, el, seconds, short, words } from "./dom.js";
 
 /** The seconds from a run's beginning to the end of its last step. */
 export function lasted({ created_at: created, response: { steps } }) {
@@ -20,7 +20,7 @@ export function timeline({ created_at: created, model_calls: calls = [], respons
     }));
   for (const call of calls)
     rows.push({
-      name: call.model, kind: "model", step: call.step_id, from: (new Date(call.ended_at).getTime() - begin) / 1000 - call.duration,
+      name: short(call.model), kind: "model", step: call.step_id, from: (new Date(call.ended_at).getTime() - begin) / 1000 - call.duration,
       length: call.duration, note: [words(call.purpose), spent([call]), call.error_code].filter(Boolean).join(", "), failed: Boolean(call.error_code),
     });
   rows.sort((one, other) => one.from - other.from);

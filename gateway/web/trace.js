@@ -1,6 +1,6 @@
 /** The `steps` trace of a run as a collapsible list: each attempt with its arguments, calls, output and verdict. */
 
-import { count, el, icon, seconds, words } from "./dom.js";
+import { count, el, icon, seconds, short, words } from "./dom.js";
 
 const PICTURES = {
   done: "done", failed: "failed", refused: "blocked", retried: "again", replanned: "again", discarded: "close",
@@ -39,6 +39,8 @@ export function headline(steps, metadata) {
   if (sources) parts.push(count(sources, "source"));
   if (retries) parts.push(count(retries, "repeat"));
   if (metadata.usage?.total_tokens) parts.push(count(metadata.usage.total_tokens, "token"));
+  const model = metadata.runtime?.answer?.model;
+  if (model) parts.push(short(model));
   return parts.join(", ");
 }
 

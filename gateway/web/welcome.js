@@ -1,8 +1,8 @@
 /** The beginning of a chat: what can be done here, the rooms, and requests to begin with. */
 
 import { errorText, get } from "./api.js";
-import { button, el, fill } from "./dom.js";
-import { offer, report, short } from "./models.js";
+import { button, el, fill, short } from "./dom.js";
+import { offer, report } from "./models.js";
 
 const SUGGESTIONS = {
   stepgate: ["What is 17.5 * 240, and what time is it in Stockholm?", "Remember that I prefer short answers."],

@@ -200,7 +200,7 @@ async def test_a_link_on_a_foreign_page_leads_to_the_own_page_which_works(devtoo
     ):
         before = await count_things(client)
         await page.evaluate(f"setTimeout(() => {{ location.href = {json.dumps(url + '/')}; }})")
-        await page.until("document.getElementById('state')?.innerText.trim() === 'rules mode'")
+        await page.until("document.getElementById('state')?.innerText.trim() === 'no model'")
         await page.until("document.querySelector('.composer select option[value=stepgate]')")
         await page.write(".chat textarea", "What is 2*21?")
         await page.press("Enter")

@@ -219,10 +219,10 @@ async def test_after_a_restart_a_question_still_says_what_is_asked(devtools: str
         place = await page.evaluate("location.hash")
     async with serve(conversations_require_llm=False) as url, page_at(devtools, url, place) as page:
         await page.until("document.querySelector('.decision')")
-        await page.until("document.querySelector('.talk .log').innerText.includes('collection_name: kelp')")
+        await page.until("document.querySelector('.talk .log').innerText.includes('(from your request): kelp')")
         told = await page.text(".talk .log")
         assert "Approval needed" in told
-        assert all(word in told for word in ("apply_pipeline", "collection_name: kelp", "force: true"))
+        assert all(word in told for word in ("apply_pipeline", "kelp", "force", "true"))
         assert "What is known so far" in told
         assert "The messages have expired" in told
         await page.evaluate("location.hash = '#/runs'")  # looked at again in the page that has the answer

@@ -18,6 +18,7 @@ from gateway import live_models
 from gateway.bootstrap_database import build_statements, open_store
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
+from tests.support.mcp_client import until_async
 from tests.support.model_endpoint import list_of, model_endpoint
 from tests.support.tiny_gguf import write_tiny_gguf
 
@@ -71,6 +72,35 @@ async def test_a_found_model_is_offered_tried_saved_and_used(
             assert (await client.delete(f"{MODELS}/ollama")).status_code == 404
         async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
             assert (await client.get(MODELS)).json()["not_searched"] == "AGENT_DISCOVER=off"
+
+
+async def test_another_model_of_the_same_program_is_offered_and_saved_beside_the_first(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with model_endpoint(list_of("llama3", "org/qwen3:4b"), answer=lambda _: "Once upon a time.") as ollama:
+        monkeypatch.setattr(discovery, "USUAL_PORTS", (UsualPort("Ollama", ollama.port),))
+        async with serve(None, discover="on") as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+            chosen = {"base_url": ollama.url, "model": "llama3", "product": "Ollama"}
+            [offered] = (await client.post(MODELS, json=chosen)).json()["found"]
+            assert [one["name"] for one in offered["models"]] == ["org/qwen3:4b"], "without the one that is in use"
+            report = (await client.post(MODELS, json=chosen | {"model": "org/qwen3:4b", "roles": ["high"]})).json()
+            assert report["found"] == []
+            places = [(one["name"], one["model"], one["roles"]) for one in report["configured"]]
+            assert places == [("ollama-qwen3-4b", "org/qwen3:4b", ["high"]), ("ollama", "llama3", ["fast", "high"])]
+            again = (await client.post(MODELS, json=chosen)).json()["configured"]
+            assert [one["name"] for one in again] == ["ollama", "ollama-qwen3-4b"], "its own entry, first again"
+            cards = (await client.get("/v1/models")).json()["data"]
+            assert {one["model"] for one in cards if one["room"] == "chat"} >= {"llama3@ollama"}
+
+            for room in ("chat", "stepgate"):
+                await client.post("/v1/agent", json={"prompt": "Tell me a story", "room": room})
+
+            async def are_recorded() -> bool:
+                return bool((await client.get("/v1/usage")).json()["total"]["runs"] == 2)
+
+            await until_async(are_recorded)
+            used = (await client.get("/v1/usage?by=model")).json()["data"]
+            assert {one["model"] for one in used} == {"llama3@ollama"}, "one name, whatever a call was for"
 
 
 async def test_a_key_is_kept_apart_sent_to_its_address_only_and_never_shown(serve: Serve, tmp_path: Path) -> None:

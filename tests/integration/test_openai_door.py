@@ -10,7 +10,7 @@ import pytest
 from openai.types.chat import ChatCompletionChunk
 
 from tests.integration.conftest import Serve
-from tests.support.script import Call, answers, plans, says, script
+from tests.support.script import Call, Rule, answers, plans, says, script
 from tests.support.scripted_server import ScriptedServer
 
 STEPS = ({"tool": "calculator", "inputs": {"expression": "2*21"}}, {"tool": "current_time"}, {"tool": "completion"})
@@ -289,8 +289,15 @@ async def test_the_clients_own_tools_reach_only_a_plain_room(serve: Serve, model
     assert (ignored.model_extra or {})["stepgate"]["runtime"]["client_tools_ignored"] == 1
 
 
-async def test_reasoning_of_the_model_is_streamed_apart(serve: Serve) -> None:
-    async with serve(script(says("Paris.", to="completion", reasoning="Let me think."))) as url, sdk(url) as client:
+@pytest.mark.parametrize(
+    "reply",
+    [
+        says("Paris.", to="completion", reasoning="Let me think."),
+        says("<think>Let me think.</think>\n\nParis.", to="completion", chunk=3),
+    ],
+)
+async def test_reasoning_of_the_model_is_streamed_apart(serve: Serve, reply: Rule) -> None:
+    async with serve(script(reply)) as url, sdk(url) as client:
         stream = await client.chat.completions.create(model="chat", messages=user("capital?"), stream=True)
         deltas = [chunk.choices[0].delta async for chunk in stream if chunk.choices]
     assert "".join((d.model_extra or {}).get("reasoning_content", "") for d in deltas) == "Let me think."

@@ -9,6 +9,7 @@ import pytest
 from tests.integration.conftest import Serve, model_server, serve
 from tests.page.journey import choose_room, page_at, picture, reload, send
 from tests.support.browser import BROWSER_TEST, running_chromium
+from tests.support.mcp_client import until_async
 
 __all__ = ["model_server", "serve"]  # fixtures
 
@@ -25,13 +26,16 @@ def devtools() -> Iterator[str]:
         yield address
 
 
-def drop(name: str, text: str) -> str:
-    """The script that drops a file on the message box."""
+def drop(name: str, text: str, place: str = ".chat .composer") -> str:
+    """The script that drops a file on the message box, or another element; its value is whether the page takes it: what
+    nobody takes, the browser opens in the page's place."""
     return f"""(() => {{
         const data = new DataTransfer();
         data.items.add(new File([{json.dumps(text)}], {json.dumps(name)}, {{ type: "text/markdown" }}));
-        const event = new DragEvent("drop", {{ dataTransfer: data, bubbles: true }});
-        document.querySelector(".chat .composer").dispatchEvent(event);
+        const events = ["dragover", "drop"].map(
+            (kind) => new DragEvent(kind, {{ dataTransfer: data, bubbles: true, cancelable: true }}));
+        for (const event of events) document.querySelector({json.dumps(place)}).dispatchEvent(event);
+        return events.every((event) => event.defaultPrevented);
     }})()"""
 
 
@@ -66,3 +70,84 @@ async def test_a_file_belongs_to_its_chat(devtools: str, serve: Serve) -> None:
             await page.click(".popup:popover-open .sure")
             await page.until("location.hash === '#/chat'")
             assert [one["name"] for one in (await client.get("/v1/collections")).json()["data"]] == ["shared"]
+
+
+async def test_a_question_waits_for_the_files_that_go_with_it(devtools: str, serve: Serve) -> None:
+    async with serve() as url, page_at(devtools, url) as page:
+        await choose_room(page, "knowledge")
+        assert await page.evaluate(drop("mine.md", "Lost devices go to the red desk.\n", ".talking .scroll"))
+        await send(page, "Where do lost devices go?", "knowledge")  # at once
+        await page.until(f"{IS_DONE} && ({ANSWER}).includes('red desk')")
+        assert await page.evaluate("document.querySelector('.attached .file') === null")
+
+        assert await page.evaluate(drop("odd.xyz", "\u0000\u0001\u0002", ".talking .scroll"))
+        await send(page, "And what is in this one?", "knowledge")
+        await page.until("document.querySelector('.unsent .banner')?.innerText.includes('could not be read')")
+        assert await page.evaluate("document.querySelector('.chat textarea').value") == "And what is in this one?"
+        await page.until("document.querySelector('.attached .file .problem')")
+        assert len(await page.evaluate("[...document.querySelectorAll('.asked:not(.unsent)')].map((one) => 1)")) == 1
+
+        assert await page.evaluate(drop("else.md", "A file that misses its place.\n", "header.bar"))
+        assert await page.evaluate("document.querySelectorAll('.attached .file').length") == 1
+
+
+async def test_the_files_of_a_chat_have_its_name_and_others_go_elsewhere(devtools: str, serve: Serve) -> None:
+    async with serve() as url, page_at(devtools, url) as page:
+        await choose_room(page, "knowledge")
+        await page.evaluate(drop("mine.md", "Lost devices go to the red desk.\n"))
+        await send(page, "Where do lost devices go?", "knowledge")
+        await page.until(IS_DONE)
+        await page.evaluate("location.hash = '#/documents'")
+        await page.until("document.querySelector('.drop')?.checkVisibility()")
+        target = "document.querySelector('.upload').previousElementSibling.control.value"
+        assert await page.evaluate(target) == "documents"
+        listed = await page.text("nav[aria-label=Collections]")
+        assert "ATTACHED TO CHATS" in listed.upper()
+        assert "Where do lost devices go?" in listed
+        await page.click("nav[aria-label=Collections] .item")
+        await page.until("document.querySelector('header h1')?.innerText === 'Where do lost devices go?'")
+        assert "Ask in its chat" in await page.text(".stage")
+        assert await page.evaluate(drop("more.md", "Found devices go to the blue desk.\n", ".stage h1"))
+        await page.until("document.querySelector('.stage').innerText.includes('2 documents')")
+
+
+async def test_what_is_being_written_waits_in_its_chat(devtools: str, serve: Serve) -> None:
+    box = "document.querySelector('.chat textarea').value"
+    async with serve() as url, page_at(devtools, url) as page:
+        await send(page, "What is 6*7?", "stepgate")
+        await page.until(f"{IS_DONE} && ({ANSWER}).includes('42')")
+        await page.write(".chat textarea", "and half a thought")
+        await page.click(".fresh")
+        await page.becomes(box, "")
+        await page.write(".chat textarea", "another one")
+        await page.click(".chatrow .item")
+        await page.becomes(box, "and half a thought")
+        await reload(page)
+        await page.becomes(box, "and half a thought")
+        await page.until("document.activeElement.matches('.chat textarea')")
+        await page.press("Enter")
+        await page.until(f"document.querySelectorAll('.answer').length === 2 && {IS_DONE}")
+        await page.click(".fresh")
+        await page.becomes(box, "another one")
+        await page.evaluate("history.back()")
+        await page.becomes(box, "")
+
+
+async def test_a_file_stays_with_its_chat_if_another_is_opened_meanwhile(devtools: str, serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client, page_at(devtools, url) as page:
+        await choose_room(page, "knowledge")
+        await page.evaluate(drop("mine.md", "Lost devices go to the red desk.\n"))
+        await page.until("location.hash.startsWith('#/chat/conv_')")
+        place = await page.evaluate("location.hash")
+        await page.click(".fresh")  # while it is read
+        await page.until("location.hash === '#/chat' && !document.querySelector('.attached .file')")
+        chat = f"/v1/conversations/{place.removeprefix('#/chat/')}"
+
+        async def is_noted() -> bool:
+            return "collection" in (await client.get(chat)).json()["metadata"]
+
+        await until_async(is_noted)
+        assert await page.evaluate("location.hash") == "#/chat"
+        assert await page.evaluate(LIMIT) == ""
+        await page.evaluate(f"location.hash = '{place}'")
+        await page.until(f"({LIMIT}).includes('the files of this chat')")

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.integration.conftest import Serve, model_server, serve
-from tests.page.journey import page_at, picture
+from tests.page.journey import page_at, picture, reload
 from tests.support.browser import BROWSER_TEST, running_chromium
 
 __all__ = ["model_server", "serve"]  # fixtures
@@ -127,3 +127,22 @@ async def test_runs_of_others_are_offered_to_who_may_read_them(devtools: str, se
             await page.until("document.querySelector('.run .prose')?.innerText.includes('42')")
             assert "anna" in await page.text(".run .facts")
             assert await page.evaluate("document.querySelector('.run .offers') === null"), "read, not acted on"
+
+
+async def test_a_key_that_adds_nothing_is_offered_nothing_to_add(devtools: str, serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        fields = {"owner": "anna", "name": "laptop", "scopes": ["chat", "agent"]}
+        key = (await client.post("/v1/admin/keys", json=fields)).json()["text"]
+        async with page_at(devtools, url) as page:
+            await page.evaluate(f"sessionStorage.setItem('stepgate.key', {json.dumps(key)})")
+            await reload(page)
+            await page.evaluate("location.hash = '#/documents'")
+            await page.until(
+                "document.querySelector('[aria-label=Documents] .stage').innerText.includes('scope “ingest”')"
+            )
+            assert await page.evaluate("document.querySelector('.drop') === null")
+            await page.evaluate("location.hash = '#/studio/rooms/chat'")
+            await page.until("document.querySelector('.studio .stage h1')?.innerText.endsWith('tools')")
+            stage = await page.text(".studio .stage")
+            assert "New tool" not in stage
+            assert "lacks the scope" not in stage

@@ -325,11 +325,41 @@ async def test_runs_are_searched_timed_and_compared(devtools: str, serve: Serve)
             await picture(page, "compare", ("phone", "desk"))
 
 
+async def test_what_a_model_thinks_is_folded_above_its_answer(devtools: str, serve: Serve) -> None:
+    thought = "document.querySelector('.answer .thought')"
+    model = script(says("Paris.", reasoning="The user asks for a capital. " * 9, chunk=4, pause_s=0.6))
+    async with serve(model) as url, page_at(devtools, url) as page:
+        await send(page, "Which city is it?")
+        await page.until("document.querySelector('.answer .steps [role=status]')?.innerText === 'Thinking'")
+        await page.until(f"{IS_DONE} && {thought}.checkVisibility() && !{thought}.open")
+        await page.click(".answer .thought summary")
+        await picture(page, "thought", ("phone", "desk"))
+        await reload(page)
+        await page.until(f"{IS_DONE} && {thought}.textContent.includes('asks for a capital')")
+        assert (await page.evaluate(ANSWER)).strip() == "Paris."
+        assert (await page.text(".answer .steps [role=status]")).endswith("small"), "which model it was"
+        assert await page.evaluate("new Date(document.querySelector('.asked time').dateTime) <= new Date()")
+        await page.send("Input.dispatchKeyEvent", type="keyDown", key="k", code="KeyK", modifiers=2)
+        await page.until("document.activeElement.matches('.past input[type=search]')")
+
+
+async def test_a_run_shows_its_whole_request_and_leads_to_its_chat(devtools: str, serve: Serve) -> None:
+    asked = f"Summarise this, please: {'the boats lay still; ' * 20}and the gulls were gone."
+    async with serve(script(says("All was quiet.", chunk=8))) as url, page_at(devtools, url) as page:
+        await send(page, asked)
+        await page.until(f"{IS_DONE} && ({ANSWER}).includes('quiet')")
+        place = await page.evaluate("location.hash")
+        await page.evaluate("location.hash = document.querySelector('.answer .steps a').hash")
+        await page.until("document.querySelector('.run .plaintext')?.innerText.endsWith('the gulls were gone.')")
+        await page.click(".run .facts a")
+        await page.until(f"location.hash === {json.dumps(place)} && ({ANSWER}).includes('quiet')")
+
+
 async def test_long_chats_long_answers_and_other_scripts(devtools: str, serve: Serve) -> None:
     huge = "".join(f"## Part {number}\n\n{'word ' * 200}\n\n" for number in range(2_000))
     model = script(
         says(huge, about="huge", chunk=4000),
-        says("שלום, **עולם**\n\n- אחת\n- שתיים", about="שתיים", chunk=8),
+        says("שלום, **עולם**\n\n- אחת\n- שתיים\n\n| שם | ערך |\n| -- | -- |\n| א | 1 |", about="שתיים", chunk=8),
         says("שלום", chunk=8),
     )
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=120) as client:
@@ -343,8 +373,8 @@ async def test_long_chats_long_answers_and_other_scripts(devtools: str, serve: S
             await page.until("document.querySelectorAll('.answer').length === 40")
             assert await page.evaluate("getComputedStyle(document.querySelector('.mine')).direction") == "rtl"
             await send(page, "שתיים")
-            await page.until("document.querySelector('.answer:last-of-type .prose li')")
-            for element in ("p", "ul"):
+            await page.until(f"{IS_DONE} && document.querySelector('.answer:last-of-type .prose table')")
+            for element in ("p", "ul", ".table"):
                 found = f"getComputedStyle(document.querySelector('.answer:last-of-type .prose {element}')).direction"
                 assert await page.evaluate(found) == "rtl"
             for name, tokens in (("roomy", 2_000_000), ("brief", 30_000)):

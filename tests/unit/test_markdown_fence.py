@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.answers.markdown_fence import MarkdownFence, remove_markdown_fence
+from agent.answers.unwrapping import MarkdownFence, remove_markdown_fence
 
 TABLE = "| item | price |\n| --- | --- |\n| tea | 4 |\n"
 CODE = "```python\nprint(1)\n```\n"

@@ -12,7 +12,7 @@ RESERVED_METADATA = frozenset(
     {
         "plan", "tool_results", "runtime", "usage", "run_id", "room", "status", "gates", "uncertainties", "failure",
         "approvals", "aborted", "reason", "sources", "citations", "tailor", "verification", "client_tool_calls",
-        "steps", "stopped",
+        "steps", "stopped", "truncated", "repeats_itself",
     }
 )  # fmt: skip
 """Keys that the engine writes into the response's metadata, and `steps`, which completions put beside them. Values of a

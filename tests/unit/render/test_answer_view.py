@@ -1,9 +1,15 @@
-"""What the page says is being done."""
+"""What the page says is being done, and what it shows of an answer."""
+
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
 
 import pytest
 
-from agent.core.models import PlanStep
-from gateway.render.answer_view import MAX_LINE_CHARS, describe_step
+from agent.core import events as ev
+from agent.core.models import JsonObject, PlanStep
+from gateway.render.answer_view import MAX_LINE_CHARS, AnswerFrames, build_view, describe_step, get_thought
+from tests.support.builders import RUN_ID, created, log
 
 LONG = "lost devices and where they are reported " * 9
 
@@ -26,3 +32,43 @@ def test_a_long_description_is_cut() -> None:
     line = describe_step(step)
     assert line.startswith("search files: lost devices")
     assert len(line) <= MAX_LINE_CHARS
+
+
+async def read_frames(*bodies: ev.EventBody) -> list[tuple[str, Any]]:
+    """The frames of a followed run, each as its event and its data."""
+
+    async def replay() -> AsyncGenerator[ev.Event, None]:
+        for event in log(created(), *bodies):
+            yield event
+
+    frames = [frame async for frame in AnswerFrames(RUN_ID, 0).stream(replay())]
+    fields = [dict(line.split(": ", 1) for line in frame.strip().splitlines()) for frame in frames]
+    return [(one["event"], json.loads(one["data"])) for one in fields]
+
+
+async def test_what_a_model_thinks_is_shown_before_its_answer() -> None:
+    started = ev.AnswerStarted(tier="fast", model="m", reason="")
+    thoughts = [ev.AnswerDelta(text=text, kind="reasoning") for text in ("An easy ", "one.")]
+    whole = ev.AnswerFinished(text="Paris.", provider_fields={"reasoning": "An easy one."})
+    bodies = (started, *thoughts, ev.AnswerDelta(text="Paris."), whole, ev.RunSucceeded())
+    frames = await read_frames(*bodies)
+    assert [data["text"] for name, data in frames if name == "thought"] == ["An easy ", "one."]
+    lines = [data["text"] for name, data in frames if name == "progress"]
+    assert lines[-3:] == ["Writing the answer", "Thinking", "Writing the answer"]
+    assert [data["thought"] for name, data in frames if name == "view"][-1] == "An easy one."
+    assert build_view(log(created(), *bodies))["thought"] == "An easy one.", "when it is opened again, too"
+
+
+@pytest.mark.parametrize(
+    ("fields", "thought"),
+    [
+        ({}, ""),
+        (
+            {"reasoning_content": "So: 42.", "reasoning_details": [{"type": "reasoning.text", "text": "So: 42."}]},
+            "So: 42.",
+        ),
+        ({"reasoning_details": [{"text": "First."}, {"data": "encrypted"}, {"summary": "Then."}]}, "First.\n\nThen."),
+    ],
+)
+def test_a_thought_is_shown_once_whatever_form_it_has(fields: JsonObject, thought: str) -> None:
+    assert get_thought(ev.AnswerFinished(text="42", provider_fields=fields)) == thought

@@ -211,3 +211,10 @@ def test_an_unfinished_run_can_be_shown_too() -> None:
     response = build_response(log(created(), ev.RunClaimed(worker="w"), PLAN, started("s1"), called("s1")))
     assert (response.response, response.metadata["status"]) == ("", "running")
     assert response.metadata["tool_results"] == []
+
+
+@pytest.mark.parametrize(("text", "repeats"), [("The boats lay still, and all was quiet. " * 60, True), ("A", False)])
+def test_an_answer_that_was_cut_off_says_whether_it_only_repeated_itself(text: str, *, repeats: bool) -> None:
+    cut = ev.AnswerFinished(text=text, finish_reason="length")
+    metadata = build_response(log(created(), cut, ev.RunSucceeded())).metadata
+    assert (metadata["truncated"], metadata["repeats_itself"]) == (True, repeats)

@@ -1,0 +1,83 @@
+/** The message box of the chats, with what is attached. What was written in a chat and not sent waits there for its person;
+ * words also while the tab is loaded again. */
+
+import { attachments } from "./attachments.js";
+import { composer } from "./composer.js";
+
+const NAME = "stepgate.draft.";
+const pictures = new Map(); // of each chat; they are too large for the storage of a tab
+
+/** The box. `send(text)`, `stop()` and `aside` are those of a composer; `filesOf()` that of attachments. */
+export function chatBox({ aside, send, stop, filesOf }) {
+  const tray = attachments({ filesOf });
+  const box = composer({
+    label: "Message", placeholder: "Send a message", send: take, stop, aside, attach: tray.add, tray: tray.element, canSend: () => tray.hasPictures,
+  });
+  const area = box.box;
+  let shown = ""; // the chat; "" is the new one
+  let halt = () => {};
+  area.addEventListener("input", () => keep(shown, area.value));
+
+  function take(text) {
+    keep(shown, "");
+    send(text);
+  }
+
+  function write(text) {
+    area.value = text;
+    keep(shown, text);
+    box.grow();
+  }
+
+  return {
+    element: box.element, tray, write,
+    busy: box.busy,
+    focus: () => box.focus(),
+    /** Shows what is being written in a chat. */
+    open(chat) {
+      pictures.set(shown, tray.take());
+      tray.limit(null);
+      halt = () => {}; // what another chat waits for goes on
+      shown = chat;
+      write(kept(chat));
+      tray.giveBack(pictures.get(chat) ?? []);
+    },
+    /** The chat that is shown has an id now. */
+    rename(chat) {
+      keep(shown, "");
+      shown = chat;
+      keep(chat, area.value);
+    },
+    /** Puts back a message that was not sent, into the box of its chat. */
+    giveBack(chat, text, taken = []) {
+      if (chat !== shown) {
+        keep(chat, kept(chat) || text);
+        return void pictures.set(chat, taken);
+      }
+      write(area.value || text);
+      tray.giveBack(taken);
+    },
+    /** Waits for the attached files to be read. Returns whether all were; null after `halt()`. */
+    filesRead() {
+      const halted = new Promise((resolve) => (halt = () => resolve(null)));
+      return Promise.race([tray.settled(), halted]);
+    },
+    halt: () => halt(),
+  };
+}
+
+/** Somebody else may use the tab from now on. */
+export function forgetDrafts() {
+  for (const name of Object.keys(sessionStorage)) if (name.startsWith(NAME)) sessionStorage.removeItem(name);
+}
+
+const kept = (chat) => sessionStorage.getItem(NAME + chat) ?? "";
+
+function keep(chat, text) {
+  try {
+    if (text) sessionStorage.setItem(NAME + chat, text);
+    else sessionStorage.removeItem(NAME + chat);
+  } catch {
+    // The tab's storage is full: the words stay in their box.
+  }
+}
