@@ -77,7 +77,9 @@ async def test_without_a_model_a_follow_up_uses_the_words_before_and_says_so(ser
 
 @pytest.mark.row("S003-29")
 @pytest.mark.parametrize(
-    "follow_up", ["And when do they open in April?", "How many towels are allowed there?"], ids=["refers-back", "one-of-its-words"]
+    "follow_up",
+    ["And when do they open in April?", "How many towels are allowed there?"],
+    ids=["refers-back", "one-of-its-words"],
 )
 async def test_a_follow_up_is_not_answered_from_a_passage_about_something_else(serve: Serve, follow_up: str) -> None:
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
