@@ -19,7 +19,7 @@ from tests.support.talk_questions import Talk, TalkResult, hold_talks, read_talk
 async def ask_all(talks: list[Talk], *, with_model: bool) -> list[TalkResult]:
     """The last answer of each conversation."""
     with tempfile.TemporaryDirectory() as folder:
-        settings = load_settings().model_copy(update={"data_dir": Path(folder), "port": 0, "skills_dirs": None})
+        settings = load_settings().model_copy(update={"data_dir": Path(folder), "port": 0})
         if not with_model:
             settings = settings.model_copy(update={"llm_base_url": None, "model_fast": None, "model_high": None})
         async with serving(settings) as url, httpx.AsyncClient(base_url=url, timeout=900) as client:

@@ -17,6 +17,7 @@ from gateway.features.documents.doors.collections import _search_everywhere
 from gateway.features.documents.engine.ingest.collection_lock import lock_collection
 from gateway.features.documents.engine.ingest.corpus import CorpusDocument
 from gateway.features.documents.engine.ingest.corpus_index import CorpusIndexer
+from gateway.features.documents.engine.search.errors import MemoryNoResultsError
 from gateway.features.documents.engine.search.models import MemoryQuery
 from gateway.features.documents.parts import get_documents
 from gateway.features.incident.tools.issues import SearchPreviousIssuesOutput
@@ -181,6 +182,8 @@ async def test_a_filter_is_asked_of_the_collections_that_have_its_field(tmp_path
         assert [one.content for one in output.results] == ["words of a ticket"]
         with pytest.raises(BadRequestError, match="colour"):
             await _search_everywhere(stepgate, "local", query.model_copy(update={"filters": {"colour": "red"}}), None)
+        with pytest.raises(MemoryNoResultsError, match="nothing in 2 collections is relevant enough to 'zebra'"):
+            await _search_everywhere(stepgate, "local", MemoryQuery(query_text="zebra"), None)
 
 
 async def test_two_do_not_write_into_one_collection(tmp_path: Path) -> None:

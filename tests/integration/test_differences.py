@@ -32,13 +32,13 @@ def find_named(pattern: str) -> set[str]:
 
 
 async def test_every_address_of_the_page_is_served(serve: Serve) -> None:
-    named = find_named(r"(?:GET|POST|DELETE) /[\w/{}-]+")
+    named = find_named(r"(?:GET|POST|PATCH|DELETE) /[\w/{}-]+")
     assert len(named) >= 15
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         for one in sorted(named):
             method, path = one.split()
             address = re.sub(r"{(\w+)}", lambda found: PLACES[found[1]], path)
-            response = await client.request(method, address, json={} if method == "POST" else None)
+            response = await client.request(method, address, json={} if method in ("POST", "PATCH") else None)
             assert response.status_code not in (405, 501), one
             if response.status_code == 404:
                 assert "no such" not in response.json()["error"]["message"].lower(), one
@@ -71,6 +71,13 @@ def test_the_commands_of_the_page_are_there() -> None:
             command = command.load() if isinstance(command, DeferredCommand) else command
             command = command.commands.get(word)
             assert command is not None, one
+
+
+def test_the_make_targets_of_the_page_are_there() -> None:
+    targets = {one.split()[1] for one in find_named(r"make [a-z].*")}
+    assert len(targets) >= 2
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert [one for one in targets if f"\n{one}:" not in makefile] == []
 
 
 def test_the_settings_and_the_files_of_the_page_are_there() -> None:

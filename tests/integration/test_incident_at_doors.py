@@ -163,6 +163,39 @@ def test_a_bad_line_of_a_corpus_is_named_and_the_others_are_read(tmp_path: Path)
     assert "A-3" in output.splitlines()[0]
 
 
+@pytest.mark.row("S004-23", "S004-47")
+async def test_a_ticket_without_a_title_has_the_summary_in_its_text(serve: Serve, tmp_path: Path) -> None:
+    picture = "Project: WLC\nPriority: Minor\nSummary: User profile picture doesn't display\nDescription: errors"
+    incident = "Incident: INC00123\nState: Resolved\nPriority: P1\nCategory: card payments"
+    path = write_corpus(
+        tmp_path,
+        ("jira:JiraEcosystem:WLC-43", picture, {"issue_key": "WLC-43"}),
+        ("incident:INC00123", incident, {"incident_number": "INC00123"}),
+    )
+    code, output = stepgate(tmp_path, "corpus", "build", str(path), "--collection", "issues")
+    assert code == 0, output
+    async with client_of(serve) as client:
+        for query, ticket, summary in (
+            ("profile picture errors", "WLC-43", "User profile picture doesn't display"),
+            ("card payments resolved", "INC00123", "INC00123"),
+        ):
+            (hit, *_) = (await call(client, "search_previous_issues", query=query))["output"]["results"]
+            assert (hit["ticket"], hit["summary"]) == (ticket, summary)
+
+
+@pytest.mark.row("S004-41")
+async def test_a_ticket_of_several_passages_comes_once(serve: Serve, tmp_path: Path) -> None:
+    long = "\n\n".join(f"The picture of member {number} stays grey after the cache was purged." for number in range(60))
+    path = write_corpus(tmp_path, ("A-1", long, {}), ("A-2", "A grey picture after the cache was purged.", {}))
+    code, output = stepgate(tmp_path, "corpus", "build", str(path), "--collection", "issues")
+    assert code == 0, output
+    async with client_of(serve) as client:
+        listed = (await client.get("/v1/collections/issues/documents")).json()["data"]
+        found = (await call(client, "search_previous_issues", query="grey picture cache purged", limit=10))["output"]
+    assert sum(one["passages"] for one in listed) > len(listed) == 2
+    assert sorted(hit["ticket"] for hit in found["results"]) == ["A-1", "A-2"]
+
+
 @pytest.mark.row("S004-49")
 async def test_texts_are_cut_into_900_characters_of_which_120_are_shared(serve: Serve, tmp_path: Path) -> None:
     text = " ".join(f"word{number}" for number in range(400))

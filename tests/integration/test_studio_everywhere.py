@@ -39,12 +39,12 @@ QUESTIONS = (
     Question("room_show", "query", "/v1/rooms/desk", ("name: Desk", "description: Sums for the desk"),
              {"room_id": "desk"}),
     Question("tools_list", "tool_generation", "/v1/studio/tools", ()),
-    Question("search_entities", "query", "/v1/studio/entities?query=desk&type=room", ("room:desk",),
+    Question("search_entities", "query", "/v1/studio/entities?query=desk&entity_type=room", ("room:desk",),
              {"query": "desk", "entity_type": "room"}),
     Question("get_entity_details", "query", "/v1/studio/entities/room:desk", ("room:desk", LINK),
              {"entity_id": "room:desk"}),
-    Question("explain_relationship", "query", f"/v1/studio/relationship?a=room:desk&b={LINK}", ("calculator",),
-             {"entity_a": "room:desk", "entity_b": LINK}),
+    Question("explain_relationship", "query", f"/v1/studio/relationship?entity_a=room:desk&entity_b={LINK}",
+             ("calculator",), {"entity_a": "room:desk", "entity_b": LINK}),
     Question("prompts_list", "config", "/v1/studio/prompts", ("kind", "How we write")),
     Question("prompt_show", "config", "/v1/studio/prompts/kind", ("Be kind.",), {"name": "kind"}),
     Question("list_secrets", "config", "/v1/studio/secrets", ("AGENT_LLM_API_KEY",)),
@@ -96,5 +96,10 @@ async def test_every_door_of_the_studio_knows_the_same(serve: Serve, tmp_path: P
                 assert missing == [], (one.tool, door, answer)
         unknown = await client.get("/v1/studio/entities/room:dessk")
         assert (unknown.status_code, "did you mean room:desk?" in unknown.text) == (404, True), unknown.text
+        for name in ("entity_type", "type"):
+            rooms = (await client.get("/v1/studio/entities", params={name: "room"})).json()["data"]
+            assert {one["type"] for one in rooms} == {"room"}, name
         none = (await client.get("/v1/studio/relationship?a=room:desk&b=prompt:kind")).json()
         assert (none["related"], none["path"]) == (False, [])
+        half = await client.get("/v1/studio/relationship?entity_a=room:desk")
+        assert (half.status_code, "'entity_b'" in half.text) == (400, True), half.text

@@ -17,6 +17,7 @@ from gateway.features.documents.engine.ingest.collection_store import Collection
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
 from gateway.features.documents.engine.search.errors import MemoryNoResultsError
 from gateway.features.documents.engine.search.models import ConnectorInput, MemoryOutput, MemoryQuery
+from gateway.features.documents.engine.search.retriever import make_no_results_error
 from gateway.features.documents.parts import get_documents
 
 router = APIRouter(tags=["knowledge"], route_class=JsonRoute, dependencies=[require_scope("agent")])
@@ -121,17 +122,19 @@ async def _search_everywhere(
     `BadRequestError` if no collection has a field of the filters.
     """
     outputs: list[MemoryOutput] = []
-    missed: MemoryNoResultsError | None = None
+    missed: dict[str, MemoryNoResultsError] = {}
     unknown: BadRequestError | None = None
     for name in await get_documents(stepgate).library.list_collections(owner):
         try:
             outputs.append(await get_documents(stepgate).library.search(owner, name, query, mode=mode))
         except MemoryNoResultsError as error:
-            missed = error
+            missed[name] = error
         except BadRequestError as error:  # no passage of the collection has a field of the filters
             unknown = error
     if not outputs:
-        raise missed or unknown or MemoryNoResultsError("there are no documents yet", agent_id="memory")
+        if missed:
+            raise make_no_results_error(query, [*missed]) if len(missed) > 1 else next(iter(missed.values()))
+        raise unknown or MemoryNoResultsError("there are no documents yet", agent_id="memory")
     hits = sorted((one for output in outputs for one in output.results), key=lambda one: -one.relevance_score)
     notes = "; ".join(dict.fromkeys(output.note for output in outputs if output.note))
     total = sum(output.total_found for output in outputs)

@@ -23,7 +23,7 @@ from agent.text.follow_up import names_subject, refers_back
 from agent.text.requested_form import remove_form, split_questions
 from gateway.features.documents.engine.comparisons import build_search_args, parse_comparison
 from gateway.features.documents.engine.grounded_answers.answer_builder import CERTAIN_RELEVANCE
-from gateway.features.documents.engine.grounded_answers.own_passages import get_own_words
+from gateway.features.documents.engine.grounded_answers.own_passages import get_own_words, list_earlier_questions
 from gateway.features.documents.engine.search_planner import (
     SearchReply,
     build_search_messages,
@@ -33,9 +33,6 @@ from gateway.features.documents.engine.search_planner import (
 
 KNOWLEDGE_TOOL = "search_knowledge"
 QUERY_CHARS = 4_000
-EARLIER_CHARS = 300
-MAX_EARLIER = 3
-"""Messages back in the conversation that a chain of follow-ups may refer to."""
 MAX_SEARCHES = 5
 FIND = "find what the documents say"
 
@@ -54,7 +51,7 @@ async def plan_document_search(run: Run, request: PlanningRequest) -> Planned:
     ruled = await _plan_by_rules(run, get_own_words(run.state))
     if not run.plans_with_model:
         return Planned(_build_plan(run, ruled), "rules", "rules", follows=ruled.follows)
-    if not _list_earlier(run) and await _is_clear(run, ruled):
+    if not list_earlier_questions(run.state) and await _is_clear(run, ruled):
         ruled = _Searches(ruled.queries, why=f"{ruled.why}; its own words have a clear hit")
         return Planned(_build_plan(run, ruled), "rules", "rules")
     may_continue = run.profile.decides == "plans"
@@ -127,7 +124,7 @@ async def _plan_by_rules(run: Run, question: str) -> _Searches:
         calls = tuple((topic.query, f"{FIND} about {topic.name}") for topic in topics)
         return _Searches(calls, why="a room of knowledge, asked to compare")
     own = (cut_text(question, QUERY_CHARS), FIND)
-    earlier = _list_earlier(run)
+    earlier = list_earlier_questions(run.state)
     if not earlier:
         return _Searches((own,))
     back = refers_back(question)
@@ -138,18 +135,6 @@ async def _plan_by_rules(run: Run, question: str) -> _Searches:
     joined = (cut_text(whole, QUERY_CHARS), f"{FIND}, with the words of the message before")
     alone = names_subject(question) or not back
     return _Searches((joined, own) if alone else (joined,), follows=earlier[-1], why="a follow-up")
-
-
-def _list_earlier(run: Run) -> list[str]:
-    """The user's messages that this one may refer to, oldest first: back to one that names its subject."""
-    history = run.state.retrieval.history if run.state.retrieval else ()
-    questions = [message.content.strip() for message in history if message.role == "user" and message.content.strip()]
-    earlier_texts: list[str] = []
-    for text in reversed(questions[-MAX_EARLIER:]):
-        earlier_texts.insert(0, cut_text(text, EARLIER_CHARS))
-        if names_subject(text) and not refers_back(text):
-            break
-    return earlier_texts
 
 
 async def _is_clear(run: Run, searches: _Searches) -> bool:

@@ -229,8 +229,10 @@ def get_ticket(found: RetrievedContext) -> str:
 
 
 def get_subject(found: RetrievedContext) -> str:
-    """A ticket's title without its number."""
+    """A ticket's title without its number; the number if it has no other title than its id."""
     title, ticket = format_title(found), get_ticket(found)
+    if title == get_metadata_text(found, "doc_id"):
+        return ticket
     return title.removeprefix(ticket).lstrip(" :-\u2013") or title
 
 

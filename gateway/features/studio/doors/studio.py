@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from agent.core.errors import NotFoundError, ToolInputError
+from agent.core.errors import BadRequestError, NotFoundError, ToolInputError
 from agent.core.models import DeferredModel
 from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
@@ -146,12 +146,13 @@ async def search_entities(
     stepgate: Gateway,
     caller: CurrentCaller,
     query: Annotated[str, Query(max_length=500, description="words of a name or description; empty lists all")] = "",
-    entity_type: Annotated[EntityType | None, Query(alias="type", description="only entities of this type")] = None,
+    entity_type: Annotated[EntityType | None, Query(description="only entities of this type")] = None,
+    earlier_type: Annotated[EntityType | None, Query(alias="type", deprecated=True, description="entity_type")] = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 10,
 ) -> EntityItems:
     """Find rooms, tools, skills, files, MCP servers, collections, documents and prompts by words, the best first."""
     graph = await get_studio(stepgate).graphs.get_graph(caller.owner)
-    return EntityItems(data=EntityItem.from_records(graph.search(query, entity_type, limit)))
+    return EntityItems(data=EntityItem.from_records(graph.search(query, entity_type or earlier_type, limit)))
 
 
 @router.get(
@@ -164,10 +165,21 @@ async def get_entity(entity_id: str, stepgate: Gateway, caller: CurrentCaller) -
 
 
 @router.get("/v1/studio/relationship", responses=ERRORS, dependencies=[*_AGENT, require_tool("explain_relationship")])
-async def get_relationship(stepgate: Gateway, caller: CurrentCaller, a: str, b: str) -> ExplainRelationshipOutput:
+async def get_relationship(
+    stepgate: Gateway,
+    caller: CurrentCaller,
+    entity_a: Annotated[str, Query(max_length=300, description="an id such as room:support, or a name")] = "",
+    entity_b: Annotated[str, Query(max_length=300, description="the other one")] = "",
+    a: Annotated[str, Query(deprecated=True, description="entity_a")] = "",
+    b: Annotated[str, Query(deprecated=True, description="entity_b")] = "",
+) -> ExplainRelationshipOutput:
     """Return the shortest path between two entities, in words too; an empty one if they are not related."""
+    first, second = entity_a or a, entity_b or b
+    for name, value in (("entity_a", first), ("entity_b", second)):
+        if not value:
+            raise BadRequestError(f"Missing required parameter: {name!r}.", param=name)
     graph = await get_studio(stepgate).graphs.get_graph(caller.owner)
-    return explain_relationship(graph, _require_entity(graph, a), _require_entity(graph, b))
+    return explain_relationship(graph, _require_entity(graph, first), _require_entity(graph, second))
 
 
 def _require_entity(graph: EntityGraph, name: str) -> Entity:

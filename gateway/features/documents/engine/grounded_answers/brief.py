@@ -23,6 +23,7 @@ from gateway.features.documents.engine.grounded_answers.generate import build_me
 from gateway.features.documents.engine.grounded_answers.own_passages import (
     choose_question,
     get_own_words,
+    list_earlier_questions,
     select_own_passages,
 )
 from gateway.features.documents.engine.search.models import RetrievedContext
@@ -93,9 +94,11 @@ def _make_brief(
     persona, voice = _select_persona(metadata.get("persona"), run.room.persona)
     own = get_own_words(run.state)
     topics = tuple(topic.query for topic in parse_comparison(own)) if run.room.knowledge else ()
-    follows = next((proposed.follows for proposed in run.state.plans if proposed.follows), "")
-    if follows:
-        passages = select_own_passages(own, passages)
+    followed = next((proposed for proposed in run.state.plans if proposed.follows), None)
+    if followed is not None:
+        # A model's searches name the subject themselves, also one that only an earlier answer named.
+        earlier = () if followed.plan.origin == "llm" else list_earlier_questions(run.state)
+        passages = select_own_passages(own, passages, earlier)
     request = TailorInput(
         user_query=choose_question(run.state, passages),
         context_chunks=add_file_links(_limit_passages(passages), run.engine.settings.browser_url),
@@ -103,7 +106,7 @@ def _make_brief(
         formatting_instructions=_read_format_instructions(run),
         clarify=clarify,
         topics=topics,
-        follows=follows,
+        follows=followed.follows if followed else "",
     )
     return Brief(request, tuple(output.text for _, output in others), is_extractive, voice)
 

@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,10 +22,13 @@ LINE_CHARS = 4 * TEXT_CHARS
 """Characters of a JSON line, which may be longer than its text through escapes. Longer lines are skipped unread."""
 MAX_KEPT_FAULTS = 1_000
 """Faults that are listed; the rest is only counted."""
+TITLE_CHARS = 300
+_TITLE_LINE = re.compile(r"^(?:summary|title|short description):[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
+"""The line of a normalized text that says what the ticket is about."""
 
 
 class CorpusDocument(FrozenModel):
-    """A document. `metadata.title` is its display name; the other fields can be filtered by."""
+    """A document. All fields of `metadata` but `title` can be filtered by."""
 
     doc_id: str = Field(min_length=1, max_length=300)
     source: str = Field(min_length=1, max_length=100, description="the system it is from, e.g. jira")
@@ -44,6 +48,14 @@ class CorpusDocument(FrozenModel):
         if not value.isprintable():
             raise ValueError("has characters that cannot be printed")
         return value
+
+    @property
+    def title(self) -> str:
+        """The display name: `metadata.title`, else the line `Summary:` or `Title:` of the text, else the id."""
+        given = str(self.metadata.get("title") or "").strip()
+        if not given and (line := _TITLE_LINE.search(self.text)) is not None:
+            given = line[1].strip()
+        return (given or self.doc_id)[:TITLE_CHARS]
 
     def to_json_line(self) -> str:
         """The document as a JSON line without line end."""

@@ -137,15 +137,14 @@ class CorpusIndexer:
 
     def _make_item(self, collection: str, document: CorpusDocument, known: Document | None) -> _Item:
         checksum = _compute_checksum(document)
-        title = str(document.metadata.get("title") or "").strip() or document.doc_id
         source = f"{SOURCE_PREFIX}{document.doc_id}"
         chunks = self._chunker.chunk(_to_parser_output(document, checksum))
         row = Document(
             source=source,
-            name=title[:300],
+            name=document.title,
             document_id=make_document_id(collection, source, checksum),
             checksum=checksum,
-            title=title[:300],
+            title=document.title,
             file_type="csv",
             size=len(document.text),
             pages=0,

@@ -100,7 +100,7 @@ class Retriever:
         async with self._turns.take():
             total, results = _select_results(branches, _build_candidates(branches, stored), query)
         if not results:
-            raise _make_no_results_error(query, collection, branches.notes)
+            raise make_no_results_error(query, [collection], branches.notes)
         return MemoryOutput(results=tuple(results), total_found=total, note="; ".join(branches.notes))
 
     async def _query_branches(
@@ -259,12 +259,16 @@ def _describe_scores(candidate: _Candidate, branches: _BranchResults) -> JsonObj
     return scores
 
 
-def _make_no_results_error(query: MemoryQuery, collection: str, notes: Sequence[str]) -> MemoryNoResultsError:
+def make_no_results_error(
+    query: MemoryQuery, collections: Sequence[str], notes: Sequence[str] = ()
+) -> MemoryNoResultsError:
+    """The error of a search that found nothing relevant in these collections; `details` name a single one."""
     because = f" ({'; '.join(notes)})" if notes else ""
+    place = repr(collections[0]) if len(collections) == 1 else f"{len(collections)} collections"
     return MemoryNoResultsError(
-        f"nothing in {collection!r} is relevant enough to {query.query_text[:100]!r} (at least "
+        f"nothing in {place} is relevant enough to {query.query_text[:100]!r} (at least "
         f"{query.min_relevance_score:g}); ask more broadly, or lower min_relevance_score{because}",
         agent_id="memory",
-        collection=collection,
         min_relevance_score=query.min_relevance_score,
+        **({"collection": collections[0]} if len(collections) == 1 else {}),
     )

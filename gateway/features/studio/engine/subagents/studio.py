@@ -147,7 +147,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         done = "; ".join(f"{one.tool}: {_cut(one.output.text, 300)}" for one in self._list_changes())
         failed = [one.output.error for one in self._done if one.output.error_code is not None]
         lines = [f"Done so far: {done}." if done else "Nothing was changed."]
-        lines += [f"The last call failed: {failed[-1]}"] if failed else []
+        lines += [f"The last call failed: {str(failed[-1]).rstrip('.')}."] if failed else []
         lines.append(f"Without a model: {self.DOORS}.")
         doubt = Uncertainty(severity="notable", message="the model failed before this was finished")
         return SubAgentResult(
