@@ -10,7 +10,7 @@ from gateway.features.documents.engine.ingest.errors import ParserEmptyError
 from gateway.features.documents.engine.ingest.parsers import ParserPool
 from gateway.features.documents.engine.ingest.parsers.read_file import read_file
 from gateway.features.documents.engine.search.models import ParserInput, ParserOutput
-from tests.support.documents import Words, drawn_pdf, pdf, pdf_stream, protected_pdf
+from tests.support.documents import Words, annotated_pdf, drawn_pdf, pdf, pdf_stream, protected_pdf
 
 BODY = [Words(f"Upright line {number} tells about dock {number}.", y=100 + 16 * number) for number in range(6)]
 PLAIN = b"BT /F1 11 Tf 72 600 Td (Rent is due on the third day.) Tj ET"
@@ -46,7 +46,7 @@ def rise(*pieces: str) -> bytes:
             "Of 10\u00b3 items and 103 parts, 12 of 10\u207b\u00b9\u00b2 mol.",
         ),
         (("103 parts, then 10", "3", ""), "103 parts, then 10\u00b3"),
-        (("A flat of 25 m", "2", " in 1903"), "A flat of 25 m2 in 1903"),
+        (("A flat of 25 m", "2", " in 1903"), "A flat of 25 m\u00b2 in 1903"),
     ],
 )
 def test_a_raised_figure_makes_no_larger_number(pieces: Sequence[str], expected: str, tmp_path: Path) -> None:
@@ -171,3 +171,18 @@ async def test_a_file_that_ends_its_measure_is_read_without_it(tmp_path: Path) -
     assert "Upright line 3" in lines(output)[0]
     assert output.coverage is None
     assert any("could not be measured" in note for note in output.uncertainties)
+
+
+def test_a_note_that_nobody_sees_is_left_out(tmp_path: Path) -> None:
+    notes = [
+        "/Subtype/FreeText/F 2/Contents(Hidden 5)",
+        "/Subtype/Text/Contents(Shown 6)",
+        "/Subtype/Text/F 32/Contents(x)",
+    ]
+    output = read(annotated_pdf([Words("Body.")], notes), tmp_path)
+    assert lines(output) == ["Body.", "Comment: Shown 6"]
+
+
+def test_the_mark_of_a_note_behind_a_sentence_is_no_decimal(tmp_path: Path) -> None:
+    output = read(drawn_pdf(rise("The rent is 40.", "3", " It falls 3 times.")), tmp_path)
+    assert lines(output) == ["The rent is 40.\u00b3 It falls 3 times."]

@@ -201,7 +201,9 @@ class _Page:
             self.chars += len(data)
         if reason == _BY_SHEET:
             self.hidden_by_sheets += len(data)
-        if not reason:
+        if not reason and any(tag == "math" for tag, _ in self._open):  # read as LaTeX, in other words
+            self.source.add_loose("equation", unescape(data))
+        elif not reason:
             self._parts.append(unescape(data))
         elif reason != "silent":
             self.source.omit(reason, unescape(data))

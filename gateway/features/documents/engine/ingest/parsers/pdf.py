@@ -280,8 +280,12 @@ def _list_text_blocks(page: "ParsedPage", source: InputFile) -> Sequence[Block]:
 
 def _add_notes(page: "ParsedPage", pdfium: Pdfium | None, draft: Draft) -> None:
     block_texts = {block.text for block in draft.blocks}
-    for text, place in iter_annotations(page):
-        if text not in block_texts:
+    notes = list(iter_annotations(page))
+    hidden = pdfium.list_hidden_notes(page.page_num) if pdfium is not None and notes else []
+    for text, contents, place in notes:
+        if contents in hidden:
+            hidden.remove(contents)
+        elif text not in block_texts:
             draft.add_text(text, page.page_num, _find_box(place))
     if pdfium is not None and has_drawn_notes(page):
         for text in pdfium.list_drawn_notes(page.page_num):

@@ -186,7 +186,7 @@ def _iter_paragraphs(frame: "TextFrame") -> Iterator[str]:
 
 def _iter_items(frame: "TextFrame") -> Iterator[tuple[str, str]]:
     """Yields the paragraphs that have text, each with its number in a list."""
-    numbers = SlideNumbers()
+    numbers = SlideNumbers(frame._txBody.find("{*}lstStyle"))
     for paragraph in frame.paragraphs:
         if text := "".join(_iter_inline(paragraph._p)).strip():
             yield numbers.format_number(paragraph._p), text
