@@ -232,7 +232,9 @@ def _is_strange(words: Sequence[str], known: Container[str]) -> bool:
 
 
 def _list_words(text: str) -> list[str]:
-    return _WORD.findall(_ADDRESS.sub(" ", text).casefold())
+    if "@" in text or "://" in text:
+        text = _ADDRESS.sub(" ", text)
+    return _WORD.findall(text.casefold())
 
 
 def _get_name(part: MIMEPart) -> str:
