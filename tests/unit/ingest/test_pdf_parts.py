@@ -1,6 +1,7 @@
 """What a PDF shows beside its paragraphs: raised figures, heads and feet, crossed lines, stamps, attachments, values of
 XFA, descriptions of pictures."""
 
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from gateway.features.documents.engine.ingest.errors import ParserEmptyError
 from gateway.features.documents.engine.ingest.parsers import ParserPool
+from gateway.features.documents.engine.ingest.parsers.pdf_layers import list_hidden_layers
 from gateway.features.documents.engine.ingest.parsers.read_file import read_file
 from gateway.features.documents.engine.search.models import ParserInput, ParserOutput
 from tests.support.documents import Words, annotated_pdf, drawn_pdf, pdf, pdf_stream, protected_pdf
@@ -186,3 +188,34 @@ def test_a_note_that_nobody_sees_is_left_out(tmp_path: Path) -> None:
 def test_the_mark_of_a_note_behind_a_sentence_is_no_decimal(tmp_path: Path) -> None:
     output = read(drawn_pdf(rise("The rent is 40.", "3", " It falls 3 times.")), tmp_path)
     assert lines(output) == ["The rent is 40.\u00b3 It falls 3 times."]
+
+
+GROUPS = ("<</Type/OCG/Name(Shown)>>", "<</Type/OCG/Name(Draft \\(2\\))>>")
+LAYERED = b"/OC /A BDC BT /F1 11 Tf 72 700 Td (Rent is 40.) Tj ET EMC /OC /B BDC BT 72 680 Td (Rent is 35.) Tj ET EMC"
+LAYERS = "/Properties<</A 4 0 R/B 5 0 R>>"
+
+
+@pytest.mark.parametrize(
+    ("settings", "hidden"),
+    [
+        ("/D<</ON[4 0 R]/OFF[5 0 R]>>", "Draft (2)"),
+        ("/D<</BaseState/OFF/ON[5 0 R]>>", "Shown"),
+        ("/D<</ON[4 0 R 5 0 R]/OFF[]>>", ""),
+        ("/D 6 0 R", "Draft (2)"),
+    ],
+)
+def test_layers_that_are_off_are_reported(settings: str, hidden: str, tmp_path: Path) -> None:
+    catalog = f"/OCProperties<</OCGs[4 0 R 5 0 R]{settings}>>"
+    objects = [*GROUPS, "<</OFF[5 0 R]>>"]
+    output = read(drawn_pdf(LAYERED, resources=LAYERS, objects=objects, catalog=catalog), tmp_path)
+    note = f"layers that are off, which no viewer shows, were read too: {hidden}"
+    assert output.uncertainties == ((note,) if hidden else ())
+
+
+def test_layers_are_found_in_packed_objects() -> None:
+    inner = [b"<</OCProperties<</D<</OFF[8 0 R]>>>>>>", b"<</Type/OCG/Name<FEFF0041>>>"]
+    head = b"7 0 8 %d " % len(inner[0])
+    packed = zlib.compress(head + b"".join(inner))
+    stream = b"9 0 obj\n<</Type/ObjStm/N 2/First %d>>\nstream\n%b\nendstream\nendobj\n" % (len(head), packed)
+    assert list_hidden_layers(b"%PDF-1.5\n" + stream) == ["A"]
+    assert list_hidden_layers(b"%PDF-1.5\n" + stream[:-40]) in ([], ["A"])

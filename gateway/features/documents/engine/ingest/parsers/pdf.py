@@ -29,6 +29,7 @@ from gateway.features.documents.engine.ingest.parsers.pdf_annotations import (
     iter_descriptions,
 )
 from gateway.features.documents.engine.ingest.parsers.pdf_forms import list_fields
+from gateway.features.documents.engine.ingest.parsers.pdf_layers import list_hidden_layers
 from gateway.features.documents.engine.ingest.parsers.pdf_leftovers import Leftovers
 from gateway.features.documents.engine.ingest.parsers.pdf_raised import raise_in_blocks
 from gateway.features.documents.engine.ingest.parsers.pdf_repair import repair_trailer, strip_head
@@ -87,6 +88,8 @@ def read_pdf(source: InputFile) -> Draft:
     if source.is_repaired:
         draft.uncertainties.append("the file is cut or damaged: its table of objects was rebuilt; text may be missing")
     draft.uncertainties.extend(_describe_missing_pages(result))
+    if layers := list_hidden_layers(source.data):
+        draft.uncertainties.append(f"layers that are off, which no viewer shows, were read too: {', '.join(layers)}")
     with open_pdfium(source.data, source.password) as pdfium:
         _read_pages(source, result, pdfium, draft)
         _add_attachments(pdfium, draft)

@@ -57,6 +57,21 @@ def repair_trailer(data: bytes) -> bytes | None:
     return body + _make_table(places, catalog, len(body))
 
 
+def iter_objects(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yields the number and the content of each object, later versions after earlier ones, without what is
+    encrypted."""
+    if b"/Encrypt" in data:
+        return
+    objects = list(_OBJECT.finditer(data))[:_MAX_OBJECTS]
+    for match, following in zip(objects, [*objects[1:], None], strict=True):
+        content = data[match.end() : following.start() if following is not None else len(data)]
+        yield int(match[1]), content
+        if _STREAMED.search(content[:4096]):
+            for one in _unpack(content):
+                number, _, inner = one.partition(b" 0 obj\n")
+                yield int(number), inner
+
+
 def _unpack(content: bytes) -> Iterator[bytes]:
     """Yields the objects of an object stream, each with a head of its own."""
     start = _STREAM.search(content)
