@@ -219,3 +219,22 @@ def test_layers_are_found_in_packed_objects() -> None:
     stream = b"9 0 obj\n<</Type/ObjStm/N 2/First %d>>\nstream\n%b\nendstream\nendobj\n" % (len(head), packed)
     assert list_hidden_layers(b"%PDF-1.5\n" + stream) == ["A"]
     assert list_hidden_layers(b"%PDF-1.5\n" + stream[:-40]) in ([], ["A"])
+
+
+THREE = [[Words(f"Body of page {at}.", y=300)] for at in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_pages_beyond_those_that_the_file_claims_are_read(count: int, tmp_path: Path) -> None:
+    output = read(pdf(*THREE).replace(b"/Count 3", b"/Count %d" % count), tmp_path)
+    assert lines(output) == ["Body of page 1.", "Body of page 2.", "Body of page 3."]
+    assert output.total_pages == 3
+    if count:
+        assert output.uncertainties == (f"the file claims {count} pages and has 3; all were read",)
+
+
+def test_a_page_that_was_taken_out_stays_out(tmp_path: Path) -> None:
+    data = pdf(*THREE).replace(b"/Kids[4 0 R 6 0 R 8 0 R]/Count 3", b"/Kids[4 0 R 6 0 R      ]/Count 2")
+    output = read(data, tmp_path)
+    assert lines(output) == ["Body of page 1.", "Body of page 2."]
+    assert not output.uncertainties

@@ -32,7 +32,7 @@ from gateway.features.documents.engine.ingest.parsers.pdf_forms import list_fiel
 from gateway.features.documents.engine.ingest.parsers.pdf_layers import list_hidden_layers
 from gateway.features.documents.engine.ingest.parsers.pdf_leftovers import Leftovers
 from gateway.features.documents.engine.ingest.parsers.pdf_raised import raise_in_blocks
-from gateway.features.documents.engine.ingest.parsers.pdf_repair import repair_trailer, strip_head
+from gateway.features.documents.engine.ingest.parsers.pdf_repair import mend_page_count, repair_trailer, strip_head
 from gateway.features.documents.engine.ingest.parsers.pdf_tables import read_table_rows
 from gateway.features.documents.engine.ingest.parsers.pdf_turned import (
     is_upside_down,
@@ -84,9 +84,15 @@ def read_pdf(source: InputFile) -> Draft:
     """
     source = replace(source, data=strip_head(source.data))
     result, source = _parse_or_repair(source)
+    claimed = result.total_pages
+    if (mended := mend_page_count(source.data, claimed)) is not None:
+        source = replace(source, data=mended)
+        result = _parse(source)
     draft = Draft(pages=result.total_pages, metadata=_read_metadata(result))
     if source.is_repaired:
         draft.uncertainties.append("the file is cut or damaged: its table of objects was rebuilt; text may be missing")
+    if result.total_pages > claimed:
+        draft.uncertainties.append(f"the file claims {claimed} pages and has {result.total_pages}; all were read")
     draft.uncertainties.extend(_describe_missing_pages(result))
     if layers := list_hidden_layers(source.data):
         draft.uncertainties.append(f"layers that are off, which no viewer shows, were read too: {', '.join(layers)}")
