@@ -15,16 +15,20 @@ from agent.policy.approval import is_plan_approved
 from agent.run_context.outputs import has_tainted_inputs, load_output, load_whole_output, remove_citations
 from agent.run_context.run import Run
 from agent.tools import ToolResult, ToolSpec
+from agent.tools.catalogue import is_foreign
+from agent.tools.client_tools import CLIENT_ORIGIN
 
 
 def find_undeclared_args(spec: ToolSpec, args: JsonObject) -> tuple[str, ...]:
     """The arguments that the tool does not declare and does not allow either.
 
-    Our own tools allow only the arguments of their schemas. A foreign tool allows others unless its schema forbids it.
+    Our own tools, generated ones included, allow only the arguments of their schemas. A tool of a foreign server or of
+    the client allows others unless its schema forbids it.
     """
     properties = spec.input_schema.get("properties")
     named = properties if isinstance(properties, dict) else {}
-    is_open = spec.input_schema.get("additionalProperties", spec.origin != "builtin") is not False
+    is_open_by_default = is_foreign(spec) or spec.origin == CLIENT_ORIGIN
+    is_open = spec.input_schema.get("additionalProperties", is_open_by_default) is not False
     if "properties" not in spec.input_schema or is_open or spec.input_schema.get("patternProperties"):
         return ()
     return tuple(name for name in args if name not in named)

@@ -7,13 +7,20 @@ DELIMITERS = ",;|\t"
 """From the one that texts contain most often."""
 _SEPARATOR = re.compile(r'\ufeff?"?sep=(.)"?\r?\n', re.IGNORECASE)
 _ESCAPED = re.compile(r'(?:^|[,;\t|])"[^"\n]*\\"[^,;\t|\r\n]', re.MULTILINE)
+_DECIMAL = re.compile(r"[-+]?\d+(?:[.\u00a0' ]\d{3})*(?:,\d+)?(?: ?[^\W\d_]{1,3}| ?[%€$£])?")
+_SAMPLE = 10_000
 _MAX_TITLES = 10
 
 
 def find_separator(text: str) -> tuple[str, int]:
-    """The delimiter that a first line `sep=;` names, and that line's length; empty and 0 without one."""
+    """The delimiter that a first line `sep=;` names, and that line's length; empty and 0 without one.
+
+    Of one column of numbers with decimal commas it is not the comma.
+    """
     match = _SEPARATOR.match(text)
-    return (match[1], match.end()) if match else ("", 0)
+    if match is None:
+        return (";", 0) if _has_one_column(text) else ("", 0)
+    return match[1], match.end()
 
 
 def has_escaped_quotes(text: str) -> bool:
@@ -32,6 +39,13 @@ def double_escaped_quotes(text: str) -> str:
     if not has_escaped_quotes(text):
         return text
     return re.sub(r'\\(["\\])', lambda found: '""' if found[1] == '"' else "\\", text)
+
+
+def _has_one_column(text: str) -> bool:
+    """Whether a text is one column of numbers with decimal commas, below its name."""
+    head, *rows = [line.strip() for line in text[:_SAMPLE].split("\n")[:50] if line.strip()] or [""]
+    has_commas = any("," in row for row in rows) and not any(sign in head for sign in DELIMITERS)
+    return has_commas and all(map(_DECIMAL.fullmatch, rows[: -1 if len(text) > _SAMPLE else None]))
 
 
 def find_titles(text: str, delimiter: str = "") -> tuple[tuple[str, ...], int]:

@@ -1,4 +1,5 @@
-"""The numbers of list items as a browser shows them: `start`, `value`, `reversed` and `type` (HTML, 4.4.5)."""
+"""The numbers of list items as a browser shows them: `start`, `value`, `reversed` and `type` (HTML, 4.4.5),
+and `list-style` of their own."""
 
 import re
 from typing import Any, TypeAlias
@@ -8,6 +9,18 @@ from agent.text.list_numbers import format_letters, format_roman
 Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`; lxml has no types."""
 
+_STYLE = re.compile(
+    r"list-style(?:-type)?\s*:[^;]*?\b(?P<name>none|decimal-leading-zero|decimal|(?:lower|upper)-[a-z]+)\b"
+)
+_STYLES = {
+    "lower-alpha": "a",
+    "lower-latin": "a",
+    "upper-alpha": "A",
+    "upper-latin": "A",
+    "lower-roman": "i",
+    "upper-roman": "I",
+}
+"""The `type` that says the same as a style."""
 _INTEGER = re.compile(r"\s*([-+]?\d{1,9})")
 
 
@@ -15,7 +28,10 @@ class ListMarkers:
     """Counts the items of one list, of whatever kind."""
 
     def __init__(self, element: Element) -> None:
-        self._type = element.get("type", "1").strip() if element.tag == "ol" else ""
+        is_ordered = element.tag == "ol"
+        self._type = (element.get("type", "").strip() or "1") if is_ordered else ""
+        match = _STYLE.search(element.get("style", "").lower()) if is_ordered else None
+        self._style = match["name"] if match else ""
         self._step = -1 if self._type and element.get("reversed") is not None else 1
         start = _read_integer(element.get("start"))
         if start is None:
@@ -29,7 +45,13 @@ class ListMarkers:
         value = _read_integer(item.get("value"))
         number = self._next if value is None else value
         self._next = number + self._step
-        return f"{_format(number, item.get('type', '').strip() or self._type)}. "
+        match = _STYLE.search(item.get("style", "").lower())
+        style = match["name"] if match else self._style
+        if style == "none":
+            return ""
+        if style == "decimal-leading-zero":
+            return f"{number:02}. "
+        return f"{_format(number, _STYLES.get(style) or item.get('type', '').strip() or self._type)}. "
 
 
 def _read_integer(text: str | None) -> int | None:

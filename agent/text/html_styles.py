@@ -4,7 +4,9 @@ Only the sheets in the page itself count, as a browser shows it on a wide screen
 left out. What only an event shows (`:hover`) is hidden.
 """
 
+import re
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,9 @@ from lxml import etree  # type: ignore[import-untyped]
 MAX_SHEET_CHARS = 2_000_000
 MAX_RULES = 5_000
 """Rules about `display` and `visibility` that are applied."""
+_SIMPLE = re.compile(r"[\w\s.#>+~*,-]+")
+"""Selectors all of whose names an element of the page must have: without attributes, `:not()` and escapes."""
+_NAME = re.compile(r"[.#][\w-]+")
 _MEDIA = frozenset({"all", "screen", ""})
 _TRANSLATOR = GenericTranslator()
 
@@ -41,7 +46,9 @@ def list_sheet_values(root: Any) -> Display:
     )
     if "display" not in sheets and "visibility" not in sheets:
         return {}
-    declarations = [one for one, _ in zip(_iter_declarations(sheets[:MAX_SHEET_CHARS]), range(MAX_RULES), strict=False)]
+    names = _list_names(root)
+    all_declarations = _iter_declarations(sheets[:MAX_SHEET_CHARS], names)
+    declarations = [one for one, _ in zip(all_declarations, range(MAX_RULES), strict=False)]
     values: Display = {}
     for one in sorted(declarations):
         for element in _find_elements(root, one.path):
@@ -49,8 +56,15 @@ def list_sheet_values(root: Any) -> Display:
     return values
 
 
-def _iter_declarations(sheets: str) -> Iterator[_Declaration]:
-    """Yields the declarations of all selectors; those with a selector that is not understood are left out."""
+def _list_names(root: Any) -> frozenset[str]:
+    """The classes and ids of a page's elements, as selectors write them."""
+    ids = {f"#{one}" for one in root.xpath("//@id")}
+    return frozenset(ids | {f".{one}" for value in set(root.xpath("//@class")) for one in value.split()})
+
+
+def _iter_declarations(sheets: str, names: AbstractSet[str]) -> Iterator[_Declaration]:
+    """Yields the declarations of the selectors that may name an element of the page. Those that are not understood are
+    left out."""
     order = 0
     for selectors, block in _iter_rules(tinycss2.parse_stylesheet(sheets, skip_comments=True, skip_whitespace=True)):
         declarations = [
@@ -60,7 +74,7 @@ def _iter_declarations(sheets: str) -> Iterator[_Declaration]:
         ]
         if not declarations:
             continue
-        for path, specificity in _list_paths(selectors):
+        for path, specificity in _list_paths(selectors, names):
             for name, important, value in declarations:
                 order += 1
                 yield _Declaration(important, specificity, order, name, value, path)
@@ -77,7 +91,9 @@ def _iter_rules(rules: list[Any]) -> Iterator[tuple[str, Any]]:
                 yield from _iter_rules(tinycss2.parse_rule_list(rule.content, skip_comments=True, skip_whitespace=True))
 
 
-def _list_paths(selectors: str) -> list[tuple[str, tuple[int, int, int]]]:
+def _list_paths(selectors: str, names: AbstractSet[str]) -> list[tuple[str, tuple[int, int, int]]]:
+    if _SIMPLE.fullmatch(selectors):  # most sheets are made for other pages too, and a search of the page takes time
+        selectors = ",".join(one for one in selectors.split(",") if names.issuperset(_NAME.findall(one)))
     try:
         parsed = [one for one in parse(selectors) if not one.pseudo_element]
         return [

@@ -31,7 +31,7 @@ class Section(NamedTuple):
 _PIECE = re.compile(
     r'"(?P<quoted>[^"]*)"?|\\(?P<escaped>.?)|_(?P<width>.?)|\*(?P<fill>.?)|\[(?P<bracket>[^\]]*)\]?'
     r"|(?P<general>General)|(?P<half>AM/PM|A/P|am/pm|a/p)|(?P<exponent>[Ee][+-])"
-    r"|(?P<date>y+|m+|d+|h+|s+|Y+|M+|D+|H+|S+|e+|b+)|(?P<digit>[0#?])|(?P<semicolon>;)|(?P<other>.)",
+    r"|(?P<date>y+|m+|d+|h+|s+|Y+|M+|D+|H+|S+|e+|b+|g{1,3}(?=e))|(?P<digit>[0#?])|(?P<semicolon>;)|(?P<other>.)",
     re.IGNORECASE | re.DOTALL,
 )
 _CONDITION = re.compile(r"(<=|>=|<>|<|>|=)\s*(-?\d+(?:\.\d+)?)")

@@ -9,6 +9,7 @@ from typing import IO, Any, NamedTuple, TypeAlias
 
 from lxml import etree  # type: ignore[import-untyped]
 
+from agent.text.superscripts import raise_figures
 from agent.workbooks.number_formats import BUILTIN_FORMATS, GENERAL
 
 Element: TypeAlias = Any
@@ -130,8 +131,14 @@ def collect_string(item: Element) -> str:
         if name == "t":
             parts.append(one.text or "")
         elif name == "r":
-            parts += [inner.text or "" for inner in one if get_name(inner) == "t"]
+            text = "".join(inner.text or "" for inner in one if get_name(inner) == "t")
+            parts.append(raise_figures("".join(parts), text) if _is_raised(one) else text)
     return decode_string("".join(parts))
+
+
+def _is_raised(run: Element) -> bool:
+    align = run.find("{*}rPr/{*}vertAlign")
+    return align is not None and align.get("val") == "superscript"
 
 
 def decode_string(text: str) -> str:

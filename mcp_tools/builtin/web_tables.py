@@ -13,6 +13,7 @@ from lxml import etree, html  # type: ignore[import-untyped]
 
 from agent.text.html_tables import is_data_table, iter_loose_texts, read_table_rows
 from agent.text.html_visibility import remove_hidden
+from agent.text.mathml import write_equations
 
 Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`, which has no type stubs."""
@@ -33,6 +34,7 @@ def prepare_page(page: str, url: str) -> tuple[str, list[str]]:
     except (etree.LxmlError, ValueError):  # not HTML
         return page, []
     remove_hidden(root)
+    write_equations(root)
     tables: list[str] = []
     for table in list(root.iter("table")):
         is_nested = next(table.iterancestors("table"), None) is not None

@@ -23,7 +23,7 @@ def prepare_text(descriptor: int, delimiter: str | None) -> PreparedText:
     """The text without its `sep=` line and the lines above the table."""
     head = os.pread(descriptor, _HEAD_BYTES, 0).decode("utf-8", "replace")
     named, skipped = find_separator(head)
-    delimiter = named or delimiter or ""
+    delimiter = (named if skipped else delimiter or named) or ""  # a line of the file says more than a guess
     titles, length = find_titles(head[skipped:], delimiter)
     skipped += length
     escape = "\\" if has_escaped_quotes(head) else ""

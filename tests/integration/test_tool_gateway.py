@@ -67,9 +67,12 @@ async def test_the_model_of_a_skill_is_told_which_argument_is_unknown(tmp_path: 
 @pytest.mark.parametrize(
     ("schema", "origin", "effect", "undeclared"),
     [
-        ({"additionalProperties": False}, "mcp", "read", ("y",)),
-        ({}, "mcp", "read", ()),  # it may take more than it names
-        ({"additionalProperties": False}, "mcp", "effect", ("y",)),
+        ({"additionalProperties": False}, "mcp:notes", "read", ("y",)),
+        ({}, "mcp:notes", "read", ()),  # it may take more than it names
+        ({"additionalProperties": False}, "mcp:notes", "effect", ("y",)),
+        ({}, "client", "read", ()),
+        ({}, "generated", "read", ("y",)),
+        ({}, "recipe", "effect", ("y",)),
         ({"additionalProperties": {"type": "string"}}, "builtin", "read", ()),
         ({"additionalProperties": False, "patternProperties": {"^y": {}}}, "builtin", "read", ()),
         ({}, "builtin", "effect", ("y",)),

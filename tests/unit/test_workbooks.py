@@ -64,6 +64,20 @@ def test_a_format_that_nobody_wrote_on_purpose_shows_the_number(code: str, value
     assert classify_format(code)
 
 
+@pytest.mark.parametrize(
+    ("value", "code", "shown"),
+    [
+        (45000, '[$-411]ggge"年"m"月"d"日"', "令和5年3月15日"),
+        (32516, "[$-411]ge.m.d", "H1.1.8"),
+        (32515, "[$-411]gge", "昭64"),
+        (45000, "yyyy/m/d", "2023/3/15"),
+        (5, "0 kg", "5 kg"),
+    ],
+)
+def test_a_date_in_the_era_of_japan(value: float, code: str, shown: str) -> None:
+    assert format_number(value, code) == shown
+
+
 def test_a_text_may_have_a_format() -> None:
     assert format_text("Oslo", '0;0;0;"city of "@') == "city of Oslo"
     assert format_text("Oslo", "0.00") == "Oslo"

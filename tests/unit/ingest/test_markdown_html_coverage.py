@@ -173,7 +173,7 @@ def test_a_byte_order_mark_counts_more_than_a_declaration(tmp_path: Path) -> Non
 
 def test_raised_figures_do_not_join_those_before_them(tmp_path: Path) -> None:
     page = "<p>10<sup>3</sup> m<sup>2</sup> and 10<sup>-6</sup></p><table><tr><td>a<td>27<sup>1</sup></table>"
-    assert lines(read(page, "html", tmp_path)) == ["10³ m2 and 10⁻⁶", "| a | 27¹ |\n| --- | --- |"]
+    assert lines(read(page, "html", tmp_path)) == ["10³ m² and 10⁻⁶", "| a | 27¹ |\n| --- | --- |"]
 
 
 def test_lines_of_preformatted_text_stay_lines(tmp_path: Path) -> None:

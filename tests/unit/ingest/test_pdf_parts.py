@@ -1,6 +1,7 @@
 """What a PDF shows beside its paragraphs: raised figures, heads and feet, crossed lines, stamps, attachments, values of
 XFA, descriptions of pictures."""
 
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,9 +9,10 @@ import pytest
 
 from gateway.features.documents.engine.ingest.errors import ParserEmptyError
 from gateway.features.documents.engine.ingest.parsers import ParserPool
+from gateway.features.documents.engine.ingest.parsers.pdf_layers import list_hidden_layers
 from gateway.features.documents.engine.ingest.parsers.read_file import read_file
 from gateway.features.documents.engine.search.models import ParserInput, ParserOutput
-from tests.support.documents import Words, drawn_pdf, pdf, pdf_stream, protected_pdf
+from tests.support.documents import Words, annotated_pdf, drawn_pdf, pdf, pdf_stream, protected_pdf
 
 BODY = [Words(f"Upright line {number} tells about dock {number}.", y=100 + 16 * number) for number in range(6)]
 PLAIN = b"BT /F1 11 Tf 72 600 Td (Rent is due on the third day.) Tj ET"
@@ -46,7 +48,7 @@ def rise(*pieces: str) -> bytes:
             "Of 10\u00b3 items and 103 parts, 12 of 10\u207b\u00b9\u00b2 mol.",
         ),
         (("103 parts, then 10", "3", ""), "103 parts, then 10\u00b3"),
-        (("A flat of 25 m", "2", " in 1903"), "A flat of 25 m2 in 1903"),
+        (("A flat of 25 m", "2", " in 1903"), "A flat of 25 m\u00b2 in 1903"),
     ],
 )
 def test_a_raised_figure_makes_no_larger_number(pieces: Sequence[str], expected: str, tmp_path: Path) -> None:
@@ -171,3 +173,68 @@ async def test_a_file_that_ends_its_measure_is_read_without_it(tmp_path: Path) -
     assert "Upright line 3" in lines(output)[0]
     assert output.coverage is None
     assert any("could not be measured" in note for note in output.uncertainties)
+
+
+def test_a_note_that_nobody_sees_is_left_out(tmp_path: Path) -> None:
+    notes = [
+        "/Subtype/FreeText/F 2/Contents(Hidden 5)",
+        "/Subtype/Text/Contents(Shown 6)",
+        "/Subtype/Text/F 32/Contents(x)",
+    ]
+    output = read(annotated_pdf([Words("Body.")], notes), tmp_path)
+    assert lines(output) == ["Body.", "Comment: Shown 6"]
+
+
+def test_the_mark_of_a_note_behind_a_sentence_is_no_decimal(tmp_path: Path) -> None:
+    output = read(drawn_pdf(rise("The rent is 40.", "3", " It falls 3 times.")), tmp_path)
+    assert lines(output) == ["The rent is 40.\u00b3 It falls 3 times."]
+
+
+GROUPS = ("<</Type/OCG/Name(Shown)>>", "<</Type/OCG/Name(Draft \\(2\\))>>")
+LAYERED = b"/OC /A BDC BT /F1 11 Tf 72 700 Td (Rent is 40.) Tj ET EMC /OC /B BDC BT 72 680 Td (Rent is 35.) Tj ET EMC"
+LAYERS = "/Properties<</A 4 0 R/B 5 0 R>>"
+
+
+@pytest.mark.parametrize(
+    ("settings", "hidden"),
+    [
+        ("/D<</ON[4 0 R]/OFF[5 0 R]>>", "Draft (2)"),
+        ("/D<</BaseState/OFF/ON[5 0 R]>>", "Shown"),
+        ("/D<</ON[4 0 R 5 0 R]/OFF[]>>", ""),
+        ("/D 6 0 R", "Draft (2)"),
+    ],
+)
+def test_layers_that_are_off_are_reported(settings: str, hidden: str, tmp_path: Path) -> None:
+    catalog = f"/OCProperties<</OCGs[4 0 R 5 0 R]{settings}>>"
+    objects = [*GROUPS, "<</OFF[5 0 R]>>"]
+    output = read(drawn_pdf(LAYERED, resources=LAYERS, objects=objects, catalog=catalog), tmp_path)
+    note = f"layers that are off, which no viewer shows, were read too: {hidden}"
+    assert output.uncertainties == ((note,) if hidden else ())
+
+
+def test_layers_are_found_in_packed_objects() -> None:
+    inner = [b"<</OCProperties<</D<</OFF[8 0 R]>>>>>>", b"<</Type/OCG/Name<FEFF0041>>>"]
+    head = b"7 0 8 %d " % len(inner[0])
+    packed = zlib.compress(head + b"".join(inner))
+    stream = b"9 0 obj\n<</Type/ObjStm/N 2/First %d>>\nstream\n%b\nendstream\nendobj\n" % (len(head), packed)
+    assert list_hidden_layers(b"%PDF-1.5\n" + stream) == ["A"]
+    assert list_hidden_layers(b"%PDF-1.5\n" + stream[:-40]) in ([], ["A"])
+
+
+THREE = [[Words(f"Body of page {at}.", y=300)] for at in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_pages_beyond_those_that_the_file_claims_are_read(count: int, tmp_path: Path) -> None:
+    output = read(pdf(*THREE).replace(b"/Count 3", b"/Count %d" % count), tmp_path)
+    assert lines(output) == ["Body of page 1.", "Body of page 2.", "Body of page 3."]
+    assert output.total_pages == 3
+    if count:
+        assert output.uncertainties == (f"the file claims {count} pages and has 3; all were read",)
+
+
+def test_a_page_that_was_taken_out_stays_out(tmp_path: Path) -> None:
+    data = pdf(*THREE).replace(b"/Kids[4 0 R 6 0 R 8 0 R]/Count 3", b"/Kids[4 0 R 6 0 R      ]/Count 2")
+    output = read(data, tmp_path)
+    assert lines(output) == ["Body of page 1.", "Body of page 2."]
+    assert not output.uncertainties

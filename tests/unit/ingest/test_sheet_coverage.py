@@ -9,6 +9,7 @@ import pytest
 
 from agent.workbooks import Sheet, Workbook
 from agent.workbooks.tables import SheetTable, show_cell
+from gateway.features.documents.engine.ingest.coverage import measure_coverage
 from gateway.features.documents.engine.ingest.parsers import sheets
 from gateway.features.documents.engine.ingest.parsers.read_file import read_file
 from gateway.features.documents.engine.search.models import ParserInput, ParserOutput
@@ -159,3 +160,22 @@ def test_a_number_of_sixteen_digits_and_a_fraction_of_seconds_are_shown_whole(tm
     output = read(workbook({"S": rows}, formats={"C2": "mm:ss.0"}), tmp_path)
     assert table(output).splitlines()[2] == "| 4111111111111111 | 0.3 | 01:43.7 |"
     assert complete(output)
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "shown"),
+    [(0, '0;-0;"none"', "none"), (1, '[=1]"Yes";[=0]"No";0', "Yes"), (45000, "mmm-yy", "Mar-23"),
+     (45000, "dddd", "Wednesday"), (45000, "mmmmm", "M"), (0.01, "[mm]:ss", "14:24"), (0.001, "[ss]", "86")],
+)  # fmt: skip
+def test_a_number_that_a_format_shows_in_words_is_read(value: float, code: str, shown: str, tmp_path: Path) -> None:
+    output = read(workbook({"S": [["Item", "Value"], ["Bolt", value]]}, formats={"B2": code}), tmp_path)
+    assert table(output).splitlines()[-1] == f"| Bolt | {shown} |"
+    assert complete(output)
+
+
+def test_a_number_is_lost_where_its_words_are_not_in_the_document() -> None:
+    data = workbook({"S": [["Item", "Value"], ["Bolt", 12]]}, formats={"B2": '0;-0;"none"'})
+    for text, share in (("Item Value Bolt 12", 1.0), ("Item Value Bolt", 0.75), ("Item Value Bolt none", 1.0)):
+        coverage = measure_coverage(data, "xlsx", [text])
+        assert coverage is not None
+        assert coverage.share == share

@@ -194,3 +194,22 @@ def test_cells_without_addresses_are_counted_in_hidden_columns(tmp_path: Path) -
     output = read(hidden.getvalue(), tmp_path)
     assert "4711" not in table(output)
     assert complete(output)
+
+
+def test_a_raised_figure_of_a_rich_text_is_raised(tmp_path: Path) -> None:
+    raised = '<r><rPr><vertAlign val="superscript"/></rPr><t>{}</t></r>'
+    strings = {
+        "Item": f"<r><t>Area in m</t></r>{raised.format(2)}",
+        "Bolt": f"<r><t>10</t></r>{raised.format(3)}<r><t> each</t></r>",
+    }
+    made = workbook({"Ledger": [["Item", "Price"], ["Bolt", 77]]})
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(made)) as source, zipfile.ZipFile(buffer, "w") as target:
+        for name in source.namelist():
+            text = source.read(name).decode()
+            for old, new in strings.items():
+                text = text.replace(f"<t>{old}</t>", new)
+            target.writestr(name, text)
+    output = read(buffer.getvalue(), tmp_path)
+    assert table(output).splitlines() == ["| Area in m² | Price |", "| --- | --- |", "| 10³ each | 77 |"]
+    assert complete(output)

@@ -116,3 +116,14 @@ def test_text_on_a_chart_and_the_name_of_its_trend_are_read(tmp_path: Path) -> N
     output = read(presentation(build), "pptx", tmp_path)
     assert lines(output) == ["Expected", "|  | Fees |\n| --- | --- |\n| 2025 | 950 |", "Limit 80"]
     assert complete(output)
+
+
+def test_the_numbers_of_a_shape_are_those_of_its_paragraphs(tmp_path: Path) -> None:
+    def build(slide: Any, _: Any) -> None:
+        add_items(slide, ("Moor", 0, ""), ("Report", 0, ""), ("Note", 0, ""))
+        frame = slide.shapes[-1].text_frame
+        level = '<a:lvl1pPr><a:buAutoNum type="circleNumDbPlain"/></a:lvl1pPr>'
+        frame._txBody.insert(1, parse_xml(f"<a:lstStyle {NAMESPACES}>{level}</a:lstStyle>"))
+        frame.paragraphs[-1]._p.get_or_add_pPr().append(parse_xml(f"<a:buNone {NAMESPACES}/>"))
+
+    assert lines(read(presentation(build), "pptx", tmp_path)) == ["① Moor", "② Report", "Note"]

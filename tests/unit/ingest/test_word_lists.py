@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from gateway.features.documents.engine.ingest.parsers.list_counts import format_count
 from gateway.features.documents.engine.ingest.parsers.read_file import read_file
-from gateway.features.documents.engine.ingest.parsers.word_lists import format_count
 from gateway.features.documents.engine.search.models import ParserInput
-from tests.support.word_files import NAMESPACES, word_file
+from tests.support.word_files import NAMESPACES, paragraph, run, word_file
 
 CONTRACT = (
     '<w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1."/></w:lvl>'
@@ -74,7 +74,37 @@ def test_a_level_without_a_number_shows_its_text_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "shown"),
     [("decimal", "28"), ("lowerLetter", "bb"), ("upperRoman", "XXVIII"), ("decimalZero", "28"), ("none", ""),
-     ("chineseCounting", "28")],
+     ("chineseCounting", "二十八"), ("ordinal", "28th"), ("ordinalText", "Twenty-eighth"), ("russianUpper", "Я"),
+     ("cardinalText", "Twenty-eight"), ("numberInDash", "- 28 -"), ("decimalEnclosedCircle", "28"), ("ganada", "하하"),
+     ("thaiNumbers", "28")],
 )  # fmt: skip
 def test_formats_of_numbers(name: str, shown: str) -> None:
     assert format_count(28, name) == shown
+
+
+@pytest.mark.parametrize(
+    ("count", "name", "shown"),
+    [(1, "ordinal", "1st"), (12, "ordinal", "12th"), (23, "ordinal", "23rd"), (12, "ordinalText", "Twelfth"),
+     (30, "ordinalText", "Thirtieth"), (3, "cardinalText", "Three"), (140, "cardinalText", "140"),
+     (10, "japaneseCounting", "十"), (20, "chineseCounting", "二十"), (3, "decimalEnclosedCircle", "③")],
+)  # fmt: skip
+def test_counts_in_words_and_signs(count: int, name: str, shown: str) -> None:
+    assert format_count(count, name) == shown
+
+
+def test_a_list_of_its_own_levels_changes_no_other_list(tmp_path: Path) -> None:
+    own = '<w:lvl w:ilvl="0"><w:start w:val="3"/><w:numFmt w:val="upperLetter"/><w:lvlText w:val="(%1)"/></w:lvl>'
+    numbers = number(1) + number(2, f'<w:lvlOverride w:ilvl="0">{own}</w:lvlOverride>')
+    body = item("a", name=2) + item("b")
+    assert read(tmp_path, body, numbering(CONTRACT, numbers))[0] == "(C) a"
+    assert read(tmp_path, body, numbering(CONTRACT, numbers))[1].endswith(". b")
+
+
+def test_a_large_first_letter_is_part_of_its_word(tmp_path: Path) -> None:
+    body = paragraph(run("O"), properties='<w:framePr w:dropCap="drop" w:lines="3"/>') + paragraph(run("nce upon"))
+    assert read(tmp_path, body, {}) == ["Once upon"]
+
+
+def test_a_figure_above_the_line_is_raised(tmp_path: Path) -> None:
+    body = paragraph(run("10"), run("6", '<w:position w:val="6"/>'), run(" m"), run("2", '<w:position w:val="-6"/>'))
+    assert read(tmp_path, body, {}) == ["10⁶ m2"]

@@ -12,6 +12,7 @@ from gateway.features.documents.engine.ingest.coverage.source_text import Cell, 
 _NUMBER = re.compile(r"\d(?:[\d.,'\u2019\u00a0\u202f]*\d)?")
 _MAX_DIGITS = 17
 """Of a stored number. Programs show 15 at most, but a whole number has its own."""
+_LABEL = re.compile(r'"([^"]*)"')
 _DATES = (1.0, 2_958_466.0)
 """The serial numbers of dates: up to the end of 9999."""
 _EPOCHS = (dt.datetime(1899, 12, 30), dt.datetime(1904, 1, 1))  # noqa: DTZ001 - dates of a sheet have no zone
@@ -46,7 +47,10 @@ class _Document:
     def count_lost(self, cell: Cell, times: int) -> int:
         """Counts the missing ones of equal cells."""
         if cell.number is not None:
-            return 0 if self._is_date(cell.number) else self._count_lost_numbers(cell.number, times)
+            if self._is_date(cell.number):
+                return 0
+            lost = self._count_lost_numbers(cell.number, times)
+            return 0 if lost and self._is_in_words(cell) else lost
         words = Counter(split_words(cell.text))
         complete = min((self._words[word] // count for word, count in words.items()), default=times)
         complete = min(complete, times)
@@ -71,6 +75,9 @@ class _Document:
         hours = (str(minutes // 60), str(minutes // 60 % 24), str(minutes // 60 % 12 or 12))
         if number % 1 and any(self._has(hour, f"{minutes % 60:02}") for hour in hours):
             return True
+        seconds = round(number * 86_400)
+        if number % 1 and (self._has(str(seconds)) or self._has(str(seconds // 60), f"{seconds % 60:02}")):
+            return True
         if not _DATES[0] <= number < _DATES[1]:
             return False
         for epoch in _EPOCHS:
@@ -84,6 +91,18 @@ class _Document:
             if self._has(str(day.year)) and any(map(self._has, names)):
                 return True
         return False
+
+    def _is_in_words(self, cell: Cell) -> bool:
+        """Whether a text that the cell's format may show is in the document, or the name of the month or the day."""
+        labels = [split_words(label) for label in _LABEL.findall(cell.format)]
+        if any(words and self._has(*words) for words in labels):
+            return True
+        code = _LABEL.sub("", cell.format)
+        if cell.number is None or not re.search("mmm|ddd", code, re.IGNORECASE) or cell.number >= _DATES[1]:
+            return False
+        day = _EPOCHS[0] + dt.timedelta(days=cell.number)
+        month, weekday = day.strftime("%B").casefold(), day.strftime("%A").casefold()
+        return any(map(self._has, (month, month[:3], month[:1], weekday, weekday[:3])))
 
     def _has(self, *words: str) -> bool:
         return all(word in self._all_words or word.zfill(2) in self._all_words for word in words)

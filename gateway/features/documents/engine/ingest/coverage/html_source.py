@@ -67,6 +67,7 @@ _OTHER_BLOCKS = (
 )
 _BLOCKS = _BLOCKS_END_P | frozenset(_OTHER_BLOCKS.split())
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{2,40})""", re.IGNORECASE)
+_NOWHERE = 1_000_000
 _LATIN = frozenset({"iso8859-1", "latin-1", "ascii", "latin_1"})
 
 
@@ -123,6 +124,8 @@ class _Page:
         self._open: list[tuple[str, str]] = []
         """Open elements, and why their text is not shown; empty if it is."""
         self._parts: list[str] = []
+        self._equation = _NOWHERE
+        """How many elements were open where an equation began."""
         self._is_after_component = False
         """Whether a custom element has just ended, and nothing followed."""
 
@@ -154,6 +157,8 @@ class _Page:
         self._is_after_component = False
         if tag == "iframe" and not self._reason and not _find_hiding(attributes):
             self._count_frame(attributes)
+        if tag == "math":
+            self._equation = min(self._equation, len(self._open))
         if tag not in _VOID:
             above = "" if tag == "foreignobject" and self._reason == _OMITTED["svg"] else self._reason
             self._open.append((tag, above or _find_reason(tag, attributes) or self._ask_sheets(tag, attributes)))
@@ -201,12 +206,19 @@ class _Page:
             self.chars += len(data)
         if reason == _BY_SHEET:
             self.hidden_by_sheets += len(data)
-        if not reason:
+        if not reason and self._is_in_equation():  # read as LaTeX, in other words
+            self.source.add_loose("equation", unescape(data))
+        elif not reason:
             self._parts.append(unescape(data))
         elif reason != "silent":
             self.source.omit(reason, unescape(data))
             if reason == _OMITTED["noscript"]:
                 self.without_scripts.update(split_words(unescape(data)))
+
+    def _is_in_equation(self) -> bool:
+        if len(self._open) <= self._equation:
+            self._equation = _NOWHERE
+        return self._equation != _NOWHERE
 
     def flush(self) -> None:
         """Counts the inline text so far."""

@@ -15,6 +15,7 @@ from gateway.features.documents.engine.search.models import FileType
 
 _MAX_DEPTH = 20
 _ENCRYPTED = frozenset({"application/pkcs7-mime", "application/x-pkcs7-mime", "multipart/encrypted"})
+_REPORTS = frozenset({"message/delivery-status", "message/disposition-notification"})
 _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 _FIELD = re.compile(rb"^([!-9;-~]+):[ \t]*(.*(?:\r?\n[ \t].*)*)", re.MULTILINE)
 _ENTRY_TEXTS = frozenset({"SUMMARY", "LOCATION", "DESCRIPTION", "COMMENT", "CATEGORIES", "CONTACT", "RESOURCES"})
@@ -85,8 +86,12 @@ def _count(part: _Part, source: SourceText, depth: int) -> None:
         source.omitted["attachment"] += 1
     elif kind.startswith("multipart/"):
         _count_parts(part, source, depth)
-    elif kind == "message/rfc822":
-        _count(_split(_decode_transfer(part).lstrip(b"\r\n")), source, depth + 1)
+    elif kind == "message/external-body":
+        source.omitted["attachment"] += 1
+    elif kind.startswith("message/") and kind not in _REPORTS:
+        is_coded = not re.search(rb"=(?![0-9A-F]{2}|[ \t]*\r?\n|\Z)", part.body, re.IGNORECASE)
+        body = _decode_transfer(part) if is_coded or "base64" in str(part.fields) else part.body
+        _count(_split(body.lstrip(b"\r\n")), source, depth + 1)
     elif kind.startswith("message/"):
         source.add("delivery report", _decode(part))
     else:
@@ -179,7 +184,8 @@ def _add_calendar(text: str, source: SourceText) -> None:
 def _decode(part: _Part) -> str:
     body = _decode_transfer(part)
     charset = part.find("charset")
-    for name in ("utf-8", "cp1252") if charset.lower() == "us-ascii" else (charset, "utf-8"):
+    is_western = charset.lower() in {"us-ascii", "iso-8859-1", "iso-8859-15", "windows-1252", "latin1"}
+    for name in ("utf-8", charset, "cp1252") if is_western else (charset, "utf-8"):
         try:
             text = body.decode(_ALIASES.get(name.lower(), name))
         except (LookupError, ValueError):
@@ -192,7 +198,8 @@ def _decode(part: _Part) -> str:
 def _decode_transfer(part: _Part) -> bytes:
     encoding = part.fields.get("content-transfer-encoding", "").strip().lower()
     if encoding == "quoted-printable":
-        return quopri.decodestring(re.sub(rb"=[ \t]+(?=\r?\n)", b"=", part.body))
+        decoded = quopri.decodestring(re.sub(rb"=[ \t]+(?=\r?\n)", b"=", part.body))
+        return part.body if re.search(rb"[\x00-\x08\x0e-\x1a]", decoded) else decoded
     if encoding in {"x-uuencode", "uuencode", "x-uue", "uue"}:
         return _decode_lines(part.body)
     if encoding != "base64":

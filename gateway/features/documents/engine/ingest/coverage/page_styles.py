@@ -46,18 +46,24 @@ class PageStyles:
 
     def __init__(self, text: str) -> None:
         self._rules: list[_Rule] = []
+        self._by_key: dict[str, list[_Rule]] = {}
+        """The rules by a name that the last element of their path must have: its id, a class, its type, or any."""
         for match in _SHEET.finditer(text):
             media = _MEDIA.search(match[1])
             if (media[1].strip().lower() if media else "") in _SCREENS:
                 self._add(_COMMENT.sub(" ", match[2]))
-        self._rules.sort(key=lambda rule: rule.rank)
+        for rule in self._rules:
+            self._by_key.setdefault(_get_key(rule.compounds[-1]), []).append(rule)
 
     def __bool__(self) -> bool:
         return bool(self._rules)
 
     def hides(self, path: Sequence[Tag], style: str) -> bool:
         """Whether the last element of a path from the root is hidden; `style` is its own attribute."""
-        declared = {rule.property: rule.value for rule in self._rules if _matches(rule.compounds, path)}
+        last = path[-1]
+        keys = ("*", last.name, *(f"#{one}" for one in last.ids), *(f".{one}" for one in last.classes))
+        rules = [rule for key in keys for rule in self._by_key.get(key, ()) if _matches(rule.compounds, path)]
+        declared = {rule.property: rule.value for rule in sorted(rules, key=lambda rule: rule.rank)}
         declared |= {name.lower(): value.lower() for name, value, _ in _DECLARATION.findall(style)}
         return declared.get("display") == "none" or declared.get("visibility") in ("hidden", "collapse")
 
@@ -105,6 +111,13 @@ def _read_selector(selector: str) -> tuple[_Compound, ...]:
         compounds.append(_Compound(tag, ids, classes, is_child))
         is_child = False
     return tuple(compounds)
+
+
+def _get_key(compound: _Compound) -> str:
+    for sign, names in (("#", compound.ids), (".", compound.classes)):
+        if names:
+            return sign + min(names)
+    return compound.tag
 
 
 def _get_specificity(compounds: Sequence[_Compound]) -> tuple[int, int, int]:

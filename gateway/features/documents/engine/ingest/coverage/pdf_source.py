@@ -1,7 +1,9 @@
 """The characters of a PDF in any orientation, by pdf_oxide, which shares nothing with PDFium."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
+from operator import itemgetter
 
 import pdf_oxide
 
@@ -51,17 +53,20 @@ class _Page:
         self.numbers = frozenset({str(number + 1), str(document.page_count())})
         self.turned: list[str] = []
         self.outside: list[str] = []
-        lines: dict[int, list[tuple[float, str]]] = {}
-        for one in document.extract_chars(number):
-            if not (left <= one.origin_x <= right and bottom <= one.origin_y <= top):
+        lines: defaultdict[int, list[tuple[float, str]]] = defaultdict(list)
+        for one in document.extract_chars(number):  # a page has thousands: each attribute costs a call
+            x, y = one.origin_x, one.origin_y
+            if not (left <= x <= right and bottom <= y <= top):
                 self.outside.append(one.char)
             elif -_TURNED <= one.rotation_degrees <= _TURNED:
-                lines.setdefault(round(one.origin_y), []).append((one.origin_x, one.char))
+                lines[round(y)].append((x, one.char))
             else:
                 self.turned.append(one.char)
         edge = _EDGE * (top - bottom)
-        self.lines = {y: "".join(char for _, char in sorted(line, key=lambda one: one[0])) for y, line in lines.items()}
         self.edges = frozenset(y for y in lines if y > top - edge or y < bottom + edge)
+        for y in self.edges:  # only these are compared; of the others the characters count in any order
+            lines[y].sort(key=itemgetter(0))
+        self.lines = {y: "".join([char for _, char in line]) for y, line in lines.items()}
 
     def hide_numbers(self, text: str) -> str:
         """A line without the page's number and the number of pages."""

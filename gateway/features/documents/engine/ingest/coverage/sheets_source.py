@@ -5,7 +5,7 @@ import datetime as dt
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import unescape
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
@@ -36,6 +36,7 @@ class _StoredCell(NamedTuple):
     kind: str
     value: str
     has_formula: bool
+    style: str
 
 
 def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText:
@@ -44,13 +45,14 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText
     main = package.find_main_part()
     relations = package.list_relations(main)
     strings = _read_strings(package, next((r.target for r in relations.values() if r.kind == "sharedStrings"), ""))
+    formats = _read_formats(package, next((r.target for r in relations.values() if r.kind == "styles"), ""))
     source = SourceText(unit="cells")
     book = package.read(main)
     for sheet in () if book is None else book.iter():
         relation = next((relations[v] for v in sheet.attrib.values() if v in relations), None)
         if get_name(sheet) == "sheet" and relation is not None and relation.kind in {"worksheet", "chartsheet"}:
             is_shown = sheet.get("state", "visible") == "visible"
-            _count_sheet(source, package, relation.target, strings, is_shown=is_shown)
+            _count_sheet(source, package, relation.target, strings, formats, is_shown=is_shown)
     return source
 
 
@@ -77,7 +79,30 @@ def _decode(text: str) -> str:
     return "".join(chr(int(piece, 16)) if place % 2 else piece for place, piece in enumerate(pieces))
 
 
-def _count_sheet(source: SourceText, package: Package, path: str, strings: list[str], *, is_shown: bool) -> None:
+def _read_formats(package: Package, path: str) -> dict[str, str]:
+    """The format codes that may show a number in words, by the number of the style."""
+    has_codes = package.has(path) and re.search(rb'formatCode|numFmtId="1[67]"', package.open(path).read())
+    root = package.read(path) if has_codes else None
+    codes = {"16": "d-mmm", "17": "mmm-yy"}
+    styles: list[str] = []
+    for group in () if root is None else root:
+        for one in group:
+            if get_name(one) == "numFmt" and re.search('"|mmm|ddd', code := one.get("formatCode", ""), re.IGNORECASE):
+                codes[one.get("numFmtId", "")] = code
+            elif get_name(group) == "cellXfs":
+                styles.append(one.get("numFmtId", ""))
+    return {str(place): codes[number] for place, number in enumerate(styles) if number in codes}
+
+
+def _count_sheet(
+    source: SourceText,
+    package: Package,
+    path: str,
+    strings: list[str],
+    formats: Mapping[str, str],
+    *,
+    is_shown: bool,
+) -> None:
     hidden_columns: list[tuple[int, int]] = []
     for count, (cell, is_hidden) in enumerate(_iter_cells(package, path, strings, hidden_columns)):
         if count >= _MAX_CELLS:
@@ -88,7 +113,7 @@ def _count_sheet(source: SourceText, package: Package, path: str, strings: list[
         elif is_hidden:
             source.omitted["cells of hidden rows and columns"] += 1
         elif cell.value:
-            source.add_cell("cells", _convert(cell))
+            source.add_cell("cells", _convert(cell, formats.get(cell.style, "")))
         elif cell.has_formula:
             source.omitted["formulas without a stored value"] += 1
     if is_shown:
@@ -212,7 +237,7 @@ def _read_cell(element: Element, row: int, strings: list[str]) -> _StoredCell:
     if kind == "s" and value.isdecimal():
         value = strings[int(value)] if int(value) < len(strings) else ""
     column = _COLUMN.match(element.get("r", ""))
-    return _StoredCell(row, column[0] if column else "", kind, value.strip(), has_formula)
+    return _StoredCell(row, column[0] if column else "", kind, value.strip(), has_formula, element.get("s", ""))
 
 
 def _count_column(letters: str) -> int:
@@ -222,7 +247,7 @@ def _count_column(letters: str) -> int:
     return number
 
 
-def _convert(stored: _StoredCell) -> Cell:
+def _convert(stored: _StoredCell, code: str) -> Cell:
     if stored.kind == "b":
         return Cell("true" if stored.value == "1" else "false")
     if stored.kind == "d":  # shown as its format says, if it is a moment
@@ -235,4 +260,4 @@ def _convert(stored: _StoredCell) -> Cell:
         number = float(stored.value)
     except ValueError:
         return Cell(stored.value)
-    return Cell(number=number) if math.isfinite(number) else Cell(stored.value)
+    return Cell(number=number, format=code) if math.isfinite(number) else Cell(stored.value)

@@ -28,26 +28,38 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText
     source = SourceText()
     relations = package.list_relations(main)
     root = package.read(main)
+    texts: set[str] = set()
     layouts: set[str] = set()
     for reference in () if root is None else root.iter():
         relation = relations.get(get_attribute(reference, "id") or "") if get_name(reference) == "sldId" else None
         # `id` of a slide is a number too, so that the relationship is the attribute that is one.
         relation = relation or next((relations[v] for v in reference.attrib.values() if v in relations), None)
         if get_name(reference) == "sldId" and relation is not None:
-            _count_slide(source, package, relation.target)
-            _count_layouts(source, package, relation.target, layouts)
+            slide = package.read(relation.target)
+            if slide is None:
+                continue
+            _count_slide(source, package, relation.target, slide)
+            layout = _find_above(package, relation.target, "slideLayout") if _shows_master(slide) else ""
+            if layout and layout not in layouts:
+                layouts.add(layout)
+                _count_layout(source, package, layout, texts)
     return source
 
 
-def _count_layouts(source: SourceText, package: Package, path: str, seen: set[str]) -> None:
+def _shows_master(slide: Element) -> bool:
+    return slide.get("showMasterSp") not in {"0", "false"}
+
+
+def _find_above(package: Package, path: str, kind: str) -> str:
+    return next((one.target for one in package.list_relations(path).values() if one.kind == kind), "")
+
+
+def _count_layout(source: SourceText, package: Package, path: str, seen: set[str]) -> None:
     """Counts the texts that slides show of their layout and its master, each once."""
-    for kind in ("slideLayout", "slideMaster"):
-        below = package.read(path)
-        path = next((one.target for one in package.list_relations(path).values() if one.kind == kind), "")
-        part = package.read(path)
-        if part is None or below is None or below.get("showMasterSp") in {"0", "false"}:
-            return
-        for text in _iter_layout_texts(part):
+    layout = package.read(path)
+    master = package.read(_find_above(package, path, "slideMaster"))
+    for part in (layout, master if layout is not None and _shows_master(layout) else None):
+        for text in () if part is None else _iter_layout_texts(part):
             if text not in seen and any(map(str.isalpha, text)):
                 source.add("slide layout", text)
             seen.add(text)
@@ -68,10 +80,7 @@ def _iter_layout_texts(element: Element) -> Iterator[str]:
             yield from _iter_layout_texts(child)
 
 
-def _count_slide(source: SourceText, package: Package, path: str) -> None:
-    slide = package.read(path)
-    if slide is None:
-        return
+def _count_slide(source: SourceText, package: Package, path: str, slide: Element) -> None:
     _count(source, slide, "slide text")
     add_graphic_parts(source, package, path, slide)
     for relation in package.list_relations(path).values():

@@ -15,16 +15,24 @@ _WORD = re.compile(
 )
 
 
+_UNSEEN = re.compile("[\u00ad\ufeff]")
+"""Soft hyphens and byte order marks, which are no part of a word."""
+
+
 def split_words(text: str) -> list[str]:
     """The words of a text in Unicode's compatibility form, case folded."""
-    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    return _WORD.findall(unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).casefold())
 
 
 class Cell(NamedTuple):
-    """A cell of a workbook as it is stored: a text, or a number (also of a date or a boolean)."""
+    """A cell of a workbook as it is stored: a text, or a number (also of a date or a boolean).
+
+    `format` is the code of a number that may be shown in words: `"none"`, `mmm`.
+    """
 
     text: str = ""
     number: float | None = None
+    format: str = ""
 
 
 def count_letters(text: str) -> Counter[str]:

@@ -16,6 +16,7 @@ _MARKS = (
 
 _ESCAPES = re.compile("\x1b\\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x1b\\].*?(?:\x07|\x1b\\\\)|.\x08", re.DOTALL)
 """Escape sequences of terminals, and letters that a backspace strikes out."""
+_COMMENT = re.compile(r"^ {0,3}<!--(?:(?!-->).)*-->[ \t]*$", re.DOTALL | re.MULTILINE)
 _MAPPING = re.compile(
     r"""(?:(?:["']?[A-Za-z_][\w .-]*["']?[ \t]*:(?:[ \t].*)?|[ \t]+.*|-[ \t].*|#.*|[ \t]*)(?:\n|$))+"""
 )
@@ -31,6 +32,9 @@ def read_source(data: bytes, file_type: FileType, encoding: str) -> SourceText:
         text = _ESCAPES.sub("", text)
     if file_type == "md":
         text = _take_header(text, source)
+        for comment in _COMMENT.findall(text):
+            source.omit("comment", comment)
+        text = _COMMENT.sub("", text)
     elif file_type == "csv" and (
         line := text.lstrip("\ufeff").partition("\n")[0].strip().strip('"')
     ).lower().startswith("sep="):

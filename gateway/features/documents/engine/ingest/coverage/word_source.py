@@ -148,7 +148,13 @@ class _Counter:
         self._fields = [has_result for has_result in self._fields if has_result]
         if _has_style(paragraph, self._hidden_styles):
             self._source.omit("hidden text", text)
-        elif any(get_name(o) == "del" for p in paragraph if get_name(p) == "pPr" for r in p for o in r):
+        elif any(
+            get_name(o) == "del" or (get_name(r) == "framePr" and get_attribute(r, "dropCap"))
+            for p in paragraph
+            if get_name(p) == "pPr"
+            for r in p
+            for o in (*r, r)
+        ):
             self._carried = "".join(parts)
         else:
             self._source.add(kind, text)

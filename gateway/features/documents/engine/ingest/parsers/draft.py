@@ -27,8 +27,9 @@ _SQUARE_CELLS = 4_000_000
 _BREAKS = re.compile(r"[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 """Ends of lines, pages and paragraphs beside line feeds: what stands before and after one is not one word."""
 
-_UNWANTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufeff]")
-"""Control characters, which no store accepts, and lone surrogates, which no encoder accepts."""
+_UNWANTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\xad\ud800-\udfff\ufeff]")
+"""Control characters, which no store accepts, lone surrogates, which no encoder accepts, and marks within words that
+nobody sees: soft hyphens and byte order marks. With them no search finds the word."""
 
 
 class Block(NamedTuple):

@@ -14,12 +14,14 @@ from gateway.features.documents.engine.ingest.parsers.calendar import iter_entri
 from gateway.features.documents.engine.ingest.parsers.draft import Block, Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
 from gateway.features.documents.engine.ingest.parsers.mail_encoding import (
-    decode_base64,
     decode_field,
+    decode_message,
     decode_transfer,
+    is_utf8_in_disguise,
     join_flowed_lines,
 )
 from gateway.features.documents.engine.ingest.parsers.mail_mending import mend_mail
+from gateway.features.documents.engine.ingest.parsers.mail_signed import find_signed_content
 from gateway.features.documents.engine.ingest.parsers.plain import read_plain
 from gateway.features.documents.engine.ingest.parsers.web import parse_page
 
@@ -29,6 +31,8 @@ _ENCRYPTED = frozenset({"application/pkcs7-mime", "application/x-pkcs7-mime", "m
 _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 _REPORTS = frozenset({"message/delivery-status", "message/disposition-notification"})
 _MARKUP = re.compile(r"<<|<[^>]*>")
+_UNCHANGED = policy.default.clone(refold_source="none")
+"""For the bytes of a message as they came."""
 _WORD = re.compile(r"\w+")
 _ADDRESS = re.compile(r"\S+://\S+|\S+@\S+")
 
@@ -89,14 +93,14 @@ class _Body:
         if depth > _MAX_DEPTH:
             self.uncertainties.append(f"parts nested more than {_MAX_DEPTH} deep were not read")
         elif kind in _ENCRYPTED:
-            self.uncertainties.append(f"an encrypted or signed part was not read: {_get_name(part)}")
+            self._read_sealed(part, depth)
         elif part.get_content_disposition() == "attachment":
             self.attachments.append(_get_name(part))
-        elif kind == "message/rfc822" and part.is_multipart():
-            self._read_forwarded(part, depth)
         elif kind in _REPORTS and part.is_multipart():
             self._read_report(part)
-        elif part.get_content_maintype() in {"multipart", "message"} and part.is_multipart():
+        elif part.get_content_maintype() == "message" and kind != "message/external-body" and part.is_multipart():
+            self._read_forwarded(part, depth)
+        elif part.get_content_maintype() == "multipart" and part.is_multipart():
             self._read_parts(part, kind, depth)
         elif part.get_content_maintype() == "multipart":
             self.uncertainties.append("the mail names parts and has no boundary between them; it was read as one text")
@@ -153,6 +157,14 @@ class _Body:
         """The number of words."""
         return sum(len(_WORD.findall(block.text)) for block in self.blocks)
 
+    def _read_sealed(self, part: MIMEPart, depth: int) -> None:
+        """Adds a message that is signed as a whole; an encrypted one is reported."""
+        content = None if part.is_multipart() else find_signed_content(decode_transfer(part))
+        if content is None:
+            self.uncertainties.append(f"an encrypted or signed part was not read: {_get_name(part)}")
+        else:
+            self.read(BytesParser(policy=policy.default).parsebytes(content), depth + 1)
+
     def _read_report(self, part: MIMEPart) -> None:
         """Adds what a mail server says about a delivery: blocks of fields."""
         for block in part.iter_parts():
@@ -196,16 +208,18 @@ def _decode_message(part: MIMEPart, message: object) -> object:
     """A forwarded message. Some programs encode it, which RFC 2046 forbids: then it was taken for one without a
     header."""
     encoding = _get_header(part, "Content-Transfer-Encoding").lower()
-    text = message.get_payload() if isinstance(message, EmailMessage) else None
-    if encoding != "base64" or not isinstance(text, str) or not isinstance(message, EmailMessage) or message.keys():
+    if encoding not in {"base64", "quoted-printable"} or not isinstance(message, EmailMessage):
         return message
-    return BytesParser(policy=policy.default).parsebytes(decode_base64(text.encode("utf-8", "surrogateescape")))
+    decoded = decode_message(message.as_bytes(policy=_UNCHANGED).lstrip(), encoding)
+    return message if decoded is None else BytesParser(policy=policy.default).parsebytes(decoded)
 
 
 def _decode_content(part: MIMEPart) -> Decoded:
     """A part's text in its own charset; an unknown or wrong charset is guessed."""
     payload = decode_transfer(part)
     charset = part.get_content_charset("utf-8")
+    if is_utf8_in_disguise(payload, charset):
+        return Decoded(payload.decode(), "utf-8", (f"the mail's text is not {charset}; read as utf-8",))
     if (declared := decode_declared(payload, charset)) is not None:
         return declared
     decoded = decode(payload)
@@ -218,7 +232,9 @@ def _is_strange(words: Sequence[str], known: Container[str]) -> bool:
 
 
 def _list_words(text: str) -> list[str]:
-    return _WORD.findall(_ADDRESS.sub(" ", text).casefold())
+    if "@" in text or "://" in text:
+        text = _ADDRESS.sub(" ", text)
+    return _WORD.findall(text.casefold())
 
 
 def _get_name(part: MIMEPart) -> str:

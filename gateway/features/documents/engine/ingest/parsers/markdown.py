@@ -1,5 +1,6 @@
 """Markdown: the source itself, split at its blocks, so that quotations match it word by word."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 import yaml
@@ -13,6 +14,8 @@ from gateway.features.documents.engine.ingest.parsers.plain import make_draft
 
 _FRONT_MATTER = "---"
 _FRONT_MATTER_ENDS = (_FRONT_MATTER, "...")
+_COMMENT = re.compile(r"\s*<!--(?:(?!-->).)*-->\s*", re.DOTALL)
+"""A block that nobody sees."""
 _MAX_HEADER = 65_536
 """Characters; a longer block between two rules is text."""
 
@@ -85,7 +88,7 @@ def _add(draft: Draft, token: Token, title: str, lines: Sequence[str]) -> None:
         if level == 1:
             draft.metadata.setdefault("title", title)
         draft.add_heading(text if token.markup.startswith("#") else f"{'#' * level} {title}", level, title=title)
-    elif token.type != "hr":
+    elif token.type != "hr" and not (token.type == "html_block" and _COMMENT.fullmatch(text)):
         draft.blocks.append(Block(text, "table" if token.type == "table_open" else "text"))
 
 

@@ -29,9 +29,10 @@ from gateway.features.documents.engine.ingest.parsers.pdf_annotations import (
     iter_descriptions,
 )
 from gateway.features.documents.engine.ingest.parsers.pdf_forms import list_fields
+from gateway.features.documents.engine.ingest.parsers.pdf_layers import list_hidden_layers
 from gateway.features.documents.engine.ingest.parsers.pdf_leftovers import Leftovers
 from gateway.features.documents.engine.ingest.parsers.pdf_raised import raise_in_blocks
-from gateway.features.documents.engine.ingest.parsers.pdf_repair import repair_trailer, strip_head
+from gateway.features.documents.engine.ingest.parsers.pdf_repair import mend_page_count, repair_trailer, strip_head
 from gateway.features.documents.engine.ingest.parsers.pdf_tables import read_table_rows
 from gateway.features.documents.engine.ingest.parsers.pdf_turned import (
     is_upside_down,
@@ -83,10 +84,18 @@ def read_pdf(source: InputFile) -> Draft:
     """
     source = replace(source, data=strip_head(source.data))
     result, source = _parse_or_repair(source)
+    claimed = result.total_pages
+    if (mended := mend_page_count(source.data, claimed)) is not None:
+        source = replace(source, data=mended)
+        result = _parse(source)
     draft = Draft(pages=result.total_pages, metadata=_read_metadata(result))
     if source.is_repaired:
         draft.uncertainties.append("the file is cut or damaged: its table of objects was rebuilt; text may be missing")
+    if result.total_pages > claimed:
+        draft.uncertainties.append(f"the file claims {claimed} pages and has {result.total_pages}; all were read")
     draft.uncertainties.extend(_describe_missing_pages(result))
+    if layers := list_hidden_layers(source.data):
+        draft.uncertainties.append(f"layers that are off, which no viewer shows, were read too: {', '.join(layers)}")
     with open_pdfium(source.data, source.password) as pdfium:
         _read_pages(source, result, pdfium, draft)
         _add_attachments(pdfium, draft)
@@ -280,8 +289,12 @@ def _list_text_blocks(page: "ParsedPage", source: InputFile) -> Sequence[Block]:
 
 def _add_notes(page: "ParsedPage", pdfium: Pdfium | None, draft: Draft) -> None:
     block_texts = {block.text for block in draft.blocks}
-    for text, place in iter_annotations(page):
-        if text not in block_texts:
+    notes = list(iter_annotations(page))
+    hidden = pdfium.list_hidden_notes(page.page_num) if pdfium is not None and notes else []
+    for text, contents, place in notes:
+        if contents in hidden:
+            hidden.remove(contents)
+        elif text not in block_texts:
             draft.add_text(text, page.page_num, _find_box(place))
     if pdfium is not None and has_drawn_notes(page):
         for text in pdfium.list_drawn_notes(page.page_num):

@@ -11,13 +11,13 @@ _SILENT = frozenset({"link", "widget", "popup"})
 """Links and fields are read elsewhere; a popup shows the text of another annotation."""
 
 
-def iter_annotations(page: "ParsedPage") -> Iterator[tuple[str, "AnnotationRect | None"]]:
-    """Yields the text of each annotation with its author, and its place."""
+def iter_annotations(page: "ParsedPage") -> Iterator[tuple[str, str, "AnnotationRect | None"]]:
+    """Yields the text of each annotation with its author, the text alone, and its place."""
     for one in page.annotations or ():
         if text := "" if one.subtype in _SILENT else (one.contents or "").strip():
             author = f" by {one.title}" if one.title else ""
             is_box = one.subtype == "freetext"
-            yield (text if is_box else f"Comment{author}: {text}"), one.rect
+            yield (text if is_box else f"Comment{author}: {text}"), text, one.rect
 
 
 def has_drawn_notes(page: "ParsedPage") -> bool:

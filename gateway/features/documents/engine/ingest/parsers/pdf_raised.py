@@ -26,6 +26,8 @@ def raise_in_blocks(blocks: Sequence[Block], raised: Iterable[Raised]) -> list[B
 
 def _iter_places(raised: Raised, blocks: int) -> Iterator[tuple[int, re.Pattern[str]]]:
     for context in _CONTEXTS:
+        if not context[0] and not raised.before[-1:].isdigit():  # a figure without what stands before it is anywhere
+            continue
         pattern = _make_pattern(raised, *context)
         yield from ((index, pattern) for index in range(blocks))
 

@@ -1,4 +1,5 @@
 """PDFs whose cross-reference table or trailer is missing, as after a cut download: a new one is written behind them.
+So it is where the page tree has more pages than it claims.
 
 The objects are found by their heads ("7 0 obj"), those in object streams are unpacked (PDF 1.7, 7.5.7).
 """
@@ -15,6 +16,13 @@ _CATALOG = re.compile(rb"/Type\s*/Catalog\b")
 _STREAMED = re.compile(rb"/Type\s*/ObjStm\b")
 _NUMBER = re.compile(rb"/(N|First)\s+([0-9]{1,8})\b")
 _STREAM = re.compile(rb"stream\r?\n")
+_PAGE = re.compile(rb"/Type\s*/Page\b")
+_ROOT = re.compile(rb"/Pages\s+(\d+)\s+\d+\s+R\b")
+_KIDS = re.compile(rb"/Kids\s*\[([^\]]*)\]")
+_COUNT = re.compile(rb"/Count\s*-?\d+")
+_REFERENCE = re.compile(rb"(\d+)\s+\d+\s+R\b")
+_MAX_DEPTH = 50
+"""Levels of a page tree; a deeper one is circular."""
 _MAX_OBJECTS = 500_000
 _MAX_UNPACKED = 64 * 2**20
 
@@ -55,6 +63,49 @@ def repair_trailer(data: bytes) -> bytes | None:
     if catalog is None:
         return None
     return body + _make_table(places, catalog, len(body))
+
+
+def mend_page_count(data: bytes, pages: int) -> bytes | None:
+    """The file with the number of pages that its page tree has; None if that is not more than the `pages` it claims."""
+    if len(_PAGE.findall(data)) <= pages:
+        return None
+    objects = dict(iter_objects(data))
+    counts: dict[int, int] = {}
+    catalogs = [match for content in objects.values() if _CATALOG.search(content) and (match := _ROOT.search(content))]
+    if not catalogs or _count_pages(int(catalogs[-1][1]), objects, counts, 0) <= pages:
+        return None
+    added = [
+        b"%d 0 obj%b endobj\n" % (number, _COUNT.sub(b"/Count %d" % count, objects[number].partition(b"endobj")[0]))
+        for number, count in counts.items()
+    ]
+    return repair_trailer(data.rstrip() + b"\n" + b"".join(added))
+
+
+def _count_pages(number: int, objects: dict[int, bytes], counts: dict[int, int], depth: int) -> int:
+    """Counts the pages below a node of the page tree, and notes the counts of all nodes in `counts`."""
+    content = objects.get(number, b"")
+    kids = _KIDS.search(content)
+    if kids is None or depth > _MAX_DEPTH or number in counts:
+        return int(kids is None and _PAGE.search(content) is not None)
+    counts[number] = 0
+    listed = [int(kid) for kid in _REFERENCE.findall(kids[1])]
+    counts[number] = sum(_count_pages(kid, objects, counts, depth + 1) for kid in listed)
+    return counts[number]
+
+
+def iter_objects(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yields the number and the content of each object, later versions after earlier ones, without what is
+    encrypted."""
+    if b"/Encrypt" in data:
+        return
+    objects = list(_OBJECT.finditer(data))[:_MAX_OBJECTS]
+    for match, following in zip(objects, [*objects[1:], None], strict=True):
+        content = data[match.end() : following.start() if following is not None else len(data)]
+        yield int(match[1]), content
+        if _STREAMED.search(content[:4096]):
+            for one in _unpack(content):
+                number, _, inner = one.partition(b" 0 obj\n")
+                yield int(number), inner
 
 
 def _unpack(content: bytes) -> Iterator[bytes]:

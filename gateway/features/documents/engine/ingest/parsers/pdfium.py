@@ -104,9 +104,23 @@ class Pdfium:
         return [self._read_text(self._library.FPDFAttachment_GetName, one) or "unnamed" for one in handles if one]
 
     def list_raised(self, page: int) -> list[Raised]:
-        """The figures of a page (from 1) that are raised behind another one, in the page's order."""
+        """The figures of a page (from 1) that are raised behind another character, in the page's order."""
         with self._open_text(page) as text:
             return list(self._iter_raised(text)) if text else []
+
+    def list_hidden_notes(self, page: int) -> list[str]:
+        """The texts of the annotations of a page (from 1) that nobody sees."""
+        library = self._library
+        handle = library.FPDF_LoadPage(self._document, page - 1)
+        texts = []
+        for index in range(library.FPDFPage_GetAnnotCount(handle) if handle else 0):
+            if note := library.FPDFPage_GetAnnot(handle, index):
+                if library.FPDFAnnot_GetFlags(note) & _HIDDEN:
+                    texts.append(self._read_value(note, b"Contents").strip())
+                library.FPDFPage_CloseAnnot(note)
+        if handle:
+            library.FPDF_ClosePage(handle)
+        return texts
 
     def list_drawn_notes(self, page: int) -> list[str]:
         """The words that stamps and other annotations draw on a page (from 1), and the names of stamps without any.
@@ -164,7 +178,7 @@ class Pdfium:
         place = 1
         while place < len(written):
             end = place
-            if written[place] in RAISED_SIGNS and written[place - 1].isdigit():
+            if written[place] in RAISED_SIGNS and not written[place - 1].isspace():
                 end = self._find_end(text, written, place)
             if end > place:
                 yield Raised(

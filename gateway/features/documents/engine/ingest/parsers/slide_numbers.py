@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from gateway.features.documents.engine.ingest.parsers.word_lists import format_count
+from gateway.features.documents.engine.ingest.parsers.list_counts import format_count
 
 Element: TypeAlias = Any
 """An lxml element; lxml has no types."""
 
 _FORMATS = (
     ("alphaLc", "lowerLetter"), ("alphaUc", "upperLetter"), ("romanLc", "lowerRoman"), ("romanUc", "upperRoman"),
-    ("arabic", "decimal"),
+    ("arabic", "decimal"), ("circleNum", "decimalEnclosedCircle"),
 )  # fmt: skip
 _MARKS = {"Period": ("", "."), "ParenR": ("", ")"), "ParenBoth": ("(", ")")}
 
@@ -19,6 +19,8 @@ _MARKS = {"Period": ("", "."), "ParenR": ("", ")"), "ParenBoth": ("(", ")")}
 class SlideNumbers:
     """Counts the paragraphs of one text. `_open` holds by level the kind of list, its start and its last number."""
 
+    styles: Element | None = None
+    """The properties of each level that the text's shape has for its paragraphs (`a:lstStyle`)."""
     _open: dict[int, tuple[str, int, int]] = field(default_factory=dict)
 
     def format_number(self, paragraph: Element) -> str:
@@ -30,7 +32,7 @@ class SlideNumbers:
         level = properties.get("lvl", "0") if properties is not None else "0"
         place = int(level) if level.isdecimal() else 0
         self._open = {one: state for one, state in self._open.items() if one <= place}
-        automatic = properties.find("{*}buAutoNum") if properties is not None else None
+        automatic = self._find_automatic(properties, place)
         if automatic is None:
             self._open.pop(place, None)
             return ""
@@ -40,6 +42,12 @@ class SlideNumbers:
         count = before[2] + 1 if before is not None and before[:2] == (kind, start) else start
         self._open[place] = (kind, start, count)
         return _format(kind, count)
+
+    def _find_automatic(self, properties: Element | None, place: int) -> Element | None:
+        for one in () if properties is None else properties:
+            if str(one.tag).endswith(("}buAutoNum", "}buNone", "}buChar", "}buBlip")):
+                return one if one.tag.endswith("}buAutoNum") else None
+        return None if self.styles is None else self.styles.find(f"{{*}}lvl{place + 1}pPr/{{*}}buAutoNum")
 
 
 def _format(kind: str, count: int) -> str:

@@ -25,7 +25,7 @@ from gateway.features.documents.engine.ingest.parsers.slide_numbers import Slide
 
 if TYPE_CHECKING:
     from pptx.shapes.base import BaseShape
-    from pptx.slide import NotesSlide, Slide
+    from pptx.slide import NotesSlide, Slide, SlideLayout
     from pptx.table import Table
     from pptx.text.text import TextFrame
 
@@ -51,25 +51,31 @@ def read_slides(source: InputFile) -> Draft:
         metadata = {"title": core.title, "authors": [core.author] if core.author else None}
     draft = Draft(pages=len(presentation.slides), metadata={name: value for name, value in metadata.items() if value})
     seen: set[str] = set()
+    layouts: set[str] = set()
     for number, slide in enumerate(presentation.slides, 1):
         _add_slide(draft, slide, number)
-        for text in _iter_layout_texts(slide):
-            if text not in seen:  # shown on every slide of the layout
+        layout = slide.slide_layout
+        if layout.part.partname in layouts or not _shows_master(slide):
+            continue
+        layouts.add(layout.part.partname)  # what it shows is on every slide of the layout
+        for text in _iter_layout_texts(layout):
+            if text not in seen:
                 seen.add(text)
                 draft.add_text(f"Slide layout: {text}", number)
     return draft
 
 
-def _iter_layout_texts(slide: "Slide") -> Iterator[str]:
-    """Yields the texts of a slide's layout and master that are on the slide; placeholders only say what belongs
-    there."""
-    layout = slide.slide_layout
-    for below, above in ((slide, layout), (layout, layout.slide_master)):
-        if below._element.get("showMasterSp") in {"0", "false"}:
-            return
+def _shows_master(slide: "Slide | SlideLayout") -> bool:
+    """Whether a slide shows what is on its layout, or a layout what is on its master."""
+    return slide._element.get("showMasterSp") not in {"0", "false"}
+
+
+def _iter_layout_texts(layout: "SlideLayout") -> Iterator[str]:
+    """Yields the texts of a layout and its master that are on its slides; placeholders only say what belongs there."""
+    for above in (layout, layout.slide_master) if _shows_master(layout) else (layout,):
         _unwrap_choices(above._element)
-        for shape, _ in _iter_shapes(above.shapes):
-            if not shape.is_placeholder and shape.has_text_frame:
+        for shape, _ in _iter_shapes(one for one in above.shapes if not one.is_placeholder):
+            if shape.has_text_frame:
                 text = "\n".join(_iter_paragraphs(shape.text_frame))  # type: ignore[attr-defined]  # has_text_frame
                 if any(map(str.isalpha, text)):
                     yield text
@@ -186,7 +192,7 @@ def _iter_paragraphs(frame: "TextFrame") -> Iterator[str]:
 
 def _iter_items(frame: "TextFrame") -> Iterator[tuple[str, str]]:
     """Yields the paragraphs that have text, each with its number in a list."""
-    numbers = SlideNumbers()
+    numbers = SlideNumbers(frame._txBody.find("{*}lstStyle"))
     for paragraph in frame.paragraphs:
         if text := "".join(_iter_inline(paragraph._p)).strip():
             yield numbers.format_number(paragraph._p), text

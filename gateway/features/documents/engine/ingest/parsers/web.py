@@ -22,6 +22,7 @@ from agent.text.html_tables import (
     read_table_rows,
 )
 from agent.text.html_visibility import remove_hidden
+from agent.text.mathml import write_equations
 from agent.text.superscripts import raise_figures
 from gateway.features.documents.engine.ingest.errors import ParserCorruptError
 from gateway.features.documents.engine.ingest.parsers.draft import Draft
@@ -58,6 +59,7 @@ def parse_page(text: str, draft: Draft) -> Draft:
     if language := root.get("lang"):
         draft.metadata.setdefault("language", language)
     remove_hidden(root)
+    write_equations(root)
     body = root.find("body")
     _Walk(draft).visit(root if body is None else body)
     return draft

@@ -105,7 +105,7 @@ class _Walk:
         self._context = context
         self._inline = InlineReader(context.styles)
         self._open = ""
-        """The text of paragraphs whose mark was deleted: it goes on in the next one."""
+        """The text of paragraphs that go on in the next one."""
         self.page = 1
 
     def add_blocks(self, parent: Element) -> None:
@@ -144,7 +144,7 @@ class _Walk:
             inline.parts.clear()
         text = (self._open + inline.text).strip()
         self._open = ""
-        is_ended = not _is_mark_deleted(element)
+        is_ended = not _goes_on(element)
         number = self._format_marker(element) if is_ended and (text or not self._is_unseen(element)) else ""
         if not is_ended:
             self._open = inline.text
@@ -287,9 +287,14 @@ def _names_own_number(heading: str, number: str) -> bool:
     return own == number.strip(" .") or bool(_DOTTED.fullmatch(own))
 
 
-def _is_mark_deleted(paragraph: Element) -> bool:
-    """Whether the end of a paragraph was deleted, so that the next one goes on in it."""
-    return bool(paragraph.xpath("./w:pPr/w:rPr/w:del"))
+def _goes_on(paragraph: Element) -> bool:
+    """Whether the next paragraph goes on in this one: its end was deleted, or it is a large first letter."""
+    properties = paragraph.find(qn("w:pPr"))
+    if properties is None:
+        return False
+    frame = properties.find(qn("w:framePr"))
+    is_first_letter = frame is not None and frame.get(qn("w:dropCap"), "none") != "none"
+    return is_first_letter or properties.find("/".join(map(qn, ("w:rPr", "w:del")))) is not None
 
 
 def _find_page_breaks(paragraph: Element) -> list[bool]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from docx.oxml.ns import qn
 
-from agent.text.list_numbers import format_roman
+from gateway.features.documents.engine.ingest.parsers.list_counts import format_count
 from gateway.features.documents.engine.ingest.parsers.word_styles import Element, read_value
 
 _LEVELS = 9
@@ -26,7 +26,7 @@ class _Level:
 
 @dataclass(slots=True)
 class _List:
-    """A list's definition, which lists with other starts share. `counts` are the numbers of the last items by level."""
+    """A list: its levels, and the numbers of the last items by level, which lists of the same definition share."""
 
     levels: dict[int, _Level]
     counts: dict[int, int] = field(default_factory=dict)
@@ -43,6 +43,8 @@ class ListNumbers:
                 self._definitions[element.get(qn("w:abstractNumId"), "")] = element
             elif element.tag == qn("w:num"):
                 self._numbers[element.get(qn("w:numId"), "")] = element
+        self._levels: dict[str, dict[int, _Level]] = {}
+        self._counts: dict[str, dict[int, int]] = {}
         self._lists: dict[str, _List] = {}
         self._begun: set[str] = set()
 
@@ -56,13 +58,13 @@ class ListNumbers:
         word_list = self._find_list(number)
         if word_list is None:
             return "- "
+        if number not in self._begun:
+            self._begun.add(number)
+            self._override_starts(number, word_list)
         place = self._find_level(word_list, level, style)
         shown = word_list.levels.get(place, _Level())
         if shown.format == "bullet":
             return "- "
-        if number not in self._begun:
-            self._begun.add(number)
-            self._override_starts(number, word_list)
         self._count(word_list, place)
         text = _PLACE.sub(lambda match: self._format_place(word_list, int(match[1]) - 1, shown), shown.text).strip()
         return f"{text} " if text else ""
@@ -74,9 +76,11 @@ class ListNumbers:
         if definition is None:
             return None
         name = definition.get(qn("w:abstractNumId"), "")
-        if name not in self._lists:
-            self._lists[name] = _List({place: _read_level(one) for place, one in _iter_levels(definition)})
-        return self._lists[name]
+        if number not in self._lists:
+            if name not in self._levels:
+                self._levels[name] = {place: _read_level(one) for place, one in _iter_levels(definition)}
+            self._lists[number] = _List(dict(self._levels[name]), self._counts.setdefault(name, {}))
+        return self._lists[number]
 
     def _resolve_link(self, definition: Element | None) -> Element | None:
         """The definition, or the one of the list style that it refers to."""
@@ -136,18 +140,3 @@ def _read_level(element: Element) -> _Level:
         style=read_value(element, "w:pStyle"),
         is_legal=element.find(qn("w:isLgl")) is not None,
     )
-
-
-def format_count(count: int, name: str) -> str:
-    """A number in one of Word's formats; in digits where the format is another."""
-    match name:
-        case "none":
-            return ""
-        case "decimalZero":
-            return f"{count:02}"
-        case "lowerLetter" | "upperLetter" if count > 0:
-            letters = chr(ord("a") + (count - 1) % 26) * ((count - 1) // 26 + 1)
-            return letters if name == "lowerLetter" else letters.upper()
-        case "lowerRoman" | "upperRoman":
-            return format_roman(count) if name == "lowerRoman" else format_roman(count).upper()
-    return str(count)

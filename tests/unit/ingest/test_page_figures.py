@@ -1,0 +1,94 @@
+"""Figures of a page that markup puts above, below or beside each other, and marks within words that nobody sees."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.net import Page
+from mcp_tools.builtin.web_fetch import extract
+from tests.unit.ingest.test_markdown_html_coverage import lines, read
+
+
+@pytest.mark.parametrize(
+    ("equation", "expected"),
+    [
+        ("<msup><mn>10</mn><mn>3</mn></msup>", "10^{3}"),
+        ("<mfrac><mn>1</mn><mn>2</mn></mfrac>", r"\frac{1}{2}"),
+        ("<mi>E</mi><mo>=</mo><mi>m</mi><msup><mi>c</mi><mn>2</mn></msup>", "E=mc^{2}"),
+        ("<msqrt><mn>2</mn></msqrt><mo>+</mo><mroot><mn>8</mn><mn>3</mn></mroot>", r"\sqrt{2}+\sqrt[3]{8}"),
+        ("<msubsup><mi>x</mi><mn>1</mn><mn>2</mn></msubsup>", "x_{1}^{2}"),
+        ("<msup><mrow><mo>(</mo><mn>12</mn><mo>)</mo></mrow><mn>3</mn></msup>", "{(12)}^{3}"),
+        ("<mtable><mtr><mtd><mn>1</mn></mtd><mtd><mn>2</mn></mtd></mtr></mtable>", r"\begin{matrix}1 & 2\end{matrix}"),
+        ("<semantics><mi>x</mi><annotation>x_tex</annotation></semantics>", "x"),
+        ("<maction><mn>5</mn><mn>6</mn></maction>", "5"),
+        ("<mfrac><mn>1</mn></mfrac>", r"\frac{1}{}"),
+    ],
+)
+def test_an_equation_keeps_its_figures_apart(equation: str, expected: str, tmp_path: Path) -> None:
+    output = read(f"<p>Take <math>{equation}</math> of it.</p>", "html", tmp_path)
+    assert lines(output) == [f"Take {expected} of it."]
+    assert output.coverage is not None
+    assert output.coverage.share >= 0.99 or "maction" in equation
+
+
+def test_an_equation_in_a_cell_is_fetched_as_it_is_ingested() -> None:
+    rows = "<tr><th>Part<th>Size</tr><tr><td>Bolt<td><math><mfrac><mn>3</mn><mn>8</mn></mfrac></math></tr>"
+    page = Page("https://example.org", 200, "text/html", f"<table>{rows}</table>".encode(), None, truncated=False)
+    assert r"\frac{3}{8}" in extract(page).text
+
+
+@pytest.mark.parametrize(
+    ("markup", "expected"),
+    [
+        ("85 m<sup>2</sup> at 5 €/m<sup>2</sup>", "85 m² at 5 €/m²"),
+        ("4 s<sup>-1</sup>", "4 s⁻¹"),
+        ("It costs 5.<sup>3</sup>", "It costs 5.³"),
+        ("Total<sup>1</sup>", "Total¹"),
+        ("the 21<sup>st</sup> day", "the 21st day"),
+        ("<sup>1</sup>/<sub>2</sub> cup", "1/2 cup"),
+        ("word<sup>+</sup>", "word+"),
+    ],
+)
+def test_a_raised_figure_is_part_of_no_word_and_number(markup: str, expected: str, tmp_path: Path) -> None:
+    assert lines(read(f"<p>{markup}</p>", "html", tmp_path)) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("style", "expected"),
+    [
+        ("list-style-type: upper-roman", ["I. a", "II. b"]),
+        ("list-style: lower-alpha inside", ["a. a", "b. b"]),
+        ("list-style: none", ["a", "b"]),
+        ("list-style-type: decimal-leading-zero", ["01. a", "02. b"]),
+        ("color: red", ["1. a", "2. b"]),
+    ],
+)
+def test_items_have_the_numbers_of_their_style(style: str, expected: list[str], tmp_path: Path) -> None:
+    assert lines(read(f'<ol style="{style}"><li>a<li>b</ol>', "html", tmp_path)) == expected
+
+
+def test_a_word_has_no_marks_that_nobody_sees(tmp_path: Path) -> None:
+    output = read("<p>Kraft&shy;werk 12\ufeff34</p>", "html", tmp_path)
+    assert lines(output) == ["Kraftwerk 1234"]
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+
+
+def test_a_block_of_comment_in_markdown_is_left_out(tmp_path: Path) -> None:
+    output = read("Text.\n\n<!-- Say\nyes. -->\n\n<div>Shown <!-- x --></div>\n", "md", tmp_path)
+    assert lines(output) == ["Text.", "<div>Shown <!-- x --></div>"]
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+    assert output.coverage.omitted == {"comment": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("price\n1,5\n2,5\n3,25\n", "| price |\n| --- |\n| 1,5 |\n| 2,5 |\n| 3,25 |"),
+        ("Betrag\n1.234,50 €\n99\n", "| Betrag |\n| --- |\n| 1.234,50 € |\n| 99 |"),
+        ("a,b\n1,5\n2,5\n", "| a | b |\n| --- | --- |\n| 1 | 5 |\n| 2 | 5 |"),
+    ],
+)
+def test_a_column_of_decimal_commas_is_one_column(text: str, expected: str, tmp_path: Path) -> None:
+    assert lines(read(text, "csv", tmp_path)) == [expected]
