@@ -72,12 +72,11 @@ class ToolRegistration:
 
         Raises `StoreError`; then the registered tools stay as they were.
         """
-        if self._is_closed:
+        offers = await self._select_usable(tools)
+        if self._is_closed:  # perhaps while the schemas were checked
             return
         self._report_faults(faults)
-        self._offers = await self._select_usable(tools)
-        if self._is_closed:  # while the schemas were checked
-            return
+        self._offers = offers
         self._offered_instructions = sanitize_text(instructions).text[:INSTRUCTIONS_CHARS].strip()
         await self._apply_pins()
         await self._write_cache()
