@@ -106,7 +106,7 @@ class CompletionWriter:
         if is_empty and outcomes and (finish != "stop" or self._attempt > 1):
             composed = await self._compose_by_rules(outcomes, sources, EMPTY_REPLIES[finish], tainted=tainted)
             return composed.model_copy(update={"finish_reason": finish})
-        return self._make_output(written, sources, finish, tainted=tainted)
+        return await self._make_output(written, sources, finish, tainted=tainted)
 
     @cached_property
     def _schema_form(self) -> SchemaForm:
@@ -121,13 +121,13 @@ class CompletionWriter:
         early = not self._schema_form.is_requested
         return evidence.prepare(self._run, self._step, self._attempt, outcomes, shows_early=early)
 
-    def _make_output(
+    async def _make_output(
         self, written: ModelReply, sources: tuple[Source, ...], finish: FinishReason, *, tainted: bool
     ) -> StepOutput:
         """A model's reply as the step's output."""
         text = written.text
         if self._is_structured and not written.refused:
-            text, _ = read_json_answer(text, self._run.state.request.options)
+            text, _ = await read_json_answer(text, self._run.state.request.options)
         calls = [to_openai_call(call.id, call.name, call.arguments, call.extra) for call in written.tool_calls]
         value: JsonObject | str = {"text": text, "tool_calls": [*calls]} if calls else text
         return StepOutput(

@@ -1,5 +1,6 @@
 """`SchemaForm`: lets the model convert an answer from documents into the caller's JSON schema; checks the result."""
 
+import asyncio
 import json
 
 from pydantic import JsonValue
@@ -54,10 +55,10 @@ class SchemaForm:
         answer = output.tailored
         if self._schema is None or answer is None:
             return output
-        if fault := find_schema_error(self._schema):
+        if fault := await asyncio.to_thread(find_schema_error, self._schema):
             raise _make_error(fault)
         if not answer.citations and contains_no_answer_text(answer.content):
-            value = _make_no_answer(self._schema)
+            value = await asyncio.to_thread(_make_no_answer, self._schema)
         elif tier is None:
             raise _make_error(f"an answer in a JSON schema takes a model, and {output.fallback_reason}")
         else:
@@ -76,7 +77,7 @@ class SchemaForm:
             except ValueError:
                 problems = ["it is not JSON"]
             else:
-                problems = list_problems(value, schema, answer, self._question)
+                problems = await asyncio.to_thread(list_problems, value, schema, answer, self._question)
                 if not problems:
                     return value
             messages = (

@@ -1,5 +1,6 @@
 """Reads an answer that the request wants as JSON: frees it of fences and prose, and compares it with the schema."""
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from agent.core.models import JsonObject
 MAX_PROBLEMS = 5
 MAX_CANDIDATES = 50
 """Places in a text without JSON as a whole where JSON is looked for."""
+INLINE_CHARS = 5_000
+"""The longest schema with its answer that is compared on the event loop: each property of a schema takes 0.15 ms."""
 _BRACKET = re.compile(r"[{\[]")
 
 
@@ -22,11 +25,16 @@ def wants_json(options: JsonObject) -> bool:
     return isinstance(form, dict) and form.get("type") in ("json_object", "json_schema")
 
 
-def read_json_answer(text: str, options: JsonObject) -> tuple[str, str]:
+async def read_json_answer(text: str, options: JsonObject) -> tuple[str, str]:
     """The JSON of an answer as it is written, and how it misses the requested form ("" if it fits).
 
     An answer without JSON is returned unchanged. A schema that is not a JSON schema is not compared."""
     schema = get_requested_schema(options)
+    size = len(text) + len(json.dumps(schema))
+    return await asyncio.to_thread(_read, text, schema) if size > INLINE_CHARS else _read(text, schema)
+
+
+def _read(text: str, schema: JsonObject | None) -> tuple[str, str]:
     if schema is None:
         schema = {"type": "object"}  # of `json_object`
     elif find_schema_error(schema):

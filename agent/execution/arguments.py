@@ -156,5 +156,10 @@ async def load_inputs(run: Run, start: Start) -> dict[str, StepOutput]:
 
 def has_untrusted_literal(state: RunState, step: PlanStep) -> bool:
     """Whether an argument as planned is not the user's, and no person has seen and approved it."""
-    label = state.plans[-1].get_label(step.id) if state.plans else None
-    return label is not None and bool(label.untrusted_args) and not is_plan_approved(state)
+    return has_literal_from_outside(state, step.id) and not is_plan_approved(state)
+
+
+def has_literal_from_outside(state: RunState, step_id: str) -> bool:
+    """Whether an argument of a step, as planned, is not the user's, also if a person has approved it."""
+    label = state.plans[-1].get_label(step_id) if state.plans else None
+    return label is not None and bool(label.untrusted_args)

@@ -39,6 +39,7 @@ async def find_egress_problem(
         server=_get_server(spec),
         is_trusted_server=spec.is_trusted_server,
         fixed_values=tuple(_iter_fixed_values(spec.input_schema)),
+        declared_args=_list_declared_args(spec.input_schema),
     )
 
 
@@ -197,6 +198,12 @@ def _find_spec(run: Run, tool: str) -> ToolSpec | None:
 
 def _get_server(spec: ToolSpec) -> str:
     return get_server_name(spec) if is_foreign(spec) else ""
+
+
+def _list_declared_args(schema: JsonObject) -> frozenset[str]:
+    """The arguments that a tool's schema names; a foreign one may accept others."""
+    properties = schema.get("properties")
+    return frozenset(properties if isinstance(properties, dict) else ())
 
 
 def _iter_fixed_values(schema: JsonObject) -> Iterable[JsonValue]:

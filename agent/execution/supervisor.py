@@ -82,7 +82,7 @@ class StepSupervisorAgent:
             may_look_again=self._run.decides_in_rounds and may_look_again(self._run),
             was_read=self._was_streamed(step, number),
             raises_failures=self._is_tool_raising(step),
-            misfit=self._find_misfit(step, output),
+            misfit=await self._find_misfit(step, output),
             unasked=await list_unasked_sources(self._run, step.tool) if found_nothing else (),
         )
 
@@ -232,7 +232,7 @@ class StepSupervisorAgent:
             for event in self._run.events
         )
 
-    def _find_misfit(self, step: PlanStep, output: StepOutput) -> str:
+    async def _find_misfit(self, step: PlanStep, output: StepOutput) -> str:
         """Describes how a model's answer misses the JSON that the request asks for; "" if it fits or need not fit."""
         options = self._run.state.request.options
         by_model = step.is_completion and output.effective == "llm" and output.tailored is None
@@ -240,7 +240,7 @@ class StepSupervisorAgent:
         planned = self._run.room.planning and "response_format" in options
         if not (by_model and whole and planned and wants_json(options)):
             return ""
-        return read_json_answer(output.text, options)[1]
+        return (await read_json_answer(output.text, options))[1]
 
     def _is_search(self, step: PlanStep) -> bool:
         """Whether the step's tool declares itself a search; False if the tool no longer exists."""

@@ -26,7 +26,7 @@ from agent.core.events import EventDraft, StepUnknown, ToolCalled, ToolReturned
 from agent.core.models import JsonObject
 from agent.core.run_state import CallState
 from agent.execution.approvals import ApprovalPendingError, check_approval
-from agent.execution.arguments import find_argument_problem, find_output_problem
+from agent.execution.arguments import find_argument_problem, find_output_problem, has_literal_from_outside
 from agent.execution.broken_connections import is_broken_connection
 from agent.execution.egress_facts import check_redirect
 from agent.execution.nested_calls import NestedCalls
@@ -184,7 +184,8 @@ def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = F
         run.run_id,
         run.state.owner,
         conversation_id=conversation,
-        tainted=tainted,
+        # Who approves one call approves no later request that is made of its words.
+        tainted=tainted or has_literal_from_outside(run.state, site.step_id),
         get_own_words=partial(collect_own_words, run.state),
         subagents=subagents,
         model=RunModel(run, site) if run.works_with_model else None,

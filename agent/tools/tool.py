@@ -95,7 +95,7 @@ class ToolContext:
     """Stays the same after a crash, changes with a RETRY verdict."""
     conversation_id: str | None = None
     tainted: bool = False
-    """Whether the arguments contain untrusted content."""
+    """Whether the arguments contain untrusted content, also if a person has allowed the call."""
     get_own_words: Callable[[], OwnWords] = OwnWords
     """Gets the user's own words; none outside of a run."""
     subagents: SubAgentSpawner | None = None

@@ -13,6 +13,7 @@ from agent.core.settings import PREFIX, Settings
 from agent.core.settings.constants import ConstantSettings
 from agent.net.client import MAX_REDIRECTS
 from agent.storage.api_keys import KeyLimits
+from agent.tools.external_schema import MAX_CHARS
 from gateway.auth.idempotency import MAX_KEY_CHARS, MAX_STORED_BYTES
 from gateway.doors.json_body import MAX_DEPTH
 from gateway.limits.http_limits import BODY_BYTES_PER_SECOND
@@ -117,6 +118,7 @@ FIXED = (
     ("nesting of objects and lists in a body", MAX_DEPTH, "400"),
     ("tools of a client in a request", MAX_CLIENT_TOOLS, "413; 400 at the OpenAI door"),
     ("entries of a request's `metadata`", MAX_METADATA_ENTRIES, "413"),
+    ("characters of the JSON schema of `response_format`", MAX_CHARS, "400"),
     ("redirects of one fetch", MAX_REDIRECTS, "the fetch fails"),
     ("characters of an `Idempotency-Key`", MAX_KEY_CHARS, "400"),
     ("bytes of a response stored for one", MAX_STORED_BYTES, "a repetition gets a 409 that names the run"),

@@ -72,10 +72,11 @@ class ToolRegistration:
 
         Raises `StoreError`; then the registered tools stay as they were.
         """
-        if self._is_closed:
+        offers = await self._select_usable(tools)
+        if self._is_closed:  # perhaps while the schemas were checked
             return
         self._report_faults(faults)
-        self._offers = self._select_usable(tools)
+        self._offers = offers
         self._offered_instructions = sanitize_text(instructions).text[:INSTRUCTIONS_CHARS].strip()
         await self._apply_pins()
         await self._write_cache()
@@ -100,7 +101,7 @@ class ToolRegistration:
 
     async def restore_cached_tools(self) -> None:
         """Registers the accepted tools of the last good list. Raises `StoreError`."""
-        self._offers = self._select_usable(self._read_cache())
+        self._offers = await self._select_usable(self._read_cache())
         if self._pinning is None:
             self._register(self._offers, {})
             return
@@ -124,13 +125,14 @@ class ToolRegistration:
     def _get_local_name(self, tool: str) -> str:
         return make_local_tool_name(self._server.name, self._server.config.tools.get_local_name(tool))
 
-    def _select_usable(self, tools: Iterable[types.Tool]) -> tuple[types.Tool, ...]:
+    async def _select_usable(self, tools: Iterable[types.Tool]) -> tuple[types.Tool, ...]:
         """The selected tools that can be used; of two with one name the first."""
         wanted: dict[str, types.Tool] = {}
         for tool in tools:
             if self._server.config.tools.includes(tool.name):
                 wanted.setdefault(tool.name, tool)
-        problems = {name: find_tool_problem(tool) for name, tool in wanted.items()}
+        # In a thread: another server decides how many schemas there are, and how large.
+        problems = await asyncio.to_thread(lambda: {name: find_tool_problem(tool) for name, tool in wanted.items()})
         self._warn_about_ignored(wanted)
         left_out = tuple(f"{escape_invisible(name)[:100]}: {why}" for name, why in problems.items() if why is not None)
         for line in left_out:

@@ -92,10 +92,10 @@ def test_patterns_that_are_not_known_are_not_compared() -> None:
     assert _messages({"patternProperties": {"(?=x)y": {"type": "null"}}}, {"z": 1}) == []
 
 
-def test_an_answer_of_many_brackets_is_read_in_bounded_time() -> None:
+async def test_an_answer_of_many_brackets_is_read_in_bounded_time() -> None:
     options: JsonObject = {"response_format": {"type": "json_schema", "json_schema": {"schema": {"$ref": "#"}}}}
     began = monotonic()
-    assert read_json_answer("no json " + "{} " * 20_000, options)[1]
+    assert (await read_json_answer("no json " + "{} " * 20_000, options))[1]
     assert monotonic() - began < 20
 
 
@@ -110,6 +110,6 @@ def test_the_time_that_loading_the_library_takes_does_not_count(monkeypatch: pyt
         now = 0.0
 
     clock = Clock()
-    monkeypatch.setattr(json_schema, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(json_schema, "thread_time", lambda: clock.now)
     monkeypatch.setattr(json_schema, "_build_validator", build_slowly)
     assert not list(json_schema.iter_violations({"type": "array", "items": {"pattern": "a"}}, ["a"]))

@@ -1,9 +1,11 @@
 """Guard: rejects invalid requests before a run exists, and removes hidden characters."""
 
+import json
 import unicodedata
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+from agent.answers.schema_check import get_requested_schema
 from agent.core.errors import BadRequestError, TooLargeError, ToolUnknownError
 from agent.core.events import InputGuarded, RunFailed
 from agent.core.models import LOCAL_OWNER, MODEL_OPTIONS, AgentRequest, Room, ToolCallRequest
@@ -18,6 +20,7 @@ from agent.run_context.run import Run
 from agent.skills import SkillLibrary
 from agent.tools import ToolRegistry
 from agent.tools.client_tools import check_client_tools
+from agent.tools.external_schema import MAX_CHARS
 
 _CALL_FIELDS = frozenset({"tool", "name", "args", "arguments", "id"})
 
@@ -139,6 +142,10 @@ def _check_options(request: AgentRequest) -> None:
     if unknown is not None:
         option_names = ", ".join(sorted(MODEL_OPTIONS))
         raise BadRequestError(f"options.{unknown[:100]} is unknown; the options are {option_names}", param="options")
+    size = len(json.dumps(get_requested_schema(request.options)))
+    if size > MAX_CHARS:
+        message = f"the schema of response_format has {size:,} characters as JSON; the limit is {MAX_CHARS:,}"
+        raise BadRequestError(message, param="response_format")
 
 
 def _check_call_fields(request: AgentRequest) -> None:

@@ -15,7 +15,7 @@ and in sub-agents.
 import html
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -23,6 +23,7 @@ from urllib.parse import urljoin, urlsplit
 
 from pydantic import JsonValue
 
+from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
 from agent.core.run_state import RunState
 from agent.policy.guardrails.plain_text import format_literal
@@ -42,6 +43,8 @@ _MARKDOWN_TARGET: Final = re.compile(r"\]\(\s*<?([^)\s>]+)")
 _TRAILING: Final = ".,;:!?)]*_~'\""
 _SENT_SCHEMES: Final = frozenset({"", "http", "https", "ftp", "ws", "wss", "mailto"})
 MAX_SHOWN_WORDS: Final = 20
+MAX_REPEATED_VALUES: Final = 8
+"""How many values of a list or an object may occur before in it: eight bits, as few as one known word carries."""
 OUTSIDE_CHARS: Final = 200_000
 """How much of what was read from outside is compared with the links of an answer."""
 
@@ -183,11 +186,13 @@ def find_egress(
     server: str = "",
     is_trusted_server: bool = False,
     fixed_values: Iterable[JsonValue] = (),
+    declared_args: Container[str] | None = None,
 ) -> EgressFinding | None:
     """The reason why a person must allow a reading call with these arguments, or None if it is free.
 
     `where_args` are addresses. The other arguments go to `server`; they leave only if it `is_open_world`.
-    `fixed_values` are those that the tool's schema lists, which carry no words.
+    `fixed_values` are those that the tool's schema lists, which carry no words. `declared_args` are the arguments of
+    that schema; the name of any other one is a value that leaves. Without it, all are declared.
     """
     if not facts.is_untrusted:
         return None
@@ -201,14 +206,35 @@ def find_egress(
         return None
     fixed = [json.dumps(value) for value in fixed_values]
     for name in sorted(args.keys() - where):
-        for value in _iter_values(args[name]):
+        names = () if declared_args is None or name in declared_args else (name,)
+        for value in (*names, *_iter_values(args[name])):
             if json.dumps(value) not in fixed and not _is_known_value(value, facts, server):
-                return EgressFinding(
-                    "private text was read in this run, and this value goes to a server outside",
-                    str(value),
-                    facts.make_check().list_leaks(str(value))[:MAX_SHOWN_WORDS],
-                )
+                return _find_sent_value(str(value), facts)
+        if isinstance(args[name], dict | list) and _can_spell(args[name]) and not _is_known_whole(args[name], facts):
+            return _find_sent_value(json.dumps(args[name], ensure_ascii=False), facts)
     return None
+
+
+def _find_sent_value(value: str, facts: EgressFacts) -> EgressFinding:
+    return EgressFinding(
+        "private text was read in this run, and this value goes to a server outside",
+        value,
+        facts.make_check().list_leaks(value)[:MAX_SHOWN_WORDS],
+    )
+
+
+def _can_spell(value: JsonValue) -> bool:
+    """Whether a list or an object is long enough to write a text with values that repeat, each of which may be known:
+    `[true, false, ...]`, or two words of the request in turn.
+    """
+    leaves = [json.dumps(leaf) for _, leaf in iter_leaves(value)]
+    return len(leaves) - len(set(leaves)) > MAX_REPEATED_VALUES
+
+
+def _is_known_whole(value: JsonValue, facts: EgressFacts) -> bool:
+    """Whether the user gave, or a plan named, exactly this list or object."""
+    written = json.dumps(value, ensure_ascii=False)
+    return any(written in text for text in (*facts.given, *facts.planned))
 
 
 def judge_redirect(source: str, target: str, facts: EgressFacts) -> str | None:

@@ -226,6 +226,8 @@ COMMON_ENGLISH: Final = """
 
 _ARTICLES: Final = ("وال", "بال", "لل", "ال", "و", "ف", "ب", "ل", "ي", "س")
 """Arabic prefixes that are written as part of the word."""
+MAX_ARTICLES: Final = 4
+"""How many of them are taken off one word."""
 MIN_STEM_CHARS: Final = 2
 CJK: Final = "\u3040-\u30ff\u3400-\u9fff"
 """Scripts without spaces between words; words are searched within a run of characters."""
@@ -255,6 +257,18 @@ CJK_WORDS: Final = tuple(
 @lru_cache(maxsize=1 << 14)
 def find_concepts(word: str) -> tuple[str, ...]:
     """The concepts of a lower-case word: whole, by its beginning, by its parts, or without Arabic articles."""
+    for _ in range(MAX_ARTICLES):
+        concepts = _look_up(word)
+        if concepts or "-" in word or not "\u0600" <= word[:1] <= "\u06ff":
+            return concepts
+        article = next((a for a in _ARTICLES if word.startswith(a) and len(word) - len(a) > 2), "")
+        if not article:
+            return ()
+        word = word[len(article) :]
+    return _look_up(word)
+
+
+def _look_up(word: str) -> tuple[str, ...]:
     if (concepts := CONCEPTS_BY_WORD.get(word)) is not None:
         return concepts
     for size in range(min(len(word), _MAX_STEM_CHARS), MIN_STEM_CHARS - 1, -1):
@@ -262,7 +276,4 @@ def find_concepts(word: str) -> tuple[str, ...]:
             return concepts
     if "-" in word:
         return tuple(dict.fromkeys(idea for part in word.split("-") for idea in CONCEPTS_BY_WORD.get(part, ())))
-    if "\u0600" <= word[:1] <= "\u06ff":
-        rest = next((word[len(a) :] for a in _ARTICLES if word.startswith(a) and len(word) - len(a) > 2), "")
-        return find_concepts(rest) if rest else ()
     return ()

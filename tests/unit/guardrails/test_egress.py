@@ -1,6 +1,7 @@
 """Which reads may carry words out: who chose the address, and what the run had read by then."""
 
 import base64
+import json
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -17,6 +18,7 @@ PUBLIC = ReadText(
     address=PAGE,
     requested=PAGE,
 )
+COUNTED = " ".join(map(str, range(40)))
 MAIL = ReadText("ticket T-77 of anna", is_private=True, server="desk")
 USER = f"Read {PAGE} and notes.md, and look at status.example/today (all of it)."
 NOTHING = EgressFacts(given=(USER,))
@@ -124,6 +126,17 @@ def test_the_question_shows_the_address_and_the_words_without_anything_live() ->
         ({"page": 48213}, PRIVATE, {"server": "desk"}, False),
         ({"filter": {"zanzibar": True}}, PRIVATE, {"server": "desk"}, False),
         ({"words": ["all", "zanzibar"]}, PRIVATE, {"server": "desk"}, False),
+        # The name of an argument that the tool does not declare is the model's own text.
+        ({"query": "all", "zanzibar 48213": True}, PRIVATE, {"server": "desk", "declared_args": {"query"}}, False),
+        ({"query": "all", "zanzibar 48213": None}, PRIVATE, {"server": "desk", "declared_args": {"query"}}, False),
+        ({"query": "all", "today": True}, PRIVATE, {"server": "desk", "declared_args": {"query"}}, True),
+        # Values that need not be asked about spell anything if there are many of them.
+        ({"flags": [True, False] * 20}, PRIVATE, {"server": "desk"}, False),
+        ({"flags": {str(n): None for n in range(40)}}, replace(PRIVATE, given=(COUNTED,)), {"server": "desk"}, False),
+        ({"words": ["all", "today"] * 20}, PRIVATE, {"server": "desk"}, False),
+        ({"fields": ["all", "today", "notes.md"]}, PRIVATE, {"server": "desk"}, True),
+        ({"days": [True, True, False, False, True, True, True]}, PRIVATE, {"server": "desk"}, True),
+        ({"flags": [True] * 40}, replace(PRIVATE, planned=(json.dumps({"flags": [True] * 40}),)), {}, True),
     ],
 )
 def test_values_go_back_to_their_server_and_to_no_other(

@@ -83,7 +83,7 @@ class ScheduleService:
             values["task_id"] = None
         spec = parse_spec({**values, **changes})
         is_same_prompt = spec.prompt == values["prompt"]
-        is_outside = is_same_prompt and before.work.get(_FROM_OUTSIDE) is True
+        is_outside = is_same_prompt and is_from_outside(before)
         after = await self._build(spec, caller, from_outside=is_outside)
         if all(getattr(spec, field) == values[field] for field in _TIMING):  # a tick that is due stays due
             after = replace(after, next_tick=before.next_tick, stopped=before.stopped)
@@ -157,4 +157,9 @@ def build_run_request(schedule: Schedule, tick: float) -> AgentRequest | ChatReq
     if isinstance(task_id, str):
         return TaskRunRequest(task_id, origin)
     request = build_request(schedule.work, origin)
-    return ChatRequest(request, tainted=True) if schedule.work.get(_FROM_OUTSIDE) is True else request
+    return ChatRequest(request, tainted=True) if is_from_outside(schedule) else request
+
+
+def is_from_outside(schedule: Schedule) -> bool:
+    """Whether the prompt of a schedule is not its owner's own words."""
+    return schedule.work.get(_FROM_OUTSIDE) is True

@@ -12,7 +12,7 @@ from agent.tools import READ_ONLY, Tool, ToolContext, declare_roles
 from agent.tools.tool import In, Out
 from gateway.features.schedules.engine.cron import CronTimes
 from gateway.features.schedules.engine.schedule_store import Schedule
-from gateway.features.schedules.engine.service import ScheduleService, list_next_ticks
+from gateway.features.schedules.engine.service import ScheduleService, is_from_outside, list_next_ticks
 from gateway.features.schedules.forms import CREATE_ROLES, ScheduleCreateInput
 from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
 
@@ -28,6 +28,7 @@ class ScheduleOutput(DeferredModel):
     prompt: str
     next_ticks: list[str] = Field(description="when it runs next; empty while it is disabled")
     stopped: str = Field(description="why the gateway has disabled it, if it has")
+    from_outside: bool = Field(default=False, description="whether its prompt may be of a text that a model had read")
 
 
 class _ScheduleTool(StoredThingTool[In, Out]):
@@ -94,6 +95,9 @@ class SchedulesListTool(_ScheduleTool[SchedulesListInput, SchedulesListOutput]):
         ]
         return "\n".join(lines) or "There are no schedules yet."
 
+    def is_tainted(self, output: SchedulesListOutput) -> bool:
+        return any(one.from_outside for one in output.schedules)
+
 
 class ScheduleNameInput(Arguments):
     """Arguments of `schedule_remove`."""
@@ -147,4 +151,5 @@ def _to_output(schedule: Schedule) -> ScheduleOutput:
             CronTimes(schedule.cron, schedule.timezone).format(tick) for tick in list_next_ticks(schedule, SHOWN_TICKS)
         ],
         stopped=schedule.stopped,
+        from_outside=is_from_outside(schedule),
     )

@@ -34,6 +34,8 @@ from mcp_tools.client.room_servers import make_server_name
 CONNECT_SECONDS = 61.0
 """How long a call waits for a server to connect: a little longer than the start of a program may take."""
 _POLL_SECONDS = 0.05
+_NEW = "new"
+"""The state of a server that has not been connected to."""
 _ADDS = ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=True)
 _KEYWORDS = ("mcp", "server", "servers", "connect", "tools", "studio")
 
@@ -148,7 +150,7 @@ class ServersListTool(ServerTool[ServersListInput, ServersListOutput]):
                 view.room_id,
                 name,
                 server,
-                state=live[full].status_line if (full := make_server_name(view.room_id, name)) in live else "new",
+                state=live[full].status_line if (full := make_server_name(view.room_id, name)) in live else _NEW,
             )
             for view in views
             if view.room is not None and args.room_id in ("", view.room_id)
@@ -167,6 +169,10 @@ class ServersListTool(ServerTool[ServersListInput, ServersListOutput]):
             for one in output.servers
         ]
         return "\n".join(lines) or "There are no MCP servers."
+
+    def is_tainted(self, output: ServersListOutput) -> bool:
+        """Whether a state is shown that may hold a server's words: the reason of a failure, the name of a tool."""
+        return any(one.state != _NEW for one in output.servers)
 
 
 class _ServerTextTool:

@@ -1,0 +1,52 @@
+"""Requests of odd sizes do not make everybody else wait: no iteration of the event loop is long."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.conftest import Serve
+from tests.support.loop_turns import MAX_TURN_S, measuring_turns
+from tests.support.script import says, script
+
+HELLO = script(says("ANSWER\nHello.", to="planner"), says("{}"))
+
+
+def _ask(schema: dict[str, Any] | None = None, text: str = "hi") -> dict[str, Any]:
+    body: dict[str, Any] = {"model": "stepgate", "messages": [{"role": "user", "content": text}]}
+    if schema is not None:
+        named = {"name": "answer", "schema": schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": named}
+    return body
+
+
+def _wide(count: int) -> dict[str, Any]:
+    return {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(count)}}
+
+
+async def test_a_wide_schema_of_an_answer_is_checked_beside_the_loop(serve: Serve) -> None:
+    async with serve(HELLO) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await client.post("/v1/chat/completions", json=_ask(_wide(2)))  # loads what is needed
+        async with measuring_turns() as longest:
+            answer = await client.post("/v1/chat/completions", json=_ask(_wide(3_000)))
+    assert answer.status_code == 200
+    assert longest.seconds < MAX_TURN_S
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+async def test_a_schema_that_is_too_long_is_refused(serve: Serve, path: str) -> None:
+    wide = _wide(5_000)
+    body = _ask(wide)
+    if path == "/v1/responses":
+        form = {"type": "json_schema", "name": "answer", "schema": wide}
+        body = {"model": "stepgate", "input": "hi", "text": {"format": form}}
+    async with serve(HELLO) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        answer = await client.post(path, json=body)
+    assert answer.status_code == 400
+    assert "the limit is 100,000" in answer.text
+
+
+async def test_a_word_of_nothing_but_articles_is_a_request(serve: Serve) -> None:
+    async with serve(HELLO) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        answer = await client.post("/v1/chat/completions", json=_ask(text="ال" * 40_000))
+    assert answer.status_code == 200, answer.text
