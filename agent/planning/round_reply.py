@@ -9,7 +9,7 @@ from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject
 from agent.llm.call_forms import read_calls
 from agent.llm.port import ModelReply
-from agent.planning.decision_schema import expand_more
+from agent.planning.input_schemas import read_inputs
 from agent.planning.parse import parse_reply, parse_strict, strip_thinking
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply, read_reply
 
@@ -34,10 +34,10 @@ def read_decision(reply: ModelReply, tools: Mapping[str, JsonObject] = MappingPr
     decided = whole.get("next") if isinstance(whole, dict) else None
     if decided is None and '"next"' in reply.text:
         decided = parse_reply(reply.text, reply.finish_reason).get("next")
-    return _read_next(decided) if isinstance(decided, dict) else read_reply(reply.text, reply.finish_reason)
+    return _read_next(decided, tools) if isinstance(decided, dict) else read_reply(reply.text, reply.finish_reason)
 
 
-def _read_next(decided: JsonObject) -> Reply:
+def _read_next(decided: JsonObject, tools: Mapping[str, JsonObject]) -> Reply:
     match decided:
         case {"kind": "ask", "question": str(question)} if question.strip():
             return Ask(question.strip())
@@ -50,14 +50,16 @@ def _read_next(decided: JsonObject) -> Reply:
             parts = [str(part).strip() for part in (missing if isinstance(missing, list) else [missing])]
             if not parts or parts[0].lower() in _NOTHING:
                 return Answer("")
-            steps = [*map(_expand_call, calls)]
+            steps = [_read_call(call, tools) for call in calls]
             return PlanReply({"reasoning": "; ".join(parts), "todo": [*parts], "steps": steps})
     raise PlanInvalidError(['"next" holds neither calls, nor a question, nor an answer'])
 
 
-def _expand_call(call: JsonValue) -> JsonValue:
+def _read_call(call: JsonValue, tools: Mapping[str, JsonObject]) -> JsonValue:
     inputs = call.get("inputs") if isinstance(call, dict) else None
-    return {**call, "inputs": expand_more(inputs)} if isinstance(call, dict) and isinstance(inputs, dict) else call
+    if not isinstance(call, dict) or not isinstance(inputs, dict):
+        return call
+    return {**call, "inputs": read_inputs(inputs, tools.get(str(call.get("tool")), {}))}
 
 
 def read_choice(reply: ModelReply) -> str:
