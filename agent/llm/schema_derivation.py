@@ -43,8 +43,9 @@ class _Deriving:
 
     def __init__(self, dialect: SchemaDialect, schema: JsonObject) -> None:
         self._dialect = dialect
-        self._values_left = dialect.max_values - _count_single_values(schema)
+        self._values_left = dialect.max_values - _count_single_values(schema, dialect)
         self._optional_left = dialect.max_optional
+        self._unions_left = dialect.max_unions
         self.differs = False
 
     def derive(self, schema: JsonValue, depth: int) -> JsonObject:
@@ -85,6 +86,7 @@ class _Deriving:
         for value in values:
             by_type.setdefault(get_type(value), []).append(value)
         if len(by_type) > 1:
+            self._values_left -= sum(len(same) == 1 for same in by_type.values())
             return self._derive_union([{"type": kind, "enum": same} for kind, same in by_type.items()], depth)
         kind = next(iter(by_type), "string")
         if kind in ("object", "array"):
@@ -99,6 +101,10 @@ class _Deriving:
         return self._describe(schema, {"type": kind} if is_left_out else {"type": kind, "enum": [*values]})
 
     def _derive_union(self, forms: list[JsonObject], depth: int) -> JsonObject:
+        if self._unions_left is not None:
+            self._unions_left -= 1
+            if self._unions_left < 0:
+                return self._write_text()
         if self._dialect.has_unions:
             return join_schemas([self.derive(form, depth) for form in forms])
         merged = self._merge(forms)
@@ -176,6 +182,10 @@ class _Deriving:
         if dialect.requires_all:  # null says that one is not given: it cannot be its value as well
             odd |= {name for name in optional if not dialect.has_unions or takes_null(properties[name])}
             optional = [name for name in optional if name not in odd]
+            if self._unions_left is not None:
+                if len(optional) > self._unions_left:
+                    return odd.union(optional)
+                self._unions_left -= len(optional)
         if self._optional_left is not None:
             if len(optional) > self._optional_left:
                 return odd.union(optional)
@@ -243,12 +253,14 @@ def _list_required(schema: JsonObject) -> list[str]:
     return [str(name) for name in names] if isinstance(names, list) else []
 
 
-def _count_single_values(schema: JsonValue) -> int:
-    """The enumerations of one value."""
+def _count_single_values(schema: JsonValue, dialect: SchemaDialect) -> int:
+    """The enumerations of one value, also those in place of empty objects."""
     if isinstance(schema, list):
-        return sum(map(_count_single_values, schema))
+        return sum(_count_single_values(one, dialect) for one in schema)
     if not isinstance(schema, dict):
         return 0
     if get_single_value(schema) is not None:
         return 1
-    return sum(_count_single_values(one) for name, one in schema.items() if name != "enum")
+    is_empty = schema.get("type") == "object" and not schema.get("properties")
+    within = sum(_count_single_values(one, dialect) for name, one in schema.items() if name != "enum")
+    return within + (is_empty and not dialect.has_empty_objects)

@@ -30,12 +30,12 @@ class SchemaDialect:
     """Values of all enumerations together. Those of one value decide what an object is, and are never left out."""
     max_optional: int | None = None
     """Optional properties of all objects together."""
+    max_unions: int | None = None
     max_depth: int = 10
     """Levels of objects and lists below the root; deeper ones are texts."""
 
     def join(self, other: "SchemaDialect") -> "SchemaDialect":
         """The dialect that both of these endpoints would take."""
-        limits = [limit for limit in (self.max_optional, other.max_optional) if limit is not None]
         return SchemaDialect(
             requires_all=self.requires_all or other.requires_all,
             has_unions=self.has_unions and other.has_unions,
@@ -46,15 +46,20 @@ class SchemaDialect:
             has_mixed_values=self.has_mixed_values and other.has_mixed_values,
             has_any_names=self.has_any_names and other.has_any_names,
             max_values=min(self.max_values, other.max_values),
-            max_optional=min(limits, default=None),
+            max_optional=_find_least(self.max_optional, other.max_optional),
+            max_unions=_find_least(self.max_unions, other.max_unions),
             max_depth=min(self.max_depth, other.max_depth),
         )
+
+
+def _find_least(*limits: int | None) -> int | None:
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 WHOLE = SchemaDialect()
 OPENAI = SchemaDialect(requires_all=True, has_lengths=False)
 """Strict mode: 1,000 values, 10 levels, no limits of texts; optional means nullable."""
-ANTHROPIC = SchemaDialect(has_lengths=False, has_counts=False, has_any_names=False, max_optional=16)
+ANTHROPIC = SchemaDialect(has_lengths=False, has_counts=False, has_any_names=False, max_optional=24, max_unions=16)
 """At most 24 optional properties and 16 unions."""
 GEMINI = SchemaDialect(closes_objects=False, has_lengths=False, has_mixed_values=False, has_empty_objects=False)
 SIMPLE = SchemaDialect(
@@ -91,7 +96,7 @@ _NAMED: tuple[tuple[re.Pattern[str], SchemaDialect], ...] = tuple(
         ),
         (
             r"(?:too many|limit|maximum|exceed).{0,60}(?:optional|union)|(?:optional|union).{0,60}(?:too many|exceed)",
-            SchemaDialect(max_optional=16),
+            SchemaDialect(max_optional=16, max_unions=8),
         ),
         (r"\b(?:min|max)Length\b", SchemaDialect(has_lengths=False)),
         (r"\b(?:min|max)Items\b", SchemaDialect(has_counts=False)),
