@@ -25,6 +25,8 @@ _validators: dict[int, tuple[Mapping[str, Any], Any]] = {}
 as JSON to find its validator takes a third of a comparison."""
 _TEXT_KEYWORDS = frozenset({"type", "minLength", "maxLength", "title", "description", "default", "examples"})
 _OBJECT_KEYWORDS = frozenset({"type", "properties", "required", "additionalProperties", "title", "description"})
+_VALUES = frozenset({"const", "default", "enum", "examples"})
+"""The keywords under which values stand, not schemas."""
 _Keyword = Callable[[Any, Any, Any, Any], Iterator[Any] | None]
 
 
@@ -62,7 +64,7 @@ def iter_violations(schema: Mapping[str, Any], value: object) -> Iterator[Violat
         faults = [Violation((), f"a reference of the schema leads nowhere: {str(error)[:200]}")]
     except RecursionError:
         faults = [Violation((), "the schema or the value is nested too deeply to be compared")]
-    except (ArithmeticError, ValueError) as error:
+    except (ArithmeticError, AttributeError, TypeError, ValueError) as error:  # a list where a schema has to be
         faults = [Violation((), f"the schema cannot be compared with: {str(error)[:200]}")]
     except _OutOfTimeError:
         faults = [Violation((), f"comparing with the schema takes longer than {COMPARE_SECONDS:g} s; simplify it")]
@@ -91,9 +93,26 @@ def _get_validator(schema: Mapping[str, Any]) -> Any:
 def _build_validator(schema: str) -> Any:
     from referencing import Registry  # noqa: PLC0415 - as above
 
-    read = json.loads(schema)
+    read = _modernise(json.loads(schema))
     # An empty registry: references reach no address.
     return _build_class(checks_unevaluated="patternProperties" not in schema)(read, registry=Registry())
+
+
+def _modernise(schema: Any) -> Any:
+    """The schema with keywords of drafts 4 and 7 as draft 2020-12 has them: many servers describe tools in draft 7."""
+    if isinstance(schema, list):
+        return [_modernise(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    modern = {name: value if name in _VALUES else _modernise(value) for name, value in schema.items()}
+    if isinstance(modern.get("items"), list):
+        modern["prefixItems"] = modern.pop("items")
+        modern["items"] = modern.pop("additionalItems", True)
+    for exclusive, limit in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if isinstance(modern.get(exclusive), bool):
+            is_exclusive = modern.pop(exclusive)
+            modern |= {exclusive: modern.pop(limit)} if is_exclusive and limit in modern else {}
+    return modern
 
 
 @lru_cache(maxsize=2)

@@ -31,6 +31,7 @@ _CONTEXT = re.compile(
     r"prompt is too long|input length .* exceeds|too many tokens",
     re.IGNORECASE,
 )
+_INVALID = re.compile(r"invalid[ _](?:argument|request|input)|bad request", re.IGNORECASE)
 _ADDRESS = re.compile(r"https?://[^\s'\"]+")
 _TITLE = re.compile(r"<title[^>]*>([^<]*)</title", re.IGNORECASE)
 _STATUS = re.compile(r"\d{3}")
@@ -46,7 +47,11 @@ _UNSUPPORTED = re.compile(
 )
 _QUOTED = re.compile(r"['\"`]([A-Za-z_][\w.\[\]]*)['\"`]")
 """How providers name a parameter in their messages."""
-_SCHEMA = re.compile(r"response_format|json_schema|structured output|grammar|schema", re.IGNORECASE)
+_SCHEMA = re.compile(r"response_?format|structured output|grammar|guided|schema", re.IGNORECASE)
+_SCHEMA_FAULT = re.compile(
+    r"response_?format|structured output|grammar|guided.decoding|json.?schema|required for format", re.IGNORECASE
+)
+"""What a fault of the server says if it is about the schema: other schemas are those of databases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,12 +207,19 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def is_schema_refusal(error: ModelError) -> bool:
-    """Whether the endpoint refused the request because of its response schema."""
-    return (
-        isinstance(error, ModelRequestError)
-        and error.details.get("status") in (400, 404, 422, 501)
-        and _SCHEMA.search(error.message) is not None
-    )
+    """Whether the endpoint refused the request because of its response schema. Some report that as a fault of their
+    own, with 500 or within a stream (Ollama, LM Studio)."""
+    if isinstance(error, ModelRequestError):
+        return error.details.get("status") in (400, 404, 422) and _SCHEMA.search(error.message) is not None
+    has_answered = error.details.get("status") is not None or "reported" in error.details
+    return isinstance(error, ModelDownError) and has_answered and _SCHEMA_FAULT.search(error.message) is not None
+
+
+def is_unexplained_refusal(error: ModelError) -> bool:
+    """Whether the endpoint refused the request and names nothing of it: it may be the schema (Gemini)."""
+    named = (error.details.get("param"), error.details.get("code"))
+    is_refused = isinstance(error, ModelRequestError) and error.details.get("status") in (400, 422)
+    return is_refused and not any(named) and _INVALID.search(error.message) is not None
 
 
 def list_refused_parameters(error: ModelError) -> tuple[str, ...]:

@@ -7,13 +7,14 @@ start-up.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
 from time import monotonic
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp import TCPConnector
@@ -28,6 +29,7 @@ from agent.llm.faults import build_status_error, describe_connection_error
 from agent.llm.parameters import ParameterSupport
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest
 from agent.llm.replies import read_reply
+from agent.llm.schema_dialect import find_dialect
 from agent.llm.stream_reader import MAX_REPLY_BYTES, StreamReader
 from agent.llm.token_timer import TokenTimer
 
@@ -88,7 +90,7 @@ class HttpModelClient:
             self._headers["Authorization"] = f"Bearer {api_key}"
         self._opened: aiohttp.ClientSession | None = None
         self._streaming: set[aiohttp.ClientResponse] = set()
-        self._support = ParameterSupport()
+        self._support = ParameterSupport(find_dialect(urlsplit(base_url).hostname or ""))
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """See `ModelClient.complete`."""
@@ -99,15 +101,38 @@ class HttpModelClient:
             try:
                 with self._explain_errors():
                     reply = await self._complete(request, body)
-            except ModelRequestError as error:
+            except (ModelRequestError, ModelDownError) as error:
                 error.requests = requests
                 if not self._support.learn(request, body, error):
                     raise
             else:
+                reply = self._support.restore_reply(request, reply)
                 return reply if requests == 1 else replace(reply, requests=requests)
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """See `ModelClient.stream`."""
+        if request.response_schema is None:
+            return self._stream(request)
+        return self._support.restore_chunks(request, self._stream_with_schema(request))
+
+    async def _stream_with_schema(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
+        """Streams; once more with another schema if the first thing that comes is a refusal of this one."""
+        has_begun = False
+        while not has_begun:
+            sent = self._support.build_body(request, stream=True)
+            try:
+                async with aclosing(self._stream(request)) as chunks:
+                    async for chunk in chunks:
+                        has_begun = True
+                        yield chunk
+            except (ModelRequestError, ModelDownError) as error:
+                is_in_stream = "reported" in error.details  # those before it were learnt from when it was opened
+                if has_begun or not is_in_stream or not self._support.learn(request, sent, error):
+                    raise
+            else:
+                return
+
+    async def _stream(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
         reader, response = StreamReader(self._where, request.reply_limit), None
         timer = TokenTimer(request.timeout_s)
         with self._explain_errors():

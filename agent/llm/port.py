@@ -45,8 +45,9 @@ class ModelRequest:
         limits = [limit for limit in (requested_limit, self.tokens_left) if isinstance(limit, int)]
         return min(limits, default=None)
 
-    def to_openai(self, *, stream: bool, with_schema: bool) -> JsonObject:
-        """The parameters of the call in OpenAI's wire form; without the schema where the endpoint refuses one."""
+    def to_openai(self, *, stream: bool, schema: JsonObject | None) -> JsonObject:
+        """The parameters of the call in OpenAI's wire form, with the response schema as the endpoint takes it, or None
+        where it takes none."""
         body: JsonObject = {"model": self.model, "messages": [*self.messages]}
         if self.temperature is not None:
             body["temperature"] = self.temperature
@@ -54,12 +55,8 @@ class ModelRequest:
             body["max_tokens"] = self.max_tokens
         if self.tools:
             body["tools"] = [*self.tools]
-        if self.response_schema is not None and with_schema:
-            named: JsonObject = {
-                "name": self.response_schema.name,
-                "strict": True,
-                "schema": self.response_schema.schema,
-            }
+        if self.response_schema is not None and schema is not None:
+            named: JsonObject = {"name": self.response_schema.name, "strict": True, "schema": schema}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         body |= {name: value for name, value in self.options.items() if name in MODEL_OPTIONS}
         if "max_completion_tokens" in body:  # the caller chose this name of the limit

@@ -7,7 +7,7 @@ endpoint by URL, or no model, must not pay.
 import asyncio
 import importlib
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -69,10 +69,14 @@ class LiteLLMClient:
         """See `ModelClient.complete`."""
         litellm = await self._load_litellm()
         response = await self._ask(litellm, request, stream=False)
-        return _build_reply(response, request, _estimate_cost(litellm, response))
+        reply = _build_reply(response, request, _estimate_cost(litellm, response))
+        return self._support.restore_reply(request, reply)
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """See `ModelClient.stream`."""
+        return self._support.restore_chunks(request, self._stream(request))
+
+    async def _stream(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
         litellm = await self._load_litellm()
         response = await self._ask(litellm, request, stream=True)
         reader = ChunkReader(request.model, request.reply_limit)
@@ -119,7 +123,7 @@ class LiteLLMClient:
             body = self._support.build_body(request, stream=stream)
             try:
                 return await self._ask_once(litellm, request, body)
-            except ModelRequestError as error:
+            except (ModelRequestError, ModelDownError) as error:
                 if not self._support.learn(request, body, error):
                     raise
 

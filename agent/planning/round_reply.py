@@ -9,7 +9,8 @@ from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject
 from agent.llm.call_forms import read_calls
 from agent.llm.port import ModelReply
-from agent.planning.decision_schema import LATER, expand_more
+from agent.planning.decision_schema import LATER
+from agent.planning.input_schemas import read_inputs
 from agent.planning.parse import parse_reply, parse_strict, strip_thinking
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply, read_reply
 
@@ -34,10 +35,10 @@ def read_decision(reply: ModelReply, tools: Mapping[str, JsonObject] = MappingPr
     decided = whole.get("next") if isinstance(whole, dict) else None
     if decided is None and '"next"' in reply.text:
         decided = parse_reply(reply.text, reply.finish_reason).get("next")
-    return _read_next(decided) if isinstance(decided, dict) else read_reply(reply.text, reply.finish_reason)
+    return _read_next(decided, tools) if isinstance(decided, dict) else read_reply(reply.text, reply.finish_reason)
 
 
-def _read_next(decided: JsonObject) -> Reply:
+def _read_next(decided: JsonObject, tools: Mapping[str, JsonObject]) -> Reply:
     match decided:
         case {"kind": "ask", "question": str(question)} if question.strip():
             return Ask(question.strip())
@@ -52,20 +53,20 @@ def _read_next(decided: JsonObject) -> Reply:
             parts = todo or [*dict.fromkeys(str(call.get("tool")) for call in named)]
             if not parts or parts[0].lower() in _NOTHING:
                 return Answer("")
-            steps: list[JsonValue] = [_read_call(call, todo) for call in named if call.get("tool") != LATER]
+            steps: list[JsonValue] = [_read_call(call, todo, tools) for call in named if call.get("tool") != LATER]
             return PlanReply({"reasoning": "; ".join(parts), "todo": [*parts], "steps": steps})
     raise PlanInvalidError(['"next" holds neither calls, nor a question, nor an answer'])
 
 
-def _read_call(call: JsonObject, todo: Sequence[str]) -> JsonObject:
+def _read_call(call: JsonObject, todo: Sequence[str], tools: Mapping[str, JsonObject]) -> JsonObject:
     """The call as a step of a plan, whose intent is the part that it is for; its tool where the model does not say."""
-    number = call.get("for")
+    number, name = call.get("for"), str(call.get("tool"))
     is_listed = isinstance(number, int) and 0 < number <= len(todo)
-    intent = todo[number - 1] if is_listed and isinstance(number, int) else str(call.get("tool"))
+    intent = todo[number - 1] if is_listed and isinstance(number, int) else name
     inputs = call.get("inputs")
-    expanded: JsonObject = {"inputs": expand_more(inputs)} if isinstance(inputs, dict) else {}
-    others = {name: value for name, value in call.items() if name != "for"}
-    return {**others, **expanded, "intent": intent}
+    read: JsonObject = {"inputs": read_inputs(inputs, tools.get(name, {}))} if isinstance(inputs, dict) else {}
+    others = {field: value for field, value in call.items() if field != "for"}
+    return {**others, **read, "intent": intent}
 
 
 def read_choice(reply: ModelReply) -> str:

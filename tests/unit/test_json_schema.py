@@ -113,3 +113,19 @@ def test_the_time_that_loading_the_library_takes_does_not_count(monkeypatch: pyt
     monkeypatch.setattr(json_schema, "thread_time", lambda: clock.now)
     monkeypatch.setattr(json_schema, "_build_validator", build_slowly)
     assert not list(json_schema.iter_violations({"type": "array", "items": {"pattern": "a"}}, ["a"]))
+
+
+def test_tuples_and_limits_of_older_drafts_are_compared() -> None:
+    pair = {"type": "array", "items": [{"type": "number"}, {"type": "string"}], "additionalItems": False}
+    above = {"type": "number", "minimum": 0, "exclusiveMinimum": True, "enum": [0, 0.5, 2]}
+    schema = {"type": "object", "properties": {"pair": pair, "above": above, "items": {"enum": [["a"], "b"]}}}
+    assert not list(iter_violations(schema, {"pair": [1, "a"], "above": 0.5, "items": ["a"]}))
+    for wrong in ({"pair": ["a", "a"]}, {"pair": [1, "a", 2]}, {"above": 0}, {"items": "a"}):
+        assert list(iter_violations(schema, wrong)), wrong
+
+
+@pytest.mark.parametrize("schema", [{"properties": {"a": ["text"]}}, {"items": 5}, {"minimum": "low"}])
+def test_a_schema_that_is_none_is_named(schema: dict[str, object]) -> None:
+    for value in ({"a": 1}, [1], 1):
+        for fault in iter_violations(schema, value):
+            assert "cannot be compared with" in fault.message

@@ -9,15 +9,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from agent.core.models import JsonObject
-from agent.planning.decision_schema import (
-    LATER,
-    MORE,
-    OPTIONAL_INPUTS,
-    build_choice_schema,
-    build_decision_schema,
-    build_inputs_schema,
-    expand_more,
-)
+from agent.planning.decision_schema import LATER, build_choice_schema, build_decision_schema
+from agent.planning.input_schemas import MORE, OPTIONAL_INPUTS, build_inputs_schema, read_inputs
 from agent.tools import READ_ONLY, ToolSpec
 from agent.tools.catalogue import SkillCard
 
@@ -125,13 +118,14 @@ def test_required_inputs_come_first_and_many_optional_ones_share_a_text() -> Non
     ],
 )
 def test_further_inputs_are_read_from_their_text(inputs: JsonObject, expanded: JsonObject) -> None:
-    assert expand_more(inputs) == expanded
+    schema = {"properties": {"path": {"type": "string"}, "limit": {"type": "integer"}}}
+    assert read_inputs(inputs, schema) == expanded
 
 
 def test_what_the_subset_cannot_express_is_a_text() -> None:
     properties = {
         "open": {"type": "object"},
-        "union": {"oneOf": [{"type": "string"}, {"type": "integer"}]},
+        "pair": {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}]},
         "node": {"$ref": "#/$defs/node"},
         "many": {"enum": [str(number) for number in range(200)]},
         "pattern": {"type": "string", "pattern": "^(?<year>\\d{4})$", "format": "date"},
@@ -139,7 +133,7 @@ def test_what_the_subset_cannot_express_is_a_text() -> None:
     loop = {"node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}}
     schema = build_inputs_schema(make_tool("odd", properties=properties, required=["open"], **{"$defs": loop}))
     known: Any = schema["properties"]
-    for name in ("open", "union", "many", "pattern"):
+    for name in ("open", "pair", "many", "pattern"):
         assert known[name] == {"type": "string"}
     assert known["node"]["type"] == "object"
 

@@ -1,0 +1,186 @@
+"""The schemas of tools' inputs in a decision, and how inputs that were written under them are read.
+
+Other people's tools come with all of JSON Schema. A decision has the part that constrained decoders know; what that
+cannot express (open objects, recursion, tuples) is a text that holds JSON. No tool is lost over its schema.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from pydantic import JsonValue
+
+from agent.core.models import JsonObject
+from agent.llm.schema_derivation import get_type, join_schemas
+from agent.llm.schema_values import expand_text, find_reference, read_json_texts, resolve_schema
+from agent.tools import ToolSpec
+
+OPTIONAL_INPUTS = 6
+"""Optional inputs with a type of their own; a tool with more of them takes the rest in `MORE`."""
+MORE = "more"
+"""The input that takes further inputs as one JSON text; with underscores behind it if the tool has one of that name."""
+MAX_VALUES = 100
+"""Values of an enumeration; some endpoints refuse more. A longer one becomes free text."""
+MAX_DEPTH = 5
+"""Levels of nested objects; a deeper value is taken as JSON text."""
+MAX_INPUT_CHARS = 4_000
+"""Characters of the schema of one input; a larger one, of unions within unions, is taken as JSON text."""
+_TEXT: JsonObject = {"type": "string"}
+_ANY: JsonObject = {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]}
+"""Any value; an object or a list is the JSON of a text."""
+_SCALARS = frozenset({"string", "number", "integer", "boolean", "null"})
+
+
+def build_inputs_schema(spec: ToolSpec, values: Mapping[str, Sequence[str]] = MappingProxyType({})) -> JsonObject:
+    """The closed schema of a tool's inputs: required ones first, then a few optional ones.
+
+    An input in `values` is a choice of them, or a list of as many.
+    """
+    declared, needed = _collect_inputs(spec.input_schema)
+    required = [name for name in needed if name in declared]
+    optional = [name for name in declared if name not in required]
+    listed = optional[:OPTIONAL_INPUTS]
+    inputs: JsonObject = {name: _simplify_input(declared[name], spec.input_schema) for name in (*required, *listed)}
+    for name in values.keys() & inputs.keys():
+        one: JsonObject = {"type": "string", "enum": [*values[name]]}
+        written = inputs[name]
+        is_list = isinstance(written, dict) and written.get("type") == "array"
+        # All of them: a query may need each table that was looked at, and another one does no harm.
+        most = len(values[name])
+        inputs[name] = {"type": "array", "items": one, "minItems": most, "maxItems": most} if is_list else one
+    is_more_needed = len(required) < len(needed)
+    if is_more_needed or len(optional) > len(listed) or _takes_any_name(spec.input_schema, declared):
+        inputs[_name_more(declared)] = _TEXT
+        required += [_name_more(declared)] if is_more_needed else []
+    return {**close_object(inputs), "required": [*required]}
+
+
+def read_inputs(inputs: JsonObject, schema: JsonObject) -> JsonObject:
+    """The inputs of a call as the tool's own schema has them: with those of the text `MORE`, and with values that could
+    only be written as JSON texts."""
+    declared, _ = _collect_inputs(schema)
+    whole = expand_text(inputs, _name_more(declared))
+    return {name: read_json_texts(value, declared.get(name, True), schema) for name, value in whole.items()}
+
+
+def _collect_inputs(root: JsonObject) -> tuple[JsonObject, list[str]]:
+    """The declared inputs, also those of parts and of forms of the schema, and the names of those that every call
+    needs, declared or not."""
+    return _collect_properties(root, root, 0)
+
+
+def _collect_properties(schema: JsonValue, root: JsonObject, depth: int) -> tuple[JsonObject, list[str]]:
+    resolved = resolve_schema(schema, root)
+    if resolved is None or depth > MAX_DEPTH:
+        return {}, []
+    named, names = resolved.get("properties"), resolved.get("required")
+    properties: JsonObject = dict(named) if isinstance(named, dict) else {}
+    required = [str(name) for name in names] if isinstance(names, list) else []
+    parts = resolved.get("allOf")
+    for part in parts if isinstance(parts, list) else []:
+        further, needed = _collect_properties(part, root, depth + 1)
+        properties = {**further, **properties}
+        required += needed
+    for keyword in ("anyOf", "oneOf"):
+        forms = resolved.get(keyword)
+        collected = [_collect_properties(form, root, depth + 1) for form in forms] if isinstance(forms, list) else []
+        for further, _ in collected:
+            for name, one in further.items():
+                known = properties.get(name)
+                properties[name] = one if known is None or known == one else {"anyOf": [known, one]}
+        if collected:
+            required += [name for name in collected[0][1] if all(name in needed for _, needed in collected)]
+    return properties, [*dict.fromkeys(required)]
+
+
+def _takes_any_name(schema: JsonObject, declared: JsonObject) -> bool:
+    """Whether inputs without a declaration mean something: the schema says of what type they are, or has no others."""
+    further = schema.get("additionalProperties")
+    is_typed = (isinstance(further, dict) and bool(further)) or bool(schema.get("patternProperties"))
+    return is_typed or (not declared and further is not None and further is not False)
+
+
+def _name_more(declared: JsonObject) -> str:
+    name = MORE
+    while name in declared:
+        name += "_"
+    return name
+
+
+def _simplify_input(schema: JsonValue, root: JsonObject) -> JsonObject:
+    simple = simplify(schema, root)
+    return simple if len(json.dumps(simple)) <= MAX_INPUT_CHARS else _TEXT
+
+
+def simplify(schema: JsonValue, root: JsonObject, depth: int = 0, within: frozenset[str] = frozenset()) -> JsonObject:
+    """The part of a JSON schema that constrained decoders know, or a text that holds the value as JSON.
+
+    `within` are the references that are being followed: one that leads back to itself is a text.
+    """
+    if schema is True or schema == {}:
+        return _ANY
+    if not isinstance(schema, dict) or depth > MAX_DEPTH:
+        return _TEXT
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        is_loop = reference in within
+        return _TEXT if is_loop else simplify(find_reference(reference, root), root, depth + 1, within | {reference})
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    if (
+        isinstance(values, list)
+        and 0 < len(values) <= MAX_VALUES
+        and not any(isinstance(v, dict | list) for v in values)
+    ):
+        kinds = {get_type(value) for value in values}
+        return {"type": kinds.pop(), "enum": values} if len(kinds) == 1 else {"enum": values}
+    if isinstance(schema.get("properties"), dict) or schema.get("type") == "object":
+        return _simplify_object(schema, root, depth, within)
+    forms = _list_alternatives(schema)
+    if forms:
+        return join_schemas([simplify(form, root, depth + 1, within) for form in forms])
+    parts = schema.get("allOf")
+    if isinstance(parts, list) and parts:
+        return simplify(_join_parts(parts, root), root, depth + 1, within)
+    return _simplify_plain(schema, root, depth, within)
+
+
+def _list_alternatives(schema: JsonObject) -> list[JsonValue]:
+    """The schemas of which a value fits one: the forms of a union, or one for each of several types."""
+    forms, kind = schema.get("anyOf", schema.get("oneOf")), schema.get("type")
+    if isinstance(forms, list):
+        return forms
+    return [{**schema, "type": one} for one in kind] if isinstance(kind, list) else []
+
+
+def _simplify_plain(schema: JsonObject, root: JsonObject, depth: int, within: frozenset[str]) -> JsonObject:
+    kind = schema.get("type")
+    if kind == "array" or (kind is None and "items" in schema):
+        items = schema.get("items", True)
+        is_tuple = isinstance(items, list) or "prefixItems" in schema
+        return _TEXT if is_tuple else {"type": "array", "items": simplify(items, root, depth + 1, within)}
+    if kind is None and not schema.keys() & {"enum", "not", "if", "$dynamicRef", "patternProperties"}:
+        return _ANY
+    return {"type": kind} if isinstance(kind, str) and kind in _SCALARS else _TEXT
+
+
+def _join_parts(parts: list[JsonValue], root: JsonObject) -> JsonObject | None:
+    """One schema for all parts of an `allOf`; None where they are not all objects."""
+    if len(parts) == 1:
+        return resolve_schema(parts[0], root)
+    properties, required = _collect_properties({"allOf": parts}, root, 0)
+    return {"type": "object", "properties": properties, "required": [*required]} if properties else None
+
+
+def _simplify_object(schema: JsonObject, root: JsonObject, depth: int, within: frozenset[str]) -> JsonObject:
+    declared, required = _collect_properties(schema, root, 0)
+    is_open = schema.get("additionalProperties") not in (None, False) or bool(schema.get("patternProperties"))
+    if not declared or is_open or any(name not in declared for name in required):
+        return _TEXT
+    ordered = (*required, *(name for name in declared if name not in required))
+    inputs: JsonObject = {name: simplify(declared[name], root, depth + 1, within) for name in ordered}
+    return {**close_object(inputs), "required": [*required]}
+
+
+def close_object(properties: JsonObject) -> JsonObject:
+    """A closed object schema that requires all of its properties."""
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
