@@ -54,12 +54,16 @@ def check_repetition(data: JsonObject, rounds: Sequence[RoundResult]) -> None:
     raise RepeatedCallError(call, problem)
 
 
-def list_other_values(spec: ToolSpec, call: RoundResult, results: Iterable[str], request: str) -> dict[str, list[str]]:
+def list_other_values(
+    spec: ToolSpec, call: RoundResult, results: Iterable[str], request: str, rounds: Iterable[RoundResult] = ()
+) -> dict[str, list[str]]:
     """The values that may be meant instead, for each text input whose value the call's error names.
 
     An identifier with a digit that the request gives has none: another ticket than the one that the user named would be
-    a wrong one. A word may be misspelt, or a description of what is meant.
+    a wrong one. If another tool of the `rounds` took it, it is one of that tool's, and here something else is meant. A
+    word may be misspelt, or a description of what is meant.
     """
+    accepted = {str(value).casefold() for one in rounds if not one.failed for value in one.args.values()}
     properties = spec.input_schema.get("properties")
     known_properties = properties if isinstance(properties, dict) else {}
     error = call.text.casefold()
@@ -72,7 +76,9 @@ def list_other_values(spec: ToolSpec, call: RoundResult, results: Iterable[str],
         and len(value.split()) <= VALUE_WORDS
         and value.casefold() in error
         and _is_free_text(known_properties.get(name))
-        and not (_IDENTIFIER.fullmatch(value) and value.casefold() in request.casefold())
+        and not (
+            _IDENTIFIER.fullmatch(value) and value.casefold() in request.casefold() and value.casefold() not in accepted
+        )
     ]
     other_values: dict[str, list[str]] = {}
     for name in refused:

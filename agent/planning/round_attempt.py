@@ -13,7 +13,7 @@ from agent.planning.looks import list_followers
 from agent.planning.part_texts import make_copy_check
 from agent.planning.planned import Rejection
 from agent.planning.refused_inputs import RepeatedCallError, list_other_values
-from agent.planning.request import PlanningRequest
+from agent.planning.request import PlanningRequest, RoundResult
 from agent.planning.round_prompt import (
     ANSWER,
     build_reminder,
@@ -101,6 +101,18 @@ class Attempt:
             if last.failed:  # what stands last is what a small model heeds
                 self._add_to_last(render("decide_correct", error=last.text[-ERROR_CHARS:].strip()))
 
+    def follow_failure(self) -> None:
+        """Has the next decision make a call that reads and failed for the first open part again, with one of the values
+        that may be meant. Free to choose, a small model repeats the call, or puts the value into another tool."""
+        last = max((call.number for call in self.request.rounds), default=0)
+        for call in self.request.rounds:
+            spec = self.request.catalogue.get_tool(call.tool)
+            is_last = call.failed and call.number == last and call.part == self.parts[0]
+            values = self._list_values(call) if is_last and spec is not None and not spec.has_side_effect else {}
+            if values and spec is not None:
+                self.tools, self.values = (spec,), {call.tool: values}
+                return
+
     def pass_part(self) -> None:
         """Goes on to the next open part."""
         self.parts.pop(0)
@@ -126,9 +138,8 @@ class Attempt:
         request does not ask for, is no longer a choice."""
         lost: AbstractSet[str] = error.tools if isinstance(error, UnaskedChangeError) else frozenset()
         if isinstance(error, RepeatedCallError):
-            call, spec = error.call, self.request.catalogue.get_tool(error.call.tool)
-            results = [one.text for one in reversed(self.request.rounds) if not one.failed]
-            values = list_other_values(spec, call, results, self.request.question) if spec and call.failed else {}
+            call = error.call
+            values = self._list_values(call) if call.failed else {}
             self.values |= {call.tool: values} if values else {}
             # Offered others too, a small model puts the value that was meant into another tool.
             lost = {spec.name for spec in self.tools} - {call.tool} if values else {call.tool}
@@ -145,6 +156,12 @@ class Attempt:
     def add_turn(self, reply: str, answer: str) -> None:
         """Adds the model's reply and the message that follows it."""
         self.messages = (*self.messages, say("assistant", reply[:4_000] or "(nothing)"), say("user", answer))
+
+    def _list_values(self, call: RoundResult) -> dict[str, list[str]]:
+        """The values that may be meant in a call that failed, by input."""
+        spec, rounds = self.request.catalogue.get_tool(call.tool), self.request.rounds
+        results = [one.text for one in reversed(rounds) if not one.failed]
+        return list_other_values(spec, call, results, self.request.question, rounds) if spec else {}
 
     @property
     def _has_all(self) -> bool:

@@ -87,6 +87,7 @@ class RoundPlanner:
             return _build_answer(request)
         elif attempt.is_untried:
             attempt.follow_look()
+            attempt.follow_failure()
         corrected = list_corrected_calls(request) if not request.doubt else []
         with suppress(PlanInvalidError):  # then the model finds another way
             if corrected:

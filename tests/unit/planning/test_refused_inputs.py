@@ -1,5 +1,7 @@
 """Calls that are made again, and the values that a refused input may take instead."""
 
+from dataclasses import replace
+
 import pytest
 
 from agent.core.models import JsonObject
@@ -79,3 +81,12 @@ def test_of_repeated_calls_the_failed_one_is_told() -> None:
     with pytest.raises(RepeatedCallError, match="no 'bob'") as raised:
         check_repetition({"steps": [make_call("ann"), make_call("bob")]}, rounds)
     assert raised.value.call.failed
+
+
+def test_an_identifier_of_the_request_is_replaced_only_where_another_tool_has_taken_it() -> None:
+    failure = make_failure("T-4", "there is no person 't-4'; known: ann, ben")
+    assert list_other_values(FIND, failure, [], "Who has T-4?") == {}
+    ticket = RoundResult(0, "get_ticket", {"ticket_id": "T-4"}, '{"assignee": "ben"}')
+    found = list_other_values(FIND, failure, [ticket.text], "Who has T-4?", (ticket, failure))
+    assert {"ann", "ben"} <= set(found["name"])
+    assert list_other_values(FIND, failure, [], "Who has T-4?", (replace(ticket, failed=True),)) == {}
