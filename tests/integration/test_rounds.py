@@ -319,6 +319,19 @@ async def test_a_refused_input_becomes_a_choice_of_the_values_that_the_error_nam
     assert "'the open ones'" not in again
 
 
+async def test_after_a_failed_look_for_a_part_only_the_values_that_may_be_meant_are_offered(tmp_path: Path) -> None:
+    ticket = returning("get_ticket", RuntimeError("there is no ticket 'the open ones'; known: T-3, T-4"))
+    look = decides({"tool": "get_ticket", "inputs": {"x": "the open ones"}}, missing=["find the tickets"], times=1)
+    model = script(look, decides(TICKET, times=1), decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[ticket, make_tools()[1]], model_profile="small") as bench:
+        await bench.run("Who has the open ones?")
+        first, again = str(bench.client.requests[0]["form"]), str(bench.client.requests[1]["form"])
+    assert "find_person" in first
+    assert "find_person" not in again
+    assert "'T-3'" in again
+    assert "'the open ones'" not in again
+
+
 async def get_stock(inputs: dict[str, Any]) -> str:
     """A tool that knows a boiler and a cable."""
     stock = {"boiler": "3 boilers", "cable": "250 cables"}
