@@ -95,7 +95,8 @@ def _names_an_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> 
     if read_calls(request.question, {spec.name: spec for spec in tools}):
         return True
     words = {*extract_terms(request.question)}
-    if any(words >= {*extract_terms(split_name(card.name))} for card in request.catalogue.skills):
+    names = ({*extract_terms(split_name(card.name))} for card in request.catalogue.skills)
+    if any(name and words >= name for name in names):
         return True
     others = [spec for spec in tools if is_foreign(spec) or spec.origin == CLIENT_ORIGIN]
     return any(score > 0 for score in CatalogueIndex(others).compute_scores(request.question).values())

@@ -60,6 +60,10 @@ async def test_words_of_a_skill_or_of_somebody_else_s_tool_are_decided_on(
     assert not model.prompts, "nothing is asked whose answer would not count"
 
 
+async def test_a_skill_whose_name_is_no_word_is_named_by_nothing() -> None:
+    assert await decide("Tell me about love", Chooser({"needs": "writing"}), skills=(SkillCard("the-a", "Does it"),))
+
+
 @pytest.mark.parametrize("question", ["Tell me about love", "Erhöhe alles ein wenig"])
 async def test_the_model_says_whether_a_tool_is_needed(question: str) -> None:
     assert await decide(question, Chooser({"needs": "writing"}), SEARCH, PRICE)
