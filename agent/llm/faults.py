@@ -166,7 +166,7 @@ def hide_endpoint_details(error: ModelError, where: str | None) -> str:
         return "the model's endpoint reported an error: " + _ADDRESS.sub("the model's endpoint", reported)
     if error.code in ("ERR_MODEL_AUTH", "ERR_MODEL_DOWN"):
         return f"{FAILURES[error.code].meaning}; the operator can find the details in the gateway's log"
-    message = error.message.removesuffix(error.hint)
+    message = error.message.replace(error.hint, "")
     public_message = message.replace(where.rstrip("/"), "the model's endpoint") if where else message
     public_message = _ADDRESS.sub("the model's endpoint", _RAW.sub("", public_message))
     return _SETTING.sub("", public_message)

@@ -54,12 +54,11 @@ class IssuerKeys:
     def _fetch(self) -> None:
         import jwt  # noqa: PLC0415 - see above
 
-        self._failure = None
+        self._failure, pause = None, RETRY_SECONDS
         try:
             self._keys = {str(key.key_id): key for key in self._client.get_signing_keys()}
+            self._fetched_at, pause = time.monotonic(), NEW_KEY_SECONDS
         except jwt.PyJWKClientConnectionError as error:
             self._failure = error
-            self._next_fetch_at = time.monotonic() + RETRY_SECONDS
-        else:
-            self._fetched_at = time.monotonic()
-            self._next_fetch_at = self._fetched_at + NEW_KEY_SECONDS
+        finally:
+            self._next_fetch_at = time.monotonic() + pause

@@ -186,8 +186,10 @@ async def test_the_sweep_finds_runs_that_nobody_holds_and_that_have_no_job(store
     await dispatcher.start()
     await sweeper.sweep()
     assert counts["swept"] == 1, "the dead process's run, at once; the others may still be held by one that is slow"
-    await asyncio.sleep(3 * LEASE_S)
-    await sweeper.sweep()
+    async with asyncio.timeout(20):
+        while counts["swept"] < 3:
+            await asyncio.sleep(0.05)
+            await sweeper.sweep()
     await sweeper.sweep()
     assert counts["swept"] == 3
     await dispatcher.aclose()
@@ -206,11 +208,10 @@ async def test_runs_for_a_worker_that_nobody_has_any_more_are_adopted(store: Pos
     await dispatcher.start()
     await sweeper.sweep()
     assert (await read_waiting(store), counts["adopted"]) == (["runs@gone"], 0)
-    await asyncio.sleep(0.3)
-    await sweeper.sweep()
     async with asyncio.timeout(20):
-        while not seen:  # noqa: ASYNC110 - nobody is told when a job has been taken
-            await asyncio.sleep(0.02)
+        while not seen:
+            await asyncio.sleep(0.05)
+            await sweeper.sweep()
     assert counts["adopted"] == 1
     await dispatcher.drain(1)
     await dispatcher.aclose()
@@ -474,7 +475,7 @@ async def test_a_run_whose_log_is_damaged_is_a_dead_letter_and_a_newer_one_is_le
     async with asyncio.timeout(30):
         while not (calls["newer"] and await state.list_dead_letters()):  # noqa: ASYNC110 - see above
             await asyncio.sleep(0.02)
-    await asyncio.sleep(3 * queue.POLL_SECONDS)
+    await asyncio.sleep(LEASE_S)  # a process looks four times in that time
     assert calls == {"damaged": 1, "newer": 1}
     assert [letter.run_id for letter in await state.list_dead_letters()] == ["damaged"]
     assert await read_waiting(store) == ["runs@d"]

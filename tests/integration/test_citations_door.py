@@ -202,8 +202,8 @@ async def test_the_tool_called_by_name_answers_in_exactly_the_form_that_was_aske
             return response
 
         assert json.loads(await answer("as JSON"))["statements"][0]["citations"] == [1]
-        assert all(line.startswith("- ") for line in (await answer("as a bullet list")).splitlines())
-        assert all(line.startswith("|") for line in (await answer("as a table")).splitlines())
+        assert {line[:2] for line in (await answer("as a bullet list")).splitlines()} == {"- "}
+        assert {line[:1] for line in (await answer("as a table")).splitlines()} == {"|"}
         assert (await answer("")).endswith("\n\n[1] handbook.md")
 
 

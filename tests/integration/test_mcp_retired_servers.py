@@ -14,6 +14,7 @@ import pytest
 
 from agent.core.errors import AgentError, ToolError
 from agent.tools import Tool, ToolContext, ToolRegistry
+from mcp_tools.client import stdio
 from mcp_tools.client.config import McpServerConfig
 from mcp_tools.client.hub import McpHub
 from mcp_tools.client.tool_pin_store import PinSettings
@@ -161,7 +162,8 @@ async def test_a_call_in_progress_fails_and_one_that_waits_is_refused(tmp_path: 
         assert time.monotonic() - began < 2
 
 
-async def test_a_removed_program_gets_no_further_line(tmp_path: Path) -> None:
+async def test_a_removed_program_gets_no_further_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdio, "SHUTDOWN_GRACE_S", 0.3)
     for round_ in range(2):
         folder = tmp_path / str(round_)
         folder.mkdir()

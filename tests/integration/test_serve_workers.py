@@ -145,7 +145,7 @@ async def test_a_signal_drains_both_and_ends_with_zero(tmp_path: Path, redis_pre
             body = {"model": "chat", "messages": [{"role": "user", "content": "hello there, write one word"}]}
             async with httpx.AsyncClient(timeout=30) as client:
                 asked = asyncio.create_task(client.post(f"{running.url}/v1/chat/completions", json=body))
-                await asyncio.sleep(0.7)
+                await asyncio.to_thread(upstream.wait_for, "completion")
                 running.process.signal(signal.SIGTERM)
                 response = await asked
             assert response.json()["choices"][0]["message"]["content"] == "late"

@@ -8,8 +8,10 @@ import pytest
 from agent.core.errors import ModelDownError, ModelOutputError
 from agent.core.models import Usage
 from agent.llm.chunks import ChunkReader
+from agent.llm.endpoint_origin import EndpointOrigin
 from agent.llm.faults import (
     build_body_error,
+    build_form_error,
     build_status_error,
     extract_provider_message,
     hide_endpoint_details,
@@ -42,6 +44,14 @@ def test_a_caller_reads_the_providers_words_but_not_where_it_is() -> None:
     assert shown == "the model's endpoint reported an error: no credit at the model's endpoint"
     down = build_status_error(502, {}, b"proxy 10.0.0.1 is broken", "http://10.0.0.1/v1")
     assert "10.0.0.1" not in hide_endpoint_details(down, "http://10.0.0.1/v1")
+
+
+def test_a_caller_does_not_read_under_which_name_an_endpoint_is_saved() -> None:
+    page = build_form_error("http://10.0.0.1/v1 answered 200", b"<html>")
+    EndpointOrigin.make_saved("hosted").explain(page)
+    assert "saved as 'hosted'" in page.message
+    shown = hide_endpoint_details(page, "http://10.0.0.1/v1")
+    assert shown.endswith("in place of a completion; is the address of the API right?")
 
 
 def test_a_web_page_in_place_of_a_reply_is_named() -> None:
