@@ -53,6 +53,23 @@ async def test_a_conversation_without_a_name_is_none(serve: Serve, name: str | N
     assert [run["conversation_id"] for run in runs] == [None, None]
 
 
+@pytest.mark.row("S001-50")
+async def test_a_named_conversation_is_known_to_its_next_request_and_to_no_other(
+    serve: Serve, model_server: ScriptedServer
+) -> None:
+    async with serve(MODEL) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        for prompt, name, earlier in (
+            ("search and compute the price of kelp", "c1", 0),
+            ("search and compute it again", "c1", 2),
+            ("search and compute it again", "c2", 0),
+        ):
+            answer = await client.post("/v1/agent", json={"prompt": prompt, "conversation_id": name})
+            assert answer.json()["response"] == "It is 42.", answer.text
+            assert answer.json()["metadata"]["runtime"]["retrieval"]["history"]["messages"] == earlier
+    planned = [str(one["body"]["messages"]) for one in model_server.requests() if one["purpose"] == "planner"]
+    assert ["the price of kelp" in messages for messages in planned] == [True, True, False]
+
+
 @pytest.mark.row("S001-12", "S001-43")
 async def test_the_json_door_answers_with_the_three_sections(serve: Serve) -> None:
     async with serve(MODEL) as url, httpx.AsyncClient(timeout=30) as client:
