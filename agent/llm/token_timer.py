@@ -34,7 +34,7 @@ class TokenTimer:
                 self._handle.cancel()
 
     def stop(self, *, is_token: bool = True) -> None:
-        """Notes a token, and stops the clock while its reader is busy. What is no token changes nothing."""
+        """Notes a token, and stops the clock while its reader is busy. Anything else changes nothing."""
         if is_token:
             self._since, self._has_token = None, True
 
