@@ -143,7 +143,7 @@ class HttpModelClient:
                     with timer.watch(response.close):
                         async for piece in _iter_bounded(response):
                             for chunk in reader.feed(piece):
-                                timer.stop()
+                                timer.stop(is_token=chunk.is_token)
                                 yield chunk if requests == 1 else chunk._replace(requests=requests)
                                 timer.restart()
                             if reader.is_done:

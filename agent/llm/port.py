@@ -125,6 +125,11 @@ class ModelChunk(NamedTuple):
     failed_upstreams: tuple[FailedUpstream, ...] = ()
 
     @property
+    def is_token(self) -> bool:
+        """Whether there is a piece of the reply or its end, and not only a count of tokens."""
+        return bool(self.text or self.finish_reason is not None or self.has_parts_besides_text)
+
+    @property
     def has_parts_besides_text(self) -> bool:
         """Whether there are parts whose place among the pieces of text counts, or calls of tools."""
         return bool(self.reasoning or self.refusal or self.tool_calls or self.provider_fields)

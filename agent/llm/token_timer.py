@@ -33,13 +33,15 @@ class TokenTimer:
             if self._handle is not None:
                 self._handle.cancel()
 
-    def stop(self) -> None:
-        """Notes a token, and stops the clock while its reader is busy."""
-        self._since, self._has_token = None, True
+    def stop(self, *, is_token: bool = True) -> None:
+        """Notes a token, and stops the clock while its reader is busy. Anything else changes nothing."""
+        if is_token:
+            self._since, self._has_token = None, True
 
     def restart(self) -> None:
-        """Starts the time until the next token."""
-        self._since = self._loop.time()
+        """Starts the time until the next token, if the clock was stopped."""
+        if self._since is None:
+            self._since = self._loop.time()
 
     def shorten(self, limit_s: float) -> None:
         """Sets a shorter limit for what remains."""

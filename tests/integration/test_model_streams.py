@@ -17,6 +17,7 @@ WHOLE = {
 }
 LINES = [*HELLO, STOP]
 SINGLE = [line.replace(b'"index": 0', b'"index": 1') for line in HELLO]
+USAGE = chunk(usage={"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2})
 FORMS: dict[str, list[bytes]] = {
     "no finish reason": [*HELLO, DONE],
     "null errors": [line.replace(b'"choices"', b'"error": null, "choices"') for line in LINES] + [DONE],
@@ -183,10 +184,11 @@ async def test_a_model_that_trickles_ends_within_the_time_of_its_run(serve: Serv
     assert "the run has used its 2 seconds (budgets.max_seconds of the room)" in answer["content"]
 
 
-async def test_heartbeats_are_no_tokens(serve: Serve) -> None:
+@pytest.mark.parametrize("beat", [b": ping\n\n", USAGE], ids=["comment", "usage"])
+async def test_heartbeats_are_no_tokens(serve: Serve, beat: bytes) -> None:
     options = {"llm_timeout_s": 0.6}
     async with (
-        raw_endpoint(say("word "), b": ping\n\n", endless=True, pause_s=0.1) as endpoint,
+        raw_endpoint(say("word "), beat, endless=True, pause_s=0.1) as endpoint,
         serve(**settings_for(endpoint, **options)) as url,
     ):
         started = monotonic()

@@ -142,7 +142,7 @@ def _check_options(request: AgentRequest) -> None:
     if unknown is not None:
         option_names = ", ".join(sorted(MODEL_OPTIONS))
         raise BadRequestError(f"options.{unknown[:100]} is unknown; the options are {option_names}", param="options")
-    size = len(json.dumps(get_requested_schema(request.options)))
+    size = len(json.dumps(get_requested_schema(request.options))) if "response_format" in request.options else 0
     if size > MAX_CHARS:
         message = f"the schema of response_format has {size:,} characters as JSON; the limit is {MAX_CHARS:,}"
         raise BadRequestError(message, param="response_format")
