@@ -12,7 +12,7 @@ from typing import Final
 
 from agent.core.models import JsonObject
 from agent.planning.decision_schema import build_choice_schema
-from agent.planning.parse import parse_strict, strip_thinking
+from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel
 from agent.planning.request import PlanningRequest
 from agent.planning.round_attempt import Attempt
@@ -67,8 +67,7 @@ async def _choose(
     *before, last = messages
     asking = (*before, say("user", f"{last['content']}\n{question}"))
     reply = await model.ask(asking, build_choice_schema(choices, name))
-    whole = parse_strict(strip_thinking(reply.text))
-    return str(whole.get(name, "")) if isinstance(whole, dict) else ""
+    return str(read_last_object(reply.text, name).get(name, ""))
 
 
 def _shorten(text: str) -> str:
