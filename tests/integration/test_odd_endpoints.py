@@ -18,7 +18,7 @@ FROM_MEMORY = "The model answered this from memory, without any tool. Please che
 ROOM = "id: sums\ndescription: Sums.\ntools: [calculator, current_time]\n"
 
 
-class Told(NamedTuple):
+class Outcome(NamedTuple):
     """What a user gets: the status of HTTP, the text, and the status of the run."""
 
     code: int
@@ -28,7 +28,7 @@ class Told(NamedTuple):
 
 async def ask(
     serve: Serve, odd: OddEndpoint, *, question: str = QUESTION, room: str = "stepgate", **options: Any
-) -> Told:
+) -> Outcome:
     options = {"llm_timeout_s": 20.0, "model_profile": "small", **options}
     async with (
         serve_odd(odd) as endpoint,
@@ -40,7 +40,7 @@ async def ask(
         runs = (await client.get("/v1/runs")).json()["data"]
     whole = reply.json()
     text = whole["choices"][0]["message"]["content"] if reply.is_success else whole["error"]["message"]
-    return Told(reply.status_code, text, runs[0]["status"])
+    return Outcome(reply.status_code, text, runs[0]["status"])
 
 
 def refuse_schemas(is_refused: Callable[[Any], bool], message: str, status: int = 400) -> Any:
@@ -120,8 +120,8 @@ async def test_a_schema_that_is_ignored_costs_no_tool(
     serve: Serve, tmp_path: Path, write: Callable[[Any], str], room: str
 ) -> None:
     (tmp_path / "sums.yaml").write_text(ROOM)
-    told = await ask(serve, OddEndpoint(ignores_schema=True, write=write), room=room, rooms_dir=tmp_path)
-    assert told == (200, f"Anna pays {RESULT} EUR.", "succeeded")
+    outcome = await ask(serve, OddEndpoint(ignores_schema=True, write=write), room=room, rooms_dir=tmp_path)
+    assert outcome == (200, f"Anna pays {RESULT} EUR.", "succeeded")
 
 
 @pytest.mark.parametrize(
@@ -137,10 +137,10 @@ async def test_a_schema_that_is_ignored_costs_no_tool(
 async def test_an_answer_without_a_decision_says_that_it_is_from_memory(
     serve: Serve, reply: str, finish: str, reason: str
 ) -> None:
-    told = await ask(serve, OddEndpoint(ignores_schema=True, write=lambda _: reply, finish=finish))
-    assert told.text.startswith(f"Anna pays {MADE_UP} EUR.\n\n{FROM_MEMORY} (No tool was used, because ")
-    assert reason in told.text
-    assert (told.code, told.run) == (200, "partial")
+    outcome = await ask(serve, OddEndpoint(ignores_schema=True, write=lambda _: reply, finish=finish))
+    assert outcome.text.startswith(f"Anna pays {MADE_UP} EUR.\n\n{FROM_MEMORY} (No tool was used, because ")
+    assert reason in outcome.text
+    assert (outcome.code, outcome.run) == (200, "partial")
 
 
 async def test_small_talk_of_such_a_model_needs_no_sentence(serve: Serve) -> None:
@@ -149,16 +149,16 @@ async def test_small_talk_of_such_a_model_needs_no_sentence(serve: Serve) -> Non
 
 
 async def test_a_model_that_says_nothing_is_named(serve: Serve) -> None:
-    told = await ask(serve, OddEndpoint(ignores_schema=True, write=lambda _: "", answer=""))
-    assert (told.code, told.run) == (200, "partial")
-    assert "the model returned an empty reply; ask again, or with another model" in told.text
+    outcome = await ask(serve, OddEndpoint(ignores_schema=True, write=lambda _: "", answer=""))
+    assert (outcome.code, outcome.run) == (200, "partial")
+    assert "the model returned an empty reply; ask again, or with another model" in outcome.text
 
 
 async def test_an_answer_that_loops_is_cut_and_says_so(serve: Serve) -> None:
-    told = await ask(serve, OddEndpoint(answer="The sum of the sums is the sum of all. " * 400))
-    assert "The model repeated itself, so the answer ends here. Ask again in other words" in told.text
-    assert told.text.count("The sum of the sums") < 5
-    assert told.run == "partial"
+    outcome = await ask(serve, OddEndpoint(answer="The sum of the sums is the sum of all. " * 400))
+    assert "The model repeated itself, so the answer ends here. Ask again in other words" in outcome.text
+    assert outcome.text.count("The sum of the sums") < 5
+    assert outcome.run == "partial"
 
 
 async def test_a_grammar_that_takes_long_to_compile_is_waited_for(serve: Serve) -> None:
@@ -172,13 +172,15 @@ async def test_a_context_of_2048_tokens_is_enough_for_a_tool(serve: Serve) -> No
 
 
 async def test_a_context_that_is_too_small_for_tools_says_what_would_help(serve: Serve) -> None:
-    told = await ask(serve, OddEndpoint(context=600))
-    assert FROM_MEMORY in told.text
-    assert "a model that is started with a larger context, would help" in told.text
-    assert told.run == "partial"
+    outcome = await ask(serve, OddEndpoint(context=600))
+    assert FROM_MEMORY in outcome.text
+    assert "a model that is started with a larger context, would help" in outcome.text
+    assert outcome.run == "partial"
 
 
 async def test_a_request_that_is_too_long_says_what_would_help(serve: Serve) -> None:
-    told = await ask(serve, OddEndpoint(context=2048), question="Summarize this: " + "The committee met again. " * 400)
-    assert told.code == 400
-    assert "a shorter request, or a model that is started with a larger context, would help" in told.text
+    outcome = await ask(
+        serve, OddEndpoint(context=2048), question="Summarize this: " + "The committee met again. " * 400
+    )
+    assert outcome.code == 400
+    assert "a shorter request, or a model that is started with a larger context, would help" in outcome.text
