@@ -3,6 +3,8 @@
 import json
 
 from agent.answers.answer_without_model import compose_partial_answer, compose_results, describe_stop_reason
+from agent.answers.from_memory import add_memory_sentence, find_undecided_reason
+from agent.answers.looping_answer import end_looping_answer
 from agent.answers.shown_results import add_shown_results
 from agent.answers.unexplained import mark_figures
 from agent.answers.unmade_changes import add_unmade_changes
@@ -100,10 +102,14 @@ def _add_sentences(run: Run, text: str) -> str:
     understood = run.state.understanding
     # The marks are added before the translation.
     language = understood.language if understood is not None and not understood.translate_answer else ENGLISH
+    text = end_looping_answer(text, language, was_streamed=_was_streamed(run))
     if figures := list_unexplained_figures(run.state):
         text = mark_figures(text, figures, language, inline=not _was_streamed(run))
     is_unmade = run.decides_in_rounds and bool(list_unmade_changes(run.state))
-    return add_unmade_changes(text, language) if is_unmade else text
+    if is_unmade:
+        return add_unmade_changes(text, language)
+    undecided = find_undecided_reason(run.state) if run.decides_in_rounds else ""
+    return add_memory_sentence(text, language, undecided) if undecided else text
 
 
 async def _build_partial_answer(run: Run) -> AnswerFinished:

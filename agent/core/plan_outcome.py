@@ -6,8 +6,8 @@ from agent.core.run_state import RunState, StepState, StepStatus
 _HALTING: frozenset[StepStatus] = frozenset({"replan", "aborted", "unknown"})
 
 EMPTY_REPLIES = {
-    "stop": "the model returned an empty reply",
-    "tool_calls": "the model returned an empty reply",
+    "stop": "the model returned an empty reply; ask again, or with another model",
+    "tool_calls": "the model returned an empty reply; ask again, or with another model",
     "length": "the model used up its token limit before it wrote an answer",
     "content_filter": "the provider's content filter withheld the whole answer",
 }

@@ -47,7 +47,11 @@ _UNSUPPORTED = re.compile(
 )
 _QUOTED = re.compile(r"['\"`]([A-Za-z_][\w.\[\]]*)['\"`]")
 """How providers name a parameter in their messages."""
-_SCHEMA = re.compile(r"response_?format|structured output|grammar|guided|schema", re.IGNORECASE)
+_SCHEMA = re.compile(
+    r"response_?format|structured output|grammar|guided|schema|\b(?:any|all|one)Of\b|\b(?:min|max)(?:Items|Length)\b|"
+    r"additional_?Properties|\benum\b|\bconst\b|\$(?:ref|defs)\b",
+    re.IGNORECASE,
+)
 _SCHEMA_FAULT = re.compile(
     r"response_?format|structured output|grammar|guided.decoding|json.?schema|required for format", re.IGNORECASE
 )
@@ -83,7 +87,8 @@ def _build_error(status: int, headers: Mapping[str, str], error: ProviderError, 
     if status in (408, 504):
         return ModelTimeoutError(message, agent_id="models", status=status)
     if status in (400, 413, 422) and _CONTEXT.search(error.message):
-        return ModelContextError(message, agent_id="models", status=status)
+        advice = "a shorter request, or a model that is started with a larger context, would help"
+        return ModelContextError(f"{message}; {advice}", agent_id="models", status=status)
     if status >= 500:
         down = ModelDownError(message, agent_id="models", status=status)
         down.retry_after_s = parse_retry_after(headers)

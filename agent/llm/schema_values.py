@@ -98,7 +98,7 @@ class _Reading:
 
 
 def expand_text(value: JsonObject, name: str) -> JsonObject:
-    """The object with the properties that stand in its text of this name; unchanged if that holds no JSON object."""
+    """The object with the properties of the JSON object in its text of this name; unchanged if there is none."""
     text = value.get(name)
     if not isinstance(text, str):
         return value

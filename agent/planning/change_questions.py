@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 
 from agent.core.models import JsonObject
 from agent.planning.decision_schema import build_choice_schema, build_choices_schema
-from agent.planning.parse import parse_strict, strip_thinking
+from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel
 from agent.planning.reply import PlanReply
 from agent.planning.request import PlanningRequest
@@ -80,8 +80,7 @@ class ChangeQuestions:
         question = render("decide_changes", tools="\n".join(lines.values()))
         schema = build_choices_schema([*lines, NO_TOOL], len(lines))
         reply = await self._model.ask(_add_question(attempt, question), schema)
-        whole = parse_strict(strip_thinking(reply.text))
-        named = whole.get("tools") if isinstance(whole, dict) else None
+        named = read_last_object(reply.text, "tools").get("tools")
         chosen = {str(name) for name in (named if isinstance(named, list) else ())}
         return frozenset() if NO_TOOL in chosen else frozenset(lines.keys() & chosen)
 

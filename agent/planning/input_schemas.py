@@ -86,8 +86,8 @@ def _collect_properties(schema: JsonValue, root: JsonObject, depth: int) -> tupl
         collected = [_collect_properties(form, root, depth + 1) for form in forms] if isinstance(forms, list) else []
         for further, _ in collected:
             for name, one in further.items():
-                known = properties.get(name)
-                properties[name] = one if known is None or known == one else {"anyOf": [known, one]}
+                declared = properties.get(name)
+                properties[name] = one if declared in (None, one) else {"anyOf": [declared, one]}
         if collected:
             required += [name for name in collected[0][1] if all(name in needed for _, needed in collected)]
     return properties, [*dict.fromkeys(required)]

@@ -51,8 +51,7 @@ def find_object(body: str, whole: object) -> JsonObject | None:
     Accepts strict JSON, which `parse_strict` has read as `whole`, a fenced block, or an object between prose."""
     candidates = [whole]
     if whole is None:
-        fenced = [parse_strict(fence[1].strip()) for fence in iterate_json_blocks(body)]
-        candidates = [*fenced, *_iterate_objects(body)]
+        candidates = [*_iterate_fenced(body), *_iterate_objects(body)]
     named = [value for value in candidates if isinstance(value, dict) and ("kind" in value or "steps" in value)]
     return next((value for value in reversed(named) if value.get("steps")), named[-1] if named else None)
 
@@ -168,6 +167,23 @@ def strip_thinking(text: str) -> str:
             raise PlanInvalidError(["the reply ended before its thinking did"])
         text = (text[: opened.start()] + text[closed.end() :]).strip()
     return text
+
+
+def read_last_object(text: str, name: str) -> JsonObject:
+    """The last JSON object with this property in a reply: the whole of it, in a code block or between words; {} if
+    there is none. Endpoints that ignore a schema send such replies."""
+    try:
+        body = strip_thinking(text.strip().lstrip("\ufeff"))
+        whole = parse_strict(body)
+        candidates = [whole] if whole is not None else [*_iterate_fenced(body), *_iterate_objects(body)]
+    except PlanInvalidError:
+        return {}
+    named = [value for value in candidates if isinstance(value, dict) and name in value]
+    return named[-1] if named else {}
+
+
+def _iterate_fenced(body: str) -> Iterator[object]:
+    yield from (parse_strict(fence[1].strip()) for fence in iterate_json_blocks(body))
 
 
 def read_first_object(text: str) -> object:

@@ -60,6 +60,8 @@ class Attempt:
     """The open part of which the model was asked whether it changes something."""
     may_change: frozenset[str] | None = None
     """The tools with which the request asks to change something; None if that was not asked."""
+    is_undecided: bool = False
+    """Whether the model was asked if a tool is needed, and did not say."""
     refusals: int = 0
     """Unusable replies to the question that is asked now."""
 

@@ -55,11 +55,16 @@ from agent.planning.rules import RulePlanner
 from agent.planning.tool_need import fits_request, needs_no_tool
 from agent.planning.validate import format_problems
 from agent.prompts import render
+from agent.text.codes import find_codes
+from agent.text.numbers import find_numbers
+from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex
 from agent.tools.client_tools import CLIENT_ORIGIN
 
 CORRECTED = "the error of a call names the value that was meant"
 """Why a round was made by rules although a model plans."""
+UNDECIDED = "the model did not say whether one is needed"
+"""Why nobody knows whether an answer needs a tool."""
 
 
 class RoundPlanner:
@@ -104,7 +109,8 @@ class RoundPlanner:
         if planned is None:
             reason = f"the model gave no valid plan: {attempt.rejected[-1].problems[0]}"
             return self._plan_by_rules(request, attempt, reason, None)
-        return replace(planned, rejected=tuple(attempt.rejected)) if attempt.rejected else planned
+        undecided = UNDECIDED if attempt.is_undecided else planned.fallback_reason
+        return replace(planned, rejected=tuple(attempt.rejected), fallback_reason=undecided)
 
     async def _decide(self, request: PlanningRequest, attempt: Attempt) -> Planned | None:
         """Asks until there is a usable decision; None after two unusable ones. Raises `ModelError`.
@@ -187,6 +193,7 @@ class RoundPlanner:
         reply = await self._model.ask(messages, build_choice_schema([*names, NO_TOOL]))
         chosen = read_choice(reply)
         if chosen not in names:
+            attempt.is_undecided = chosen != NO_TOOL and _may_need_tool(request, attempt.tools)
             return True
         attempt.messages = (*messages, say("assistant", encode_decision({"tool": chosen})))
         attempt.messages = (*attempt.messages, say("user", render("decide_again", tool=chosen)))
@@ -301,6 +308,12 @@ def _is_first_decision(request: PlanningRequest) -> bool:
     """Whether nothing was decided yet for a request that may need no tool, and the model is one to be questioned."""
     is_new = not request.rounds and not request.open_parts and request.replan_reason is None
     return is_new and request.checks_answers and not request.topics and bool(request.catalogue.list_names())
+
+
+def _may_need_tool(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
+    """Whether the request holds figures or codes, or words that fit a tool."""
+    scores = CatalogueIndex([*tools]).compute_scores(request.question)
+    return bool(find_numbers(request.question) or find_codes(request.question)) or any(scores.values())
 
 
 def _has_found_much(request: PlanningRequest) -> bool:

@@ -11,7 +11,7 @@ from agent.llm.call_forms import read_calls
 from agent.llm.port import ModelReply
 from agent.planning.decision_schema import LATER
 from agent.planning.input_schemas import read_inputs
-from agent.planning.parse import parse_reply, parse_strict, strip_thinking
+from agent.planning.parse import parse_reply, read_last_object
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply, read_reply
 
 _NOTHING = frozenset({"", "none", "nothing"})
@@ -31,8 +31,7 @@ def read_decision(reply: ModelReply, tools: Mapping[str, JsonObject] = MappingPr
         if read.calls:
             steps: list[JsonValue] = [{"tool": call.name, "inputs": call.arguments} for call in read.calls]
             return PlanReply({"steps": steps})
-    whole = parse_strict(strip_thinking(reply.text))
-    decided = whole.get("next") if isinstance(whole, dict) else None
+    decided = read_last_object(reply.text, "next").get("next")
     if decided is None and '"next"' in reply.text:
         decided = parse_reply(reply.text, reply.finish_reason).get("next")
     return _read_next(decided, tools) if isinstance(decided, dict) else read_reply(reply.text, reply.finish_reason)
@@ -71,5 +70,4 @@ def _read_call(call: JsonObject, todo: Sequence[str], tools: Mapping[str, JsonOb
 
 def read_choice(reply: ModelReply) -> str:
     """The tool that a reply chooses, or ""."""
-    whole = parse_strict(strip_thinking(reply.text))
-    return str(whole.get("tool")) if isinstance(whole, dict) else ""
+    return str(read_last_object(reply.text, "tool").get("tool", ""))

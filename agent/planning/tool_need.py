@@ -11,7 +11,7 @@ from typing import Final
 
 from agent.core.models import JsonObject
 from agent.planning.decision_schema import build_choice_schema
-from agent.planning.parse import parse_strict, strip_thinking
+from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel
 from agent.planning.request import PlanningRequest
 from agent.planning.round_prompt import DESCRIPTION_CHARS, SHOWN_INPUTS, encode_decision, say
@@ -58,8 +58,7 @@ async def fits_request(model: PlannerModel, request: PlanningRequest, spec: Tool
 async def _choose(model: PlannerModel, field: str, choices: Sequence[str], question: str) -> str:
     """The model's choice, or "" if it chose nothing."""
     reply = await model.ask((*_build_examples(field), say("user", question)), build_choice_schema(choices, field))
-    whole = parse_strict(strip_thinking(reply.text))
-    return str(whole.get(field, "")) if isinstance(whole, dict) else ""
+    return str(read_last_object(reply.text, field).get(field, ""))
 
 
 @cache

@@ -49,7 +49,8 @@ def load_server_tools() -> list[ToolSpec]:
 
 def _expand_object(inputs: dict[str, Any]) -> dict[str, Any]:
     if "^" in inputs:
-        return _expand_schema(inputs["^"])
+        made: dict[str, Any] = _expand_schema(inputs["^"])
+        return made
     beside = inputs.get("$", {})
     named = {name: value for name, value in inputs.items() if name != "$"}
     properties = {name.removesuffix("!"): _expand(value) for name, value in named.items()}

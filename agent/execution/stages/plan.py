@@ -107,7 +107,8 @@ async def plan(run: Run) -> None:
         begin = () if was_streamed else (note_answer_started(run),)
         await _record_answer(run, proposed.plan, build_answer_output(run, planned.answer), begin, duration=duration)
         return
-    without_model = planned.fallback_reason if _writes_only(proposed.plan) else None
+    is_by_rules = planned.effective == "rules" and _writes_only(proposed.plan)
+    without_model = planned.fallback_reason if is_by_rules else None
     if without_model and (alternatives := describe_alternatives(run)):
         output = build_alternatives_output(alternatives, without_model)
         await _record_answer(run, proposed.plan, output, (), duration=duration)

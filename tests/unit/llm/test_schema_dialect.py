@@ -193,7 +193,7 @@ def reply(text: str) -> ModelReply:
     return ModelReply(text, "m", "stop", Usage(model_calls=1))
 
 
-CHANGE = {
+CHANGE: dict[str, Any] = {
     "type": "object",
     "properties": {"id": {"type": "string"}, "owner": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
     "required": ["id"],

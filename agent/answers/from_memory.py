@@ -1,0 +1,35 @@
+"""Says under an answer that the model wrote it without any tool, because it could not decide on one."""
+
+from agent.core.run_state import RunState
+
+SENTENCES = {
+    "en": "The model answered this from memory, without any tool. Please check it.",
+    "sv": "Modellen svarade ur minnet, utan något verktyg. Kontrollera svaret.",
+    "de": "Das Modell hat dies aus dem Gedächtnis beantwortet, ohne ein Werkzeug. Bitte prüfen.",
+    "fr": "Le modèle a répondu de mémoire, sans aucun outil. Veuillez vérifier.",
+    "es": "El modelo respondió de memoria, sin ninguna herramienta. Compruébelo.",
+    "it": "Il modello ha risposto a memoria, senza alcuno strumento. Si prega di verificare.",
+    "nl": "Het model antwoordde uit het geheugen, zonder hulpmiddel. Controleer het antwoord.",
+    "pt": "O modelo respondeu de memória, sem qualquer ferramenta. Verifique a resposta.",
+    "da": "Modellen svarede fra hukommelsen uden noget værktøj. Kontrollér svaret.",
+    "no": "Modellen svarte etter hukommelsen, uten noe verktøy. Kontroller svaret.",
+    "fi": "Malli vastasi muistista ilman mitään työkalua. Tarkista vastaus.",
+    "pl": "Model odpowiedział z pamięci, bez żadnego narzędzia. Proszę sprawdzić odpowiedź.",
+}
+
+
+def find_undecided_reason(state: RunState) -> str:
+    """Why the model that was to decide on calls did not, if it then answered without any; "" if all is well."""
+    proposed = state.plans[-1] if state.plans else None
+    if proposed is None or proposed.requested != "llm" or not proposed.fallback_reason:
+        return ""
+    if any(step.is_work for one in state.plans for step in one.plan.steps):
+        return ""
+    outputs = [state.get_step(step.id).output for step in proposed.plan.steps]
+    is_written = any(one is not None and one.effective != "rules" and one.text.strip() for one in outputs)
+    return f"no tool was used, because {proposed.fallback_reason}" if is_written else ""
+
+
+def add_memory_sentence(text: str, language: str, reason: str) -> str:
+    """The answer with the sentence, in `language` or else in English, and with the reason."""
+    return f"{text}\n\n{SENTENCES.get(language, SENTENCES['en'])} ({reason[:1].upper()}{reason[1:]}.)"
