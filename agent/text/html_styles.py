@@ -93,7 +93,7 @@ def _iter_rules(rules: list[Any]) -> Iterator[tuple[str, Any]]:
 
 def _list_paths(selectors: str, names: AbstractSet[str]) -> list[tuple[str, tuple[int, int, int]]]:
     if _SIMPLE.fullmatch(selectors):  # most sheets are made for other pages too, and a search of the page takes time
-        selectors = ",".join(one for one in selectors.split(",") if names.issuperset(_NAME.findall(one)))
+        selectors = ",".join(one for one in selectors.split(",") if names >= set(_NAME.findall(one)))
     try:
         parsed = [one for one in parse(selectors) if not one.pseudo_element]
         return [

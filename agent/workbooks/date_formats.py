@@ -13,11 +13,11 @@ _MAX_SERIAL = 2_958_465
 """The end of 9999."""
 _DAY_MS = 86_400_000
 _ERAS = (
-    (dt.date(2019, 5, 1), "R", "令", "令和"),
-    (dt.date(1989, 1, 8), "H", "平", "平成"),
-    (dt.date(1926, 12, 25), "S", "昭", "昭和"),
-    (dt.date(1912, 7, 30), "T", "大", "大正"),
-    (dt.date(1868, 9, 8), "M", "明", "明治"),
+    (dt.date(2019, 5, 1), ("R", "令", "令和")),
+    (dt.date(1989, 1, 8), ("H", "平", "平成")),
+    (dt.date(1926, 12, 25), ("S", "昭", "昭和")),
+    (dt.date(1912, 7, 30), ("T", "大", "大正")),
+    (dt.date(1868, 9, 8), ("M", "明", "明治")),
 )
 """The eras of Japan, latest first: the first day, and the name in one letter, one sign and in full."""
 _JAPANESE = 0x0411
@@ -107,7 +107,7 @@ def _format_part(text: str, moment: dt.datetime, locale: int, *, is_minute: bool
     width = len(text)
     match text[0]:
         case "g":
-            return _find_era(moment)[width]
+            return _find_era(moment)[1][width - 1]
         case "e" if locale & 0xFFFF == _JAPANESE:
             return f"{moment.year - _find_era(moment)[0].year + 1:0{width}}"
         case "y" | "e" | "b":
@@ -126,7 +126,7 @@ def _format_part(text: str, moment: dt.datetime, locale: int, *, is_minute: bool
             return _format_half(text, moment.hour)
 
 
-def _find_era(moment: dt.datetime) -> tuple[dt.date, str, str, str]:
+def _find_era(moment: dt.datetime) -> tuple[dt.date, tuple[str, str, str]]:
     return next((era for era in _ERAS if era[0] <= moment.date()), _ERAS[-1])
 
 

@@ -16,7 +16,7 @@ _WORD = re.compile(
 
 
 _UNSEEN = re.compile("[\u00ad\ufeff]")
-"""Soft hyphens and byte order marks, which are no part of a word."""
+"""Soft hyphens and byte order marks, which nobody sees in a word."""
 
 
 def split_words(text: str) -> list[str]:

@@ -33,8 +33,8 @@ def _iter_hidden(objects: dict[int, bytes]) -> Iterator[int]:
         default = _DEFAULT.search(properties)
         settings = _resolve(default, objects) if default else b""
         if _BASE_OFF.search(settings):
-            shown = set(_list_references(settings, b"ON"))
-            yield from (one for one in _list_references(properties, b"OCGs") if one not in shown)
+            visible = set(_list_references(settings, b"ON"))
+            yield from (one for one in _list_references(properties, b"OCGs") if one not in visible)
         else:
             yield from _list_references(settings, b"OFF")
         return

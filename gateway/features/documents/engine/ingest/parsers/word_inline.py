@@ -154,7 +154,8 @@ class InlineReader:
             return bool(own.get(qn("w:val")) == "superscript")
         rise = properties.find(qn("w:position"))
         if rise is not None:
-            return rise.get(qn("w:val"), "").isdecimal() and rise.get(qn("w:val")) != "0"
+            height = str(rise.get(qn("w:val"), ""))
+            return height.isdecimal() and int(height) > 0
         style = properties.find(qn("w:rStyle"))
         return style is not None and self._styles.find(style.get(qn("w:val"))).raised
 
