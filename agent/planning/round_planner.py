@@ -32,7 +32,7 @@ from agent.planning.refused_inputs import (
 )
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply
 from agent.planning.request import PlanningRequest, RoundResult
-from agent.planning.round_attempt import Attempt
+from agent.planning.round_attempt import Attempt, UnaskedChangeError
 from agent.planning.round_parts import CHECK, MAY_CHANGE, divide_parts
 from agent.planning.round_prompt import (
     ANSWER,
@@ -136,7 +136,13 @@ class RoundPlanner:
                 attempt.rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
                 attempt.refusals += 1
                 is_known = isinstance(error, RepeatedCallError) and not error.call.failed
-                gives_up = attempt.refusals > 1 or (is_known and (bool(attempt.parts) or _has_found_much(request)))
+                # Asked for a call, a small model changes something for a part that only says how to answer.
+                is_unasked = isinstance(error, UnaskedChangeError) and attempt.must_call and bool(attempt.parts)
+                gives_up = (
+                    attempt.refusals > 1
+                    or is_unasked
+                    or (is_known and (bool(attempt.parts) or _has_found_much(request)))
+                )
                 if gives_up and len(attempt.parts) > 1:
                     attempt.pass_part()
                 elif gives_up:

@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.support.schema_samples import NotWritableError, write_value
-from tests.support.script import KIND_QUESTION
+from tests.support.script import asks_for_need
 
 QUESTION = "Anna buys 240 tickets at 17.5 EUR each. What does she pay in all?"
 CALL = {"tool": "calculator", "inputs": {"expression": "17.5 * 240"}}
@@ -111,13 +111,13 @@ def decide(body: Body, purpose: str) -> Any:
     last = str(body["messages"][-1]["content"])
     if purpose == "supervisor":
         return {"reason": "it is the result", "evidence": RESULT, "outcome": "accept", "suggested_fix": ""}
-    if last.endswith(KIND_QUESTION):
-        return {"kind": "calculation"}
+    if asks_for_need(body):
+        return {"needs": "tool"}
     if "Before it is answered" in last:
         return {"tool": "calculator"}
     if RESULT in json.dumps(body["messages"]):
         return {"next": {"kind": "answer"}}
-    return {"next": {"kind": "calls", "todo": ["the product of 17.5 and 240"], "calls": [CALL]}}
+    return {"next": {"kind": "calls", "todo": ["the product of 17.5 and 240"], "calls": [{"for": 1, **CALL}]}}
 
 
 def get_schema(body: Body) -> Any:
