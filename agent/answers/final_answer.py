@@ -16,6 +16,7 @@ from agent.core.run_state import RunState
 from agent.planning.round_parts import list_unmade_changes
 from agent.run_context.outputs import list_results, load_output, number_sources, parse_cited_ids
 from agent.run_context.run import Run
+from agent.text.repetition import find_loop
 
 
 def is_successful(state: RunState) -> bool:
@@ -102,7 +103,8 @@ def _add_sentences(run: Run, text: str) -> str:
     understood = run.state.understanding
     # The marks are added before the translation.
     language = understood.language if understood is not None and not understood.translate_answer else ENGLISH
-    text = end_looping_answer(text, language, was_streamed=_was_streamed(run))
+    if ends_in_loop(run.state):
+        text = end_looping_answer(text, language, was_streamed=_was_streamed(run))
     if figures := list_unexplained_figures(run.state):
         text = mark_figures(text, figures, language, inline=not _was_streamed(run))
     is_unmade = run.decides_in_rounds and bool(list_unmade_changes(run.state))
@@ -311,3 +313,11 @@ async def assemble_answer(run: Run) -> StepOutput:
 
 def _is_dependency(step: PlanStep, steps: tuple[PlanStep, ...]) -> bool:
     return any(step.id in other.depends_on for other in steps)
+
+
+def ends_in_loop(state: RunState) -> bool:
+    """Whether an answer of a model was cut off in a loop."""
+    steps = state.plan.steps if state.plan is not None else ()
+    outputs = [state.get_step(step.id).output for step in steps if step.is_completion]
+    cut = (one for one in outputs if one is not None and one.effective != "rules" and one.finish_reason == "length")
+    return any(find_loop(one.text) >= 0 for one in cut)

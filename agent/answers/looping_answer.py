@@ -1,6 +1,5 @@
 """Says under an answer that the model only repeated itself from there on: the stream was ended."""
 
-from agent.core.run_state import RunState
 from agent.text.repetition import find_loop
 
 REASON = "the model repeated itself until its answer was cut; ask again in other words, or with another model"
@@ -21,18 +20,9 @@ SENTENCES = {
 
 
 def end_looping_answer(text: str, language: str, *, was_streamed: bool) -> str:
-    """The answer with the sentence, in `language` or else in English, if its end is a loop. Of one that nobody has
-    read yet, the repetitions are left out."""
-    if find_loop(text) < 0:
-        return text
+    """An answer whose end is a loop, with the sentence in `language` or else in English. Of one that nobody has read
+    yet, the repetitions are left out."""
     written = text
     while not was_streamed and (start := find_loop(written)) >= 0:  # it looks at the end of a long text only
         written = written[:start].rstrip()
     return f"{written}\n\n{SENTENCES.get(language, SENTENCES['en'])}"
-
-
-def is_loop(state: RunState) -> bool:
-    """Whether the end of the answer that a model wrote is a loop."""
-    steps = state.plan.steps if state.plan is not None else ()
-    outputs = [state.get_step(step.id).output for step in steps if step.is_completion]
-    return any(one is not None and one.effective != "rules" and find_loop(one.text) >= 0 for one in outputs)

@@ -3,10 +3,15 @@
 import logging
 
 from agent.answers.answer_without_model import describe_stop_reason
-from agent.answers.final_answer import build_final_answer, find_misfit, is_successful, list_unexplained_figures
+from agent.answers.final_answer import (
+    build_final_answer,
+    ends_in_loop,
+    find_misfit,
+    is_successful,
+    list_unexplained_figures,
+)
 from agent.answers.from_memory import find_undecided_reason
 from agent.answers.looping_answer import REASON as REPEATED
-from agent.answers.looping_answer import is_loop
 from agent.core.errors import AgentError, UnsafeAnswerError
 from agent.core.events import (
     AnswerFinished,
@@ -84,7 +89,7 @@ def _find_partial_reason(run: Run, figures: tuple[str, ...]) -> str:
         return f"the answer holds figures or names that follow from none of the results: {', '.join(figures)}"
     if empty := find_empty_reply(state):
         return empty
-    if is_loop(state):
+    if ends_in_loop(state):
         return REPEATED
     if undone := list_undone(state):
         return "not done: " + "; ".join(undone)
