@@ -199,7 +199,7 @@ def build_result_blocks(
             limit=most,
             step=step.id,
             tool=step.tool,
-            intent=step.intent,
+            intent=_describe_intent(run, step),
             input=_describe_input(run, step),
         )
         for step, output in selected
@@ -211,7 +211,7 @@ def build_result_blocks(
             limit=JUDGE_CHARS,
             step=step.id,
             tool=step.tool,
-            intent=step.intent,
+            intent=_describe_intent(run, step),
         )
         for step in failed
     ]
@@ -243,6 +243,11 @@ def _works_on(step: PlanStep, look: PlanStep) -> bool:
 
 def _list_values(value: JsonValue) -> set[str]:
     return {json.dumps(one, sort_keys=True) for one in (value if isinstance(value, list) else [value])}
+
+
+def _describe_intent(run: Run, step: PlanStep) -> str:
+    """What a step is for; "" for a call of a round. A small model is often wrong about it, and then answers with it."""
+    return "" if run.decides_in_rounds and step.action != "skill" else step.intent
 
 
 def _describe_input(run: Run, step: PlanStep) -> str:

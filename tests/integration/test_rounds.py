@@ -307,6 +307,17 @@ async def test_a_part_that_needs_no_call_is_passed_over(tmp_path: Path) -> None:
     assert response.response == "It is with Carla."
 
 
+async def test_what_the_model_said_of_a_call_is_not_in_the_prompt_of_the_answer(tmp_path: Path) -> None:
+    model = script(decides(TICKET, missing=["say its delivery number"], times=1), decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=make_tools(), model_profile="small") as bench:
+        events = await bench.events("Who has T-3?")
+        prompt = str(bench.client.requests[-1]["body"]["messages"])
+    plans = [event.body.plan for event in events if isinstance(event.body, PlanProposed)]
+    assert plans[0].steps[0].intent == "say its delivery number", "the trace shows it"
+    assert "assigned to carla" in prompt
+    assert "delivery number" not in prompt
+
+
 async def test_a_refused_input_becomes_a_choice_of_the_values_that_the_error_names(tmp_path: Path) -> None:
     ticket = returning("get_ticket", RuntimeError("there is no ticket 'the open ones'; known: T-3, T-4"))
     both = {"tool": "get_ticket", "inputs": {"x": "the open ones"}}
