@@ -289,7 +289,7 @@ async def test_the_sums_of_usage_stay_when_the_rows_go(store: Store) -> None:
     assert report.usage_rows == 4, "two rows of each of two old runs"
     assert [await store.ledger.summarize(by) for by in ((), ("day",), ("model", "room"), ("owner", "key"))] == before
     (part,) = await store.ledger.summarize((), since=YOUNG - 0.5, until=NOW - 1)
-    assert (part.runs, part.cost_usd) == (2, 1.0), "days in part are read run by run"
+    assert (part.runs, part.usage.cost_usd) == (2, 1.0), "days in part are read run by run"
     await store.ledger.mark_caught_up()
     await store.run("run_late", NOW - 5)
     assert await store.ledger.find_unrecorded() == ["run_late"]

@@ -118,7 +118,7 @@ def test_required_inputs_come_first_and_many_optional_ones_share_a_text() -> Non
     ],
 )
 def test_further_inputs_are_read_from_their_text(inputs: JsonObject, expanded: JsonObject) -> None:
-    schema = {"properties": {"path": {"type": "string"}, "limit": {"type": "integer"}}}
+    schema: JsonObject = {"properties": {"path": {"type": "string"}, "limit": {"type": "integer"}}}
     assert read_inputs(inputs, schema) == expanded
 
 

@@ -63,7 +63,7 @@ def divide(said: list[str], *steps: PlanStep) -> JsonObject:
 def test_a_call_is_for_the_part_that_its_tool_fits(
     said: list[str], calls: list[tuple[str, dict[str, JsonValue]]], parts: dict[str, str], left: list[str]
 ) -> None:
-    divided = divide(said, *(call(number, tool, **args) for number, (tool, args) in enumerate(calls, start=1)))
+    divided = divide(said, *(call(number, tool, "", **args) for number, (tool, args) in enumerate(calls, start=1)))
     assert divided[PARTS] == parts
     assert divided[OPEN] == left
 

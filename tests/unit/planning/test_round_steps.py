@@ -80,7 +80,7 @@ def test_a_page_of_a_host_that_nobody_named_is_not_read(question: str, url: str,
 
 
 def test_a_host_that_nobody_named_is_seen_in_a_list_of_pages() -> None:
-    call: JsonValue = {"tool": "find", "inputs": {"what": {"pages": ["https://far.example/x"]}}}
+    call: JsonObject = {"tool": "find", "inputs": {"what": {"pages": ["https://far.example/x"]}}}
     assert tidy_calls(decide(call), ask("Is it a leap year?"), lambda _: False)["steps"] == []
 
 

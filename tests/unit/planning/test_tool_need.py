@@ -86,7 +86,7 @@ async def test_of_a_long_text_the_ends_are_shown() -> None:
 
 async def test_the_last_turn_stands_before_a_follow_up() -> None:
     history = tuple(
-        ChatMessage(role=role, content=content)  # type: ignore[arg-type]
+        ChatMessage(role=role, content=content)
         for role, content in [("user", "Hi"), ("assistant", "Hello!"), ("user", "A verb?"), ("assistant", "A\nword.")]
     )
     model = Chooser({"needs": "writing"})
