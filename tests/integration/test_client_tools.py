@@ -12,7 +12,7 @@ import pytest
 from tests.integration.conftest import Serve
 from tests.integration.test_audit import keys_of
 from tests.integration.test_openai_door import sdk, user
-from tests.support.script import Script, plans, says, script
+from tests.support.script import Script, decides, plans, says, script
 from tests.support.scripted_server import ScriptedServer
 
 WEATHER: Any = {
@@ -120,6 +120,35 @@ async def test_a_stream_ends_with_the_call_and_goes_on_as_a_stream(serve: Serve,
     assert [c.choices[0].finish_reason for c in chunks if c.choices[0].finish_reason] == ["tool_calls"]
     assert "".join(chunk.choices[0].delta.content or "" for chunk in more) == "It is sunny in Paris; 42."
     assert [c.choices[0].finish_reason for c in more if c.choices[0].finish_reason] == ["stop"]
+
+
+@pytest.mark.parametrize(("fits", "is_called"), [("yes", True), ("no", False), ("", True)])
+async def test_a_small_model_is_asked_whether_the_only_tool_that_it_calls_is_made_for_the_request(
+    serve: Serve, options: dict[str, Any], model_server: ScriptedServer, fits: str, *, is_called: bool
+) -> None:
+    judged = says(json.dumps({"fits": fits}), about="You judge whether a function fulfils a request")
+    call = decides({"tool": "get-Weather", "inputs": {"city": "Paris"}})
+    small = script(judged, call, says("There is a museum of clocks.", to="completion"))
+    async with serve(small, model_profile="small", **options) as url, sdk(url) as client:
+        completion = await ask(client, user("Which museums does Paris have?"))
+        question = model_server.requests()[-1 if is_called else -2]["body"]["messages"][-1]["content"]
+    assert "get-Weather(city, days)" in question
+    assert "Which museums does Paris have?" in question
+    assert completion.choices[0].finish_reason == ("tool_calls" if is_called else "stop")
+
+
+async def test_small_models_read_what_the_inputs_of_a_client_s_tool_are(
+    serve: Serve, options: dict[str, Any], model_server: ScriptedServer
+) -> None:
+    days = {"type": "integer", "description": "Days from today on, 1 if not given."}
+    tool = json.loads(json.dumps(WEATHER))
+    tool["function"]["parameters"]["properties"]["days"] = days
+    small = script(decides({"tool": "get-Weather", "inputs": {"city": "Paris"}}))
+    async with serve(small, model_profile="small", **options) as url, sdk(url) as client:
+        await client.chat.completions.create(model="mine", messages=user("How is the weather in Paris?"), tools=[tool])
+        prompts = [str(request["body"]["messages"][0]["content"]) for request in model_server.requests()]
+    (described,) = (prompt for prompt in prompts if "get-Weather(city, days?)" in prompt)
+    assert "\n  days: Days from today on, 1 if not given.\n" in f"{described}\n"
 
 
 TWO = (

@@ -403,7 +403,7 @@ async def test_two_useless_replies_leave_the_rules_and_say_so(tmp_path: Path) ->
     assert (proposed.requested, proposed.effective) == ("llm", "rules")
     assert "no valid plan" in (proposed.fallback_reason or "")
     replies = sum(isinstance(event.body, ModelReturned) for event in events)
-    assert replies == 4, "the kind of the request, two decisions and the answer"
+    assert replies == 4, "whether a tool is needed, two decisions and the answer"
 
 
 async def test_a_change_beside_what_is_read_is_left_out_if_nobody_asked_for_it(tmp_path: Path) -> None:
@@ -415,6 +415,23 @@ async def test_a_change_beside_what_is_read_is_left_out_if_nobody_asked_for_it(t
         purposes = bench.client.purposes()
     assert purposes == ["planner"] * 3 + ["completion"]
     assert [len(tool.calls) for tool in tools] == [1, 0]
+
+
+async def test_a_part_for_which_a_change_that_nobody_asked_for_is_called_is_passed_over(tmp_path: Path) -> None:
+    """Asked which tool the part needs, a small model names one, and is then asked for the call."""
+    part = "send the person in your answer"
+    send = returning("send", "sent", annotations=EFFECT)
+    forced = says('{"tool": "send"}', to="planner", about="need? none if it is done already")
+    first = decides(PERSON, missing=["find the address of carla", part], times=1)
+    again = decides(SEND, missing=[part], about="The tool send is needed")
+    model = script(wants(), first, again, forced, decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[make_tools()[1], send], model_profile="small") as bench:
+        response = await bench.run("Which address has carla? Name the person in your answer.")
+        asked = [str(request["body"]["messages"][-1]["content"]) for request in bench.client.requests]
+    assert sum("The tool send is needed" in one for one in asked) == 1
+    assert not any("does not ask for send" in one for one in asked), "no second call is asked for"
+    assert send.calls == []
+    assert response.response == "It is with Carla."
 
 
 async def test_an_answer_that_tells_of_a_change_nobody_made_says_so(tmp_path: Path) -> None:
