@@ -6,6 +6,7 @@ lasts as long as the process.
 """
 
 import logging
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
@@ -30,6 +31,7 @@ _OPTIONAL = frozenset({
 _OPTIONAL_FIELDS = PROVIDER_FIELDS | {"name"}
 """The fields of messages that may be left out. Some providers send reasoning and refuse to get it back (Groq)."""
 _SCHEMA = "response_format"
+DERIVED_SCHEMAS = 16
 log = logging.getLogger(__name__)
 
 
@@ -43,6 +45,9 @@ class ParameterSupport:
         self._dialects: dict[str, SchemaDialect | None] = {}
         self._doubted: dict[str, SchemaDialect | None] = {}
         """The dialect of a model before one of its calls was refused without a reason."""
+        self._derived: deque[tuple[JsonObject, SchemaDialect, tuple[JsonObject, bool]]] = deque(maxlen=DERIVED_SCHEMAS)
+        """The newest schemas with what was derived of them: a call asks for it with its body and with each chunk, and
+        forty tools take 50 ms."""
 
     def build_body(self, request: ModelRequest, *, stream: bool) -> JsonObject:
         """The parameters of a call in OpenAI's wire form, without those its model is known to refuse."""
@@ -135,7 +140,13 @@ class ParameterSupport:
         dialect = self._get_dialect(request.model)
         if request.response_schema is None or dialect is None:
             return None, False
-        return derive_schema(request.response_schema.schema, dialect)
+        schema = request.response_schema.schema
+        for own, of, derived in self._derived:
+            if own is schema and of == dialect:
+                return derived
+        derived = derive_schema(schema, dialect)
+        self._derived.append((schema, dialect, derived))
+        return derived
 
     def _get_dialect(self, model: str) -> SchemaDialect | None:
         return self._dialects.get(model, self._first)

@@ -1,14 +1,18 @@
 """What an endpoint's error says of a parameter, and what becomes of the next call."""
 
 import json
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
 
 from agent.core.errors import ModelEndpointError, ModelError, ModelRequestError
+from agent.core.models import JsonObject
 from agent.llm.faults import build_body_error, build_status_error, list_refused_parameters, read_error
 from agent.llm.parameters import ParameterSupport
-from agent.llm.port import ModelRequest, ResponseSchema
+from agent.llm.port import ModelChunk, ModelRequest, ResponseSchema
+from agent.llm.schema_derivation import derive_schema
+from agent.llm.schema_dialect import OPENAI, SchemaDialect
 
 
 def fault(body: Any, status: int = 400) -> ModelError:
@@ -82,3 +86,25 @@ def test_a_callers_own_format_is_not_left_out() -> None:
     assert not support.learn(theirs, support.build_body(theirs, stream=False), error)
     assert support.learn(ours, support.build_body(ours, stream=False), error)
     assert "response_format" not in support.build_body(ours, stream=False)
+
+
+async def test_a_schema_is_derived_once_for_a_call_however_many_chunks_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    derivations: list[SchemaDialect] = []
+
+    def derive(schema: JsonObject, dialect: SchemaDialect) -> tuple[JsonObject, bool]:
+        derivations.append(dialect)
+        return derive_schema(schema, dialect)
+
+    async def iterate_chunks() -> AsyncGenerator[ModelChunk, None]:
+        for number in range(50):
+            yield ModelChunk(text=str(number), finish_reason="stop" if number == 49 else None)
+
+    monkeypatch.setattr("agent.llm.parameters.derive_schema", derive)
+    properties: JsonObject = {"a": {"type": "string"}, "b": {"type": "string"}}
+    schema: JsonObject = {"type": "object", "properties": properties, "required": ["a"], "additionalProperties": False}
+    support, asked = ParameterSupport(OPENAI), request(response_schema=ResponseSchema("x", schema))
+    support.build_body(asked, stream=True)
+    assert len([chunk async for chunk in support.restore_chunks(asked, iterate_chunks())]) == 50
+    assert derivations == [OPENAI]
+    support.build_body(request(response_schema=ResponseSchema("x", {**schema, "required": []})), stream=True)
+    assert derivations == [OPENAI] * 2, "another schema is another one, though it is equal in name"
