@@ -47,6 +47,7 @@ def test_what_a_query_worked_on_is_not_shown_beside_its_result(queried: tuple[st
     run = SimpleNamespace(
         engine=SimpleNamespace(registry=_Registry()),
         profile=SimpleNamespace(decides="rounds"),
+        decides_in_rounds=True,
         state=SimpleNamespace(get_step=lambda _: SimpleNamespace(last=None)),
     )
     blocks = build_result_blocks(cast("Any", run), [(step, StepOutput(text="3 rows")) for step in steps], ())
