@@ -45,6 +45,7 @@ class TaskSet(NamedTuple):
 
 DEVELOPMENT = "development"
 HELD_OUT = "held-out"
+PRACTICE = "practice"
 SETS: Mapping[str, TaskSet] = {
     DEVELOPMENT: TaskSet(
         "development", ("desk", "office", "shop", "plant"), ("orders", "customers", "readings", "staff")
@@ -55,6 +56,7 @@ SETS: Mapping[str, TaskSet] = {
         ("trips", "vehicles", "ausleihen", "visits"),
         is_only_measured=True,
     ),
+    PRACTICE: TaskSet("practice", ("hotel", "leave", "warehouse", "home"), ("stock_moves", "room_nights")),
 }
 
 
