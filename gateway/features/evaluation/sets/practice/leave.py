@@ -138,8 +138,8 @@ def _add_changing_tools(server: MCPServer, file: StateFile) -> None:
 
 def _read_balance(leave: State, employee_id: str, leave_type: str) -> dict[str, Any]:
     find_record(leave["employees"], employee_id, "employee")
-    entitled, taken = leave["balances"][employee_id].get(leave_type, (0, 0))
-    return {"entitledDays": entitled, "takenDays": taken, "remainingDays": entitled - taken}
+    entitled, used = leave["balances"][employee_id].get(leave_type, (0, 0))
+    return {"entitledDays": entitled, "takenDays": used, "remainingDays": entitled - used}
 
 
 def _find_pending(leave: State, request_id: str) -> State:

@@ -154,9 +154,9 @@ def _take(warehouse: State, sku: str, bin_id: str, quantity: int) -> int:
     """Takes items out of a bin. Returns how many are left. Raises `ToolError` if there are too few."""
     find_record(warehouse["items"], sku, "item")
     contents = find_record(warehouse["bins"], bin_id, "bin")["contents"]
-    if (held := contents.get(sku, 0)) < quantity:
-        raise ToolError(f"bin {bin_id} has only {held} of {sku}; nothing was moved")
-    contents[sku] = held - quantity
+    if (present := contents.get(sku, 0)) < quantity:
+        raise ToolError(f"bin {bin_id} has only {present} of {sku}; nothing was moved")
+    contents[sku] = present - quantity
     if not contents[sku]:
         del contents[sku]
-    return int(held - quantity)
+    return int(present - quantity)
