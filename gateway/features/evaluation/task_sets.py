@@ -56,7 +56,11 @@ SETS: Mapping[str, TaskSet] = {
         ("trips", "vehicles", "ausleihen", "visits"),
         is_only_measured=True,
     ),
-    PRACTICE: TaskSet("practice", ("hotel", "leave", "warehouse", "home"), ("stock_moves", "room_nights")),
+    PRACTICE: TaskSet(
+        "practice",
+        ("hotel", "leave", "warehouse", "home", "bank", "mailbox", "code", "kitchen"),
+        ("stock_moves", "room_nights", "spending"),
+    ),
 }
 
 
