@@ -62,12 +62,12 @@ def _add_reading(server: MCPServer, file: StateFile) -> None:
         where = filter or TransactionFilter()
         if account["type"] == "credit" and _count_days(where) > MAX_CARD_DAYS:
             raise ToolError(f"a credit card needs from_date and to_date, at most {MAX_CARD_DAYS} days apart")
-        found = [
+        matches = [
             {"transaction_id": key, **record}
             for key, record in bank["transactions"].items()
             if record["account_id"] == account_id and _matches(record, where)
         ]
-        return found[:limit]
+        return matches[:limit]
 
     @server.tool(annotations=READ)
     def search_payees(query: str) -> list[dict[str, Any]]:

@@ -91,7 +91,7 @@ def _add_stores(server: MCPServer, file: StateFile) -> None:
 
     @server.tool(annotations=READ)
     def shopping_list() -> list[dict[str, Any]]:
-        """List what is to be bought."""
+        """List what has to be bought."""
         return [{"name": name, **item} for name, item in file.load()["kitchen"]["shopping"].items()]
 
     @server.tool(annotations=EFFECT)

@@ -73,13 +73,13 @@ def _add_calendar(server: MCPServer, file: StateFile) -> None:
         query: str | None = None,
     ) -> list[dict[str, Any]]:
         """List events by day (both days included) and words of the title, earliest first."""
-        found = [
+        matches = [
             {"eventId": key, **event}
             for key, event in file.load()["mailbox"]["events"].items()
             if (fromDate or "") <= event["start"][:10] <= (toDate or "9999")
             and (query or "").casefold() in event["title"].casefold()
         ]
-        return sorted(found, key=lambda event: str(event["start"]))
+        return sorted(matches, key=lambda event: str(event["start"]))
 
     @server.tool(name="createEvent", annotations=EFFECT)
     def create_event(event: NewEvent) -> str:
@@ -118,12 +118,12 @@ def _add_messages(server: MCPServer, file: StateFile) -> None:
     def search_messages(query: MessageQuery | None = None, maxResults: int = 10) -> list[dict[str, Any]]:  # noqa: N803
         """Search messages, newest first. The text of a message is returned by getMessage."""
         where = query or MessageQuery()
-        found = [
+        matches = [
             {"messageId": key, **{name: value for name, value in message.items() if name != "body"}}
             for key, message in file.load()["mailbox"]["messages"].items()
             if _matches(message, where)
         ]
-        return sorted(found, key=lambda message: str(message["date"]), reverse=True)[:maxResults]
+        return sorted(matches, key=lambda message: str(message["date"]), reverse=True)[:maxResults]
 
     @server.tool(name="getMessage", annotations=READ)
     def get_message(messageId: str) -> dict[str, Any]:  # noqa: N803
@@ -138,7 +138,7 @@ def _add_messages(server: MCPServer, file: StateFile) -> None:
         """Send a message to mail addresses, as an answer if inReplyTo is given."""
         for address in message.to:
             if "@" not in address:
-                raise ToolError(f"nothing was sent: {address!r} is no mail address; searchContacts finds it")
+                raise ToolError(f"nothing was sent: {address!r} is not a mail address; searchContacts finds it")
         with file.change() as state:
             sent = state["mailbox"]["sent"].setdefault(message.to[0], [])
             sent.append({"to": ", ".join(message.to), "subject": message.subject, "body": message.body})

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from gateway.features.evaluation.sets.practice.bank import build_bank
 from gateway.features.evaluation.sets.practice.code import build_code
-from gateway.features.evaluation.sets.practice.home import build_home
 from gateway.features.evaluation.sets.practice.hotel import build_hotel
 from gateway.features.evaluation.sets.practice.kitchen import build_kitchen
 from gateway.features.evaluation.sets.practice.leave import build_leave
 from gateway.features.evaluation.sets.practice.mailbox import build_mailbox
+from gateway.features.evaluation.sets.practice.smart_home import build_home
 from gateway.features.evaluation.sets.practice.warehouse import build_warehouse
 from gateway.features.evaluation.state_file import BuildServer
 
