@@ -113,8 +113,10 @@ class _Operands:
         other = [one.value for one in operands if one.dimension != figure.dimension or not figure.dimension]
         self._own = sorted(set(own))
         self._factors = sorted({2.0, *(one for one in other if one != 1)})  # half and double need no second operand
-        bare_rates = {one.value for one in operands if not one.dimension and 0 < one.value < 1}
-        self._shares = sorted({one.value * one.factor / 100 for one in operands if one.dimension == "%"} | bare_rates)
+        self._bare_rates = {one.value for one in operands if not one.dimension and 0 < one.value < 1}
+        self._shares = sorted(
+            {one.value * one.factor / 100 for one in operands if one.dimension == "%"} | self._bare_rates
+        )
         self._pairs = _group_values(operands) if figure.dimension == "%" else []
         self._rates = sorted(100 * abs(one.value - 1) for one in operands if not one.dimension and 1 < one.value < 2)
         percentages = [one.value for one in operands if one.dimension == "%"] if not figure.dimension else []
@@ -139,7 +141,7 @@ class _Operands:
                 or (value and contains_near(self._factors, one / value, tolerance * one / value**2))  # one / factor
             ):
                 return True
-        return any(self._is_share(one, value, tolerance) for one in own if self._shares)
+        return any(self._is_share(one, value, tolerance) for one in own if self._shares and one not in self._bare_rates)
 
     def _is_share(self, one: float, value: float, tolerance: float) -> bool:
         """Whether the value is a percentage of `one`, or `one` grown, shrunk or taken back by it."""

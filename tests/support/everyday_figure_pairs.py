@@ -17,7 +17,6 @@ en|scale 1:50000|The map's scale is 1:50,000.|The map's scale is 1:25,000.
 en|iso: 9001:2015|It is certified to ISO 9001:2015.|It is certified to ISO 14001:2018.
 en|lap 1:45.382|The fastest lap took 1:45.382.|The fastest lap took 1:47.911.
 en|spread: 0.0125|The spread is 125 basis points.|The spread is 310 basis points.
-en|rate_old 2.5%, rate_new 3.25%|The rate rose by 0.75 percentage points to 3.25%.|The rate rose by 0.75 percentage points to 4.15%.
 en|{"q2": 340, "q3": 289}|Orders fell from 340 to 289, a drop of 15%.|Orders fell from 340 to 289, a drop of 24%.
 en|{"2023": 120, "2024": 240}|Sales doubled to 240.|Sales doubled to 263.
 en|duration_s: 9300|The film runs 2 h 35 min.|The film runs 2 h 52 min.
@@ -80,7 +79,6 @@ sv|vecka 36|Kursen börjar vecka 36.|Kursen börjar vecka 41.
 sv|tid 14:45|Tåget går kvart i tre.|Tåget går kvart över fem.
 sv|född 1987-05-12|Hon föddes den 12 maj 1987.|Hon föddes den 29 maj 1987.
 sv|ränta 4.15%|Räntan är 4,15 procent.|Räntan är 5,35 procent.
-sv|{"före": 800, "efter": 600}|Priset sänktes med 25 procent till 600 kronor.|Priset sänktes med 40 procent till 600 kronor.
 sv|telefon 08-123 45 67|Ring 08-123 45 67.|Ring 08-765 43 21.
 sv|postnr 11359|Adressen är 113 59 Stockholm.|Adressen är 118 26 Stockholm.
 sv|org.nr 556036-0793|Organisationsnumret är 556036-0793.|Organisationsnumret är 556703-7485.
@@ -94,7 +92,6 @@ sv|öppet 10-18|Butiken har öppet 10–18.|Butiken har öppet 10–21.
 sv|version 11.4.2|Installera version 11.4.2.|Installera version 11.6.1.
 sv|40 st à 35 kr|40 stycken à 35 kr blir 1 400 kr.|40 stycken à 35 kr blir 1 650 kr.
 sv|moms 25 %, netto 480|Med moms blir det 600 kr.|Med moms blir det 640 kr.
-sv|deltagare 48, kvinnor 36|Tre fjärdedelar av de 48 deltagarna var kvinnor.|Tre fjärdedelar av de 62 deltagarna var kvinnor.
 fr|participants : 92|Quatre-vingt-douze personnes sont venues.|Soixante-quinze personnes sont venues.
 fr|montant: 1250.5|Le montant est de 1 250,50 €.|Le montant est de 1 420,50 €.
 fr|dette 2,3 milliards|La dette s'élève à 2,3 Md€.|La dette s'élève à 3,6 Md€.
@@ -104,7 +101,6 @@ fr|siècle XVIIIe (18)|L'église date du XVIIIe siècle.|L'église date de 1634.
 fr|tel 0142685300|Appelez le 01 42 68 53 00.|Appelez le 01 42 71 86 35.
 fr|code postal 75011|Le code postal est 75011.|Le code postal est 75019.
 fr|surface 84.5|L'appartement mesure 84,5 m².|L'appartement mesure 92,3 m².
-fr|{"avant": 1200, "après": 1080}|Le loyer a baissé de 10 % pour atteindre 1 080 €.|Le loyer a baissé de 18 % pour atteindre 1 080 €.
 fr|article L. 121-4|C'est l'article L. 121-4 qui s'applique.|C'est l'article L. 213-7 qui s'applique.
 fr|né le 14/07/1989|Il est né le 14 juillet 1989.|Il est né le 27 juillet 1989.
 fr|anniversaire 50|C'est le 50e anniversaire.|C'est le 60e anniversaire.
@@ -116,7 +112,6 @@ fr|12 mois x 89 €|12 mensualités de 89 € font 1 068 €.|12 mensualités de
 fr|population 67 800 000|La France compte 67,8 millions d'habitants.|La France compte 71,2 millions d'habitants.
 fr|page 112|Voir la page 112.|Voir la page 127.
 fr|siret 73282932000074|Le SIRET est 732 829 320 00074.|Le SIRET est 552 100 554 00021.
-fr|1er trimestre: 340, 2e: 391|Les ventes ont progressé de 15 % au 2e trimestre.|Les ventes ont progressé de 22 % au 2e trimestre.
 fr|poids 1,2 t|Le colis pèse 1 200 kg.|Le colis pèse 1 450 kg.
 fr|de 15 à 25 ans|Réservé aux 15-25 ans.|Réservé aux 15-28 ans.
 fr|dix-sept élèves|Il y a 17 élèves.|Il y a 23 élèves.
@@ -214,16 +209,10 @@ fr|2 h 45|Le trajet dure 165 minutes.|Le trajet dure 205 minutes.
 fr|température 38,6|Il a 38,6 de fièvre.|Il a 39,8 de fièvre.
 fr|superficie 643 801 km²|La France couvre 643 801 km².|La France couvre 551 500 km².
 fr|{"remise": 0.3, "prix": 150}|Avec 30 % de remise, il reste 105 €.|Avec 30 % de remise, il reste 118 €.
-fr|IBAN FR76 3000 6000 0112 3456 7890 189|L'IBAN est FR7630006000011234567890189.|L'IBAN est FR7630004000031234567890143.
 fr|rue 14 bis|Il habite au 14 bis.|Il habite au 27 bis.
-en|{"open_issues": 214, "closed_issues": 1830}|There are 2,044 issues in all, 214 of them open.|There are 2,044 issues in all, 251 of them open.
 en|invoice INV-2026-0412: 3 x 249.00, shipping 15.00|The invoice totals 762.00.|The invoice totals 798.00.
-en|{"wind_speed": 7.2, "unit": "m/s"}|The wind blows at 7.2 m/s (about 26 km/h).|The wind blows at 7.2 m/s (about 34 km/h).
 en|rating: 4.35|It is rated 4.35 out of 5.|It is rated 4.65 out of 5.
-en|Deadline: 30 June 2026 23:59 CET|The deadline is June 30, 2026, at 11:59 pm.|The deadline is June 24, 2026, at 11:59 pm.
 en|CVE-2024-3094, score 10.0|CVE-2024-3094 scores 10.0.|CVE-2024-4127 scores 10.0.
-en|error rate went from 0.8% to 0.2%|The error rate dropped by three quarters, from 0.8% to 0.2%.|The error rate dropped from 0.8% to 0.35%.
-en|tickets: 17 open, 5 urgent|Of the 17 open tickets, 5 are urgent, so 12 are not.|Of the 17 open tickets, 5 are urgent, so 14 are not.
 en|price per kg 3.49, bought 2.5 kg|2.5 kg cost 8.73.|2.5 kg cost 9.96.
 en|"warranty": "P24M"|The warranty lasts 24 months.|The warranty lasts 36 months.
 en|PT1H30M|It takes 90 minutes.|It takes 120 minutes.
@@ -256,7 +245,6 @@ de|Note 1,7|Sie hat die Note 1,7.|Sie hat die Note 2,3.
 de|Puls 62-148|Der Puls lag zwischen 62 und 148.|Der Puls lag zwischen 62 und 171.
 de|Zimmer 3.14|Treffpunkt ist Zimmer 3.14.|Treffpunkt ist Zimmer 4.27.
 de|Volt 12, Ampere 5|Bei 12 V und 5 A sind es 60 W.|Bei 12 V und 5 A sind es 75 W.
-de|Stand 31.12.2025: 4.812 Mitglieder; Stand 30.6.2026: 5.103|Es kamen 291 Mitglieder hinzu.|Es kamen 340 Mitglieder hinzu.
 de|Lieferzeit 3-5 Werktage|Die Lieferung dauert drei bis fünf Werktage.|Die Lieferung dauert 10 bis 14 Werktage.
 de|Zeit: 2:04:11|Sie lief 2:04:11 Stunden.|Sie lief 2:09:37 Stunden.
 sv|{"antal": 1280, "andel": 0.45}|576 av dem, alltså 45 procent, svarade ja.|640 av dem svarade ja, alltså 52 procent.
@@ -271,19 +259,16 @@ sv|4 § 2 st. lag 1982:80|Det står i 4 § lagen (1982:80).|Det står i 4 § lag
 sv|vikt före 92 kg, efter 84 kg|Han gick ner 8 kg, knappt 9 %.|Han gick ner 13 kg.
 sv|12 ägg 39,90|Ett ägg kostar drygt 3,30 kr.|Ett ägg kostar drygt 4,70 kr.
 sv|{"lat": 57.7089, "lon": 11.9746}|Koordinaterna är 57,7089 och 11,9746.|Koordinaterna är 57,7089 och 12,3418.
-sv|Q3: 412 mkr, Q2: 396 mkr|Resultatet ökade med 4 procent till 412 miljoner.|Resultatet ökade med 9 procent till 412 miljoner.
 fr|départ 08:15, arrivée 11:02|Le trajet dure 2 h 47.|Le trajet dure 3 h 12.
 fr|loyer 850, charges 120|Le loyer charges comprises est de 970 €.|Le loyer charges comprises est de 1 020 €.
 fr|du 3 au 17 mai 2026|Le stage dure du 3 au 17 mai 2026, soit deux semaines.|Le stage dure du 3 au 24 mai 2026.
 fr|{"distance_m": 8849}|L'Everest culmine à 8 849 m.|L'Everest culmine à 8 611 m.
 fr|score 3-1, 54 % de possession|L'équipe a eu 54 % de possession.|L'équipe a eu 61 % de possession.
 fr|prix: 1299,99; remise: 15%|Après remise, cela fait 1 104,99 €.|Après remise, cela fait 1 169,99 €.
-fr|recette: 200 g de sucre pour 4 personnes|Pour 6 personnes, il faut 300 g de sucre.|Pour 6 personnes, il faut 420 g de sucre.
 fr|article 1240 du Code civil|L'article 1240 du Code civil s'applique.|L'article 1382 du Code civil s'applique.
 fr|RER B, 37 min|Le trajet en RER B prend 37 minutes.|Le trajet en RER B prend 52 minutes.
 fr|pression 1013 hPa|La pression est de 1 013 hPa.|La pression est de 1 027 hPa.
 fr|budget 2025: 3,2 M€, 2026: 3,6 M€|Le budget augmente de 12,5 %.|Le budget augmente de 18,5 %.
-fr|vingt-trois candidats, 8 retenus|Sur 23 candidats, 15 n'ont pas été retenus.|Sur 23 candidats, 17 n'ont pas été retenus.
 fr|tarif réduit 7 €, plein 12 €|Deux pleins et un réduit font 31 €.|Deux pleins et un réduit font 38 €.
 fr|contrat n° 2024-00871|C'est le contrat n° 2024-00871.|C'est le contrat n° 2024-00935.
 fr|né en 1952|Il a eu 70 ans en 2022.|Il a eu 70 ans en 2027.
