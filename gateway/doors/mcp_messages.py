@@ -1,6 +1,6 @@
 """Requests of MCP clients that the SDK refuses or leaves without an answer, although their meaning is clear.
 
-A client that accepts only `application/json`, or says nothing of what it accepts, gets the answer as JSON; the SDK would
+A client that accepts only `application/json`, or does not say what it accepts, gets the answer as JSON; the SDK would
 refuse it with 406. A request whose id is null or a fraction, which JSON-RPC allows, or anything else is answered under
 that id.
 """
