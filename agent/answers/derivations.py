@@ -7,6 +7,7 @@ sum or a product of two. So it counts only if few other figures of the same size
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from agent.text.numbers import NumberMention
 from agent.text.units import Unit
@@ -15,6 +16,8 @@ MAX_OPERANDS = 120
 """Figures that are combined in pairs. With more of them nearly every figure could be derived."""
 _PROBES = 48
 """Other figures that are tried, spread from half to twice the figure."""
+_FEW = 6
+"""Figures of which three are combined too."""
 _CROWNS = ("SEK", "NOK", "DKK")
 
 
@@ -69,8 +72,8 @@ def is_unlikely_hit(figure: Quantity, test: Callable[[Quantity], bool], limit: f
     """Whether the figure passes a test that at most `limit` (a share) of figures like it pass."""
     if not test(figure):
         return False
-    probes = list(_iter_probes(figure))
-    allowed = limit * len(probes)
+    probes = [one for one in _iter_probes(figure) if figure.dimension != "%" or one != 100]  # all of anything
+    allowed = max(1.0, limit * len(probes))  # of a few figures, one is no large share
     passed = 0
     for probe in probes:
         passed += test(Quantity(probe, figure.tolerance, figure.dimension, figure.factor))
@@ -102,18 +105,32 @@ class _Operands:
 
     def __init__(self, operands: Sequence[Quantity], figure: Quantity) -> None:
         self._figure = figure
-        own = [one.convert(figure) for one in operands if one.dimension in ("", figure.dimension)]
+        own = [
+            one.convert(figure)
+            for one in operands
+            if one.dimension in ("", figure.dimension) or (not figure.dimension and one.dimension not in ("%", "pp"))
+        ]
         other = [one.value for one in operands if one.dimension != figure.dimension or not figure.dimension]
         self._own = sorted(set(own))
         self._factors = sorted({2.0, *(one for one in other if one != 1)})  # half and double need no second operand
-        self._shares = sorted({one.value / 100 for one in operands if one.dimension == "%"})
+        self._bare_rates = {one.value for one in operands if not one.dimension and 0 < one.value < 1}
+        self._shares = sorted(
+            {one.value * one.factor / 100 for one in operands if one.dimension == "%"} | self._bare_rates
+        )
         self._pairs = _group_values(operands) if figure.dimension == "%" else []
+        self._rates = sorted(100 * abs(one.value - 1) for one in operands if not one.dimension and 1 < one.value < 2)
+        percentages = [one.value for one in operands if one.dimension == "%"] if not figure.dimension else []
+        self._points = sorted({abs(one - other) for one, other in combinations(percentages, 2)})
+        few = sorted({one.value for one in operands if one.dimension != "%"})
+        self._triples = _list_triples(few) if len(few) <= _FEW and figure.dimension not in ("%", "pp") else []
 
     def derive(self, figure: Quantity) -> bool:
         """Whether the figure is the result of two operands. Each equation is solved for one of them."""
         value, tolerance = figure.value, figure.tolerance
         if figure.dimension in ("%", "pp"):
-            return self._is_percentage(value, tolerance)
+            return self._is_percentage(value * figure.factor, tolerance * figure.factor)
+        if contains_near(self._points, value, tolerance) or contains_near(self._triples, value, tolerance):
+            return True
         own = self._own
         for one in own:
             if (
@@ -124,7 +141,7 @@ class _Operands:
                 or (value and contains_near(self._factors, one / value, tolerance * one / value**2))  # one / factor
             ):
                 return True
-        return any(self._is_share(one, value, tolerance) for one in own if self._shares)
+        return any(self._is_share(one, value, tolerance) for one in own if self._shares and one not in self._bare_rates)
 
     def _is_share(self, one: float, value: float, tolerance: float) -> bool:
         """Whether the value is a percentage of `one`, or `one` grown, shrunk or taken back by it."""
@@ -136,7 +153,7 @@ class _Operands:
     def _is_percentage(self, value: float, tolerance: float) -> bool:
         """Whether the value is a share, a change, the rest to 100, or a sum or difference of percentages."""
         shares = [100 * share for share in self._shares]
-        if contains_near(shares, 100 - value, tolerance):
+        if contains_near(shares, 100 - value, tolerance) or contains_near(self._rates, value, tolerance):
             return True
         if any(contains_near(shares, value + sign * one, tolerance) for one in shares for sign in (1, -1)):
             return True
@@ -149,6 +166,17 @@ class _Operands:
                 ):
                     return True
         return False
+
+
+def _list_triples(values: Sequence[float]) -> list[float]:
+    """The results of three of a few values: a product, or a product and a third that is added or taken away."""
+    results = set()
+    for one, other in combinations(values, 2):
+        product = one * other
+        for third in values:
+            if third not in (one, other):
+                results |= {product * third, product + third, abs(product - third)}
+    return sorted(results)
 
 
 def _group_values(operands: Sequence[Quantity]) -> list[list[float]]:

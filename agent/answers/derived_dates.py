@@ -13,6 +13,7 @@ _MAX_KNOWN = 60
 """Dates and spans that are combined."""
 _DAY = 86_400
 _MINUTES_OF_DAY = 24 * 60
+_MONTHS_OF_YEAR = 12
 
 
 class DerivedDates:
@@ -35,17 +36,29 @@ class DerivedDates:
             return value.is_integer() and int(value) in self._years
         near = float(mention.readings[0].step) / 2
         if mention.unit.dimension == "time":
+            if self._is_span_of_times(value * float(mention.unit.factor) / 60, near * float(mention.unit.factor) / 60):
+                return True
             days = value * float(mention.unit.factor) / _DAY
             return any(abs(days - span) <= near * float(mention.unit.factor) / _DAY for span in self._spans)
         if mention.unit.dimension == "months":
             months = value * float(mention.unit.factor)
+            if mention.unit.factor == _MONTHS_OF_YEAR and value.is_integer() and int(value) in self._spans_of_years:
+                return True
             return any(abs(months - span / 30.44) <= 0.6 * float(mention.unit.factor) for span in self._spans)
         return False
+
+    def _is_span_of_times(self, minutes: float, near: float) -> bool:
+        """Whether this many minutes are between two known times, perhaps over midnight; or "2 h 45" was no time."""
+        times = [one.hour * 60 + one.minute for date in self._known for one in date.times][:_MAX_KNOWN]
+        spans = {*times, *((one - other) % _MINUTES_OF_DAY for one in times for other in times if one != other)}
+        return any(abs(minutes - span) <= min(near, 0.5) for span in spans)
 
     def _has_time(self, time: TimeValue) -> bool:
         wanted = time.hour * 60 + time.minute
         times = [one.hour * 60 + one.minute for date in self._known for one in date.times]
         minutes = [int(value / 60) for value in self._list_spans("time") if value < _DAY]
+        if self._is_span_of_times(wanted, 0):  # "2 h 47" is a span of time too
+            return True
         if any(
             (one + sign * span - wanted) % _MINUTES_OF_DAY == 0 for one in times for span in minutes for sign in (1, -1)
         ):
@@ -63,7 +76,19 @@ class DerivedDates:
     @cached_property
     def _dates(self) -> set[DateValue]:
         moved = {one for day in self._certain for one in self._iter_moved(day)}
-        return {DateValue(one.year, one.month, one.day) for one in moved}
+        dates = {DateValue(one.year, one.month, one.day) for one in moved}
+        yearless = {one for day in self._list_yearless() for one in self._iter_moved(day)}
+        return dates | {DateValue(None, one.month, one.day) for one in yearless}
+
+    def _list_yearless(self) -> list[date]:
+        """The known days without a year, in a leap year and in another."""
+        days = [one for source in self._known for one in source.dates if one.year is None and one.day is not None]
+        return [
+            date(year, one.month, one.day)
+            for one in days[:_MAX_KNOWN]
+            for year in (2027, 2028)
+            if one.day is not None and (one.month, one.day) != (2, 29)
+        ]
 
     def _iter_moved(self, day: date) -> Iterator[date]:
         for seconds in self._list_spans("time"):
@@ -90,11 +115,18 @@ class DerivedDates:
         )
 
     @cached_property
+    def _spans_of_years(self) -> set[int]:
+        years = self._list_years()
+        return {abs(one - other) for one in years for other in years if one != other}
+
+    @cached_property
     def _years(self) -> set[int]:
         spans = [int(months / 12) for months in self._list_spans("months") if months % 12 == 0]
+        return {year + sign * span for year in self._list_years() for span in spans for sign in (1, -1)}
+
+    def _list_years(self) -> set[int]:
         years = {one.year for date in self._known for one in date.dates if one.year is not None}
-        years |= {int(one) for date in self._known for one in date.list_years()}
-        return {year + sign * span for year in years for span in spans for sign in (1, -1)}
+        return years | {int(one) for date in self._known for one in date.list_years()}
 
     def _list_spans(self, dimension: str) -> list[float]:
         return [float(one) for date in self._known for one in date.list_quantities(dimension)][:_MAX_KNOWN]

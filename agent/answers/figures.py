@@ -21,6 +21,8 @@ from agent.answers.derivations import (
 from agent.answers.derived_dates import DerivedDates
 from agent.answers.equations import Equation, find_equations
 from agent.answers.figure_evidence import FigureEvidence
+from agent.answers.periods import names_known_period
+from agent.answers.regrouped import has_code_of_shape, has_sister, is_regrouped
 from agent.answers.totals import list_counts, list_totals
 from agent.text.codes import CodeMention
 from agent.text.dates import MONTHS, DateMention, TimeMention
@@ -52,6 +54,7 @@ _COUNT_UNITS = ("time", "months", "nights", "x")
 """Dimensions whose small whole numbers are counts like any other: seven days, three times."""
 _IN_SENTENCE, _IN_ANSWER, _IN_TOTALS, _IN_EVIDENCE = 0.15, 0.08, 0.05, 0.06
 """How many other figures may be derivable from the same operands, by where those are."""
+_MAX_ADDED = 3
 _INVENTS = re.compile(
     r"\b(?:poem|stor(?:y|ies)|tale|song|lyrics|joke|limerick|haiku|fiction\w*|novel|imagin\w+|invent\w*|made[- ]up|"
     r"fantas\w+|brainstorm\w*|guess|estimate|dikt|saga|berättelse|hitta på|gissa|gedicht|geschichte|cuento|poema)\b"
@@ -136,7 +139,9 @@ class _Search:
             case DateMention(readings=readings):
                 return all(one.day is not None or one.year is not None for one in readings)
             case CodeMention(text=text):
-                return mention.is_number or _LONG_CODE.search(text) is not None or self._is_dotted_claim(mention)
+                if mention.is_number or _LONG_CODE.search(text) is not None or self._is_dotted_claim(mention):
+                    return True
+                return has_code_of_shape(text, self._evidence.text)
             case NumberMention():
                 return self._is_figure(mention)
             case TimeMention(start=start):
@@ -149,11 +154,12 @@ class _Search:
         line_start = self._text.rfind("\n", 0, mention.start) + 1
         if not self._text[line_start : mention.start].strip(" \t#*>-") or not _DOTTED.fullmatch(mention.text):
             return False
-        stem = re.escape(mention.text.lstrip("vV").rpartition(".")[0])
-        return re.search(rf"(?<![\d.]){stem}\.\d", self._evidence.text) is not None
+        return has_sister(mention.text, self._evidence.text)
 
     def _is_figure(self, mention: NumberMention) -> bool:
         """Whether a number is more than a count under ten, a line number or a word that may be no number."""
+        if self._text[mention.start - 1 : mention.start] == "^":  # an exponent
+            return False
         whole = mention.value == mention.value.to_integral_value()
         if mention.is_word:
             return whole and abs(mention.value) > 12 and self._is_whole_word(mention)
@@ -179,7 +185,11 @@ class _Search:
             return any(map(self._is_known_time, self._list_readings(mention)))
         if isinstance(mention, DateMention):
             return self._dates.explain(mention)
-        if isinstance(mention, NumberMention) and self._is_short_year(mention):
+        if names_known_period(self._text, mention.start, evidence_figures):
+            return True
+        if isinstance(mention, NumberMention) and (
+            self._is_short_year(mention) or is_regrouped(self._text, mention, self._evidence.text)
+        ):
             return True
         return isinstance(mention, NumberMention) and self._dates.explain_number(mention)
 
@@ -213,6 +223,8 @@ class _Search:
     def _follows(self, figure: Quantity, mention: NumberMention) -> bool:
         """Whether a figure follows from its sentence, its text, the totals or two numbers of the evidence."""
         if figure.value.is_integer() and contains_near(self._counts, figure.value, 0.0) and mention.unit is None:
+            return True
+        if _is_exact_sum(figure, self._list_neighbours(mention)):
             return True
         for operands, limit in ((self._list_neighbours(mention), _IN_SENTENCE), (self._explained, _IN_ANSWER)):
             quantities = [one for operand in operands for one in read_quantities(operand)[:1]]
@@ -280,6 +292,15 @@ def _is_sum(figure: Quantity, operands: Sequence[Quantity], limit: float) -> boo
     runs = [run for run in (values, values[1:], values[:-1]) if len(run) > 2]
     sums = sorted(number for run in runs for number in (sum(run), sum(run) / len(run)))
     return is_unlikely_hit(figure, lambda one: contains_near(sums, one.value, one.tolerance), limit)
+
+
+def _is_exact_sum(figure: Quantity, neighbours: Sequence[NumberMention]) -> bool:
+    """Whether a whole number is the sum or difference of two of the few whole numbers beside it."""
+    values = {float(one.value) for one in neighbours}
+    if len(values) > _MAX_ADDED or not all(value.is_integer() for value in (figure.value, *values)):
+        return False
+    pairs = [(one, other) for one in values for other in values if one < other]
+    return any(figure.value in (one + other, other - one) for one, other in pairs)
 
 
 def _get_shown(mention: ValueMention) -> str:

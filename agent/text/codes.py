@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agent.text.numbers import find_numbers
+from agent.text.units import UNITS
 
 _ADDRESS = re.compile(
     r"(?:https?|ftp)://[^\s<>\"')\]]+|(?<![\w@])www\.[^\s<>\"')\]]+"
@@ -16,7 +17,7 @@ _ADDRESS = re.compile(
     re.IGNORECASE,
 )
 _PHONE = re.compile(
-    r"(?<![\w.])(?<!\d[ .-])(?:\+\d|0[1-9]\d{0,3}[-/ ]\d|\(0\d{1,4}\) ?\d)(?:[ ()./-]{0,2}\d){5,13}(?![\w])"
+    r"(?<![\w.])(?<!\d[ .-])(?:\+\d|0[1-9]\d{0,3}(?: / |[-/ ])\d|\(0\d{1,4}\) ?\d)(?:[ ()./-]{0,2}\d){5,13}(?![\w])"
 )
 _GROUPED = re.compile(
     r"(?<!\w)[A-Z]{2}\d\d(?:[ -][A-Z0-9]{4}){2,7}(?:[ -][A-Z0-9]{1,4})?(?!\w)"  # an account (ISO 13616)
@@ -25,6 +26,7 @@ _GROUPED = re.compile(
 )
 """Numbers that name something, in groups of other sizes than thousands."""
 _TOKEN = re.compile(r"(?<![^\W_])[^\W_]+(?:[-_./:#+][^\W_]+)*")
+_NUMBER_BEFORE = re.compile(r"\d[ \u00a0\u202f]$")
 _MIN_NUMBER = 7
 _VERSION = re.compile(r"\d+(?:\.\d+){2,}")
 
@@ -67,13 +69,19 @@ def find_codes(text: str) -> list[CodeMention]:
 def _iter_tokens(text: str) -> Iterator[CodeMention]:
     for match in _TOKEN.finditer(text):
         token = match[0]
-        if not any(char.isdigit() for char in token):
+        if not any(char.isdecimal() for char in token) or _is_unit(text, match):
             continue
         if _VERSION.fullmatch(token):
             if len(find_numbers(token)) != 1:
                 yield CodeMention(token, match.start(), match.end())
         elif any(char.isalpha() for char in token) and not _is_quantity(token):
             yield CodeMention(token, match.start(), match.end())
+
+
+def _is_unit(text: str, match: re.Match[str]) -> bool:
+    """Whether a token with a digit is the unit of the number before it: `84 m2`."""
+    start = match.start()
+    return match[0].lower() in UNITS and _NUMBER_BEFORE.search(text, max(0, start - 3), start) is not None
 
 
 def _is_quantity(token: str) -> bool:

@@ -46,11 +46,11 @@ _YEAR = r"(?:1[5-9]|20|21)\d\d"
 _TIME = re.compile(
     rf"""
     (?<![\w.,:])(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d)(?:[.,]\d{{1,9}})?)?
-      (?:{_SPACE}*(?P<half>[ap]\.?m)\b\.?)?Z?(?![\w:])
+      (?:{_SPACE}*(?P<half>[ap]\.?m)\b\.?)?Z?(?![\w:]|[.,]\d{{3}}(?!\d))
     | (?<![\w.,:])(?P<hour2>1[0-2]|0?[1-9])(?:[.](?P<minute2>[0-5]\d))?{_SPACE}*(?P<half2>[ap]\.?m)\b\.?
     | \b(?:kl\.?|klockan|klokken){_SPACE}*(?P<hour3>[01]?\d|2[0-4])(?:[.:](?P<minute3>[0-5]\d))?(?![\w:]|[.,]\d)
     | (?<![\w.,:])(?P<hour4>[01]?\d|2[0-4])(?:[.:](?P<minute4>[0-5]\d))?{_SPACE}*uhr\b
-    | (?<![\w.,:])(?P<hour5>[01]?\d|2[0-4]){_SPACE}?h{_SPACE}?(?P<minute5>[0-5]\d)(?!\w)
+    | (?<![\w.,:])(?P<hour5>[01]?\d|2[0-4]){_SPACE}?h{_SPACE}?(?P<minute5>[0-5]\d)(?!{_SPACE}?(?:min|m)|\w)
     """,
     re.IGNORECASE | re.VERBOSE,
 )

@@ -51,6 +51,8 @@ class _MarkReader:
         assert isinstance(mention, NumberMention)
         mark = self._find_mark(mention)
         written = re.search(r"\d([.,])\d{3}(?!\d)", mention.text)
+        if not mark and mention.unit is not None and mention.unit.dimension == "%":  # nobody has 99,987 %
+            return replace(mention, readings=(min(mention.readings, key=lambda one: abs(one.value)),))
         if not mark or written is None:
             return mention
         # The first reading takes the separator for one of thousands, the second for a decimal mark.

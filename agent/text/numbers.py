@@ -172,7 +172,8 @@ class NumberMention:
     """A number where it stands, `text[start:end]` with its unit.
 
     `readings` has more than one value for an ambiguous form (`1.234`). `parts` are the numbers of a form that may be a
-    list instead (`5 100`, `151,2870`). `unscaled` is the number before its scale word (`1.5` of `1.5 million`)."""
+    list instead (`5 100`, `151,2870`), or of one in two units (`is_sum`). `unscaled` is the number before its scale
+    word (`1.5` of `1.5 million`)."""
 
     text: str
     start: int
@@ -182,6 +183,7 @@ class NumberMention:
     parts: tuple[Decimal, ...] = ()
     unscaled: Decimal | None = None
     is_word: bool = False
+    is_sum: bool = False
 
     @property
     def value(self) -> Decimal:

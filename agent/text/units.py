@@ -44,14 +44,15 @@ CAD     CAD         1         cad
 AUD     AUD         1         aud
 %       %           1         % percent procent prozent pct
 ‰       %           0.1       ‰ promille
+bp      %           0.01      bp bps basis-points basispunkte basispunkten räntepunkter baspunkter
 pp      pp          1         pp percentage-points procentenheter procentenhet prozentpunkte prozentpunkten
-mm      length      0.001     mm millimetre millimetres millimeter millimeters
-cm      length      0.01      cm centimetre centimetres centimeter centimeters zentimeter
-m       length      1         m metre metres meter meters
-km      length      1000      km kilometre kilometres kilometer kilometers
+mm      length      0.001     mm millimetre millimetres millimeter millimeters millimètre millimètres
+cm      length      0.01      cm centimetre centimetres centimeter centimeters zentimeter centimètre centimètres
+m       length      1         m metre metres meter meters mètre mètres metros metri
+km      length      1000      km kilometre kilometres kilometer kilometers kilomètre kilomètres kilómetros chilometri
 mile    length      1609.344  mile miles
 inch    length      0.0254    inch inches
-foot    length      0.3048    foot feet
+foot    length      0.3048    foot feet ft
 km/h    speed       1         km/h kmh kph km/t km/tim
 mph     speed       1.609344  mph
 m/s     speed       3.6       m/s
@@ -59,10 +60,11 @@ knot    speed       1.852     knots knot kn knop knoten
 m²      area        1         m² m2 sqm kvm kvadratmeter quadratmeter
 ha      area        10000     ha hectare hectares hektar
 mg      mass        0.000001  mg milligram milligrams milligramm
-g       mass        0.001     g gram grams gramm
-kg      mass        1         kg kilo kilos kilogram kilograms kilogramm
+g       mass        0.001     g gram grams gramm gramme grammes
+kg      mass        1         kg kilo kilos kilogram kilograms kilogramm kilogramme kilogrammes
 t       mass        1000      t tonne tonnes ton tons
 lb      mass        0.45359237  lb lbs
+oz      mass        0.028349523125  oz ounce ounces
 ml      volume      0.001     ml millilitre millilitres milliliter
 cl      volume      0.01      cl
 dl      volume      0.1       dl
@@ -81,10 +83,15 @@ Hz      frequency   1         hz hertz
 kHz     frequency   1000      khz
 MHz     frequency   1000000   mhz
 GHz     frequency   1000000000  ghz
-kB      bytes       0.001     kb kilobyte kilobytes kib
-MB      bytes       1         mb megabyte megabytes mib
-GB      bytes       1000      gb gigabyte gigabytes gib
-TB      bytes       1000000   tb terabyte terabytes tib
+B       bytes       0.000001  byte bytes octets
+kB      bytes       0.001     kb kilobyte kilobytes
+MB      bytes       1         mb megabyte megabytes
+GB      bytes       1000      gb gigabyte gigabytes
+TB      bytes       1000000   tb terabyte terabytes
+KiB     bytes       0.001024  kib
+MiB     bytes       1.048576  mib
+GiB     bytes       1073.741824  gib
+TiB     bytes       1099511.627776  tib
 °C      °C          1         °c ° c° degree degrees grad grader celsius
 °F      °F          1         °f fahrenheit
 x       x           1         times gånger mal fois veces volte x ×
@@ -97,13 +104,18 @@ for _line in _TABLE.strip().splitlines():
     _name, _dimension, _factor, *_spellings = _line.split()
     UNITS |= dict.fromkeys(_spellings, Unit(_name, _dimension, Decimal(_factor)))
 
+UNITS_OF_LABELS = {"s": UNITS["seconds"], **UNITS}
+"""The spellings in labels such as `duration_s`. In a sentence, an s behind a number is a plural: the 1990s."""
+BINARY_FACTORS = {f"{letter}B": UNITS[f"{letter}ib".lower()].factor for letter in "kMGT"}
+"""The factors of kB, MB, GB and TB where they count in powers of 1,024."""
 _CROWNS = frozenset(("SEK", "NOK", "DKK"))
 _QUALIFIER = (
     r"(?:(?:full|working|calendar|business|paid|whole|more|extra|consecutive|gross|hela|fulla|ganze|ganzen|volle|vollen|"
     r"weitere|betalda|bezahlte)[ -])?"
 )
+_PHRASE = "percentage points?|basis points?|points de base|per cent|pour cent"
 _AFTER = re.compile(
-    rf"[ \t\u00a0\u2007\u2009\u202f-]{{0,2}}{_QUALIFIER}(?P<word>percentage points?|per cent|us\$|%|‰|°\s?[cf]?|"
+    rf"[ \t\u00a0\u2007\u2009\u202f-]{{0,2}}{_QUALIFIER}(?P<word>{_PHRASE}|us\$|%|‰|°\s?[cf]?|"
     r"[€$£¥₹×]|m[²³]|k?m/(?:h|s|tim|t)(?![^\W\d_])|[^\W\d_]+[²³]?)",
     re.IGNORECASE,
 )
@@ -111,7 +123,8 @@ _BEFORE = re.compile(
     r"(?:(?P<sign>US\$|[€$£¥₹])|\b(?P<code>EUR|USD|GBP|CHF|SEK|NOK|DKK|JPY|INR|PLN|CZK|CNY|CAD|AUD|kr))[ \t\u00a0]?$",
     re.IGNORECASE,
 )
-_PHRASES = {"per cent": "%", "percentage point": "pp", "percentage points": "pp"}
+_PHRASES = {"per cent": "%", "pour cent": "%", "percentage point": "pp", "percentage points": "pp",
+            "basis point": "bp", "basis points": "bp", "points de base": "bp"}  # fmt: skip
 
 
 def find_unit(text: str, start: int, end: int) -> tuple[Unit | None, int, int]:

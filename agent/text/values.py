@@ -12,10 +12,11 @@ from decimal import Decimal
 from typing import Final
 
 from agent.text.codes import CodeMention, find_codes, make_code_key
+from agent.text.compound_quantities import find_iso_durations, join_units
 from agent.text.dates import DateMention, DateValue, TimeMention, TimeValue, find_dates, find_times
 from agent.text.decimal_marks import get_digits, settle_readings
 from agent.text.numbers import ORDINAL_WORDS, SCALES, NumberMention, NumberReading, find_numbers
-from agent.text.units import Unit, can_share_value
+from agent.text.units import BINARY_FACTORS, UNITS_OF_LABELS, Unit, can_share_value
 
 ValueMention = DateMention | TimeMention | NumberMention | CodeMention
 
@@ -34,6 +35,9 @@ _SHARE: Final = re.compile(
 )
 _MIN_NATIONAL: Final = 6
 """Digits of a telephone number without the zeros before it. Fewer are the end of any other number."""
+_LABEL: Final = re.compile(r"(?<![^\W_])(?P<word>[^\W\d_]+(?:[²³]|\d(?!\d))?)\)?[\"']?\s?[:=]?\s?[\"']?$")
+_CAMEL: Final = re.compile(r"(?<=[a-z])[A-Z]+[a-z]*$")
+_MAX_LABEL: Final = 30
 _QUOTED_CELL: Final = re.compile(r'"[^"\n]*"')
 
 
@@ -50,7 +54,7 @@ def find_values(text: str, *, is_claim: bool = False) -> list[ValueMention]:
         mentions: Sequence[ValueMention] = find(rest)
         all_mentions += mentions
         rest = _blank(rest, mentions)
-    all_mentions += find_numbers(rest, is_claim=is_claim)
+    all_mentions += join_units(rest, find_numbers(rest, is_claim=is_claim))
     return sorted(all_mentions, key=lambda mention: mention.start)
 
 
@@ -139,9 +143,14 @@ class KnownValues:
                     self._numbers += [(reading.value, mention.unit) for reading in mention.readings]
                     if self._by_language:
                         self._note_spelling(mention)
+                    if mention.is_sum:
+                        self._numbers += [(one.value, one.unit) for one in find_numbers(mention.text)]
+                    if self._by_language and (unit := _find_unit_of_label(text_of_cells, mention.start)) is not None:
+                        self._numbers += [(reading.value, unit) for reading in mention.readings]
                     if "," in mention.text:  # with spaces, thousands are far likelier than a list
                         self._numbers += [(part, None) for part in mention.parts]
         self._numbers += [(share, None) for share in _iter_shares(text)] if self._by_language else []
+        self._numbers += find_iso_durations(text)
         self._scales |= {SCALES[match[0].lower()] for match in _SCALE_WORD.finditer(text)}
         self._squeezed.append("".join(char for char in text.casefold() if char.isalnum()))
 
@@ -235,6 +244,10 @@ class KnownValues:
         base, half = value * unit.factor, step * unit.factor / 2
         if _is_any_between(known_quantities, base - half, base + half):
             return True
+        if unit.name in BINARY_FACTORS:  # "MB" is said of both
+            base, half = value * BINARY_FACTORS[unit.name], step * BINARY_FACTORS[unit.name] / 2
+            if _is_any_between(known_quantities, base - half, base + half):
+                return True
         start = bisect_left(self._values, value - step / 2)
         end = bisect_right(self._values, value + step / 2)
         return any(can_share_value(unit, other) for _, other in self._numbers[start:end])
@@ -245,6 +258,10 @@ class KnownValues:
         low, high = 100 * (value - step / 2), 100 * (value + step / 2)
         return value != value.to_integral_value() and _is_any_between(known_shares, low, high)
 
+    def has_between(self, low: Decimal, high: Decimal) -> bool:
+        """Whether a number of the texts is from `low` up to but not including `high`."""
+        return bisect_left(self._values, low) < bisect_left(self._values, high)
+
     def _has_value(self, value: Decimal, step: Decimal, *, bare: bool = False) -> bool:
         start = bisect_left(self._values, value - step / 2)
         end = bisect_right(self._values, value + step / 2)
@@ -253,6 +270,16 @@ class KnownValues:
     def _has_absolute(self, value: Decimal, step: Decimal) -> bool:
         at = bisect_left(self._absolute, (abs(value) - step / 2, False))
         return at < len(self._absolute) and self._absolute[at][0] <= abs(value) + step / 2
+
+
+def _find_unit_of_label(text: str, start: int) -> Unit | None:
+    """The unit that ends the label of a value: `duration_s: 9300`, `"sizeBytes": 512`, `Weight (kg): 72`."""
+    label = _LABEL.search(text, max(0, start - _MAX_LABEL), start)
+    if label is None:
+        return None
+    last = _CAMEL.search(label["word"])
+    unit = UNITS_OF_LABELS.get(label["word"].lower())
+    return unit if unit is not None or last is None else UNITS_OF_LABELS.get(last[0].lower())
 
 
 def _iter_shares(text: str) -> Iterator[Decimal]:

@@ -223,7 +223,7 @@ def _list_addresses(addresses: list[str]) -> str:
 
 def _read_sheet(package: WorkbookPackage, part: SheetPart, strings: list[str]) -> Sheet:
     sheet = Sheet(part.name, part.is_shown)
-    reader = _SheetReader(sheet, strings, date1904=package.date1904)
+    reader = _SheetReader(sheet, strings, package)
     with package.open(part.path) as stream:
         for _, element in etree.iterparse(stream, events=("end",), tag=_READ, resolve_entities=False, no_network=True):
             reader.read(element)
@@ -248,9 +248,10 @@ def _add_related(package: WorkbookPackage, sheet: Sheet, relation: Relation) -> 
 class _SheetReader:
     """Reads the rows of a sheet one by one."""
 
-    def __init__(self, sheet: Sheet, strings: list[str], *, date1904: bool) -> None:
+    def __init__(self, sheet: Sheet, strings: list[str], package: WorkbookPackage) -> None:
         self._sheet = sheet
-        self._date1904 = date1904
+        self._date1904 = package.date1904
+        self._recalculates = package.recalculates
         self._strings = strings
         self._shared: dict[str, tuple[str, int, int]] = {}
         self._row = 0
@@ -310,6 +311,8 @@ class _SheetReader:
         style = element.get("s", "0")
         index = int(style) if style.isdecimal() else 0
         value = self._convert(element.get("t", "n"), text)
+        if self._recalculates and formula and value == 0 and not isinstance(value, bool):
+            value = None
         if value is not None:
             return Cell(value, index)
         return Cell(None, index, formula, shift) if formula else None

@@ -1,10 +1,12 @@
 """Requests of MCP clients that the SDK refuses or leaves without an answer, although their meaning is clear.
 
-A client that accepts only `application/json` gets the answer as JSON; the SDK would refuse it with 406. A request whose
-id is null or a fraction, which JSON-RPC allows, or anything else is answered under that id.
+A client that accepts only `application/json`, or does not say what it accepts, gets the answer as JSON; the SDK would
+refuse it with 406. A request whose id is null or a fraction, which JSON-RPC allows, or anything else is answered under
+that id.
 """
 
 import json
+from decimal import Decimal
 from secrets import token_hex
 from typing import Any
 
@@ -32,9 +34,9 @@ class McpMessageMiddleware:
         body, rest = await self._read_body(receive)
         message = _parse(body) if rest is None else None
         if message is not None and "id" in message and type(message["id"]) not in (str, int):  # a bool is an int too
-            send, body = _answer_under_other_id(message, send), json.dumps(message).encode()
+            send, body = _answer_under_other_id(message, send), json.dumps(message, default=float).encode()
             scope = {**scope, "headers": [*_without(scope, b"content-length"), (b"content-length", b"%d" % len(body))]}
-        if message is not None and message.get("method") not in _STREAMS and _wants_json_only(scope):
+        if (message is None or message["method"] not in _STREAMS) and _wants_json_only(scope):
             scope = {**scope, "headers": [*_without(scope, b"accept"), (b"accept", _BOTH)]}
             send = _JsonAnswer(send).send
         await self._app(scope, _replay(body, rest, receive), send)
@@ -65,12 +67,17 @@ def _replay(body: bytes, rest: Message | None, receive: Receive) -> Receive:
 
 
 def _parse(body: bytes) -> dict[str, Any] | None:
-    """A request; None for everything else."""
+    """A request or notification, its fractions as `Decimal`; None for everything else."""
     try:
-        message = json.loads(body)
-    except (ValueError, RecursionError):
+        message = json.loads(body, parse_float=Decimal, parse_constant=_refuse_constant)
+    except (ValueError, ArithmeticError, RecursionError):
         return None
     return message if isinstance(message, dict) and isinstance(message.get("method"), str) else None
+
+
+def _refuse_constant(name: str) -> None:
+    """Raises `ValueError`: `NaN` and `Infinity` are not JSON."""
+    raise ValueError(name)
 
 
 def _without(scope: Scope, name: bytes) -> list[tuple[bytes, bytes]]:
@@ -78,13 +85,16 @@ def _without(scope: Scope, name: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def _wants_json_only(scope: Scope) -> bool:
-    accepted = Headers(scope=scope).get("accept", "").lower()
-    return "application/json" in accepted and "text/event-stream" not in accepted and "*/*" not in accepted
+    accepted = Headers(scope=scope).get("accept", "").lower().strip()
+    if "text/event-stream" in accepted or "*/*" in accepted:
+        return False
+    return not accepted or "application/json" in accepted or "application/*" in accepted
 
 
 def _answer_under_other_id(message: dict[str, Any], send: Send) -> Send:
     """Gives the request an id that the SDK takes. Returns a `send` that puts the client's id back."""
-    stand_in, own = f"stepgate-{token_hex(16)}", json.dumps(message["id"])
+    stand_in, given = f"stepgate-{token_hex(16)}", message["id"]
+    own = str(given) if isinstance(given, Decimal) else json.dumps(given, default=float)  # a float would change 1e400
     message["id"] = stand_in
 
     async def send_with_own_id(event: Message) -> None:

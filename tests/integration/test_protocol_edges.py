@@ -1,6 +1,7 @@
 """What HTTP, JSON-RPC and MCP allow and few clients use: HEAD, answers as JSON only, odd ids of requests."""
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import httpx
@@ -82,3 +83,29 @@ async def test_a_request_is_answered_under_its_own_id(serve: Serve, number: Any,
         unknown = await http.post(f"{url}/mcp", json=request("no/such", number), headers={**accept, **session})
         assert read(unknown)["id"] == number
         assert read(unknown)["error"]["code"] == -32601
+
+
+@pytest.mark.parametrize("number", ["1e400", "12345678901234567890.123456789", "1.50"])
+async def test_an_id_that_no_float_holds_comes_back_as_json(serve: Serve, number: str) -> None:
+    async with serve() as url, httpx.AsyncClient(timeout=20) as http:
+        headers = {**JSON_ONLY, **await open_session(http, url), "content-type": "application/json"}
+        body = json.dumps(request("ping", "ID")).replace('"ID"', number)
+        answer = await http.post(f"{url}/mcp", content=body, headers=headers)
+        exact = json.loads(answer.text, parse_float=Decimal, parse_constant=pytest.fail)
+        assert exact["id"] == Decimal(number)
+
+
+@pytest.mark.parametrize("accept", ["", "application/*", "application/*, text/html;q=0.5"])
+async def test_a_client_that_says_nothing_or_any_application_type_gets_json(serve: Serve, accept: str) -> None:
+    async with serve() as url, httpx.AsyncClient(timeout=20) as http:
+        answer = await http.post(f"{url}/mcp", json=request("initialize", 1, **HELLO), headers={"accept": accept})
+        assert answer.json()["result"]["serverInfo"]
+
+
+async def test_what_is_no_request_is_refused_for_what_it_is(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(timeout=20) as http:
+        headers = {**JSON_ONLY, **await open_session(http, url), "content-type": "application/json"}
+        reply = {"jsonrpc": "2.0", "id": 7, "result": {}}
+        assert (await http.post(f"{url}/mcp", json=reply, headers=headers)).status_code == 202
+        cut = await http.post(f"{url}/mcp", content='{"jsonrpc": "2.0", "id"', headers=headers)
+        assert cut.json()["error"]["code"] == -32700

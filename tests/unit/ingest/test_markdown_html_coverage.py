@@ -241,3 +241,25 @@ def test_the_addresses_that_links_name_are_read(tmp_path: Path) -> None:
 )
 def test_the_delimiter_of_rows_is_found(text: str, row: str, tmp_path: Path) -> None:
     assert row in lines(read(text, "csv", tmp_path))[0].splitlines()
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("<dl><dt>Weight<dd>14.6 kg<dt>Colour:<dd>ochre</dl>", ["Weight: 14.6 kg", "Colour: ochre"]),
+        (
+            "<dl><div><dt>Opens</dt><dd><p>8:40</p><p>Sundays closed</p></dd></div></dl>",
+            ["Opens: 8:40", "Sundays closed"],
+        ),
+        ("<dl><dt>Ada</dt><dt>Bo<dd>Engineers<dd>Both in Lund</dl>", ["Ada, Bo: Engineers", "Both in Lund"]),
+        ("<dl><dt>Steps<dd><ol><li>One<li>Two</ol></dl>", ["Steps", "1. One", "2. Two"]),
+        ("<dl><dt>Prices<dd><table><tr><td>a<td>1</table></dl>", ["Prices", "| a | 1 |\n| --- | --- |"]),
+        ("<dl><dt>Last</dl><p>Other", ["Last", "Other"]),
+        ("<dl><dt>Empty<dd></dd></dl><p>Other", ["Empty", "Other"]),
+    ],
+)
+def test_a_definition_stands_behind_its_term(page: str, expected: list[str], tmp_path: Path) -> None:
+    output = read(f"<html><body>{page}</body></html>", "html", tmp_path)
+    assert lines(output) == expected
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.features.documents.engine.ingest.errors import ParserEmptyError
 from gateway.features.documents.engine.ingest.parsers import ParserPool
-from gateway.features.documents.engine.ingest.parsers.pdf_layers import list_hidden_layers
+from gateway.features.documents.engine.ingest.parsers.pdf_layers import leave_out_hidden
 from gateway.features.documents.engine.ingest.parsers.read_file import read_file
 from gateway.features.documents.engine.search.models import ParserInput, ParserOutput
 from tests.support.documents import Words, annotated_pdf, drawn_pdf, pdf, pdf_stream, protected_pdf
@@ -196,20 +196,45 @@ LAYERS = "/Properties<</A 4 0 R/B 5 0 R>>"
 
 
 @pytest.mark.parametrize(
-    ("settings", "hidden"),
+    ("settings", "hidden", "shown"),
     [
-        ("/D<</ON[4 0 R]/OFF[5 0 R]>>", "Draft (2)"),
-        ("/D<</BaseState/OFF/ON[5 0 R]>>", "Shown"),
-        ("/D<</ON[4 0 R 5 0 R]/OFF[]>>", ""),
-        ("/D 6 0 R", "Draft (2)"),
+        ("/D<</ON[4 0 R]/OFF[5 0 R]>>", "Draft (2)", "Rent is 40."),
+        ("/D<</BaseState/OFF/ON[5 0 R]>>", "Shown", "Rent is 35."),
+        ("/D<</ON[4 0 R 5 0 R]/OFF[]>>", "", "Rent is 40. Rent is 35."),
+        ("/D 6 0 R", "Draft (2)", "Rent is 40."),
     ],
 )
-def test_layers_that_are_off_are_reported(settings: str, hidden: str, tmp_path: Path) -> None:
+def test_layers_that_are_off_are_left_out(settings: str, hidden: str, shown: str, tmp_path: Path) -> None:
     catalog = f"/OCProperties<</OCGs[4 0 R 5 0 R]{settings}>>"
     objects = [*GROUPS, "<</OFF[5 0 R]>>"]
     output = read(drawn_pdf(LAYERED, resources=LAYERS, objects=objects, catalog=catalog), tmp_path)
-    note = f"layers that are off, which no viewer shows, were read too: {hidden}"
+    note = f"layers that are off, which no viewer shows, were left out: {hidden}"
+    assert " ".join(lines(output)) == shown
     assert output.uncertainties == ((note,) if hidden else ())
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+    assert output.coverage.omitted == ({"words in layers that are off": 3} if hidden else {})
+
+
+@pytest.mark.parametrize("policy", ["", "/P/AllOn"])
+def test_what_belongs_to_hidden_layers_as_a_whole_is_left_out(policy: str, tmp_path: Path) -> None:
+    form = pdf_stream(
+        "/Type/XObject/Subtype/Form/BBox[0 0 612 792]/OC 4 0 R", b"BT /F1 11 Tf 72 640 Td (Form 8.) Tj ET"
+    )
+    page = LAYERED + b" /OC /S BDC BT /F1 11 Tf 72 660 Td (Rent is 30.) Tj ET EMC /X Do"
+    resources = "/Properties<</A 4 0 R/B 5 0 R/S 6 0 R>>/XObject<</X 7 0 R>>"
+    objects: list[str | bytes] = [*GROUPS, f"<</Type/OCMD/OCGs[4 0 R]{policy}>>", form]
+    catalog = "/OCProperties<</OCGs[4 0 R 5 0 R]/D<</OFF[4 0 R]>>>>"
+    output = read(drawn_pdf(page, resources=resources, objects=objects, catalog=catalog), tmp_path)
+    assert lines(output) == ["Rent is 35."]
+
+
+def test_a_layer_with_the_name_of_one_that_is_off_stays(tmp_path: Path) -> None:
+    groups = ("<</Type/OCG/Name(Text)>>", "<</Type/OCG/Name(Text)>>")
+    catalog = "/OCProperties<</OCGs[4 0 R 5 0 R]/D<</OFF[5 0 R]>>>>"
+    output = read(drawn_pdf(LAYERED, resources=LAYERS, objects=groups, catalog=catalog), tmp_path)
+    assert "Rent is 40." in " ".join(lines(output))
+    assert output.uncertainties == ("layers that are off, which no viewer shows, may have been read too: Text",)
 
 
 def test_layers_are_found_in_packed_objects() -> None:
@@ -217,8 +242,9 @@ def test_layers_are_found_in_packed_objects() -> None:
     head = b"7 0 8 %d " % len(inner[0])
     packed = zlib.compress(head + b"".join(inner))
     stream = b"9 0 obj\n<</Type/ObjStm/N 2/First %d>>\nstream\n%b\nendstream\nendobj\n" % (len(head), packed)
-    assert list_hidden_layers(b"%PDF-1.5\n" + stream) == ["A"]
-    assert list_hidden_layers(b"%PDF-1.5\n" + stream[:-40]) in ([], ["A"])
+    note = "layers that are off, which no viewer shows, may have been read too: A"
+    assert leave_out_hidden(b"%PDF-1.5\n" + stream, None).note == note
+    assert leave_out_hidden(b"%PDF-1.5\n" + stream[:-40], None).note in ("", note)
 
 
 THREE = [[Words(f"Body of page {at}.", y=300)] for at in (1, 2, 3)]

@@ -6,6 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import xlsxwriter  # type: ignore[import-untyped]
 
 from agent.workbooks import Sheet, Workbook
 from agent.workbooks.tables import SheetTable, show_cell
@@ -76,6 +77,22 @@ def test_formulas_without_a_value_are_computed_or_told(tmp_path: Path) -> None:
     )
 
 
+def test_zeros_of_a_program_that_does_not_compute_are_no_values(tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    with xlsxwriter.Workbook(buffer, {"in_memory": True}) as book:  # it stores 0, and lets Excel compute
+        sheet = book.add_worksheet("S")
+        sheet.write_column(0, 0, ["Item", "North", "South", "Total", "Found", "None"])
+        sheet.write_column(0, 1, ["Sales", 410, 530])
+        sheet.write_formula("B4", "=SUM(B2:B3)")
+        sheet.write_formula("B5", '=VLOOKUP("x",A1:B2,2)')
+        sheet.write("B6", 0)
+    output = read(buffer.getvalue(), tmp_path)
+    assert "| Total | 940 |" in table(output)
+    assert "[formula without value B5" in table(output)
+    assert "| None | 0 |" in table(output)
+    assert complete(output)
+
+
 def test_comments_are_read_and_hidden_cells_are_told(tmp_path: Path) -> None:
     rows = [["Item", "Key", "Qty"], ["Rope", 99, 4], ["Secret", 98, 5]]
     data = workbook(
@@ -83,7 +100,7 @@ def test_comments_are_read_and_hidden_cells_are_told(tmp_path: Path) -> None:
     )
     output = read(data, tmp_path)
     text = "\n".join(chunk.content for chunk in output.chunks)
-    assert text == "S\n| Item | Qty |\n| --- | --- |\n| Rope | 4 |\nComment on A2: At most 90 litres"
+    assert text == "S\n| Item | Qty |\n| --- | --- |\n| Rope | 4 |\nComment on A2 (Item): At most 90 litres"
     assert output.coverage is not None
     assert output.coverage.omitted == {"cells of hidden rows and columns": 5, "cells of hidden sheets": 2}
     assert len(output.uncertainties) == 2
@@ -131,7 +148,7 @@ def with_remarks(data: bytes) -> bytes:
 def test_comments_of_the_newer_kind_take_the_place_of_their_copies(tmp_path: Path) -> None:
     made = workbook({"Ledger": [["Item", "Price"], ["Bolt", 77]]}, comments={"B2": "[Threaded comment] open in Excel"})
     output = read(with_remarks(made), tmp_path)
-    assert [chunk.content for chunk in output.chunks[2:]] == ["Comment on B2: Is it net? / Gross, 77."]
+    assert [chunk.content for chunk in output.chunks[2:]] == ["Comment on B2 (Bolt, Price): Is it net? / Gross, 77."]
     assert complete(output)
 
 

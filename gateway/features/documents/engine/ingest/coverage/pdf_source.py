@@ -1,12 +1,13 @@
 """The characters of a PDF in any orientation, by pdf_oxide, which shares nothing with PDFium."""
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable
-from operator import itemgetter
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from operator import attrgetter, itemgetter
 
 import pdf_oxide
 
+from gateway.features.documents.engine.ingest.coverage.pdf_layers_source import find_hidden_layers
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
 from gateway.features.documents.engine.search.models import FileType
 
@@ -19,6 +20,8 @@ _SLACK = 2.0
 _LETTER_PAGE = (0.0, 0.0, 612.0, 792.0)
 """The size of a page that gives none, or an empty one."""
 
+_PLACE = attrgetter("char", "origin_x", "origin_y")
+
 _EDGE = 0.14
 """Share of a page's height at its top and at its foot in which a line may be a head or foot of several pages."""
 
@@ -30,16 +33,18 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText
     """Counts the characters on all pages, turned ones apart. Raises OSError for other files."""
     document = pdf_oxide.PdfDocument.from_bytes(data)
     source = SourceText(unit="characters")
+    hidden = find_hidden_layers(data)
     pages: list[_Page] = []
     for number in range(document.page_count()):
         try:
-            pages.append(_Page(document, number))
+            pages.append(_Page(document, number, hidden))
         except RuntimeError:  # a page that the file only claims
             source.omitted["pages that cannot be opened"] += 1
     upright, repeated = _part_repeated_lines(pages)
     source.add_characters("text", "".join(upright))
     source.add_characters("values of form fields", "".join(_list_form_values(document)))
     source.add_characters("turned text", "".join(one for page in pages for one in page.turned))
+    source.omit("words in layers that are off", "".join(one for page in pages for one in page.hidden))
     source.omit("words outside of the page", "".join(one for page in pages for one in page.outside))
     source.omit("words of repeated heads and feet of pages", " ".join(repeated))
     return source
@@ -48,13 +53,16 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText
 class _Page:
     """The characters of a page: its lines with their heights, turned ones, and those that nobody sees."""
 
-    def __init__(self, document: pdf_oxide.PdfDocument, number: int) -> None:
+    def __init__(self, document: pdf_oxide.PdfDocument, number: int, hidden_layers: Sequence[str]) -> None:
         left, bottom, right, top = _find_box(document, number)
         self.numbers = frozenset({str(number + 1), str(document.page_count())})
         self.turned: list[str] = []
         self.outside: list[str] = []
+        self.hidden = _list_hidden(document, number, hidden_layers) if hidden_layers else []
         lines: defaultdict[int, list[tuple[float, str]]] = defaultdict(list)
-        for one in document.extract_chars(number):  # a page has thousands: each attribute costs a call
+        for one in document.extract_chars(
+            number, exclude_layers=list(hidden_layers)
+        ):  # a page has thousands: each attribute costs a call
             x, y = one.origin_x, one.origin_y
             if not (left <= x <= right and bottom <= y <= top):
                 self.outside.append(one.char)
@@ -71,6 +79,18 @@ class _Page:
     def hide_numbers(self, text: str) -> str:
         """A line without the page's number and the number of pages."""
         return re.sub(r"\d+", lambda match: "#" if match[0] in self.numbers else match[0], text)
+
+
+def _list_hidden(document: pdf_oxide.PdfDocument, number: int, layers: Sequence[str]) -> list[str]:
+    """The characters of a page that only its hidden layers have."""
+    shown = Counter(map(_PLACE, document.extract_chars(number, exclude_layers=list(layers))))
+    hidden: list[str] = []
+    for one in document.extract_chars(number):
+        if shown[_PLACE(one)]:
+            shown[_PLACE(one)] -= 1
+        else:
+            hidden.append(one.char)
+    return hidden
 
 
 def _find_box(document: pdf_oxide.PdfDocument, number: int) -> tuple[float, float, float, float]:

@@ -48,11 +48,13 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText
     formats = _read_formats(package, next((r.target for r in relations.values() if r.kind == "styles"), ""))
     source = SourceText(unit="cells")
     book = package.read(main)
+    settings = () if book is None else tuple(book)
+    stale = any(one.get("fullCalcOnLoad") in {"1", "true"} for one in settings if get_name(one) == "calcPr")
     for sheet in () if book is None else book.iter():
         relation = next((relations[v] for v in sheet.attrib.values() if v in relations), None)
         if get_name(sheet) == "sheet" and relation is not None and relation.kind in {"worksheet", "chartsheet"}:
             is_shown = sheet.get("state", "visible") == "visible"
-            _count_sheet(source, package, relation.target, strings, formats, is_shown=is_shown)
+            _count_sheet(source, package, relation.target, strings, formats, is_shown=is_shown, stale=stale)
     return source
 
 
@@ -102,7 +104,9 @@ def _count_sheet(
     formats: Mapping[str, str],
     *,
     is_shown: bool,
+    stale: bool,
 ) -> None:
+    """Counts a sheet. `stale`: zeros beside formulas are computed anew by every program that opens the file."""
     hidden_columns: list[tuple[int, int]] = []
     for count, (cell, is_hidden) in enumerate(_iter_cells(package, path, strings, hidden_columns)):
         if count >= _MAX_CELLS:
@@ -112,7 +116,7 @@ def _count_sheet(
             source.omitted["cells of hidden sheets"] += 1
         elif is_hidden:
             source.omitted["cells of hidden rows and columns"] += 1
-        elif cell.value:
+        elif cell.value and not (stale and cell.has_formula and cell.kind == "n" and cell.value == "0"):
             source.add_cell("cells", _convert(cell, formats.get(cell.style, "")))
         elif cell.has_formula:
             source.omitted["formulas without a stored value"] += 1

@@ -29,7 +29,7 @@ from gateway.features.documents.engine.ingest.parsers.pdf_annotations import (
     iter_descriptions,
 )
 from gateway.features.documents.engine.ingest.parsers.pdf_forms import list_fields
-from gateway.features.documents.engine.ingest.parsers.pdf_layers import list_hidden_layers
+from gateway.features.documents.engine.ingest.parsers.pdf_layers import leave_out_hidden
 from gateway.features.documents.engine.ingest.parsers.pdf_leftovers import Leftovers
 from gateway.features.documents.engine.ingest.parsers.pdf_raised import raise_in_blocks
 from gateway.features.documents.engine.ingest.parsers.pdf_repair import mend_page_count, repair_trailer, strip_head
@@ -88,14 +88,18 @@ def read_pdf(source: InputFile) -> Draft:
     if (mended := mend_page_count(source.data, claimed)) is not None:
         source = replace(source, data=mended)
         result = _parse(source)
+    layers = leave_out_hidden(source.data, source.password)
+    if layers.data is not source.data:
+        source = replace(source, data=layers.data)
+        result = _parse(source)
     draft = Draft(pages=result.total_pages, metadata=_read_metadata(result))
     if source.is_repaired:
         draft.uncertainties.append("the file is cut or damaged: its table of objects was rebuilt; text may be missing")
     if result.total_pages > claimed:
         draft.uncertainties.append(f"the file claims {claimed} pages and has {result.total_pages}; all were read")
     draft.uncertainties.extend(_describe_missing_pages(result))
-    if layers := list_hidden_layers(source.data):
-        draft.uncertainties.append(f"layers that are off, which no viewer shows, were read too: {', '.join(layers)}")
+    if layers.note:
+        draft.uncertainties.append(layers.note)
     with open_pdfium(source.data, source.password) as pdfium:
         _read_pages(source, result, pdfium, draft)
         _add_attachments(pdfium, draft)

@@ -1,11 +1,11 @@
-"""What PDFium knows of a file and liteparse does not pass on: raised figures, the words of stamps, attached files.
+"""What PDFium knows of a file and liteparse does not pass on: raised figures, stamps, attached files, layers.
 
 By ctypes on the library that liteparse brings. Where that is missing nothing is found; the pages are read all the same.
 """
 
 import contextlib
 import ctypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,10 +33,13 @@ _CONTEXT = 12
 _MAX_CHARACTERS = 200_000
 """Of a page; a denser one holds data, not text."""
 _MAX_ATTACHMENTS = 1000
+_MAX_NAME = 2_000
+"""Bytes."""
 
 
 _P, _I, _U = ctypes.c_void_p, ctypes.c_int, ctypes.c_ulong
 _D = ctypes.POINTER(ctypes.c_double)
+_L = ctypes.POINTER(ctypes.c_ulong)
 _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "FPDF_InitLibrary": (None,),
     "FPDF_LoadMemDocument64": (_P, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p),
@@ -60,6 +63,12 @@ _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "FPDFPageObj_Destroy": (None, _P),
     "FPDFPage_GenerateContent": (_I, _P),
     "FPDFPage_Flatten": (_I, _P, _I),
+    "FPDFPageObj_CountMarks": (_I, _P),
+    "FPDFPageObj_GetMark": (_P, _P, _U),
+    "FPDFPageObjMark_GetName": (_I, _P, _P, _U, _L),
+    "FPDFPageObjMark_GetParamStringValue": (_I, _P, ctypes.c_char_p, _P, _U, _L),
+    "FPDF_GetPageCount": (_I, _P),
+    "FPDF_SaveAsCopy": (_I, _P, _P, _U),
     "FPDFPage_GetAnnotCount": (_I, _P),
     "FPDFPage_GetAnnot": (_P, _P, _I),
     "FPDFPage_CloseAnnot": (None, _P),
@@ -70,6 +79,15 @@ _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "FPDFAnnot_GetStringValue": (_U, _P, ctypes.c_char_p, _P, _U),
 }
 """The functions of PDFium that are called: what they return, and what they take."""
+
+
+class _Writer(ctypes.Structure):
+    """What PDFium writes a file to, one block after another."""
+
+    _fields_ = (
+        ("version", ctypes.c_int),
+        ("write_block", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulong)),
+    )
 
 
 class Raised(NamedTuple):
@@ -107,6 +125,57 @@ class Pdfium:
         """The figures of a page (from 1) that are raised behind another character, in the page's order."""
         with self._open_text(page) as text:
             return list(self._iter_raised(text)) if text else []
+
+    def remove_layers(self, names: Collection[str]) -> bytes | None:
+        """The file without what its pages draw in layers of these names; None if they draw nothing in them. The empty
+        name stands for groups of layers.
+
+        The pages of this object lose it too.
+        """
+        library = self._library
+        removed = 0
+        for number in range(library.FPDF_GetPageCount(self._document)):
+            page = library.FPDF_LoadPage(self._document, number)
+            if not page:
+                continue
+            parts = [library.FPDFPage_GetObject(page, at) for at in range(library.FPDFPage_CountObjects(page))]
+            hidden = [part for part in parts if self._is_in_layer(part, names)]
+            for part in hidden:
+                if library.FPDFPage_RemoveObject(page, part):
+                    library.FPDFPageObj_Destroy(part)
+            if hidden:
+                library.FPDFPage_GenerateContent(page)
+            removed += len(hidden)
+            library.FPDF_ClosePage(page)
+        return self._save() if removed else None
+
+    def _is_in_layer(self, part: Any, names: Collection[str]) -> bool:
+        marks = range(max(self._library.FPDFPageObj_CountMarks(part), 0))
+        return any(self._read_layer(self._library.FPDFPageObj_GetMark(part, at)) in names for at in marks)
+
+    def _read_layer(self, mark: Any) -> str | None:
+        """The name of the layer that a mark begins, empty for a group of layers; None if it is another mark."""
+        if self._read_mark(self._library.FPDFPageObjMark_GetName, mark) != "OC":
+            return None
+        return " ".join(self._read_mark(self._library.FPDFPageObjMark_GetParamStringValue, mark, b"Name").split())
+
+    def _read_mark(self, function: Any, *arguments: Any) -> str:
+        size = ctypes.c_ulong()
+        if not function(*arguments, None, 0, ctypes.byref(size)) or not 2 < size.value < _MAX_NAME:
+            return ""
+        buffer = ctypes.create_string_buffer(size.value)
+        function(*arguments, buffer, size.value, ctypes.byref(size))
+        return buffer.raw.decode("utf-16-le", "replace").partition("\0")[0]
+
+    def _save(self) -> bytes | None:
+        written = bytearray()
+
+        def write(_writer: int, data: int, size: int) -> int:
+            written.extend(ctypes.string_at(data, size))
+            return 1
+
+        writer = _Writer(1, type(_Writer().write_block)(write))
+        return bytes(written) if self._library.FPDF_SaveAsCopy(self._document, ctypes.byref(writer), 0) else None
 
     def list_hidden_notes(self, page: int) -> list[str]:
         """The texts of the annotations of a page (from 1) that nobody sees."""

@@ -3,12 +3,14 @@
 A sheet is a page. Hidden sheets, rows and columns are left out, and a note says so.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from agent.core.models import JsonObject
 from agent.workbooks import Sheet, Workbook, open_workbook
 from agent.workbooks.form_controls import iter_control_texts
+from agent.workbooks.formulas import count_column
 from agent.workbooks.package import WorkbookPackage, get_name
 from agent.workbooks.sheets import MAX_CELLS
 from agent.workbooks.tables import SheetTable, find_table, show_cell
@@ -20,6 +22,8 @@ from gateway.features.documents.engine.ingest.parsers.graphics import (
     choose_content,
     iter_drawn_lines,
 )
+
+_ADDRESS = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 
 
 def read_sheets(source: InputFile) -> Draft:
@@ -47,7 +51,7 @@ def _add_sheet(draft: Draft, book: Workbook, sheet: Sheet, page: int) -> None:
             draft.add_text(title, page)
         draft.add_table([table.names, *_iter_rows(book, sheet, table)], page)
     for address, text in sheet.comments.items():
-        draft.add_text(f"Comment on {address}: {text}", page)
+        draft.add_text(f"Comment on {_describe_cell(book, sheet, table, address)}: {text}", page)
     for text in sheet.page_heads:
         draft.add_text(f"Page header or footer: {text}", page)
     for text in iter_control_texts(book.package, sheet.controls):
@@ -56,6 +60,20 @@ def _add_sheet(draft: Draft, book: Workbook, sheet: Sheet, page: int) -> None:
         _add_drawing(draft, book.package, sheet.drawing, page)
     draft.uncertainties.extend(book.describe_formulas(sheet))
     draft.uncertainties.extend(_describe_limits(sheet))
+
+
+def _describe_cell(book: Workbook, sheet: Sheet, table: SheetTable | None, address: str) -> str:
+    """The address of a cell, with the head of its column and the first cell of its row: `B2 (Gannet rope, Stock)`."""
+    match = _ADDRESS.fullmatch(address)
+    if match is None or table is None:
+        return address
+    row, column = int(match[2]), count_column(match[1])
+    if row not in table.rows or column not in table.columns:
+        return address
+    first = show_cell(book, sheet, table, row, table.columns[0]) if column != table.columns[0] else ""
+    head = table.names[table.columns.index(column)] if table.has_header else ""
+    heads = [" ".join(one.split()) for one in (first, head)]
+    return f"{address} ({', '.join(filter(None, heads))})" if any(heads) else address
 
 
 def _iter_rows(book: Workbook, sheet: Sheet, table: SheetTable) -> Iterator[list[str]]:

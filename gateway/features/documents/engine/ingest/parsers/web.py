@@ -32,7 +32,11 @@ from gateway.features.documents.engine.ingest.parsers.plain import make_draft
 _END = re.compile(r"</(?:html|body)\s*>", re.IGNORECASE)
 """What libxml2 takes for the end of the text. A browser shows what follows, such as a second page or a footer of mail
 servers."""
+_MAX_TERM = 200
+_NO_TERM = BLOCKS | {"img", "input", "button", "br"}
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_BEHIND_TERMS = frozenset({"dl", "hr", "li", "menu", "ol", "pre", "section", "table", "ul", *HEADINGS})
+"""What does not go on in the line of a term."""
 
 
 def read_html(source: InputFile) -> Draft:
@@ -73,12 +77,14 @@ class _Walk:
         self._words: list[str] = []
         self._images: list[str] = []
         self._marker = ""
+        self._term = ""
         self._lists: list[ListMarkers] = []
 
     def visit(self, element: Element) -> None:
         """Adds the element's blocks to the draft."""
         self._visit_element(element)
         self._flush()
+        self._flush_term()
 
     def _visit_element(self, element: Element) -> None:
         tag = element.tag
@@ -102,11 +108,15 @@ class _Walk:
             self._visit_children(element)
         else:
             self._flush()
+            if tag in _BEHIND_TERMS:
+                self._flush_term()
             self._add_block(element, tag)
             self._flush()
 
     def _add_block(self, element: Element, tag: str) -> None:
-        if tag in HEADINGS:
+        if tag == "dt" and (term := _read_term(element)):
+            self._term = f"{self._term}, {term}" if self._term else term
+        elif tag in HEADINGS:
             self._draft.add_heading(extract_visible_text(element), int(tag[1]))
         elif tag == "pre":
             for line_break in element.iter("br"):
@@ -114,6 +124,10 @@ class _Walk:
             self._draft.add_text(element.text_content())
         elif tag == "table" and is_data_table(element):
             self._add_table(element)
+        elif tag == "dl":
+            self._visit_children(element)
+            self._flush()
+            self._flush_term()
         elif tag in {"ul", "ol", "menu"}:
             self._lists.append(ListMarkers(element))
             self._visit_children(element)
@@ -141,12 +155,28 @@ class _Walk:
         text = _collapse_whitespace(self._words)
         self._words.clear()
         if text:
-            self._draft.add_text(self._marker + text)
-            self._marker = ""
+            term = f"{self._term.rstrip(' :')}: " if self._term else ""
+            self._draft.add_text(self._marker + term + text)
+            self._marker = self._term = ""
         for image in self._images:
             if image.strip():
                 self._draft.add_image(image)
         self._images.clear()
+
+    def _flush_term(self) -> None:
+        if self._term:
+            self._draft.add_text(self._term)
+        self._term = ""
+
+
+def _read_term(element: Element) -> str:
+    """The term of a definition list that a definition follows; empty if it is more than a line of words."""
+    following = element.getnext()
+    if following is None or following.tag not in {"dt", "dd"}:
+        return ""
+    is_line = all(isinstance(one.tag, str) and one.tag not in _NO_TERM for one in element.iterdescendants())
+    text = extract_visible_text(element) if is_line else ""
+    return text if len(text) <= _MAX_TERM else ""
 
 
 def extract_visible_text(element: Element) -> str:

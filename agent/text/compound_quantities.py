@@ -1,0 +1,80 @@
+"""Quantities in two units of one kind: `2 h 35 min`, `1 Stunde und 35 Minuten`, `6 feet 2 inches`, `PT1H30M`."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from agent.text.numbers import NUMBER_WORDS, NumberMention, NumberReading
+from agent.text.units import UNITS, Unit
+
+_DIMENSIONS = frozenset({"time", "months", "length", "mass"})
+_SPACE = r"[ \t\u00a0\u202f]"
+_JOINT = re.compile(rf",?{_SPACE}*(?:(?:and|und|och|et|y|e){_SPACE}+)?", re.IGNORECASE)
+_ONE_BEFORE = re.compile(
+    rf"\b(?P<one>[^\W\d_]+){_SPACE}(?P<unit>[^\W\d_]+),?{_SPACE}(?:(?:and|und|och|et|y|e){_SPACE})?$", re.IGNORECASE
+)
+_ARTICLES = frozenset({"a", "an", "una", "uno", "un"})
+_MAX_BEFORE = 40
+_ISO_DURATION = re.compile(
+    r"(?<!\w)P(?=T?\d)(?:(?P<year>\d+)Y)?(?:(?P<month>\d+)M)?(?:(?P<week>\d+)W)?(?:(?P<day>\d+)D)?"
+    r"(?:T(?=\d)(?:(?P<hour>\d+)H)?(?:(?P<minute>\d+)M)?(?:(?P<second>\d+(?:\.\d+)?)S)?)?(?!\w)"
+)
+
+
+def join_units(text: str, mentions: Sequence[NumberMention]) -> list[NumberMention]:
+    """The numbers of a text in order; two that state one quantity become one, in the smaller unit.
+
+    The article before the larger unit counts as one: `an hour and 35 minutes`."""
+    joined: list[NumberMention] = []
+    for mention in mentions:
+        previous = joined[-1] if joined else None
+        if previous is not None and _belong_together(text, previous, mention):
+            joined[-1] = _add(text, previous.value, previous.unit, mention, previous.start)
+            continue
+        before = _ONE_BEFORE.search(text, max(0, mention.start - _MAX_BEFORE), mention.start) if mention.unit else None
+        larger = UNITS.get(before["unit"].lower()) if before is not None and _is_one(before["one"]) else None
+        if before is not None and _is_larger(larger, mention):
+            joined.append(_add(text, Decimal(1), larger, mention, before.start()))
+        else:
+            joined.append(mention)
+    return joined
+
+
+def find_iso_durations(text: str) -> list[tuple[Decimal, Unit]]:
+    """The spans of time in ISO 8601 (`PT1H30M`, `P24M`), each in the base unit of its dimension and by its parts."""
+    found: list[tuple[Decimal, Unit]] = []
+    for match in _ISO_DURATION.finditer(text):
+        parts = [(Decimal(count), UNITS[name]) for name, count in match.groupdict().items() if count is not None]
+        found += parts
+        for base in (UNITS["second"], UNITS["month"]):
+            total = sum((count * unit.factor for count, unit in parts if unit.dimension == base.dimension), Decimal(0))
+            found += [(total, base)] if total else []
+    return found
+
+
+def _belong_together(text: str, first: NumberMention, second: NumberMention) -> bool:
+    gap = text[first.end : second.start]
+    return len(gap) < 8 and _is_larger(first.unit, second) and _JOINT.fullmatch(gap) is not None
+
+
+def _is_larger(unit: Unit | None, smaller: NumberMention) -> bool:
+    """Whether a unit is the next larger one: less than one of it is in the number."""
+    own = smaller.unit
+    if unit is None or own is None or unit.dimension != own.dimension or own.dimension not in _DIMENSIONS:
+        return False
+    return len(smaller.readings) == 1 and 0 <= smaller.value * own.factor < unit.factor
+
+
+def _is_one(word: str) -> bool:
+    return word.lower() in _ARTICLES or NUMBER_WORDS.get(word.lower()) == 1
+
+
+def _add(text: str, count: Decimal, unit: Unit | None, smaller: NumberMention, start: int) -> NumberMention:
+    assert unit is not None
+    assert smaller.unit is not None
+    value = count * unit.factor / smaller.unit.factor + smaller.value
+    reading = NumberReading(value, smaller.readings[0].step)
+    parts = (count, smaller.value)
+    whole = text[start : smaller.end]
+    return replace(smaller, text=whole, start=start, readings=(reading,), parts=parts, unscaled=None, is_sum=True)
