@@ -89,7 +89,7 @@ const reading = (rows) => [
 function uploader(target, done = () => {}) {
   const reports = el("ul.cardlist", { "aria-live": "polite" });
   const chosen = el("input", { type: "file", multiple: true, hidden: true, onchange: () => take(chosen.files) });
-  const box = el("button.drop", { type: "button", onclick: () => chosen.click() }, icon("save"), el("span", {}, "Drop files here, or press to choose"));
+  const box = el("button.drop", { type: "button", onclick: () => chosen.click() }, icon("save"), el("span", {}, "Drop files here, or press to choose"), el("span.small", {}, "PDF, Word, Excel, PowerPoint, HTML, Markdown, mail, pictures and more"));
 
   /** Reads the files one after another: the gateway reads a file at a time anyway. */
   async function take(files) {
@@ -153,7 +153,7 @@ async function files(collection) {
 async function listing(collection, total) {
   const rows = el("ul.items");
   const row = (one) => el("li", {}, el("a.item.row-of", { href: address(collection, one.document_id) },
-    el("b.cut", {}, one.title || one.name), el("span.quiet.cut", {}, `${one.name} · ${said(one)}`), bar(one.coverage)));
+    el("b.cut", {}, one.title || one.name), el("span.quiet.cut", {}, [said(one), one.name !== one.title && one.name].filter(Boolean).join(" · ")), bar(one.coverage)));
   const load = async () => {
     const offset = rows.childElementCount;
     const { data } = await get(`v1/documents?${new URLSearchParams({ collection, limit: PAGE, offset })}`);

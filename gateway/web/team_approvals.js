@@ -58,9 +58,9 @@ function show(stage, data) {
   inbox = { stage, head: el("h1", {}, "Approvals") };
   fill(stage,
     inbox.head,
-    asksToNotify(),
     runs.size ? el("ul.cardlist", {}, [...runs].map(([runId, asked]) => question(runId, asked, stage)))
-      : el("p.quiet", {}, "Nothing waits for you. What an agent may not do without a person is asked here and in its chat."));
+      : el("p.quiet", {}, "Nothing waits for you. What an agent may not do without a person is asked here and in its chat."),
+    asksToNotify());
 }
 
 function question(runId, asked, stage) {
@@ -79,6 +79,6 @@ function question(runId, asked, stage) {
 
 function asksToNotify() {
   if (!window.Notification || Notification.permission !== "default") return null;
-  const press = el("button.button.plain", { type: "button", onclick: async () => (await Notification.requestPermission(), press.remove()) }, "Notify me in this browser");
+  const press = el("button.button", { type: "button", onclick: async () => (await Notification.requestPermission(), press.remove()) }, "Notify me in this browser");
   return el("div.row", {}, press);
 }

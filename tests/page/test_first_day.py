@@ -45,7 +45,7 @@ async def test_one_click_an_answer_and_a_chat_that_is_kept(
     async with serve(discover="on", model_profile="capable") as url, page_at(devtools, url) as page:
         await page.until("document.querySelector('.unconnected .primary')?.innerText.includes('Use scripted')")
         await page.click(".unconnected .primary")
-        await page.until("document.querySelector('#state').innerText.includes('ready')")
+        await page.until("document.querySelector('#state').innerText.includes('scripted')")
         await send(page, "Tell me about the harbour")
         await page.until(f"({ANSWER}).length > 100")
         await reload(page)
