@@ -74,7 +74,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
       if (metadata.failure) fill(after, failed(metadata.failure, again));
       else fill(after, !isOpen && notes(metadata), isAsked && question(view));
       tools.hidden = isOpen;
-      fill(tools, text && !metadata.failure && press, actions, stamp(view));
+      fill(tools, !metadata.failure && [text && press, actions], stamp(view)); // a failure has a button that tries again
       grown();
     },
     /** Shows a failure of this page, such as one to send the message. */

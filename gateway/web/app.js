@@ -61,7 +61,9 @@ function askForKey(problem) {
       if (given) key.set(given);
       drawKey();
       resolve(given || null);
-      if (given) offerViews();
+      if (!given) return;
+      offerViews();
+      drawState();
     };
   });
 }
@@ -135,6 +137,7 @@ models.whenChanged(() => {
   drawState();
   chat.refresh();
 });
+addEventListener("answerfailed", drawState); // its model may be down
 setInterval(() => document.hidden || drawState(), LOOK_MS);
 document.addEventListener("visibilitychange", () => document.hidden || drawState());
 build.leadTo((collection) => enterChat("knowledge", `What do the documents in ${collection} say about `));

@@ -70,6 +70,7 @@ function question(runId, asked, stage) {
   const buttons = approval(async (verb) => {
     await post(`v1/runs/${runId}/${verb}`, { approvals: ids });
     await approvals(stage);
+    inbox.head.after(el("p.quiet", { role: "status" }, `${verb === "approve" ? "Approved" : "Rejected"}: `, el("a", { href: `#/runs/${runId}` }, asked[0].title || "the run")));
   });
   return el("li.cardrow", {}, el("div", {},
     asked[0].title && el("b.cut", {}, asked[0].title),
