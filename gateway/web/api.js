@@ -46,7 +46,7 @@ export async function request(path, { method = "GET", body, accept = "applicatio
     const failure = await refused(response);
     if (response.status !== 401 || quiet) throw failure;
     if (key.get() !== sent) continue; // somebody has given another key meanwhile
-    asking ??= keyAsker(sent ? failure.message : "").finally(() => (asking = null));
+    asking ??= keyAsker(sent ? errorText(failure) : "").finally(() => (asking = null));
     if (!(await asking)) throw failure;
   }
 }

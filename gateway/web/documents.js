@@ -179,7 +179,7 @@ async function document_(collection, id) {
   const [found, mayChange] = await Promise.all([get(path + of), may("ingest")]);
   const omitted = Object.entries(found.coverage?.omitted ?? {}).map(([kind, number]) => `${kind} (${number})`);
   const lacks = [...(found.uncertainties ?? []), omitted.length && `Left out on purpose: ${omitted.join(", ")}`].filter(Boolean);
-  const passage = (one) => el("li.passage", {}, el("h3", {}, one.title || "Passage", one.metadata.page && el("span.quiet", {}, ` page ${one.metadata.page}`)), el("p", { dir: "auto" }, one.text));
+  const passage = (one) => el("li.passage", {}, el("h3", {}, (one.title !== found.title && one.title) || "Passage", one.metadata.page && el("span.quiet", {}, ` page ${one.metadata.page}`)), el("p", { dir: "auto" }, one.text));
   const shownPassages = el("ol.passages", {}, found.chunks.slice(0, 50).map(passage));
   const more = found.chunks.length > 50 && button(`Show all ${found.chunks.length}`, (event) => {
     shownPassages.append(...found.chunks.slice(50).map(passage));
@@ -187,7 +187,7 @@ async function document_(collection, id) {
   }, { kind: "plain" });
   return [
     el("a.back.always", { href: address(collection) }, collection),
-    el("header", {}, el("h1", {}, found.title || found.name), el("p.facts", {}, el("span", {}, found.name), el("span", {}, said(found)), el("span", {}, moment(found.read_at)))),
+    el("header", {}, el("h1", {}, found.title || found.name), el("p.facts", {}, found.name !== found.title && el("span", {}, found.name), el("span", {}, said(found)), el("span", {}, moment(found.read_at)))),
     el("div.row", {}, mayChange && deleting("Delete", () => send("DELETE", path + of), address(collection))),
     lacks.length > 0 && el("section", {}, el("h2", {}, "What was not read, or is doubtful"), el("ul.lines", {}, lacks.map((one) => el("li", {}, one)))),
     el("section", {}, el("h2", {}, count(found.chunks.length, "passage")), shownPassages, more),
