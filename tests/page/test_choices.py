@@ -183,7 +183,7 @@ async def test_a_folder_is_picked_read_again_and_what_is_left_out_is_named(
         httpx.AsyncClient(base_url=url, timeout=60) as client,
         page_at(devtools, url, "#/build") as page,
     ):
-        await page.until("document.querySelector('.guide')?.innerText.includes('What is needed')")
+        await page.until("document.querySelector('.guide')?.innerText.includes('You need a folder')")
         await page.click(".folders .item")
         await page.until("document.querySelector('.picker')?.innerText.includes('1 folder')")
         await page.click(".folders .item")
