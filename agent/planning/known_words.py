@@ -12,13 +12,19 @@ MAX_DIGITS = 30
 SHORTEST_STEM = 3
 """Letters that two forms of a word share."""
 WORD = re.compile(r"[^\W_]+")
+_MOMENT = re.compile(r"(?<=\d\d-\d\d)t(?=\d\d:\d\d)")
+
+
+def split_words(text: str) -> list[str]:
+    """The words and numbers of a text in small letters; a moment such as `2026-05-19T10:00` has five."""
+    return WORD.findall(_MOMENT.sub(" ", text.casefold()))
 
 
 class KnownWords:
     """The words and numbers of texts. A lookup takes the same time however many there are."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self.tokens = frozenset(token for text in texts for token in WORD.findall(text.casefold()))
+        self.tokens = frozenset(token for text in texts for token in split_words(text))
         self._sorted = sorted(token for token in self.tokens if len(token) >= SHORTEST_STEM)
         self._stems = frozenset(self._sorted)
         self._numbers = frozenset(int(token) for token in self.tokens if token.isdecimal() and len(token) < MAX_DIGITS)
@@ -52,5 +58,5 @@ def list_known_texts(request: PlanningRequest) -> list[str]:
 
 def is_known(value: JsonValue, known: KnownWords, described: KnownWords) -> bool:
     """Whether `known` holds all words of a value, or `described` those of a text."""
-    tokens = WORD.findall(str(value).casefold())
+    tokens = split_words(str(value))
     return all((described if isinstance(value, str) else known).hold(token) for token in tokens)

@@ -37,6 +37,7 @@ SHORT_NAME_CHARS = 3
 """Up to this length, a name in a host counts as named only by a whole word: nearly every text contains "co"."""
 _WEB = re.compile(r"https?://", re.IGNORECASE)
 _DIGITS = re.compile(r"(?<![^\W_])\d+(?![^\W_])")
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ]\d\d:\d\d(?::\d\d)?")
 _NAMING_ROLES = frozenset({"where", "amount", "id"})
 """Roles of arguments that name something: a text of several words there is not one that the model is to write."""
 Path = tuple[str | int, ...]
@@ -113,6 +114,7 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         values = [*_iter_values(step, spec)]
         named_values = [one for one in values if not one.is_written]
         made_up = [one for one in named_values if not is_known(one.value, known_words, allowed_words)]
+        made_up = [one for one in made_up if not _ends_span(one, named_values, known_words)]
         made_up = made_up or _list_unasked_texts(values, KnownWords([*request_texts, described]))
         made_up_values += made_up
         refused = [replace(one, refused_by=unknown_values.get(str(one.value).casefold(), "")) for one in values]
@@ -171,6 +173,16 @@ def _is_named(host: str, text: str) -> bool:
 
 def _is_word(name: str, text: str) -> bool:
     return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", text) is not None
+
+
+def _ends_span(value: MadeUpValue, values: Iterable[MadeUpValue], known: KnownWords) -> bool:
+    """Whether a value is a time on the day of another one of the call that is known: the end of what is said to last an
+    hour."""
+    moment = _MOMENT.fullmatch(str(value.value))
+    if moment is None:
+        return False
+    others = (other for one in values if one is not value and (other := _MOMENT.fullmatch(str(one.value))))
+    return any(other[1] == moment[1] and is_known(other[0], known, known) for other in others)
 
 
 def _collect_unknown_values(rounds: Iterable[RoundResult]) -> dict[str, str]:

@@ -65,6 +65,10 @@ from agent.tools.client_tools import CLIENT_ORIGIN
 CORRECTED = "the error of a call names the value that was meant"
 WIDENED = "it found nothing with inputs that nobody gave"
 """Why a round was made by rules although a model plans."""
+MAX_REPLIES = 10
+"""Replies of the model to one decision, those about parts that it passes over too."""
+MAX_FAILURES = 5
+"""Calls that fail one after the other until the run is answered."""
 UNDECIDED = "the model did not say whether one is needed"
 """Why nobody knows whether an answer needs a tool."""
 
@@ -90,7 +94,7 @@ class RoundPlanner:
         )
         if request.doubt and request.may_call:
             attempt.look_again()
-        elif not request.may_call or (request.has_changed and not request.open_parts):
+        elif not request.may_call or (request.has_changed and not request.open_parts) or _fails_on(request):
             return _build_answer(request)
         elif attempt.is_untried:
             attempt.follow_look()
@@ -109,7 +113,8 @@ class RoundPlanner:
         if planned is None and request.rounds:  # the results so far are the best there is
             planned = _build_answer(request)
         if planned is None:
-            reason = f"the model gave no valid plan: {attempt.rejected[-1].problems[0]}"
+            problem = attempt.rejected[-1].problems[0] if attempt.rejected else "it decided on nothing"
+            reason = f"the model gave no valid plan: {problem}"
             return self._plan_by_rules(request, attempt, reason, None)
         undecided = UNDECIDED if attempt.is_undecided else planned.fallback_reason
         return replace(planned, rejected=tuple(attempt.rejected), fallback_reason=undecided)
@@ -118,9 +123,9 @@ class RoundPlanner:
         """Asks until there is a usable decision; None after two unusable ones. Raises `ModelError`.
 
         Each open part is asked about. One that needs no call, or that the model finds none for, is passed over. Without
-        open parts, the model may name what is missing.
+        open parts, the model may name what is missing. None, too, after many replies.
         """
-        while True:
+        for _ in range(MAX_REPLIES):
             reply = await self._model.ask(attempt.messages, attempt.build_schema())
             try:
                 meant = self._read_decision(request, attempt, reply)
@@ -154,6 +159,7 @@ class RoundPlanner:
                 else:
                     attempt.rule_out(error)
                     attempt.add_turn(reply.text, render("planner_reask", problems=format_problems(error.problems)))
+        return None
 
     async def _take_answer(self, request: PlanningRequest, attempt: Attempt) -> Planned | None:
         """The answer, if it may be written now. Else None, and the next decision goes on with what is open."""
@@ -348,6 +354,12 @@ def _may_need_tool(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
     """Whether the request holds figures or codes, or words that fit a tool."""
     scores = CatalogueIndex([*tools]).compute_scores(request.question)
     return bool(find_numbers(request.question) or find_codes(request.question)) or any(scores.values())
+
+
+def _fails_on(request: PlanningRequest) -> bool:
+    """Whether the newest calls of the run all failed: a small model goes round in circles."""
+    newest = request.rounds[-MAX_FAILURES:]
+    return len(newest) == MAX_FAILURES and all(call.failed for call in newest)
 
 
 def _has_found_much(request: PlanningRequest) -> bool:

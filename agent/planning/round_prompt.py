@@ -133,12 +133,14 @@ def _build_round(request: PlanningRequest, calls: Sequence[RoundResult]) -> list
     ]
     listed += [{"for": place, "tool": LATER} for place, part in enumerate(todo, start=1) if part not in parts]
     made: JsonObject = {"next": {"kind": "calls", "todo": [*todo], "calls": listed}}
+    tools = [call.tool for call in calls]
     results = [
         format_block(
             "failed" if call.failed else "result",
             f"{_shorten_result(request, call)}{_explain_inputs(request, call)}",
             tool=call.tool,
-            inputs=encode_decision(call.args),
+            # The call stands above; several of one tool have to be told apart.
+            inputs=encode_decision(call.args) if tools.count(call.tool) > 1 else "",
         )
         for call in calls
     ]

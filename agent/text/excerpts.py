@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 
+from agent.text.json_entries import read_json_entries
 from agent.text.terms import fold, map_query_terms
 
 MAX_READ_CHARS = 400_000
@@ -81,21 +82,11 @@ def _split_entries(text: str, limit: int) -> tuple[str, list[str]]:
 
 
 def _split_json(text: str) -> list[str]:
-    """The entries of the longest list of a JSON text, after what stands beside the list; [] for other texts."""
-    if not text.lstrip().startswith(("[", "{")):
+    """The entries of a JSON text, after what stands beside their list; [] for other texts."""
+    listed = read_json_entries(text)
+    if listed is None:
         return []
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
-    if isinstance(data, list):
-        return [_encode(entry) for entry in data]
-    lists = {name: value for name, value in data.items() if isinstance(value, list)}
-    if not lists:
-        return [_encode({name: value}) for name, value in data.items()]
-    longest = max(lists, key=lambda name: len(_encode(lists[name])))
-    others = {name: value for name, value in data.items() if name != longest}
-    return [*([_encode(others)] if others else []), *(_encode(entry) for entry in lists[longest])]
+    return [_encode(one) for one in ((listed.beside,) if listed.beside is not None else ()) + listed.entries]
 
 
 def _encode(value: object) -> str:

@@ -121,3 +121,12 @@ async def test_a_page_that_nobody_named_is_not_read_and_its_tool_is_no_choice_an
     assert "nobody named this address" in asked
     assert "read_page" not in form
     assert (page.calls, len(mails.calls)) == ([], 1)
+
+
+async def test_a_model_that_goes_round_in_circles_is_stopped(tmp_path: Path) -> None:
+    mails = returning("mail__search", RuntimeError("no mails found"), origin="mcp:mail")
+    calls = [decides({"tool": "mail__search", "inputs": {"x": f"word{n}"}}, times=1) for n in range(9)]
+    async with engine_bench(tmp_path, script(*calls, ANSWER), tools=[mails], model_profile="small") as bench:
+        response = await bench.run("What do my mails say?")
+    assert len({str(call) for call in mails.calls}) == 5
+    assert "no mails found" in response.response

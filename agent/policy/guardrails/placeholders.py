@@ -126,10 +126,10 @@ class PlaceholderMap:
         at = 0
         while at < len(text):
             candidates = by_beginning.get(text[at : at + width], ())
-            found = next((pair for pair in candidates if text.startswith(pair[0], at)), None)
-            if found is not None:
-                spans.append((at, at + len(found[0]), found[1]))
-            at += 1 if found is None else len(found[0])
+            pair = next((one for one in candidates if text.startswith(one[0], at)), None)
+            if pair is not None:
+                spans.append((at, at + len(pair[0]), pair[1]))
+            at += 1 if pair is None else len(pair[0])
         return replace_spans(text, spans)
 
     def _list_longest_first(self) -> list[tuple[str, str]]:

@@ -26,6 +26,7 @@ def write_yaml(mails: list[dict[str, str]]) -> str:
 WRITERS = {
     "a JSON list": json.dumps,
     "an object with a list": lambda mails: json.dumps({"total": len(mails), "mails": mails}),
+    "objects one after the other": lambda mails: "\n".join(json.dumps(mail, indent=2) for mail in mails),
     "YAML": write_yaml,
     "lines": lambda mails: "\n".join(f"{mail['from']}: {mail['text']}" for mail in mails),
     "paragraphs": lambda mails: "\n\n".join(f"{mail['from']}\n{mail['text']}" for mail in mails),
