@@ -2,7 +2,7 @@
  * of a run as the gateway makes it, whether the run has ended or is followed while it is worked on. */
 
 import { may } from "./access.js";
-import { errorText, post } from "./api.js";
+import { errorText, plain, post } from "./api.js";
 import { button, el, fill, icon } from "./dom.js";
 import { OPEN } from "./follow.js";
 import { copy, growing, showHtml } from "./html.js";
@@ -111,7 +111,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
 }
 
 /** A prominent error message. */
-export const alarm = (text) => el("div.banner.blocking", { role: "alert" }, icon("warning"), el("p", {}, text));
+export const alarm = (text) => el("div.banner.blocking", { role: "alert" }, icon("warning"), el("p", {}, plain(text)));
 
 /** The buttons of a run that waits for a person; a caller who may not decide reads who may. Calls `decided(verb)`. */
 export function approval(decided, { canChange = false } = {}) {

@@ -98,11 +98,13 @@ function within(promise, ms) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
+/** A message of the gateway without the marks of code. */
+export const plain = (text) => text.replace(/`([^`]+)`/g, "$1");
+
 /** Returns the message of an error, as a sentence. */
 export function errorText(error) {
   if (!(error instanceof Failure)) return `The page failed: ${error.message}`;
-  const plain = error.message.replace(/`([^`]+)`/g, "$1");
-  return plain.replace(/^[a-z](?=[a-z]* )/, (first) => first.toUpperCase()); // not that of a file or a field
+  return plain(error.message).replace(/^[a-z](?=[a-z]* )/, (first) => first.toUpperCase()); // not that of a file or a field
 }
 
 /** Returns the gateway's report of its readiness, as far as the key may see it; null if it does not respond. */

@@ -1,6 +1,6 @@
 /** Models: those in use with their state, those that this machine offers, and connecting one by its address. */
 
-import { errorText, Failure, get, post, send } from "./api.js";
+import { errorText, Failure, get, plain, post, send } from "./api.js";
 import { alarm } from "./answer.js";
 import { button, count, el, fill, icon, short } from "./dom.js";
 
@@ -57,7 +57,7 @@ function configured(one) {
   return el("li.cardrow", {},
     el("div", {}, el("b", { title: one.model }, el(`span.dot.${STATES[one.state]}`), short(one.model)),
       el("span.quiet", {}, [one.product || one.base_url || one.file, one.roles.length > 1 ? "for all work" : one.roles[0] === "fast" ? "for fast work" : "for hard work", one.source === "environment" && "set by the environment", one.has_key && "with a key"].filter(Boolean).join(" · ")),
-      one.reason && el(one.state === "unused" ? "span.quiet" : "span.problem", {}, one.reason)),
+      one.reason && el(one.state === "unused" ? "span.quiet" : "span.problem", {}, plain(one.reason))),
     one.source === "file" && away);
 }
 
@@ -155,6 +155,6 @@ export function banner(ready, look) {
   const models = ready?.components?.models;
   if (!models || models.ok) return null;
   return el("div.banner.notable.across", { role: "alert" }, icon("warning"),
-    el("div", {}, el("b", {}, "The model does not answer. "), models.detail),
+    el("div", {}, el("b", {}, "The model does not answer. "), plain(models.detail)),
     el("div.row", {}, button("Look again", look, { picture: "again" }), el("a.button", { href: "#/models" }, "Choose a model")));
 }
