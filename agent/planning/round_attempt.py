@@ -32,8 +32,8 @@ from agent.tools import ToolSpec
 
 ERROR_CHARS = 200
 """Characters of the end of an error, where tools say what to write instead."""
-MAX_CALLS = 12
-"""Calls in one round."""
+MAX_CALLS, MAX_PART_CALLS = 12, 4
+"""Calls in one round, and in one for a single part: asked for the call of a part, a small model repeats it to the end."""
 
 
 class UnaskedChangeError(PlanInvalidError):
@@ -87,7 +87,8 @@ class Attempt:
         """The schema of the next reply."""
         part = self.parts[0] if self.parts else ""
         skills = self.request.catalogue.skills
-        return build_decision_schema(self.tools, skills, self._list_kinds(), MAX_CALLS, part=part, values=self.values)
+        most = MAX_PART_CALLS if part else MAX_CALLS
+        return build_decision_schema(self.tools, skills, self._list_kinds(), most, part=part, values=self.values)
 
     def look_again(self) -> None:
         """Has the next decision call a tool that reads for what the last answer held without evidence."""
