@@ -33,7 +33,7 @@ from agent.tools import ToolSpec
 ERROR_CHARS = 200
 """Characters of the end of an error, where tools say what to write instead."""
 MAX_CALLS, MAX_PART_CALLS = 12, 4
-"""Calls in one round, and in one for a single part: asked for the call of a part, a small model repeats it to the end."""
+"""Calls in one round, and in one for a single part, whose call a small model repeats to the end of the list."""
 
 
 class UnaskedChangeError(PlanInvalidError):
