@@ -57,6 +57,7 @@ from agent.planning.validate import format_problems
 from agent.planning.wider_looks import list_wider_calls
 from agent.prompts import render
 from agent.text.codes import find_codes
+from agent.text.ends import keep_ends
 from agent.text.numbers import find_numbers
 from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex
@@ -353,7 +354,8 @@ def _is_first_decision(request: PlanningRequest) -> bool:
 def _may_need_tool(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
     """Whether the request holds figures or codes, or words that fit a tool."""
     scores = CatalogueIndex([*tools]).compute_scores(request.question)
-    return bool(find_numbers(request.question) or find_codes(request.question)) or any(scores.values())
+    asked = keep_ends(request.question)
+    return bool(find_numbers(asked) or find_codes(asked)) or any(scores.values())
 
 
 def _fails_on(request: PlanningRequest) -> bool:
