@@ -234,7 +234,7 @@ def dispatch_command(request: PlanningRequest) -> Dispatch | None:
     return Dispatch((recorded,), tasks, plan, changing=changing, reason=BY_COMMAND)
 
 
-def _correct_category(intent: IntentReply, agents: Mapping[str, type[StudioAgent]]) -> IntentReply:
+def _correct_category(intent: IntentReply, agents: Mapping[IntentCategory, type[StudioAgent]]) -> IntentReply:
     """The intent in the category of its action, where the action is a tool of one other category only: the router has
     misread the category, whose sub-agent could not make the call."""
     having = [kind.CATEGORY for kind in agents.values() if intent.action in kind.BORROWS]

@@ -110,8 +110,8 @@ def _build_outcome(state: RunState, step: PlanStep, category: str, action: str) 
         return outcome.model_copy(update={"status": "waiting", "reason": question})
     if undone is not None:
         status: IntentStatus = "refused" if _was_refused(state, step) else "failed"
-        found = {"reason": undone.reason, "error_code": undone.error_code, "stage": undone.stage}
-        return outcome.model_copy(update={"status": status, **found})
+        failure = {"reason": undone.reason, "error_code": undone.error_code, "stage": undone.stage}
+        return outcome.model_copy(update={"status": status, **failure})
     if state.get_step(step.id).status == "succeeded":
         return outcome
     if not state.get_step(step.id).attempts:
