@@ -8,7 +8,8 @@ from pydantic import JsonValue, WithJsonSchema
 from agent.core.errors import RequestError
 from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject
-from agent.policy.guardrails.models import CheckType, GuardrailsInput, GuardrailsOutput
+from agent.policy.guardrails import models
+from agent.policy.guardrails.models import CheckType, GuardrailsOutput
 from agent.policy.redaction.requests import make_blocked_failure
 from agent.policy.redaction.text_check import check_text
 from gateway.auth.dependencies import CurrentCaller, require_scope
@@ -23,7 +24,7 @@ router = APIRouter(tags=["guardrails"], route_class=JsonRoute, dependencies=[req
 CHECK_TYPES: tuple[CheckType, ...] = get_args(CheckType)
 
 
-class TextCheck(StrictBody):
+class GuardrailsInput(StrictBody):
     """A text to check: `input_validation` as a prompt, `output_safety` as an answer. Without `room`, the default room's
     policy holds. `metadata: {"tainted": true}` marks a text from outside.
     """
@@ -54,7 +55,7 @@ class BlockedTextError(RequestError):
     responses={422: {"model": FailureBody, "description": "The room's policy blocks the text"}, **ERRORS},
 )
 async def check_guardrails(
-    body: TextCheck, http: Request, stepgate: Gateway, caller: CurrentCaller
+    body: GuardrailsInput, http: Request, stepgate: Gateway, caller: CurrentCaller
 ) -> GuardrailsOutput | Response:
     """Return what the room's guardrails find in a text, and the text as they let it pass; 422 if they block it, with
     the findings in `error.details.check`. Nothing is stored.
@@ -66,7 +67,7 @@ async def check_guardrails(
     return findings
 
 
-def _to_guardrails_input(body: TextCheck) -> GuardrailsInput:
+def _to_guardrails_input(body: GuardrailsInput) -> models.GuardrailsInput:
     """The text with the kind of check. Raises `FieldError` for values without a meaning."""
     if not isinstance(body.content, str):
         raise FieldError("content must be a text", "content")
@@ -74,5 +75,5 @@ def _to_guardrails_input(body: TextCheck) -> GuardrailsInput:
         raise FieldError("metadata must be an object", "metadata")
     for check_type in CHECK_TYPES:
         if body.check_type == check_type:
-            return GuardrailsInput(content=body.content, check_type=check_type, metadata=body.metadata)
+            return models.GuardrailsInput(content=body.content, check_type=check_type, metadata=body.metadata)
     raise FieldError(f"check_type must be one of {', '.join(CHECK_TYPES)}", "check_type")

@@ -36,6 +36,7 @@ async def test_arguments_under_a_name_nobody_reads_are_refused_by_name(serve: Se
     assert refused.status_code == 400
     assert "metadata.tool_calls[1]: unknown field 'parameters'" in refused.json()["error"]["message"]
     assert taken.json()["response"] == "1+1 = 2"
+    assert [result["tool"] for result in taken.json()["metadata"]["tool_results"]] == ["calculator"]
     assert both.json()["error"]["message"].startswith("'session_id' is another name of")
 
 
@@ -80,6 +81,8 @@ async def test_the_json_door_answers_with_the_three_sections(serve: Serve) -> No
     assert body["metadata"]["a"] == [1]
     for step in body["steps"]:
         assert {"type", "title", "status", "started_at", "duration"} <= set(step)
+    kinds = [step["type"] for step in body["steps"]]
+    assert kinds.index("plan") < kinds.index("tool") < kinds.index("completion"), "in the order of what happened"
     assert response.headers["x-stepgate-run-id"] == body["metadata"]["run_id"]
 
 

@@ -90,7 +90,7 @@ def write_handbook(**changed: str) -> str:
     return "\n\n".join(f"# {title}\n\n{text * 12}" for title, text in {**SECTIONS, **changed}.items())
 
 
-@pytest.mark.row("S001-08")
+@pytest.mark.row("S001-07", "S001-08")
 async def test_the_embedder_is_asked_once_for_what_is_saved_and_once_for_what_is_sought(serve: Serve) -> None:
     async with topic_server() as server, client_of(serve, server) as client:
         await ask(client, "Remember that Fido lives with us", conversation_id="one")

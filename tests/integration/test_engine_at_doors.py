@@ -125,6 +125,25 @@ async def test_a_result_about_another_subject_leads_to_a_new_plan(tmp_path: Path
     assert "the output is about weather" in str(verdict["detail"])
 
 
+@pytest.mark.row("S001-26")
+async def test_a_verdict_of_no_known_outcome_is_asked_for_again(tmp_path: Path, model_server: ScriptedServer) -> None:
+    notes = "Sunny with light winds over the coast and mild temperatures until evening, says the forecaster."
+    rules = (
+        plans({"tool": "lookup", "intent": "stock price of ACME shares"}, {"tool": "completion"}, times=1),
+        plans({"tool": "completion"}),
+        judges("FINE", "it looks good", times=1),
+        judges("REPLAN", "no stocks in it"),
+        says("I could not find the price.", to="completion"),
+    )
+    async with door_bench(tmp_path, model_server, *rules, tools=[returning("lookup", notes)], room=ALWAYS) as door:
+        answer = await door.ask("search the stock price of ACME")
+        run = (await door.client.get(f"/v1/runs/{answer['metadata']['run_id']}")).json()
+        first, second = door.bodies("supervisor")[:2]
+    assert second["messages"] == first["messages"], "the same is asked once more"
+    verdicts = [one["verdict"] for one in run["verdicts"] if one["step_id"] == "s1"]
+    assert [(one["outcome"], one["reason"], one["by"]) for one in verdicts] == [("REPLAN", "no stocks in it", "model")]
+
+
 @pytest.mark.row("S001-25")
 async def test_a_figure_that_no_result_contains_is_written_again(tmp_path: Path, model_server: ScriptedServer) -> None:
     rules = (
@@ -172,6 +191,22 @@ async def test_a_skill_is_offered_its_own_tools_and_refused_any_other(
     assert secret.calls == []
     assert [one["title"] for one in answer["steps"] if one["status"] == "refused"] == ["secret_tool"]
     assert "Refused" in second["messages"][-1]["content"]
+
+
+@pytest.mark.row("S001-16", "S001-19")
+async def test_a_skill_that_the_planner_chose_is_a_step_in_the_skills_native_form(
+    tmp_path: Path, model_server: ScriptedServer
+) -> None:
+    roots = write_skill(tmp_path / "skills", "water-plants", "calculator")
+    steps = ({"tool": "water-plants", "inputs": {"task": "water them"}}, {"tool": "completion", "depends_on": ["s1"]})
+    rules = (plans(*steps), says("Three litres.", to="skill"), says("They need three litres.", to="completion"))
+    async with door_bench(tmp_path, model_server, *rules, skills_dirs=(roots,)) as door:
+        answer = await door.ask("search how much water the plants need")
+    (step, _) = answer["metadata"]["plan"]["steps"]
+    assert (step["executor"], step["action"], step["tool"]) == ("skill", "skill", "water-plants")
+    skill = [line["type"] for line in answer["steps"] if line["step_id"] == "s1"]
+    assert "step" in skill
+    assert answer["response"] == "They need three litres."
 
 
 @pytest.mark.row("S001-17")

@@ -94,7 +94,23 @@ def list_kept(text: str) -> list[Probe]:
     return [one for one in PROBES if one.text[:-1] in text]
 
 
-@pytest.mark.row("S003-28", "S003-48")
+@pytest.mark.row("S003-48")
+async def test_an_answer_that_rests_on_nothing_is_written_strictly_once_and_then_not_given(
+    serve: Serve, model_server: ScriptedServer
+) -> None:
+    invented = says("Managers never approve leave [1].", to="completion")
+    async with serve(script(invented, entails(("contradicted", "managers approve leave")))) as url:
+        answer = await ask(url, PAGE, QUESTION)
+    assert read_text(answer) == "I don't know."
+    first, again = [one for one in model_server.requests() if one["purpose"] == "completion"]
+    assert "do not stand" not in str(first["body"]["messages"])
+    assert "do not stand" in str(again["body"]["messages"]), "the second time under a stricter instruction"
+    failed = [one["detail"] for one in answer["steps"] if one["type"] == "tailor"]
+    assert [one["action"] for one in failed] == ["retry_strict", "say_not_in_documents"]
+    assert {one["error_code"] for one in failed} == {"ERR_TAILOR_HALLUCINATION"}
+
+
+@pytest.mark.row("S003-28")
 async def test_of_twelve_sentences_the_five_true_ones_are_kept(serve: Serve, model_server: ScriptedServer) -> None:
     verdicts = [(one.verdict, *filter(None, [one.words])) for one in PROBES if not one.is_wrong_by_rule]
     async with serve(writes(entails(*verdicts))) as url:

@@ -30,8 +30,12 @@ async def test_the_defaults_are_promised_in_the_api(serve: Serve) -> None:
     query = MemoryQuery(query_text="x")
     assert (query.top_k, query.min_relevance_score, query.filters) == (5, 0.7, None)
     async with serve() as url, httpx.AsyncClient() as client:
-        body = (await client.get(f"{url}/openapi.json")).json()["components"]["schemas"]["SearchBody"]["properties"]
+        schemas = (await client.get(f"{url}/openapi.json")).json()["components"]["schemas"]
+    body = schemas["MemoryQuery"]["properties"]
     assert (body["top_k"]["default"], body["min_relevance_score"]["default"]) == (5, 0.7)
+    assert schemas["MemoryQuery"]["required"] == ["query_text"]
+    assert {"file_path", "file_type", "ingestion_source", "force_ocr"} == set(schemas["ParserInput"]["properties"])
+    assert {"content", "check_type", "metadata"} <= set(schemas["GuardrailsInput"]["properties"])
 
 
 @pytest.mark.row("S003-22", "S003-23", "S003-25")

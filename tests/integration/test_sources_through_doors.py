@@ -100,6 +100,12 @@ async def test_local_files_and_pages_arrive_whole_with_size_checksum_and_place(s
             assert (document["size"], document["source_type"]) == (len(data), kind)
         assert Path(sauna["source"]).is_absolute()
         assert boats["url"] == site.at("/boats")
+        metadata = (await show(client, boats))["source_metadata"]
+        assert (metadata["final_url"], metadata["headers"]["content-type"].partition(";")[0]) == (
+            boats["url"],
+            "text/html",
+        )
+        assert (await show(client, sauna))["source_metadata"], "what the folder says of the file"
         for document, text in ((sauna, TEXT), (boats, "A boat costs 90 crowns.")):
             assert text in (await show(client, document))["chunks"][0]["text"]
 
@@ -118,7 +124,9 @@ async def test_a_file_of_a_drive_arrives_with_what_the_drive_says_of_it(serve: S
         assert (report["source_type"], report["size"]) == ("gdrive", len(content))
         assert report["checksum"] == hashlib.sha256(content).hexdigest()
         assert report["url"] == "https://drive.google.com/file/d/file-report/view?usp=drivesdk"
-        assert "The harbour closes at noon." in (await show(client, report))["chunks"][0]["text"]
+        shown = await show(client, report)
+        assert "The harbour closes at noon." in shown["chunks"][0]["text"]
+        assert shown["source_metadata"], "what the drive says of it"
         again = await ingest(client, "gdrive", "folder-top-0", credentials_id="account", recursive=True)
         assert (again["report"]["unchanged"], len(drive.server.calls("media"))) == (1, 1), "its version is known"
     assert drive.server.private_key not in json.dumps([job, report])
@@ -134,7 +142,8 @@ async def test_a_busy_source_is_asked_again_ever_later_and_as_late_as_it_asks(
         assert (await ingest(client, "web", site.at("/a")))["report"]["read"] == 1
         # Between two attempts lie the pause of the policy and what is left of the site's own pause.
         first, second = (sum(pauses[at : at + 2]) for at in range(0, len(pauses), 2))
-        assert 0 < first < second
+        assert first >= 1, "the policy's first pause, in seconds"
+        assert second >= 2, "twice as long"
         pauses.clear()
         polite = Page(b"later", status=503, headers={"retry-after": "7"})
         site.put("/b", polite, Page(TEXT.encode(), kind="text/plain"))

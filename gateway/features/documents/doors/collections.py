@@ -15,8 +15,9 @@ from gateway.doors.json_body import JsonRoute
 from gateway.features.documents.doors.documents import DocumentEntries, to_document_entry
 from gateway.features.documents.engine.ingest.collection_store import CollectionStatus
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
+from gateway.features.documents.engine.search import models
 from gateway.features.documents.engine.search.errors import MemoryNoResultsError
-from gateway.features.documents.engine.search.models import ConnectorInput, MemoryOutput, MemoryQuery
+from gateway.features.documents.engine.search.models import ConnectorInput, MemoryOutput
 from gateway.features.documents.engine.search.retriever import make_no_results_error
 from gateway.features.documents.parts import get_documents
 
@@ -48,7 +49,7 @@ class CollectionDetail(CollectionEntry):
     updated_at: datetime | None
 
 
-class SearchBody(MemoryQuery):
+class MemoryQuery(models.MemoryQuery):
     """A search in one collection, or in all of the caller's."""
 
     model_config = ConfigDict(defer_build=False)  # a body: see `DeferredModel`
@@ -107,16 +108,16 @@ async def delete_collection(name: str, stepgate: Gateway, caller: CurrentCaller)
 
 
 @router.post("/v1/search", responses=ERRORS, dependencies=[require_tool("search_knowledge")])
-async def search_collection(body: SearchBody, stepgate: Gateway, caller: CurrentCaller) -> MemoryOutput:
+async def search_collection(body: MemoryQuery, stepgate: Gateway, caller: CurrentCaller) -> MemoryOutput:
     """Return passages of one or all collections, best first; 404 `ERR_MEMORY_NO_RESULTS` if none is relevant enough."""
-    query = MemoryQuery.model_validate(body.model_dump(exclude={"collection", "mode"}))
+    query = models.MemoryQuery.model_validate(body.model_dump(exclude={"collection", "mode"}))
     if not body.collection:
         return await _search_everywhere(stepgate, caller.owner, query, body.mode)
     return await get_documents(stepgate).library.search(caller.owner, body.collection, query, mode=body.mode)
 
 
 async def _search_everywhere(
-    stepgate: Stepgate, owner: str, query: MemoryQuery, mode: RetrievalMode | None
+    stepgate: Stepgate, owner: str, query: models.MemoryQuery, mode: RetrievalMode | None
 ) -> MemoryOutput:
     """The best passages of all collections. Raises `MemoryNoResultsError` if none is relevant enough, and
     `BadRequestError` if no collection has a field of the filters.

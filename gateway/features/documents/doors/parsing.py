@@ -31,7 +31,7 @@ _ADDRESSES = ("http://", "https://")
 _SOURCE_TYPES: Mapping[IngestionSource, SourceType] = {"gdrive": "gdrive", "local": "local", "web_scrape": "web"}
 
 
-class ParseBody(BaseModel):
+class ParserInput(BaseModel):
     """A file to parse. `file_type` is checked against the file; with `force_ocr` the pages of a PDF are read by OCR."""
 
     model_config = ConfigDict(extra="forbid")
@@ -43,7 +43,7 @@ class ParseBody(BaseModel):
 
 
 @router.post("/v1/parse", responses=ERRORS, dependencies=[require_tool("ingest")])
-async def parse_file(body: ParseBody, http: Request, stepgate: Gateway) -> ParserOutput:
+async def parse_file(body: ParserInput, http: Request, stepgate: Gateway) -> ParserOutput:
     """Return the blocks of a file in reading order: texts, tables as Markdown, headers and images, with their places.
 
     A web address is fetched as the web connector does, and its copy is deleted. 403 for a path outside the folders that
@@ -52,7 +52,7 @@ async def parse_file(body: ParseBody, http: Request, stepgate: Gateway) -> Parse
     return await cancel_on_disconnect(http, _parse(body, stepgate))
 
 
-async def _parse(body: ParseBody, stepgate: Stepgate) -> ParserOutput:
+async def _parse(body: ParserInput, stepgate: Stepgate) -> ParserOutput:
     pipeline = from_template("scans") if body.force_ocr else from_template()
     async with _open_file(body, stepgate) as path, DocumentProcessor(pipeline) as processor:
         made = await processor.process(path, body.file_type, _SOURCE_TYPES[body.ingestion_source])
@@ -60,7 +60,7 @@ async def _parse(body: ParseBody, stepgate: Stepgate) -> ParserOutput:
 
 
 @asynccontextmanager
-async def _open_file(body: ParseBody, stepgate: Stepgate) -> AsyncIterator[str]:
+async def _open_file(body: ParserInput, stepgate: Stepgate) -> AsyncIterator[str]:
     """The path of the file, or of a copy of what is at the address. Raises what connectors raise."""
     settings = stepgate.settings
     if not body.file_path.lower().startswith(_ADDRESSES):

@@ -87,7 +87,7 @@ _MONTH = re.compile(
 )
 """A month as a whole; before a capital it is a person's name ("by May Smith")."""
 _ORIGIN = re.compile(r"\b(?:from|of|dated|after)\s+(?:the\s+)?$", re.IGNORECASE)
-"""Words before a date that names one of several things or begins something: "the report from 3 March"."""
+"""Words before a date that says which thing is meant, or when one begins: "the report from 3 March"."""
 _PAST = re.compile(
     r"\b(?:started|began|since|happened|opened|reported|occurred|was|were|ago)\b[^.;]{0,30}$", re.IGNORECASE
 )
@@ -214,8 +214,8 @@ def _find_phrases(text: str) -> list[_DatePhrase]:
         if one.start < before:
             continue
         # A word for the past, or for an origin, belongs to the date after it, not to those that follow.
-        before_date = text[max(before, one.start - 60) : one.start]
-        if not _PAST.search(before_date) and not _ORIGIN.search(before_date):
+        preceding = text[max(before, one.start - 60) : one.start]
+        if not _PAST.search(preceding) and not _ORIGIN.search(preceding):
             chosen.append(one)
         before = one.end
     return chosen
