@@ -26,8 +26,8 @@ _UNKNOWN_URI = "unknown:resource"
 
 
 def repair_call_result(result: dict[str, Any], validate: Validate) -> None:
-    """Repairs the result of a tool's call in place. What cannot be read as a block becomes text, and what stands in no
-    field of the protocol, as in its first drafts (`toolResult`), is structured content."""
+    """Repairs the result of a tool's call in place. What cannot be read as a block becomes text, and fields that the
+    protocol does not have, as in its first drafts (`toolResult`), are structured content."""
     is_complete = result.get("resultType", "complete") == "complete"
     if is_complete and "content" not in result and result.get("structuredContent") is None:
         _move_other_fields(result)

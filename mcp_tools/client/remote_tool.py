@@ -206,7 +206,7 @@ def _make_optional(schema: JsonObject, defaults: Collection[str]) -> JsonObject:
 
 
 def read_input_schema(tool: types.Tool) -> tuple[JsonObject, tuple[str, ...]]:
-    """The schema of the tool's arguments, and the places in it that were left out because they are no JSON Schema."""
+    """The schema of the tool's arguments, and the invalid places in it that were left out."""
     return repair_schema(convert_input_schema(sanitize_schema(tool.input_schema)))
 
 

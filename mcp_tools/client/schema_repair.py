@@ -1,4 +1,4 @@
-"""Leaves out the parts of an external tool's schema that are no JSON Schema, so that they do not cost the tool.
+"""Leaves out invalid parts of an external tool's schema, so that they do not cost the tool.
 
 A keyword whose value has not its form (`minLength: "3"`, `properties: []`), and a reference to what the schema does not
 contain, say nothing; the server checks its arguments itself.
@@ -67,8 +67,8 @@ def _drop_references(root: Mapping[str, Any], node: Any, place: tuple[str, ...])
         return [one for at, item in enumerate(node) for one in _drop_references(root, item, (*place, str(at)))]
     if not isinstance(node, dict):
         return []
-    found: list[tuple[str, ...]] = []
+    places: list[tuple[str, ...]] = []
     if isinstance(node.get("$ref"), str) and not is_resolvable(root, node["$ref"]):
         del node["$ref"]
-        found.append((*place, "$ref"))
-    return found + [one for key, item in node.items() for one in _drop_references(root, item, (*place, key))]
+        places.append((*place, "$ref"))
+    return places + [one for key, item in node.items() for one in _drop_references(root, item, (*place, key))]

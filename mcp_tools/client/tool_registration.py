@@ -163,7 +163,7 @@ class ToolRegistration:
         """Logs once each tool whose schema is used without parts of it."""
         lines = tuple(
             f"{escape_invisible(tool.name)[:100]}: used without {escape_invisible(', '.join(places))[:200]} of its "
-            "schema, which is no JSON Schema"
+            "schema, which is not JSON Schema"
             for tool in tools
             if (places := read_input_schema(tool)[1])
         )

@@ -83,11 +83,11 @@ class _Page:
 
 def _list_hidden(document: pdf_oxide.PdfDocument, number: int, layers: Sequence[str]) -> list[str]:
     """The characters of a page that only its hidden layers have."""
-    shown = Counter(map(_PLACE, document.extract_chars(number, exclude_layers=list(layers))))
+    visible = Counter(map(_PLACE, document.extract_chars(number, exclude_layers=list(layers))))
     hidden: list[str] = []
     for one in document.extract_chars(number):
-        if shown[_PLACE(one)]:
-            shown[_PLACE(one)] -= 1
+        if visible[_PLACE(one)]:
+            visible[_PLACE(one)] -= 1
         else:
             hidden.append(one.char)
     return hidden

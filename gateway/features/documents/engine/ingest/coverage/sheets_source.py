@@ -106,7 +106,7 @@ def _count_sheet(
     is_shown: bool,
     stale: bool,
 ) -> None:
-    """Counts a sheet. `stale`: zeros beside formulas are computed anew by every program that opens the file."""
+    """Counts a sheet. `stale`: a zero beside a formula is not its value."""
     hidden_columns: list[tuple[int, int]] = []
     for count, (cell, is_hidden) in enumerate(_iter_cells(package, path, strings, hidden_columns)):
         if count >= _MAX_CELLS:

@@ -25,7 +25,7 @@ _MAX_BYTES = 100 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class ShownLayers:
-    """A file as it is shown, and what is to be said about its layers."""
+    """A file as it is shown, and a note about its layers."""
 
     data: bytes
     note: str = ""
