@@ -10,15 +10,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from agent.core.errors import AgentError, BadRequestError, ModelError, RequestError
+from agent.core.errors import AgentError, BadRequestError, ModelError, ModelUnreachableError, RequestError
 from agent.core.settings import Settings
 from agent.core.value_faults import describe_first_fault
 from agent.llm.discovery import FoundEndpoint, discover_endpoints, find_obstacle
+from agent.llm.listed_models import is_stepgate, read_listed_models
+from agent.llm.model_address import list_roots
 from agent.llm.saved_models import Role, SavedModel
 from agent.llm.sdk import LiteLLMClient
 from agent.llm.tiers import ConfiguredModel
@@ -142,23 +144,57 @@ async def list_models(base_url: str, key: str | None, *, seconds: float) -> list
 
 
 async def test_endpoint(base_url: str, key: str | None, model: str | None) -> ModelTrial:
-    """Makes one real call of a model; of the endpoint's first one if none is named. The trial says what went wrong."""
-    from agent.llm.http import HttpModelClient  # noqa: PLC0415 - as above
-
-    client = HttpModelClient(base_url, key)
-    try:
-        chosen = model or next(iter(await client.list_models()), None)
-        if chosen is None:
-            return ModelTrial(ok=False, reason=f"{base_url} lists no model; name one")
-        trial = await try_model(client, chosen, timeout_s=TRIAL_SECONDS)
-    except ModelError as error:
-        trial = ModelTrial(ok=False, reason=error.message, model=model or "")
-    finally:
-        await client.aclose()
+    """Makes one real call of a model; of the endpoint's first one that chats if none is named. The trial says what went
+    wrong, and at which base URL the API is.
+    """
+    trial = ModelTrial(ok=False)
+    for root in list_roots(base_url):
+        listing, fault = await _read_listing(root, key)
+        if isinstance(fault, ModelUnreachableError):
+            trial = ModelTrial(ok=False, reason=fault.message, model=model or "")
+            break
+        trial = await _try_at(root, key, model, listing, fault)
+        if listing is not None or trial.ok:
+            break
     if key is None or trial.ok:
         return trial
     # Providers repeat the key that they refuse.
     return trial.model_copy(update={"reason": make_secret_finder((key,), "forms").redact(trial.reason)})
+
+
+async def _read_listing(root: str, key: str | None) -> tuple[dict[str, Any] | None, ModelError | None]:
+    """An endpoint's list of models, or why there is none."""
+    from agent.llm.http import HttpModelClient  # noqa: PLC0415 - as above
+
+    client = HttpModelClient(root, key)
+    try:
+        return await client.read_listing(), None
+    except ModelError as error:
+        return None, error
+    finally:
+        await client.aclose()
+
+
+async def _try_at(
+    root: str, key: str | None, model: str | None, listing: dict[str, Any] | None, fault: ModelError | None
+) -> ModelTrial:
+    from agent.llm.http import HttpModelClient  # noqa: PLC0415 - as above
+
+    chosen = model
+    if listing is not None:
+        if is_stepgate(listing):
+            reason = f"{root} is a Stepgate: its models are rooms, and a gateway that calls itself would never end"
+            return ModelTrial(ok=False, reason=reason, model=model or "")
+        names = [one.name for one in read_listed_models(listing, {})]
+        chosen = model or next(iter(names), None)
+    if chosen is None:
+        return ModelTrial(ok=False, reason=fault.message if fault else f"{root} lists no model that chats; name one")
+    client = HttpModelClient(root, key)
+    try:
+        trial = await try_model(client, chosen, timeout_s=TRIAL_SECONDS)
+    finally:
+        await client.aclose()
+    return trial.model_copy(update={"base_url": root})
 
 
 async def test_file(settings: Settings, file: Path) -> ModelTrial:
@@ -181,6 +217,7 @@ async def choose_model(live: LiveModels, entry: SavedModel, key: str | None) -> 
         trial = await test_file(live.settings, Path(entry.file))
     else:
         trial = await test_endpoint(entry.base_url or "", key, entry.model)
+        entry = entry.model_copy(update={"base_url": trial.base_url or entry.base_url})
     if not trial.ok:
         place = entry.file or f"{entry.model} at {entry.base_url}"
         raise ModelTrialError(f"{place} cannot be used, so nothing was saved: {trial.reason}")

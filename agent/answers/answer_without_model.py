@@ -5,9 +5,19 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from agent.answers.sentences import say
 from agent.core.events import StepOutput
+from agent.core.languages import ENGLISH
 from agent.core.models import JsonObject, Outcome, PlanStep
-from agent.core.plan_outcome import EMPTY_REPLIES, find_halting_step, is_left_undone, list_undone
+from agent.core.plan_outcome import (
+    EMPTY_REPLIES,
+    find_failure_reason,
+    find_halting_step,
+    is_left_undone,
+    list_abandoned_steps,
+    list_undone,
+    was_refused,
+)
 from agent.planning.routing import LISTINGS
 from agent.planning.rules import find_unknown_part
 from agent.planning.wire import describe_requested_call
@@ -216,6 +226,18 @@ def describe_stop_reason(run: Run) -> str:
         tried = f" and {format_count(state.replan_count, 'new plan')} did not help" if state.replan_count else ""
         return f"{step.title} failed{tried}: {reason}"
     return f"{step.title} failed: {reason}"
+
+
+def describe_failures(run: Run) -> str:
+    """The errors of a run in which every call failed, each once; "" if nothing was called, or a person refused it."""
+    state = run.state
+    failed = list_abandoned_steps(state)
+    earlier = state.retrieval.earlier_results if state.retrieval else ()
+    if not failed or earlier or any(was_refused(state, step) for step in failed):
+        return ""
+    language = state.understanding.language if state.understanding is not None else ENGLISH
+    lines = [f"- {_build_heading(run, step)}: {find_failure_reason(state, step)}" for step in failed]
+    return "\n".join((say("all_failed", language), "", *dict.fromkeys(lines)))
 
 
 async def compose_partial_answer(run: Run) -> str:

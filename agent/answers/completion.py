@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from functools import cached_property
 
-from agent.answers.answer_without_model import answer_without_results, compose_results
+from agent.answers.answer_without_model import answer_without_results, compose_results, describe_failures
 from agent.answers.held_writer import HeldWriter
 from agent.answers.loops import end_loops
 from agent.answers.schema_form import SchemaForm
@@ -92,6 +92,10 @@ class CompletionWriter:
             return await self._compose_by_rules(
                 outcomes, sources, "the documents say nothing about it", tainted=tainted
             )
+        failures = describe_failures(self._run) if not outcomes and self._run.profile.decides == "rounds" else ""
+        if failures:
+            # From errors alone a small model makes up what it was to find out, and reports what it was to do.
+            return await self._make_rules_output(failures, sources, "every call failed", tainted=tainted)
         try:
             if self._evidence_writer is not None:
                 return await self._write_from_passages(self._evidence_writer, feedback, tainted=tainted)
@@ -203,6 +207,11 @@ class CompletionWriter:
             if outcomes
             else answer_without_results(self._run)
         )
+        return await self._make_rules_output(text, sources, reason, tainted=tainted)
+
+    async def _make_rules_output(
+        self, text: str, sources: tuple[Source, ...], reason: str, *, tainted: bool
+    ) -> StepOutput:
         restarted = self._run.state.answer_start is not None
         started = AnswerStarted(tier=None, model=None, reason=f"composed by rule: {reason}", restarted=restarted)
         await self._run.note(started, step_id=self._step.id, attempt=self._attempt)

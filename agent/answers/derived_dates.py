@@ -48,7 +48,7 @@ class DerivedDates:
         return False
 
     def _is_span_of_times(self, minutes: float, near: float) -> bool:
-        """Whether this many minutes are between two known times, perhaps over midnight; or "2 h 45" was a span."""
+        """Whether this many minutes are between two known times, perhaps over midnight; or "2 h 45" is not a time."""
         times = [one.hour * 60 + one.minute for date in self._known for one in date.times][:_MAX_KNOWN]
         spans = {*times, *((one - other) % _MINUTES_OF_DAY for one in times for other in times if one != other)}
         return any(abs(minutes - span) <= min(near, 0.5) for span in spans)

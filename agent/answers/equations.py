@@ -3,6 +3,7 @@
 # ruff: noqa: RUF001, RUF002, RUF003 - the multiplication sign is meant
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -26,6 +27,9 @@ _LATEX = (
 )
 _TOKEN = re.compile(r"\x00\d+\x00|[-+\u2212\u2013*×xX·⋅∗/÷∕()](?![^\W\d_])|[^\W\d_]+|\S")
 _MAX_OPERANDS = 12
+_MAX_LEFT_CHARS = 300
+_MAX_MARKUP_CHARS = 20
+"""Characters behind a result that are looked through for an operator."""
 _MAX_READINGS = 64
 Token = str | int
 
@@ -40,18 +44,27 @@ class Equation:
 
 
 def find_equations(text: str, numbers: Sequence[NumberMention]) -> list[Equation]:
-    """The equations of a text whose numbers are `numbers`, computed."""
-    return [
-        equation for match in _EQUALS.finditer(text) if (equation := _read_equation(text, match, numbers)) is not None
-    ]
+    """The equations of a text whose numbers are `numbers`, in the order of the text, computed."""
+    starts = [number.start for number in numbers]
+
+    def read(equals: re.Match[str]) -> Equation | None:
+        following = bisect_left(starts, equals.end())
+        if following == len(numbers):
+            return None
+        first = max(0, bisect_left(starts, equals.start() - _MAX_LEFT_CHARS) - 1)
+        return _read_equation(text, equals, numbers[first:following], numbers[following])
+
+    return [equation for match in _EQUALS.finditer(text) if (equation := read(match)) is not None]
 
 
-def _read_equation(text: str, equals: re.Match[str], numbers: Sequence[NumberMention]) -> Equation | None:
-    result = next((one for one in numbers if one.start >= equals.end()), None)
-    if result is None or re.search(r"[^\W\d_]|\n", text[equals.end() : result.start]):
+def _read_equation(
+    text: str, equals: re.Match[str], numbers: Sequence[NumberMention], result: NumberMention
+) -> Equation | None:
+    """The equation with this sign and result; `numbers` are those that may stand on its left side."""
+    if re.search(r"[^\W\d_]|\n", text[equals.end() : result.start]):
         return None
-    after = text[result.end :].lstrip(" *`$")
-    if after[:1] in ("+", "×", "*", "·", "÷") and not text[result.end :].startswith("**"):
+    after = text[result.end : result.end + _MAX_MARKUP_CHARS].lstrip(" *`$")
+    if after[:1] in ("+", "×", "*", "·", "÷") and not text.startswith("**", result.end):
         return None  # a term of a longer right side, which its own sign of equality follows
     start = _find_start(text, equals.start(), numbers)
     operands = [one for one in numbers if start <= one.start and one.end <= equals.start()]
@@ -67,7 +80,7 @@ def _read_equation(text: str, equals: re.Match[str], numbers: Sequence[NumberMen
 
 def _find_start(text: str, end: int, numbers: Sequence[NumberMention]) -> int:
     """Finds where the left side can begin: behind the last break that is not inside of a number."""
-    start = max(0, end - 300)
+    start = max(0, end - _MAX_LEFT_CHARS)
     for match in _BREAK.finditer(text, start, end):
         if not any(one.start < match.end() and match.start() < one.end for one in numbers):
             start = match.end()

@@ -1,21 +1,7 @@
 """Says under an answer that the model wrote it without any tool, because it could not decide on one."""
 
+from agent.answers.sentences import say
 from agent.core.run_state import RunState
-
-SENTENCES = {
-    "en": "The model answered this from memory, without any tool. Please check it.",
-    "sv": "Modellen svarade ur minnet, utan något verktyg. Kontrollera svaret.",
-    "de": "Das Modell hat dies aus dem Gedächtnis beantwortet, ohne ein Werkzeug. Bitte prüfen.",
-    "fr": "Le modèle a répondu de mémoire, sans aucun outil. Veuillez vérifier.",
-    "es": "El modelo respondió de memoria, sin ninguna herramienta. Compruébelo.",
-    "it": "Il modello ha risposto a memoria, senza alcuno strumento. Si prega di verificare.",
-    "nl": "Het model antwoordde uit het geheugen, zonder hulpmiddel. Controleer het antwoord.",
-    "pt": "O modelo respondeu de memória, sem qualquer ferramenta. Verifique a resposta.",
-    "da": "Modellen svarede fra hukommelsen uden noget værktøj. Kontrollér svaret.",
-    "no": "Modellen svarte etter hukommelsen, uten noe verktøy. Kontroller svaret.",
-    "fi": "Malli vastasi muistista ilman mitään työkalua. Tarkista vastaus.",
-    "pl": "Model odpowiedział z pamięci, bez żadnego narzędzia. Proszę sprawdzić odpowiedź.",
-}
 
 
 def find_undecided_reason(state: RunState) -> str:
@@ -32,4 +18,4 @@ def find_undecided_reason(state: RunState) -> str:
 
 def add_memory_sentence(text: str, language: str, reason: str) -> str:
     """The answer with the sentence, in `language` or else in English, and with the reason."""
-    return f"{text}\n\n{SENTENCES.get(language, SENTENCES['en'])} ({reason[:1].upper()}{reason[1:]}.)"
+    return f"{text}\n\n{say('from_memory', language)} ({reason[:1].upper()}{reason[1:]}.)"

@@ -13,6 +13,7 @@ from agent.core.run_state import AttemptState
 from agent.execution.checks import list_unexplained
 from agent.execution.rounds import may_look_again
 from agent.prompts import format_block
+from agent.run_context.list_figures import describe_list_figures
 from agent.run_context.outputs import (
     JUDGE_CHARS,
     format_args,
@@ -52,6 +53,7 @@ async def collect_figure_evidence(run: Run, step: PlanStep, attempt: AttemptStat
     parts += [item.text for item in (recalled.earlier_results if recalled else ())]
     parts += [find_failure_reason(state, failed) for failed in list_abandoned_steps(state)]
     parts += [_join_output_texts(output, done.args) for done, output in results]
+    parts += [describe_list_figures(output.text, state.question) for _, output in results]
     return "\n".join(parts)
 
 

@@ -202,6 +202,8 @@ def _describe_cause(error: BaseException) -> str:
             return "connection refused; is the model server running?"
         if isinstance(cause, OSError) and cause.errno:
             reason = os.strerror(cause.errno).lower()
+        elif type(cause).__name__ == "ServerDisconnectedError":  # aiohttp's, which rules mode does not load
+            reason = "it closed the connection without an answer; does it speak HTTP?"
     return reason or type(error).__name__
 
 

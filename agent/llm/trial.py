@@ -11,11 +11,12 @@ _PROMPT = "Reply with the word: ready"
 
 
 class ModelTrial(FrozenModel):
-    """The outcome of one real call. `reply` is the beginning of the model's text."""
+    """The outcome of one real call. `reply` is the beginning of the model's text, `base_url` where the API is."""
 
     ok: bool
     reason: str = ""
     model: str = ""
+    base_url: str = ""
     reply: str = ""
     seconds: float = 0.0
     prompt_tokens: int = 0

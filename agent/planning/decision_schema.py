@@ -18,7 +18,7 @@ from agent.tools.catalogue import SkillCard
 
 MAX_TOOLS = 40
 """Tools in one grammar. Each adds rules, and some endpoints take seconds to compile hundreds."""
-PART_CHARS, MAX_PARTS = 120, 12
+PART_CHARS, MAX_PARTS = 80, 10
 """Characters and number of the steps that a decision lists before its calls: a model that names a step calls the right
 tool for it, and says of each whether its call is made now."""
 LATER = "later"

@@ -41,6 +41,8 @@ def build_inputs_schema(spec: ToolSpec, values: Mapping[str, Sequence[str]] = Ma
     optional = [name for name in declared if name not in required]
     listed = optional[:OPTIONAL_INPUTS]
     inputs: JsonObject = {name: _simplify_input(declared[name], spec.input_schema) for name in (*required, *listed)}
+    if spec.effect == "read":  # it would read about nothing
+        inputs |= {name: _fill_list(inputs[name]) for name in required}
     for name in values.keys() & inputs.keys():
         one: JsonObject = {"type": "string", "enum": [*values[name]]}
         written = inputs[name]
@@ -53,6 +55,12 @@ def build_inputs_schema(spec: ToolSpec, values: Mapping[str, Sequence[str]] = Ma
         inputs[_name_more(declared)] = _TEXT
         required += [_name_more(declared)] if is_more_needed else []
     return {**close_object(inputs), "required": [*required]}
+
+
+def _fill_list(schema: JsonValue) -> JsonValue:
+    """The schema of a required input; that of a list with at least one entry."""
+    is_list = isinstance(schema, dict) and schema.get("type") == "array"
+    return {"minItems": 1, **schema} if isinstance(schema, dict) and is_list else schema
 
 
 def read_inputs(inputs: JsonObject, schema: JsonObject) -> JsonObject:

@@ -6,7 +6,6 @@ is made.
 
 import json
 import re
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
@@ -16,6 +15,7 @@ from pydantic import JsonValue
 from agent.core.errors import PlanInvalidError
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject, PlanStep
+from agent.planning.known_words import WORD, KnownWords, is_known, list_known_texts
 from agent.planning.references import is_literal, list_literals, list_references
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.text.dates import DateMention
@@ -29,18 +29,15 @@ COMPOSED_WORDS = 4
 DESCRIBING_WORDS = 3
 """Words from which on a value may describe what is meant, in place of its name."""
 DESCRIPTION_CHARS = 120
-MAX_DIGITS = 30
-SHORTEST_STEM = 3
-"""Letters that two forms of a word share."""
 MADE_UP = "a value of this change stands neither in the request nor in a result"
 MAX_REPORTED = 10
 """Values in one error to the model."""
 REPORTED_CHARS = 200
-_TOKEN = re.compile(r"[^\W_]+")
 SHORT_NAME_CHARS = 3
 """Up to this length, a name in a host counts as named only by a whole word: nearly every text contains "co"."""
 _WEB = re.compile(r"https?://", re.IGNORECASE)
 _DIGITS = re.compile(r"(?<![^\W_])\d+(?![^\W_])")
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ]\d\d:\d\d(?::\d\d)?")
 _NAMING_ROLES = frozenset({"where", "amount", "id"})
 """Roles of arguments that name something: a text of several words there is not one that the model is to write."""
 Path = tuple[str | int, ...]
@@ -74,7 +71,7 @@ class MadeUpValue:
         """Whether it is a text that the model is to write, such as a message."""
         names = self.spec.get_role(self.name) in _NAMING_ROLES
         text = self.value if isinstance(self.value, str) and not names else ""
-        return " " in text and len(_TOKEN.findall(text)) >= COMPOSED_WORDS
+        return " " in text and len(WORD.findall(text)) >= COMPOSED_WORDS
 
     @property
     def place(self) -> str:
@@ -98,37 +95,14 @@ def _describe_problem(value: MadeUpValue) -> str:
     return f"{problem} stands neither in the request nor in a result; {remedy}"
 
 
-class _Words:
-    """The words and numbers of texts. A lookup takes the same time however many there are."""
-
-    def __init__(self, texts: Iterable[str]) -> None:
-        self.tokens = frozenset(token for text in texts for token in _TOKEN.findall(text.casefold()))
-        self._sorted = sorted(token for token in self.tokens if len(token) >= SHORTEST_STEM)
-        self._stems = frozenset(self._sorted)
-        self._numbers = frozenset(int(token) for token in self.tokens if token.isdecimal() and len(token) < MAX_DIGITS)
-
-    def hold(self, token: str) -> bool:
-        """Whether a word stands there, perhaps with another ending; a number must stand there as it is."""
-        if token in self.tokens:
-            return True
-        if token.isdigit():
-            return token.isdecimal() and len(token) < MAX_DIGITS and int(token) in self._numbers
-        if len(token) < SHORTEST_STEM:
-            return False
-        if any(token[:length] in self._stems for length in range(SHORTEST_STEM, len(token))):
-            return True
-        at = bisect_left(self._sorted, token)  # the words that begin with it follow
-        return at < len(self._sorted) and self._sorted[at].startswith(token)
-
-
 def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> tuple[MadeUpValue, ...]:
     """The inputs of changes whose values stand nowhere. Texts that the model is to write are not looked at, and calls
     that a client runs itself: it sees their values, and does not say what changes something."""
     changing = [step for step in steps if step.action != "skill" and request.catalogue.has_side_effect(step)]
     if not changing:
         return ()
-    known_texts, request_texts = _list_known_texts(request), _list_known_texts(replace(request, ground=""))
-    known_words = _Words(known_texts)
+    known_texts, request_texts = list_known_texts(request), list_known_texts(replace(request, ground=""))
+    known_words = KnownWords(known_texts)
     unknown_values = _collect_unknown_values(request.rounds)
     made_up_values = []
     for step in changing:
@@ -136,11 +110,12 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         if spec is None or spec.origin == CLIENT_ORIGIN:
             continue
         described = f"{spec.description}\n{spec.input_schema}"
-        allowed_words = _Words([*known_texts, _DIGITS.sub(" ", described)])
+        allowed_words = KnownWords([*known_texts, _DIGITS.sub(" ", described)])
         values = [*_iter_values(step, spec)]
         named_values = [one for one in values if not one.is_written]
-        made_up = [one for one in named_values if not _is_known(one.value, known_words, allowed_words)]
-        made_up = made_up or _list_unasked_texts(values, _Words([*request_texts, described]))
+        made_up = [one for one in named_values if not is_known(one.value, known_words, allowed_words)]
+        made_up = [one for one in made_up if not _ends_span(one, named_values, known_words)]
+        made_up = made_up or _list_unasked_texts(values, KnownWords([*request_texts, described]))
         made_up_values += made_up
         refused = [replace(one, refused_by=unknown_values.get(str(one.value).casefold(), "")) for one in values]
         made_up_values += [one for one in refused if one.refused_by and replace(one, refused_by="") not in made_up]
@@ -177,7 +152,7 @@ def holds_made_up_address(inputs: JsonValue, request: PlanningRequest) -> bool:
     hosts = [_read_host(leaf) for _, leaf in iter_leaves(inputs) if isinstance(leaf, str)]
     if not any(hosts):
         return False
-    text = "\n".join((*_list_known_texts(request), request.instructions, request.room.system_prompt)).casefold()
+    text = "\n".join((*list_known_texts(request), request.instructions, request.room.system_prompt)).casefold()
     return any(host and not _is_named(host, text) for host in hosts)
 
 
@@ -200,16 +175,14 @@ def _is_word(name: str, text: str) -> bool:
     return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", text) is not None
 
 
-def _list_known_texts(request: PlanningRequest) -> list[str]:
-    return [
-        request.question,
-        request.original,
-        request.ground.partition("\n")[2],  # without the date, which a request need not mean
-        *(message.content for message in request.history),
-        *(item.text for item in request.memories),
-        *(one.text for one in request.earlier_results),
-        *(call.text for call in request.rounds if not call.failed),
-    ]
+def _ends_span(value: MadeUpValue, values: Iterable[MadeUpValue], known: KnownWords) -> bool:
+    """Whether a value is a time on the day of another one of the call that is known: the end of what is said to last an
+    hour."""
+    moment = _MOMENT.fullmatch(str(value.value))
+    if moment is None:
+        return False
+    others = (other for one in values if one is not value and (other := _MOMENT.fullmatch(str(one.value))))
+    return any(other[1] == moment[1] and is_known(other[0], known, known) for other in others)
 
 
 def _collect_unknown_values(rounds: Iterable[RoundResult]) -> dict[str, str]:
@@ -226,12 +199,12 @@ def _collect_unknown_values(rounds: Iterable[RoundResult]) -> dict[str, str]:
     return refused
 
 
-def _list_unasked_texts(values: Sequence[MadeUpValue], asked: _Words) -> list[MadeUpValue]:
+def _list_unasked_texts(values: Sequence[MadeUpValue], asked: KnownWords) -> list[MadeUpValue]:
     """The texts of the model's own in a call of which nothing else was asked for or found: it knows from the list of
     files alone where it writes to."""
     written = [one for one in values if one.is_written]
     others = [one.value for one in values if not one.is_written]
-    return [] if not others or any(_is_known(value, asked, asked) for value in others) else written
+    return [] if not others or any(is_known(value, asked, asked) for value in others) else written
 
 
 def _iter_values(step: PlanStep, spec: ToolSpec) -> Iterator[MadeUpValue]:
@@ -275,8 +248,3 @@ def _parse_json(text: str) -> JsonValue:
 
 def _is_reference(value: JsonObject) -> bool:
     return bool(list_references(value)) and not list_literals(value)
-
-
-def _is_known(value: JsonValue, known: _Words, told: _Words) -> bool:
-    tokens = _TOKEN.findall(str(value).casefold())
-    return all((told if isinstance(value, str) else known).hold(token) for token in tokens)

@@ -19,6 +19,7 @@ from agent.planning.references import find_references
 from agent.planning.wire import COMPLETION
 from agent.planning.written_call import read_written_call
 from agent.tools.catalogue import Catalogue
+from agent.tools.moment_formats import format_moments
 from agent.tools.spec import drop_unset_inputs
 
 _STEP_KEYS = {
@@ -184,7 +185,10 @@ def _normalise_args(value: JsonValue, tool: str, catalogue: Catalogue, label: st
             problems.append(f'{label} has the input "{name}" twice')
         schema = properties.get(name) if isinstance(properties, dict) else None
         args[name] = _coerce_type(item, schema)
-    return normalise_list_inputs(drop_unset_inputs(spec, args), spec) if spec is not None else args
+    if spec is None:
+        return args
+    listed = normalise_list_inputs(drop_unset_inputs(spec, args), spec)
+    return listed if spec.origin == "builtin" else format_moments(spec.input_schema, listed)
 
 
 def _parse_args_text(value: str, label: str, problems: list[str]) -> JsonObject:

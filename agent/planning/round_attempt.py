@@ -9,7 +9,9 @@ from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject
 from agent.llm.port import ResponseSchema
 from agent.planning.decision_schema import MAX_TOOLS, build_decision_schema
+from agent.planning.identifier_lookups import find_described_value, list_lookups
 from agent.planning.looks import list_followers
+from agent.planning.made_up_values import holds_made_up_address
 from agent.planning.part_texts import make_copy_check
 from agent.planning.planned import Rejection
 from agent.planning.refused_inputs import RepeatedCallError, list_other_values
@@ -21,15 +23,17 @@ from agent.planning.round_prompt import (
     choose_tools,
     encode_decision,
     format_inputs,
+    format_tool_line,
     say,
 )
+from agent.planning.wider_looks import list_single_words
 from agent.prompts import render
 from agent.tools import ToolSpec
 
 ERROR_CHARS = 200
 """Characters of the end of an error, where tools say what to write instead."""
-MAX_CALLS = 12
-"""Calls in one round."""
+MAX_CALLS, MAX_PART_CALLS = 12, 4
+"""Calls in one round, and in one for a single part, whose call a small model repeats to the end of the list."""
 
 
 class UnaskedChangeError(PlanInvalidError):
@@ -83,7 +87,8 @@ class Attempt:
         """The schema of the next reply."""
         part = self.parts[0] if self.parts else ""
         skills = self.request.catalogue.skills
-        return build_decision_schema(self.tools, skills, self._list_kinds(), MAX_CALLS, part=part, values=self.values)
+        most = MAX_PART_CALLS if part else MAX_CALLS
+        return build_decision_schema(self.tools, skills, self._list_kinds(), most, part=part, values=self.values)
 
     def look_again(self) -> None:
         """Has the next decision call a tool that reads for what the last answer held without evidence."""
@@ -104,12 +109,15 @@ class Attempt:
                 self._add_to_last(render("decide_correct", error=last.text[-ERROR_CHARS:].strip()))
 
     def follow_failure(self) -> None:
-        """Has the next decision make a call that reads and failed for the first open part again, with one of the values
-        that may be meant. Free to choose, a small model repeats the call, or puts the value into another tool."""
+        """Has the next decision look up what a call that failed for the first open part only describes, or make one
+        that reads again, with one of the values that may be meant. Free to choose, a small model repeats the call, or
+        puts the value into another tool."""
         last = max((call.number for call in self.request.rounds), default=0)
         for call in self.request.rounds:
             spec = self.request.catalogue.get_tool(call.tool)
             is_last = call.failed and call.number == last and call.part == self.parts[0]
+            if is_last and self._look_up(call):
+                return
             values = self._list_values(call) if is_last and spec is not None and not spec.has_side_effect else {}
             if values and spec is not None:
                 self.tools, self.values = (spec,), {call.tool: values}
@@ -141,11 +149,26 @@ class Attempt:
         lost: AbstractSet[str] = error.tools if isinstance(error, UnaskedChangeError) else frozenset()
         if isinstance(error, RepeatedCallError):
             call = error.call
+            if self._look_up(call):
+                return
             values = self._list_values(call) if call.failed else {}
             self.values |= {call.tool: values} if values else {}
             # Offered others too, a small model puts the value that was meant into another tool.
             lost = {spec.name for spec in self.tools} - {call.tool} if values else {call.tool}
         self.tools = tuple(spec for spec in self.tools if spec.name not in lost)
+
+    def refuse_made_up_addresses(self, decision: JsonObject) -> None:
+        """Raises `PlanInvalidError` for a decision that reads addresses which nobody named, and offers their tools no
+        more: small models fetch a page where another tool has what is asked for."""
+        steps = decision.get("steps")
+        calls = [call for call in (steps if isinstance(steps, list) else []) if isinstance(call, dict)]
+        made_up = {str(call.get("tool")) for call in calls if holds_made_up_address(call.get("inputs"), self.request)}
+        others = tuple(spec for spec in self.tools if spec.name not in made_up)
+        if made_up and others:
+            self.tools = others
+            raise PlanInvalidError(
+                [f"{name}: nobody named this address; call another tool" for name in sorted(made_up)]
+            )
 
     def search_tools(self, query: str) -> None:
         """Spells out the tools that match a query. Raises `PlanInvalidError` the second time."""
@@ -159,11 +182,24 @@ class Attempt:
         """Adds the model's reply and the message that follows it."""
         self.messages = (*self.messages, say("assistant", reply[:4_000] or "(nothing)"), say("user", answer))
 
+    def _look_up(self, call: RoundResult) -> bool:
+        """Has the next decision call a tool that finds the identifier of what a call describes, if there is one."""
+        lookups = list_lookups(self.request, call)
+        if lookups:
+            self.tools, self.values, self.must_call = lookups, {}, True
+            lines = "\n".join(map(format_tool_line, lookups))
+            value = find_described_value(self.request, call)
+            self._add_to_last(render("decide_lookup", value=value, tool=call.tool, tools=lines))
+        return bool(lookups)
+
     def _list_values(self, call: RoundResult) -> dict[str, list[str]]:
         """The values that may be meant in a call that failed, by input."""
         spec, rounds = self.request.catalogue.get_tool(call.tool), self.request.rounds
         results = [one.text for one in reversed(rounds) if not one.failed]
-        return list_other_values(spec, call, results, self.request.question, rounds) if spec else {}
+        if spec is None:
+            return {}
+        values = list_other_values(spec, call, results, self.request.question, rounds)
+        return values or (list_single_words(spec, call) if spec.effect == "read" else {})
 
     @property
     def _has_all(self) -> bool:

@@ -6,13 +6,14 @@ without a successful call is asked about before the answer.
 
 from collections import Counter
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject, Plan, PlanStep
 from agent.core.plan_outcome import was_refused
 from agent.core.run_state import RunState
-from agent.tools.catalogue import CatalogueIndex
+from agent.tools.catalogue import CatalogueIndex, split_name
 
 MISSING, PARTS, WAITING, OPEN = "todo", "parts", "waiting", "open"
 """What the decision named; the part that each step is for, by its id; the parts whose call waits for this round's
@@ -40,6 +41,7 @@ def divide_parts(
     By `index`, a part's words fit some tools."""
     names = {step.id for step in steps}
     paired = [(asked[0], before[0])] if before else _pair(asked, said, index)
+    paired = _keep_waiting(asked, paired, names)
     parts: JsonObject = {step.id: part for step, part in paired if step.id in names}
     waiting: list[JsonValue] = [*dict.fromkeys(part for step, part in paired if step.id not in names)]
     served = {part for _, part in paired}
@@ -62,6 +64,18 @@ def _pair(steps: Sequence[PlanStep], parts: Sequence[str], index: CatalogueIndex
             best = [part for part, score in zip(parts, scores, strict=True) if score == max(scores)]
             pairs.append((step, next((part for part in best if part not in served), best[0])))
     return pairs or list(zip(steps, parts, strict=False))
+
+
+def _keep_waiting(
+    asked: Sequence[PlanStep], pairs: Sequence[tuple[PlanStep, str]], names: AbstractSet[str]
+) -> list[tuple[PlanStep, str]]:
+    """The pairs, with a part of its own, its tool's words, for each step that waits and has none, or only one that a
+    step of this round is for: else nobody would ask about it again. Its values are made before anything is known."""
+    served = {part for step, part in pairs if step.id in names}
+    settled = [(step, part) for step, part in pairs if step.id in names or part not in served]
+    settled_ids = {step.id for step, _ in settled}
+    alone = [step for step in asked if step.id not in names and step.id not in settled_ids]
+    return [*settled, *((step, split_name(step.tool.rpartition("__")[2])) for step in alone)]
 
 
 def _measure_fits(part: str, index: CatalogueIndex) -> dict[str, float]:

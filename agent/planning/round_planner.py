@@ -31,7 +31,7 @@ from agent.planning.refused_inputs import (
     list_corrected_calls,
 )
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import PlanningRequest
 from agent.planning.round_attempt import Attempt, UnaskedChangeError
 from agent.planning.round_parts import CHECK, MAY_CHANGE, divide_parts
 from agent.planning.round_prompt import (
@@ -54,15 +54,22 @@ from agent.planning.round_steps import (
 from agent.planning.rules import RulePlanner
 from agent.planning.tool_need import fits_request, needs_no_tool
 from agent.planning.validate import format_problems
+from agent.planning.wider_looks import list_wider_calls
 from agent.prompts import render
 from agent.text.codes import find_codes
+from agent.text.ends import keep_ends
 from agent.text.numbers import find_numbers
 from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex
 from agent.tools.client_tools import CLIENT_ORIGIN
 
 CORRECTED = "the error of a call names the value that was meant"
+WIDENED = "it found nothing with inputs that nobody gave"
 """Why a round was made by rules although a model plans."""
+MAX_REPLIES = 10
+"""Replies of the model to one decision, those about parts that it passes over too."""
+MAX_FAILURES = 5
+"""Calls that fail one after the other until the run is answered."""
 UNDECIDED = "the model did not say whether one is needed"
 """Why nobody knows whether an answer needs a tool."""
 
@@ -88,15 +95,15 @@ class RoundPlanner:
         )
         if request.doubt and request.may_call:
             attempt.look_again()
-        elif not request.may_call or (request.has_changed and not request.open_parts):
+        elif not request.may_call or (request.has_changed and not request.open_parts) or _fails_on(request):
             return _build_answer(request)
         elif attempt.is_untried:
             attempt.follow_look()
             attempt.follow_failure()
-        corrected = list_corrected_calls(request) if not request.doubt else []
         with suppress(PlanInvalidError):  # then the model finds another way
-            if corrected:
-                return _build_corrected(request, corrected)
+            again = _make_again(request) if not request.doubt else None
+            if again is not None:
+                return again
         try:
             if _is_first_decision(request) and await needs_no_tool(self._model, request, attempt.tools):
                 return _build_answer(request)
@@ -107,7 +114,8 @@ class RoundPlanner:
         if planned is None and request.rounds:  # the results so far are the best there is
             planned = _build_answer(request)
         if planned is None:
-            reason = f"the model gave no valid plan: {attempt.rejected[-1].problems[0]}"
+            problem = attempt.rejected[-1].problems[0] if attempt.rejected else "it decided on nothing"
+            reason = f"the model gave no valid plan: {problem}"
             return self._plan_by_rules(request, attempt, reason, None)
         undecided = UNDECIDED if attempt.is_undecided else planned.fallback_reason
         return replace(planned, rejected=tuple(attempt.rejected), fallback_reason=undecided)
@@ -116,9 +124,9 @@ class RoundPlanner:
         """Asks until there is a usable decision; None after two unusable ones. Raises `ModelError`.
 
         Each open part is asked about. One that needs no call, or that the model finds none for, is passed over. Without
-        open parts, the model may name what is missing.
+        open parts, the model may name what is missing. None, too, after many replies.
         """
-        while True:
+        for _ in range(MAX_REPLIES):
             reply = await self._model.ask(attempt.messages, attempt.build_schema())
             try:
                 meant = self._read_decision(request, attempt, reply)
@@ -145,11 +153,14 @@ class RoundPlanner:
                 )
                 if gives_up and len(attempt.parts) > 1:
                     attempt.pass_part()
+                elif gives_up and not is_unasked and await self._misses_change(request, attempt):
+                    attempt.refusals = 0
                 elif gives_up:
                     return None  # what is known is all that the model finds to look at
                 else:
                     attempt.rule_out(error)
                     attempt.add_turn(reply.text, render("planner_reask", problems=format_problems(error.problems)))
+        return None
 
     async def _take_answer(self, request: PlanningRequest, attempt: Attempt) -> Planned | None:
         """The answer, if it may be written now. Else None, and the next decision goes on with what is open."""
@@ -158,8 +169,25 @@ class RoundPlanner:
         if attempt.parts:  # after the last one, what the parts forgot of the request is asked about
             attempt.pass_part()
             return None
-        earned = await self._is_answer_earned(request, attempt)
+        earned = await self._is_answer_earned(request, attempt) and not await self._misses_change(request, attempt)
         return _build_answer(request) if earned else None
+
+    async def _misses_change(self, request: PlanningRequest, attempt: Attempt) -> bool:
+        """Whether a change that the request asks for was never tried, and the model says that it is still needed: it
+        has read what it needs for it, and takes the request for done. The next decision must then make it."""
+        tried = {call.tool for call in request.rounds}
+        lines = list_changing_lines(request, attempt.tools)
+        missing = [name for name in sorted(attempt.may_change or ()) if name not in tried and name in lines]
+        if not missing or not request.rounds or attempt.must_call or attempt.questioned_part == request.question:
+            return False
+        attempt.questioned_part = request.question
+        question = render("decide_step", part=request.question, tools="\n".join(lines[name] for name in missing))
+        messages = (*attempt.messages, say("assistant", encode_decision(ANSWER)), say("user", question))
+        chosen = read_choice(await self._model.ask(messages, build_choice_schema([*missing, NO_TOOL])))
+        if chosen in missing:
+            attempt.parts = []
+            attempt.call_now(chosen)
+        return chosen in missing
 
     async def _misses_request(self, request: PlanningRequest, attempt: Attempt, meant: PlanReply) -> bool:
         """Whether a client's tool that alone was chosen for a new request does something else. What a client offers it
@@ -185,6 +213,8 @@ class RoundPlanner:
         if not isinstance(meant, PlanReply):
             return meant
         tidy = tidy_calls(meant.data, request, attempt.is_copied)
+        if not tidy["steps"] and not attempt.refusals:
+            attempt.refuse_made_up_addresses(meant.data)
         return PlanReply(tidy) if tidy["steps"] or attempt.must_call else Answer("")
 
     async def _is_answer_earned(self, request: PlanningRequest, attempt: Attempt) -> bool:
@@ -298,15 +328,20 @@ def _build_answer(request: PlanningRequest) -> Planned:
     return Planned(build_completion_plan(request, None), "llm", "llm")
 
 
-def _build_corrected(request: PlanningRequest, calls: Sequence[RoundResult]) -> Planned:
-    """The round that makes calls with a misspelt value again. No model is asked: there is one value that fits."""
+def _make_again(request: PlanningRequest) -> Planned | None:
+    """The round that makes calls of the last one again, with the value that their errors name or without inputs that
+    nobody gave; None if there is nothing to change. No model is asked. Raises `PlanInvalidError`."""
+    corrected = list_corrected_calls(request)
+    calls, reason = (corrected, CORRECTED) if corrected else (list_wider_calls(request), WIDENED)
+    if not calls:
+        return None
     steps: list[JsonValue] = [{"tool": call.tool, "inputs": call.args, "intent": call.part} for call in calls]
     made = build_plan_steps({"steps": steps}, request)
     args = divide_parts(request.open_parts, (), made.steps, made.steps, request.catalogue.index)
     more = build_plan_more(request.used_ids, made.steps, args)
-    source: dict[str, object] = {"origin": "rules", "origin_reason": CORRECTED}
+    source: dict[str, object] = {"origin": "rules", "origin_reason": reason}
     plan = made.model_copy(update={"steps": (*made.steps, more), **source})
-    notes = tuple(f"{call.tool} is called again with the values that its error names" for call in calls)
+    notes = tuple(f"{call.tool} is called again: {reason}" for call in calls)
     return Planned(append_new_steps(plan, request), "rules", "rules", adjusted=notes, repeats_model=True)
 
 
@@ -319,7 +354,14 @@ def _is_first_decision(request: PlanningRequest) -> bool:
 def _may_need_tool(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
     """Whether the request holds figures or codes, or words that fit a tool."""
     scores = CatalogueIndex([*tools]).compute_scores(request.question)
-    return bool(find_numbers(request.question) or find_codes(request.question)) or any(scores.values())
+    asked = keep_ends(request.question)
+    return bool(find_numbers(asked) or find_codes(asked)) or any(scores.values())
+
+
+def _fails_on(request: PlanningRequest) -> bool:
+    """Whether the newest calls of the run all failed: a small model goes round in circles."""
+    newest = request.rounds[-MAX_FAILURES:]
+    return len(newest) == MAX_FAILURES and all(call.failed for call in newest)
 
 
 def _has_found_much(request: PlanningRequest) -> bool:

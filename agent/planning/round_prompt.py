@@ -5,7 +5,7 @@ newest one with the date and what else is known. Each round adds the decision an
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 
 from pydantic import JsonValue
@@ -15,6 +15,7 @@ from agent.planning.decision_schema import LATER, MAX_TOOLS
 from agent.planning.prompt import MESSAGE_CHARS, QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.prompts import format_block, render
+from agent.text.excerpts import cut_to_excerpt
 from agent.tools import ToolSpec
 from agent.tools.catalogue import Catalogue, SkillCard, get_first_sentence, is_foreign, shorten
 from agent.tools.client_tools import CLIENT_ORIGIN
@@ -58,7 +59,7 @@ def build_round_messages(request: PlanningRequest, tools: Sequence[ToolSpec]) ->
     parts.append(format_block("user_request", _cut(request.question, QUESTION_CHARS)))
     messages.append({"role": "user", "content": "\n".join(parts)})
     for _, calls in groupby(request.rounds, key=lambda call: call.number):
-        messages += _build_round(list(calls))
+        messages += _build_round(request, list(calls))
     if request.rounds:
         messages[-1]["content"] = f"{messages[-1]['content']}\n{build_reminder(request, request.open_parts)}"
     return tuple(messages)
@@ -102,11 +103,13 @@ def format_tool_line(spec: ToolSpec) -> str:
     return f"- {spec.name}({', '.join(names)}): {get_first_sentence(spec.description, DESCRIPTION_CHARS)}"
 
 
-def _describe_inputs(spec: ToolSpec) -> str:
-    """A line for each input of a tool that its server describes: which form of a date it takes, what is assumed."""
+def _describe_inputs(spec: ToolSpec, names: Collection[str] | None = None) -> str:
+    """A line for each input of a tool that its server describes, or for those of `names`: which form of a date it
+    takes, what is assumed."""
     properties = spec.input_schema.get("properties")
     declared = [*properties.items()][:SHOWN_INPUTS] if isinstance(properties, dict) else []
-    described = ((name, one.get("description")) for name, one in declared if isinstance(one, dict))
+    chosen = (one for one in declared if names is None or one[0] in names)
+    described = ((name, one.get("description")) for name, one in chosen if isinstance(one, dict))
     return "".join(
         f"\n  {name}: {shorten(text, INPUT_CHARS)}" for name, text in described if isinstance(text, str) and text
     )
@@ -121,7 +124,7 @@ def format_inputs(spec: ToolSpec) -> str:
     return "\n".join((f"{spec.name}:", *(f"- {name}: {text}" for name, text in described.items() if text)))
 
 
-def _build_round(calls: Sequence[RoundResult]) -> list[JsonObject]:
+def _build_round(request: PlanningRequest, calls: Sequence[RoundResult]) -> list[JsonObject]:
     parts = [call.part or call.tool for call in calls]
     todo = [*dict.fromkeys((*calls[0].missing, *parts))]
     listed: list[JsonValue] = [
@@ -130,12 +133,14 @@ def _build_round(calls: Sequence[RoundResult]) -> list[JsonObject]:
     ]
     listed += [{"for": place, "tool": LATER} for place, part in enumerate(todo, start=1) if part not in parts]
     made: JsonObject = {"next": {"kind": "calls", "todo": [*todo], "calls": listed}}
+    tools = [call.tool for call in calls]
     results = [
         format_block(
             "failed" if call.failed else "result",
-            _cut(call.text, RESULT_CHARS),
+            f"{_shorten_result(request, call)}{_explain_inputs(request, call)}",
             tool=call.tool,
-            inputs=encode_decision(call.args),
+            # The call stands above; several of one tool have to be told apart.
+            inputs=encode_decision(call.args) if tools.count(call.tool) > 1 else "",
         )
         for call in calls
     ]
@@ -143,6 +148,25 @@ def _build_round(calls: Sequence[RoundResult]) -> list[JsonObject]:
         {"role": "assistant", "content": encode_decision(made)},
         {"role": "user", "content": "\n".join(results)},
     ]
+
+
+def _explain_inputs(request: PlanningRequest, call: RoundResult) -> str:
+    """After the error of somebody else's tool, what it says about the inputs of the call: an error alone seldom says
+    which form a date has."""
+    spec = request.catalogue.get_tool(call.tool) if call.failed else None
+    if spec is None or not (is_foreign(spec) or spec.origin == CLIENT_ORIGIN):
+        return ""
+    lines = _describe_inputs(spec, call.args)
+    return f"\nInputs of {spec.name}:{lines}" if lines else ""
+
+
+def _shorten_result(request: PlanningRequest, call: RoundResult) -> str:
+    """Of a long result, what has to do with the request and the part that the call is for. A search has put first what
+    fits."""
+    spec = request.catalogue.get_tool(call.tool)
+    if call.failed or (spec is not None and spec.hints.is_search):
+        return _cut(call.text, RESULT_CHARS)
+    return cut_to_excerpt(call.text, RESULT_CHARS, f"{request.question}\n{call.part}")
 
 
 def build_reminder(request: PlanningRequest, parts: Sequence[str]) -> str:

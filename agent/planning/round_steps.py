@@ -9,6 +9,7 @@ from agent.core.models import JsonObject, PlanStep
 from agent.planning.made_up_values import holds_made_up_address, list_unasked_changes
 from agent.planning.planned import Planned
 from agent.planning.request import PlanningRequest
+from agent.planning.wider_looks import leave_out_made_up_codes
 from agent.text.own_words import OwnWords
 from agent.tools.spec import limit_numbers
 
@@ -63,7 +64,8 @@ def _limit_call(call: JsonValue, request: PlanningRequest) -> JsonValue:
     spec = request.catalogue.get_tool(str(call.get("tool"))) if isinstance(call, dict) else None
     if not isinstance(call, dict) or not isinstance(inputs, dict) or spec is None:
         return call
-    return {**call, "inputs": limit_numbers(spec, inputs)}
+    stated = leave_out_made_up_codes(spec, inputs, request) if spec.effect == "read" else inputs
+    return {**call, "inputs": limit_numbers(spec, stated)}
 
 
 def leave_out_unasked(steps: tuple[PlanStep, ...], request: PlanningRequest, notes: list[str]) -> tuple[PlanStep, ...]:

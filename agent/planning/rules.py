@@ -18,9 +18,13 @@ LONGEST_COMMAND = 4_100
 """Characters. A longer text is not a command; a command to remember may be as long as a memory."""
 MAX_COMMANDS = 10
 _LEAD = re.compile(r"^(?:(?:hi|hello|hey|hej|please|can you|could you|kan du|then|also|and)\b[\s,]*)+", re.IGNORECASE)
-_TAIL = re.compile(r"(?:[\s,]+(?:please|for me|now|tack|\u00e5t mig))?[\s?.!=:;,]*$", re.IGNORECASE)
+_TAIL = re.compile(
+    r"(?:(?<![\s,])[\s,]+(?:please|for me|now|tack|\u00e5t mig)[\s?.!=:;,]*|(?<![\s?.!=:;,])[\s?.!=:;,]+)$",
+    re.IGNORECASE,
+)
 _SEPARATOR = re.compile(
-    r"\s*(?:[,;]\s*(?:and\s+(?:then\s+)?|then\s+|och\s+)?|\s(?:and|och)\s(?:then\s)?|\sthen\s|[.?!]\s|\n)\s*"
+    r"(?:(?<!\s)\s*|(?!\s))"  # of a run of spaces only its beginning is tried
+    r"(?:[,;]\s*(?:and\s+(?:then\s+)?|then\s+|och\s+)?|\s(?:and|och)\s(?:then\s)?|\sthen\s|[.?!]\s|\n)\s*"
 )
 
 

@@ -17,6 +17,7 @@ from agent.planning.request import PlanningRequest
 from agent.planning.round_prompt import DESCRIPTION_CHARS, SHOWN_INPUTS, encode_decision, say
 from agent.planning.rules import read_calls
 from agent.prompts import render
+from agent.text.ends import keep_ends
 from agent.text.terms import extract_terms
 from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex, get_first_sentence, is_foreign, split_name
@@ -86,14 +87,14 @@ def _describe(request: PlanningRequest) -> str:
 
 def _shorten(text: str) -> str:
     """Where a text to work on is pasted, what is wanted stands before or after it."""
-    return text if len(text) <= BEGIN_CHARS + END_CHARS else f"{text[:BEGIN_CHARS]} [...] {text[-END_CHARS:]}"
+    return keep_ends(text, BEGIN_CHARS, END_CHARS, " [...] ")
 
 
 def _names_an_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
     """Whether the request is a command of a tool of ours, or in the words of a skill or of somebody else's tool."""
     if read_calls(request.question, {spec.name: spec for spec in tools}):
         return True
-    words = {*extract_terms(request.question)}
+    words = {*extract_terms(keep_ends(request.question))}
     names = ({*extract_terms(split_name(card.name))} for card in request.catalogue.skills)
     if any(name and words >= name for name in names):
         return True

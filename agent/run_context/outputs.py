@@ -12,7 +12,9 @@ from agent.core.models import JsonObject, PlanStep, Source
 from agent.core.plan_outcome import find_failure_reason
 from agent.core.run_state import RunState
 from agent.prompts import format_block
+from agent.run_context.list_figures import describe_list_figures
 from agent.run_context.run import Run
+from agent.text.excerpts import cut_to_excerpt
 
 RESULTS_CHARS, LEAST_RESULT_CHARS = 10_000, 2_000
 """Characters of all results, and at least of each, in a small model's prompt. It may read only 200 a second."""
@@ -23,6 +25,8 @@ CITATION = re.compile(r"\[(\d{1,3})\](?!\()")
 _SPACED_CITATION = re.compile(rf" ?{CITATION.pattern}")
 SHOWN_ARG_CHARS = 2_000
 """Characters of a text argument that the log keeps at a step's start."""
+EXCERPT_NOTES_CHARS = 1_500
+"""Characters of the note about the end of an excerpt, and of what was computed from a list."""
 SKILL_CHARS = 8_000
 """Characters of a result that a skill or a completion reads."""
 
@@ -195,8 +199,8 @@ def build_result_blocks(
     results = [
         format_data_block(
             "result",
-            output.text,
-            limit=most,
+            _select_text(run, step, output, most) if is_small else output.text,
+            limit=most + EXCERPT_NOTES_CHARS,
             step=step.id,
             tool=step.tool,
             intent=_describe_intent(run, step),
@@ -216,6 +220,16 @@ def build_result_blocks(
         for step in failed
     ]
     return results + failures
+
+
+def _select_text(run: Run, step: PlanStep, output: StepOutput, limit: int) -> str:
+    """What a small model reads of a long result. Passages with sources are in the order of their relevance."""
+    spec = run.engine.registry.get(step.tool).spec if step.tool in run.engine.registry else None
+    if output.sources or spec is None or spec.hints.is_search:
+        return cut_text(output.text, limit)
+    figures = describe_list_figures(output.text, run.state.question)
+    excerpt = cut_to_excerpt(output.text, limit, run.state.question)
+    return f"{excerpt}\n[computed: {figures}]" if figures else excerpt
 
 
 def _leave_out_looks(

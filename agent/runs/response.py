@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from agent.answers.final_answer import ends_in_loop
 from agent.core import events as ev
 from agent.core.models import AgentResponse, JsonObject
 from agent.core.run_reducer import fold
@@ -63,7 +64,7 @@ def build_metadata(state: RunState, tool_results: list[JsonObject]) -> dict[str,
         metadata["stopped"] = True
     if answer is not None and answer.finish_reason == "length":
         metadata["truncated"] = True
-        metadata["repeats_itself"] = find_loop(answer.text) >= 0
+        metadata["repeats_itself"] = ends_in_loop(state) or find_loop(answer.text) >= 0
     if state.completeness == "aborted":
         metadata["aborted"] = True
     if state.end_reason:

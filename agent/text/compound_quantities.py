@@ -43,14 +43,14 @@ def join_units(text: str, mentions: Sequence[NumberMention]) -> list[NumberMenti
 
 def find_iso_durations(text: str) -> list[tuple[Decimal, Unit]]:
     """The spans of time in ISO 8601 (`PT1H30M`, `P24M`), each in the base unit of its dimension and by its parts."""
-    durations: list[tuple[Decimal, Unit]] = []
+    quantities: list[tuple[Decimal, Unit]] = []
     for match in _ISO_DURATION.finditer(text):
         parts = [(Decimal(count), UNITS[name]) for name, count in match.groupdict().items() if count is not None]
-        durations += parts
+        quantities += parts
         for base in (UNITS["second"], UNITS["month"]):
             total = sum((count * unit.factor for count, unit in parts if unit.dimension == base.dimension), Decimal(0))
-            durations += [(total, base)] if total else []
-    return durations
+            quantities += [(total, base)] if total else []
+    return quantities
 
 
 def _belong_together(text: str, first: NumberMention, second: NumberMention) -> bool:

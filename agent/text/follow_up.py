@@ -34,9 +34,12 @@ _WORD = re.compile(r"[^\W\d_]+")
 _FOLDED_PRONOUNS = {language: frozenset(fold(words).split()) for language, words in _PRONOUNS.items()}
 _FOLDED_CONJUNCTIONS = frozenset(fold(_CONJUNCTIONS).split())
 _NEXT_QUESTION = re.compile(
-    rf"(?:[,;]?\s+(?:and|och|und|et|y|e|en)|[,;])\s+(?=(?:{'|'.join(_QUESTION_WORDS.split())})\b)", re.IGNORECASE
+    rf"(?:(?:[,;]|(?<!\s))\s++(?:and|och|und|et|y|e|en)|[,;])\s++(?=(?:{'|'.join(_QUESTION_WORDS.split())})\b)",
+    re.IGNORECASE,
 )
 _ASKS = re.compile(rf"\b(?:{'|'.join(_QUESTION_WORDS.split())})\b", re.IGNORECASE)
+MAX_JOINED_CHARS = 2_000
+"""Characters of the longest question that is searched for further ones in it."""
 MIN_OWN_WORDS = 2
 """Content words that a message has if it names a subject of its own: "parental leave", not "month"."""
 
@@ -71,8 +74,10 @@ def refers_back(message: str) -> bool:
 def split_joined_questions(question: str) -> list[str]:
     """The questions that a conjunction joins: "Who books trips and how long is parental leave?" has two.
 
-    A part that names no subject of its own stays with the part before it.
+    A part that names no subject of its own stays with the part before it, and a long text is one.
     """
+    if len(question) > MAX_JOINED_CHARS:
+        return [question.strip()]
     parts: list[str] = []
     start = 0
     for match in _NEXT_QUESTION.finditer(question):

@@ -51,7 +51,8 @@ MAX_QUESTIONS = 4
 
 def remove_form(question: str) -> str:
     """The question without instructions about the answer's form, which must not be searched for."""
-    rest = LIMIT.sub(lambda match: " " if is_instruction(match[0]) else match[0], question)
+    rest = " ".join(question.split())  # the patterns try every way to share out a run of spaces
+    rest = LIMIT.sub(lambda match: " " if is_instruction(match[0]) else match[0], rest)
     for _, _, instruction in SHAPES:
         rest = instruction.sub(" ", rest)
     rest = _ONLY_ANSWER.sub(" ", rest)

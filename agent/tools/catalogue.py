@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from agent.core.models import Effect, PlanStep
+from agent.text.ends import keep_ends
 from agent.text.terms import extract_query_terms, extract_terms
 from agent.tools import ToolSpec, UserSource
 from agent.tools.flat_schema import ANY_VALUE
@@ -185,7 +186,7 @@ class CatalogueIndex:
 
     def compute_scores(self, question: str) -> dict[str, float]:
         """The relevance of each tool to the question, from 0."""
-        query_terms = frozenset(extract_query_terms(split_name(question)))
+        query_terms = frozenset(extract_query_terms(split_name(keep_ends(question))))
         return {
             name: sum(self._weights[term] * (1.5 if term in self._names[name] else 1.0) for term in query_terms & text)
             for name, text in self._texts.items()

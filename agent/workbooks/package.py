@@ -56,7 +56,7 @@ class WorkbookPackage:
         self.date1904 = settings is not None and settings.get("date1904") in {"1", "true"}
         calculation = next((one for one in root if get_name(one) == "calcPr"), None)
         self.recalculates = calculation is not None and calculation.get("fullCalcOnLoad") in {"1", "true"}
-        """Whether programs compute every formula when they open the file: zeros beside formulas are not values."""
+        """Whether programs compute every formula when they open the file: zeros beside formulas then mean nothing."""
         self.sheets = tuple(self._iter_sheets(root))
 
     def _iter_sheets(self, root: Element) -> Iterator[SheetPart]:

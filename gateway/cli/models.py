@@ -75,6 +75,7 @@ def use(
     name: Annotated[str | None, typer.Option(help="Short name of the entry; unset: made from the endpoint.")] = None,
 ) -> None:
     """Try a model with one real call, then save it before the others. A running gateway uses it at once."""
+    from agent.llm.model_address import read_address  # noqa: PLC0415
     from agent.llm.saved_models import BOTH_ROLES  # noqa: PLC0415 - as above
     from gateway.model_choice import (  # noqa: PLC0415
         choose_model,
@@ -86,8 +87,11 @@ def use(
     roles = tuple(one for one in BOTH_ROLES if one in (role or BOTH_ROLES))
     if not roles or set(role or ()) - {*BOTH_ROLES}:
         raise typer.BadParameter("fast or high", param_hint="--role")
-    if at is not None and not at.startswith(("http://", "https://")):
-        raise typer.BadParameter(f"{at!r} must begin with http:// or https://", param_hint="--at")
+    if at is not None:
+        try:
+            at = read_address(at)
+        except ValueError as error:
+            raise typer.BadParameter(f"{at!r} {error}", param_hint="--at") from error
     key = _read_key(key_env, key_file)
     is_file = at is None and model.lower().endswith(".gguf") and _is_file(model)
 
@@ -104,7 +108,8 @@ def use(
         saved = await asyncio.to_thread(live.saved.read)
         entry = make_endpoint_entry(url, chosen, roles, name=name, product=product, saved=saved)
         trial = await choose_model(live, entry, key)
-        print(f"{chosen} at {url} answered in {trial.seconds:.1f} s; saved as {entry.name!r} in {live.saved.path}")
+        answered = f"{chosen} at {trial.base_url} answered in {trial.seconds:.1f} s"
+        print(f"{answered}; saved as {entry.name!r} in {live.saved.path}")
         if live.settings.is_llm_configured:
             print(_OVERRIDDEN, file=sys.stderr)
 

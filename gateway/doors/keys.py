@@ -24,6 +24,7 @@ class CallerItem(DeferredModel):
     key: str | None = Field(description="id of the API key")
     scopes: list[Scope]
     requires_key: bool = Field(description="whether callers without a key are refused")
+    model: str | None = Field(description="the fast model, or several in their order; null: rules mode")
 
 
 @router.get("/v1/me", responses=ERRORS)
@@ -31,7 +32,13 @@ async def get_caller_item(stepgate: Gateway, caller: CurrentCaller) -> CallerIte
     """Return who calls, and with which scopes."""
     allowed = [scope for scope in SCOPES if caller.has_scope(scope)]
     key = None if caller.key is None or caller.is_external else caller.key.id
-    return CallerItem(owner=caller.owner, key=key, scopes=allowed, requires_key=stepgate.authenticator.requires_key)
+    return CallerItem(
+        owner=caller.owner,
+        key=key,
+        scopes=allowed,
+        requires_key=stepgate.authenticator.requires_key,
+        model=stepgate.models.fast if stepgate.models.is_configured else None,
+    )
 
 
 @router.get("/v1/admin/keys", responses=ERRORS, dependencies=[require_scope("admin")])

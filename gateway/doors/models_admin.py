@@ -3,11 +3,9 @@
 """
 
 import asyncio
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
 from fastapi import APIRouter
 from fastapi import Path as PathParameter
@@ -17,6 +15,7 @@ from agent.core.errors import AgentError, NotFoundError
 from agent.core.model_endpoints import NAME
 from agent.core.models import LOCAL_OWNER, DeferredModel, JsonObject
 from agent.core.record_item import RecordItem
+from agent.llm.model_address import read_address
 from agent.llm.profile import Count, ProfileSource, choose_profile, get_profile_source
 from agent.llm.saved_models import BOTH_ROLES, ModelName, Role
 from agent.storage.audit import AuditEvent
@@ -151,6 +150,7 @@ class ModelTrialItem(RecordItem):
     ok: bool
     reason: str = Field(description="why it failed; empty if it did not")
     model: str
+    base_url: str = Field(description="where the API was found: below `/v1` if the address named no path")
     reply: str = Field(description="beginning of the model's text")
     seconds: float
     prompt_tokens: int
@@ -266,13 +266,10 @@ async def _find_key(stepgate: Stepgate, body: ModelTrialBody) -> str | None:
 
 
 def _get_url(body: ModelTrialBody) -> str:
-    url = (body.base_url or "").rstrip("/")
-    host = None
-    with suppress(ValueError):  # brackets in which there is no address
-        host = urlsplit(url).hostname
-    if not url.startswith(("http://", "https://")) or not host:
-        raise FieldError("base_url must begin with http:// or https:// and a host", "base_url")
-    return url
+    try:
+        return read_address(body.base_url or "")
+    except ValueError as error:
+        raise FieldError(f"base_url {error}", "base_url") from error
 
 
 def _get_file(body: ModelTrialBody) -> Path:

@@ -20,6 +20,7 @@ from gateway.limits.http_limits import BODY_BYTES_PER_SECOND
 from mcp_tools.client.notifications import MESSAGES_PER_MINUTE
 from mcp_tools.client.stdio import LINES_PER_SECOND, LOGGED_LINES_PER_MINUTE, MAX_MESSAGE_BYTES, STDERR_BYTES_PER_SECOND
 from mcp_tools.server.sessions import IDLE_SECONDS, MAX_CALLER_SESSIONS, MAX_SESSIONS
+from mcp_tools.server.subscriptions import MAX_CALLER_STREAMS
 
 
 class LimitRow(NamedTuple):
@@ -124,6 +125,7 @@ FIXED = (
     ("bytes of a response stored for one", MAX_STORED_BYTES, "a repetition gets a 409 that names the run"),
     ("MCP sessions", MAX_SESSIONS, "the caller with most of them loses the one that was idle longest; 503 without one"),
     ("MCP sessions of a key", MAX_CALLER_SESSIONS, "the one that was idle longest ends; 503 if none is idle"),
+    ("streams of `subscriptions/listen` of a key", MAX_CALLER_STREAMS, "an error that says so"),
     ("seconds without a request until an MCP session ends", IDLE_SECONDS, "404; the client opens another"),
     (
         "bytes of a message of a foreign MCP server (stdio)",

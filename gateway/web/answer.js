@@ -2,7 +2,7 @@
  * of a run as the gateway makes it, whether the run has ended or is followed while it is worked on. */
 
 import { may } from "./access.js";
-import { errorText, post } from "./api.js";
+import { errorText, plain, post } from "./api.js";
 import { button, el, fill, icon } from "./dom.js";
 import { OPEN } from "./follow.js";
 import { copy, growing, showHtml } from "./html.js";
@@ -74,7 +74,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
       if (metadata.failure) fill(after, failed(metadata.failure, again));
       else fill(after, !isOpen && notes(metadata), isAsked && question(view));
       tools.hidden = isOpen;
-      fill(tools, text && !metadata.failure && press, actions, stamp(view));
+      fill(tools, !metadata.failure && [text && press, actions], stamp(view)); // a failure has a button that tries again
       grown();
     },
     /** Shows a failure of this page, such as one to send the message. */
@@ -111,7 +111,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
 }
 
 /** A prominent error message. */
-export const alarm = (text) => el("div.banner.blocking", { role: "alert" }, icon("warning"), el("p", {}, text));
+export const alarm = (text) => el("div.banner.blocking", { role: "alert" }, icon("warning"), el("p", {}, plain(text)));
 
 /** The buttons of a run that waits for a person; a caller who may not decide reads who may. Calls `decided(verb)`. */
 export function approval(decided, { canChange = false } = {}) {
@@ -153,8 +153,10 @@ function failed(failure, again) {
 /** The uncertainties of an answer. */
 function notes({ uncertainties = [], status, stopped, truncated, repeats_itself: repeats }) {
   const said = uncertainties.map((one) => el(`li.${one.level}`, {}, one.message));
-  if ((status === "partial" || status === "aborted") && !stopped) said.unshift(el("li.notable", {}, "This answer is not complete."));
-  if (truncated) said.unshift(el("li.notable", {}, repeats ? "This answer was cut off: the model began to repeat itself."
-    : "This answer was cut off: it reached the model's longest reply or the token budget of this room."));
+  const isPartial = (status === "partial" || status === "aborted") && !stopped;
+  const why = !truncated ? isPartial && "This answer is not complete."
+    : repeats ? "This answer was cut off: the model began to repeat itself."
+    : "This answer was cut off: it reached the model's longest reply or the token budget of this room.";
+  if (why) said.unshift(el("li.notable", {}, why));
   return said.length ? el("ul.notes", {}, said) : null;
 }

@@ -46,7 +46,7 @@ export async function request(path, { method = "GET", body, accept = "applicatio
     const failure = await refused(response);
     if (response.status !== 401 || quiet) throw failure;
     if (key.get() !== sent) continue; // somebody has given another key meanwhile
-    asking ??= keyAsker(sent ? failure.message : "").finally(() => (asking = null));
+    asking ??= keyAsker(sent ? errorText(failure) : "").finally(() => (asking = null));
     if (!(await asking)) throw failure;
   }
 }
@@ -98,10 +98,17 @@ function within(promise, ms) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-/** Returns the message of an error. */
+/** A message of the gateway without the marks of code. */
+export const plain = (text) => text.replace(/`([^`]+)`/g, "$1");
+
+/** Returns the message of an error, as a sentence. */
 export function errorText(error) {
-  return error instanceof Failure ? error.message : `The page failed: ${error.message}`;
+  if (!(error instanceof Failure)) return `The page failed: ${error.message}`;
+  return plain(error.message).replace(/^[a-z](?=[a-z]* )/, (first) => first.toUpperCase()); // not that of a file or a field
 }
+
+/** Returns the gateway's report of its readiness, as far as the key may see it; null if it does not respond. */
+export const readiness = () => fetch("ready", { headers: key.get() ? { authorization: `Bearer ${key.get()}` } : {} }).then((response) => response.json()).catch(() => null);
 
 function parsed(part) {
   const found = { event: "message", id: "", data: "" };

@@ -1,12 +1,12 @@
 /** The page: its views by the hash of its address, the key dialog, and the gateway's status. */
 
 import { me } from "./access.js";
-import { askWith, key } from "./api.js";
+import { askWith, get, key, readiness } from "./api.js";
 import * as build from "./build.js";
 import * as chat from "./chat.js";
 import { forgetDrafts } from "./chat_box.js";
 import * as documents from "./documents.js";
-import { el, fill, icon } from "./dom.js";
+import { el, fill, icon, short } from "./dom.js";
 import * as models from "./models.js";
 import { close } from "./panel.js";
 import * as runs from "./runs.js";
@@ -61,7 +61,9 @@ function askForKey(problem) {
       if (given) key.set(given);
       drawKey();
       resolve(given || null);
-      if (given) offerViews();
+      if (!given) return;
+      offerViews();
+      drawState();
     };
   });
 }
@@ -99,13 +101,14 @@ function drawKey() {
 }
 
 async function drawState() {
-  const ready = await fetch("ready").then((response) => response.json(), () => null);
-  const isRules = ready?.components?.models?.detail.includes("rules mode");
+  const [ready, model] = await Promise.all([readiness(), get("v1/me", { quiet: true }).then((caller) => caller.model, () => undefined)]);
+  const isRules = model === null;
   const banner = models.banner(ready, drawState);
-  const word = !ready ? "unreachable" : !ready.ready ? "not ready" : banner ? "model down" : ready.degraded.length ? "degraded" : isRules ? "no model" : "ready";
+  const usual = model ? short(model.split(",")[0]) : "ready";
+  const word = !ready ? "unreachable" : !ready.ready ? "not ready" : banner ? "model down" : ready.degraded.length ? "degraded" : isRules ? "no model" : usual;
   fill(state, el(`span.dot.${ready?.ready ? (ready.degraded.length || isRules ? "awaiting_approval" : "succeeded") : "failed"}`), word);
   fill(notice, banner);
-  const parts = Object.entries(ready?.components ?? {}).map(([name, one]) => `${name}: ${one.detail}`);
+  const parts = Object.entries(ready?.components ?? {}).map(([name, one]) => `${name}: ${one.detail || (one.ok ? "works" : "does not work")}`);
   state.title = parts.join("\n") || "The gateway does not respond";
 }
 
@@ -134,6 +137,7 @@ models.whenChanged(() => {
   drawState();
   chat.refresh();
 });
+addEventListener("answerfailed", drawState); // its model may be down
 setInterval(() => document.hidden || drawState(), LOOK_MS);
 document.addEventListener("visibilitychange", () => document.hidden || drawState());
 build.leadTo((collection) => enterChat("knowledge", `What do the documents in ${collection} say about `));

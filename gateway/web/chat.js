@@ -125,9 +125,7 @@ async function loadEarlier() {
 }
 const replies = new Map(); // id of a message -> its answer, of those that are shown
 
-function draw(messages) {
-  return messages.map((message) => (message.role === "user" ? drawQuestion(message) : drawAnswer(message)));
-}
+const draw = (messages) => messages.map((message) => (message.role === "user" ? drawQuestion(message) : drawAnswer(message)));
 
 function drawQuestion({ id, content, images, created_at: at, parent, siblings }) {
   return question({
@@ -167,6 +165,7 @@ async function watch(id, reply) {
     reply.fail(error);
   }
   if (signal.aborted) return;
+  if (reply.element.dataset.status === "failed") dispatchEvent(new Event("answerfailed"));
   current = null;
   box.busy(false);
   past.refresh(chat.id);

@@ -89,7 +89,7 @@ const reading = (rows) => [
 function uploader(target, done = () => {}) {
   const reports = el("ul.cardlist", { "aria-live": "polite" });
   const chosen = el("input", { type: "file", multiple: true, hidden: true, onchange: () => take(chosen.files) });
-  const box = el("button.drop", { type: "button", onclick: () => chosen.click() }, icon("save"), el("span", {}, "Drop files here, or press to choose"));
+  const box = el("button.drop", { type: "button", onclick: () => chosen.click() }, icon("save"), el("span", {}, "Drop files here, or press to choose"), el("span.small", {}, "PDF, Word, Excel, PowerPoint, HTML, Markdown, mail, pictures and more"));
 
   /** Reads the files one after another: the gateway reads a file at a time anyway. */
   async function take(files) {
@@ -153,7 +153,7 @@ async function files(collection) {
 async function listing(collection, total) {
   const rows = el("ul.items");
   const row = (one) => el("li", {}, el("a.item.row-of", { href: address(collection, one.document_id) },
-    el("b.cut", {}, one.title || one.name), el("span.quiet.cut", {}, `${one.name} · ${said(one)}`), bar(one.coverage)));
+    el("b.cut", {}, one.title || one.name), el("span.quiet.cut", {}, [said(one), one.name !== one.title && one.name].filter(Boolean).join(" · ")), bar(one.coverage)));
   const load = async () => {
     const offset = rows.childElementCount;
     const { data } = await get(`v1/documents?${new URLSearchParams({ collection, limit: PAGE, offset })}`);
@@ -179,7 +179,7 @@ async function document_(collection, id) {
   const [found, mayChange] = await Promise.all([get(path + of), may("ingest")]);
   const omitted = Object.entries(found.coverage?.omitted ?? {}).map(([kind, number]) => `${kind} (${number})`);
   const lacks = [...(found.uncertainties ?? []), omitted.length && `Left out on purpose: ${omitted.join(", ")}`].filter(Boolean);
-  const passage = (one) => el("li.passage", {}, el("h3", {}, one.title || "Passage", one.metadata.page && el("span.quiet", {}, ` page ${one.metadata.page}`)), el("p", { dir: "auto" }, one.text));
+  const passage = (one) => el("li.passage", {}, el("h3", {}, (one.title !== found.title && one.title) || "Passage", one.metadata.page && el("span.quiet", {}, ` page ${one.metadata.page}`)), el("p", { dir: "auto" }, one.text));
   const shownPassages = el("ol.passages", {}, found.chunks.slice(0, 50).map(passage));
   const more = found.chunks.length > 50 && button(`Show all ${found.chunks.length}`, (event) => {
     shownPassages.append(...found.chunks.slice(50).map(passage));
@@ -187,7 +187,7 @@ async function document_(collection, id) {
   }, { kind: "plain" });
   return [
     el("a.back.always", { href: address(collection) }, collection),
-    el("header", {}, el("h1", {}, found.title || found.name), el("p.facts", {}, el("span", {}, found.name), el("span", {}, said(found)), el("span", {}, moment(found.read_at)))),
+    el("header", {}, el("h1", {}, found.title || found.name), el("p.facts", {}, found.name !== found.title && el("span", {}, found.name), el("span", {}, said(found)), el("span", {}, moment(found.read_at)))),
     el("div.row", {}, mayChange && deleting("Delete", () => send("DELETE", path + of), address(collection))),
     lacks.length > 0 && el("section", {}, el("h2", {}, "What was not read, or is doubtful"), el("ul.lines", {}, lacks.map((one) => el("li", {}, one)))),
     el("section", {}, el("h2", {}, count(found.chunks.length, "passage")), shownPassages, more),

@@ -11,7 +11,7 @@ const KINDS = {
     label: "Path of the folder",
     place: "my-docs",
     hint: "Choose it here, or write its path. Files of your own computer are added in Documents.",
-    needs: "the folder on the gateway's machine, below one that may be read",
+    needs: "You need a folder on the gateway's machine, below one that it may read.",
   },
   web: {
     word: "A site",
@@ -19,7 +19,7 @@ const KINDS = {
     label: "Address of the site",
     place: "https://docs.example.org",
     hint: "Linked pages are read too.",
-    needs: "its address; the gateway must reach it",
+    needs: "You need its address, and the gateway must reach it.",
   },
   gdrive: {
     word: "A Drive",
@@ -27,7 +27,7 @@ const KINDS = {
     label: "Id or link of the Drive folder",
     place: "https://drive.google.com/…",
     hint: "Shared with the account of the credential.",
-    needs: "a Google credential that the operator stored: stepgate credentials",
+    needs: "You need a Google credential that the operator has stored with stepgate credentials.",
   },
 };
 
@@ -53,7 +53,7 @@ export function guide(begun) {
     label.textContent = KINDS[id].label;
     hint.textContent = KINDS[id].hint;
     where.placeholder = KINDS[id].place;
-    needs.textContent = `What is needed: ${KINDS[id].needs}.`;
+    needs.textContent = KINDS[id].needs;
     credentialRow.hidden = id !== "gdrive";
     picker.hidden = id !== "local";
     where.value = "";

@@ -151,6 +151,7 @@ function copyNode(node, context) {
   made.append(...copyAll(node, inner));
   const whole = name === "table" ? el("div.table", { tabIndex: 0, role: "region", "aria-label": "Table" }, made) : made;
   if (reads) whole.dir = "auto"; // a table stands at the side where it is begun to be read
+  if (name === "code") whole.dir = "ltr"; // `auto` looks past it: words decide, not code at their beginning
   return whole;
 }
 

@@ -1,6 +1,6 @@
 /** Models: those in use with their state, those that this machine offers, and connecting one by its address. */
 
-import { errorText, Failure, get, post, send } from "./api.js";
+import { errorText, Failure, get, plain, post, send } from "./api.js";
 import { alarm } from "./answer.js";
 import { button, count, el, fill, icon, short } from "./dom.js";
 
@@ -57,7 +57,7 @@ function configured(one) {
   return el("li.cardrow", {},
     el("div", {}, el("b", { title: one.model }, el(`span.dot.${STATES[one.state]}`), short(one.model)),
       el("span.quiet", {}, [one.product || one.base_url || one.file, one.roles.length > 1 ? "for all work" : one.roles[0] === "fast" ? "for fast work" : "for hard work", one.source === "environment" && "set by the environment", one.has_key && "with a key"].filter(Boolean).join(" · ")),
-      one.reason && el(one.state === "unused" ? "span.quiet" : "span.problem", {}, one.reason)),
+      one.reason && el(one.state === "unused" ? "span.quiet" : "span.problem", {}, plain(one.reason))),
     one.source === "file" && away);
 }
 
@@ -80,7 +80,7 @@ export function offer({ product, base_url: url, models }) {
   pick.addEventListener("change", write);
   write();
   return el("li.cardrow", {}, el("div", {}, el("b", {}, `${product} on this machine`),
-    el("span.quiet", {}, models.length > 1 ? `${count(models.length, "model")} at ${url}` : url)), models.length > 1 && pick, use);
+    el("span.quiet", {}, models.length > 1 ? `${count(models.length, "model")} at ${url}` : url)), el("div.row", {}, models.length > 1 && pick, use));
 }
 
 /** Models that are asked in turn, as words. */
@@ -91,9 +91,9 @@ const label = ({ short_name: name, size_bytes: size }) => (size ? `${name} (${(s
 const field = (title, props, hint) => el("label", {}, title, el("input", { autocomplete: "off", spellcheck: false, ...props }), hint && el("span.quiet", {}, hint));
 
 const byAddress = () => connecting("Calling it; a model that must be loaded first takes a while …",
-  field("Address", { name: "base_url", type: "url", required: true, placeholder: "http://127.0.0.1:11434/v1" }, "OpenAI-compatible: it ends in /v1 as a rule."),
-  field("Model", { name: "model", placeholder: "the first one that it lists" }),
-  field("Key", { name: "api_key", type: "password" }, "Stored by the gateway, sent only to this address."));
+  field("Address", { name: "base_url", inputMode: "url", required: true, placeholder: "http://127.0.0.1:11434/v1" }, "Of an OpenAI-compatible API."),
+  field("Model", { name: "model", placeholder: "the first one that it lists" }, "Its name at that address."),
+  field("Key", { name: "api_key", type: "password" }, "If it needs one. The gateway stores it, and sends it only to this address."));
 
 const byFile = () => connecting("Loading it; a large file takes minutes …",
   field("File", { name: "file", required: true, placeholder: "/home/anna/models/qwen3-4b-q4.gguf" }, "Its path on the gateway's machine. The gateway runs it itself; no other program is needed."));
@@ -118,11 +118,12 @@ function connecting(waiting, ...fields) {
       if (!trial.ok) return void fill(said, alarm(trial.reason));
       if (keeps) {
         const model = given.file ? undefined : trial.model; // a file names its model
-        draw(await post(API, { ...given, model, roles: roles.value.split(",") }));
+        const at = given.file ? {} : { base_url: trial.base_url };
+        draw(await post(API, { ...given, ...at, model, roles: roles.value.split(",") }));
         changed();
       } else fill(said, el("div.banner.info", {}, icon("done"), el("div", {}, `${trial.model} answered in ${trial.seconds.toFixed(1)} s: “${trial.reply}”`)));
     } catch (error) {
-      fill(said, alarm(errorText(error)));
+      fill(said, alarm(errorText(error).replace(/^base_url /, "The address ")));
     } finally {
       press.disabled = false;
     }
@@ -152,9 +153,8 @@ async function act(press, action) {
 /** The banner of a model that is down, from the gateway's own report of its readiness; null if all is well. */
 export function banner(ready, look) {
   const models = ready?.components?.models;
-  const isDown = models && !models.ok && !models.detail.includes("rules mode");
-  if (!isDown) return null;
+  if (!models || models.ok) return null;
   return el("div.banner.notable.across", { role: "alert" }, icon("warning"),
-    el("div", {}, el("b", {}, "The model does not answer. "), models.detail),
+    el("div", {}, el("b", {}, "The model does not answer. "), plain(models.detail)),
     el("div.row", {}, button("Look again", look, { picture: "again" }), el("a.button", { href: "#/models" }, "Choose a model")));
 }

@@ -13,6 +13,7 @@ export function pastChats({ gone }) {
   const list = el("ul.items");
   const search = el("input", { type: "search", placeholder: "Search chats", title: "Ctrl+K", "aria-label": "Search chats", oninput: () => later() });
   const more = button("Older", () => load(next), { kind: "plain" });
+  more.hidden = true;
   const fresh = el("a.button.fresh", { href: "#/chat" }, icon("plus"), "New chat");
   const element = el("details.past", { open: !matchMedia("(max-width: 60rem)").matches },
     el("summary", {}, "Chats", icon("open")),

@@ -13,8 +13,8 @@ export function graph(steps, states, chosen) {
   const levels = levelsOf(known);
   for (const step of steps) {
     const { status = "pending", time, attempt = 1 } = states.get(step.id) ?? {};
-    const title = step.action === "completion" ? "answer" : words(step.tool);
-    const after = step.depends_on.length ? `after ${step.depends_on.join(", ")}` : "";
+    const title = named(step);
+    const after = step.depends_on.length ? `after ${step.depends_on.map((id) => (known.has(id) ? named(known.get(id)) : id)).join(", ")}` : "";
     const state = status === "pending" ? el("span.sign.pending") : sign(status);
     const node = el(`button.step.${status}`, { type: "button", onclick: () => chosen(step.id) },
       el("span.line", {}, state, el("b", {}, title), el("span.time", {}, seconds(time))),
@@ -43,6 +43,8 @@ export function graph(steps, states, chosen) {
   new ResizeObserver(draw).observe(box);
   return box;
 }
+
+const named = (step) => (step.action === "completion" ? "answer" : words(step.tool));
 
 /** Returns the length of the longest chain of dependencies before each step. */
 function levelsOf(known) {

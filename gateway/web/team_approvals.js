@@ -58,9 +58,9 @@ function show(stage, data) {
   inbox = { stage, head: el("h1", {}, "Approvals") };
   fill(stage,
     inbox.head,
-    asksToNotify(),
     runs.size ? el("ul.cardlist", {}, [...runs].map(([runId, asked]) => question(runId, asked, stage)))
-      : el("p.quiet", {}, "Nothing waits for you. What an agent may not do without a person is asked here and in its chat."));
+      : el("p.quiet", {}, "Nothing waits for you. What an agent may not do without a person is asked here and in its chat."),
+    asksToNotify());
 }
 
 function question(runId, asked, stage) {
@@ -70,6 +70,7 @@ function question(runId, asked, stage) {
   const buttons = approval(async (verb) => {
     await post(`v1/runs/${runId}/${verb}`, { approvals: ids });
     await approvals(stage);
+    inbox.head.after(el("p.quiet", { role: "status" }, `${verb === "approve" ? "Approved" : "Rejected"}: `, el("a", { href: `#/runs/${runId}` }, asked[0].title || "the run")));
   });
   return el("li.cardrow", {}, el("div", {},
     asked[0].title && el("b.cut", {}, asked[0].title),
@@ -79,6 +80,6 @@ function question(runId, asked, stage) {
 
 function asksToNotify() {
   if (!window.Notification || Notification.permission !== "default") return null;
-  const press = el("button.button.plain", { type: "button", onclick: async () => (await Notification.requestPermission(), press.remove()) }, "Notify me in this browser");
+  const press = el("button.button", { type: "button", onclick: async () => (await Notification.requestPermission(), press.remove()) }, "Notify me in this browser");
   return el("div.row", {}, press);
 }

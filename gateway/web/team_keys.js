@@ -2,7 +2,7 @@
 
 import { alarm } from "./answer.js";
 import { errorText, get, post, send } from "./api.js";
-import { button, count, el, fill, icon, moment } from "./dom.js";
+import { button, count, el, fill, icon, moment, words } from "./dom.js";
 import { copy } from "./html.js";
 
 const SCOPES = {
@@ -22,17 +22,25 @@ export async function keys(stage) {
 }
 
 function row(key, stage) {
-  const limits = Object.entries(key.limits).filter(([, value]) => value !== null).map(([name, value]) => `${name.replaceAll("_", " ")} ${value.toLocaleString()}`);
+  const limits = Object.entries(key.limits).filter(([, value]) => value !== null).map(([name, value]) => limit(name, value));
   const revoke = button("Revoke", async ({ currentTarget: press }) => {
     if (press.textContent !== "Really revoke?") return void (press.textContent = "Really revoke?");
     await send("DELETE", `v1/admin/keys/${key.id}`);
     await keys(stage);
   }, { kind: "plain" });
-  const used = key.tokens ? `${count(key.tokens, "token")} used` : "not used yet";
+  const used = key.last_used_at ? [`last used ${moment(key.last_used_at)}`, key.tokens && `${count(key.tokens, "token")}`] : ["not used yet"];
   return el("li.cardrow", {}, el("div", {}, el("b", {}, `${key.name} `, el("span.tag", {}, key.owner)),
-    el("span.quiet", {}, [key.scopes.join(", "), ...limits, used, key.last_used_at && `last ${moment(key.last_used_at)}`, key.expires_at && `until ${moment(key.expires_at)}`].filter(Boolean).join(" · "))),
+    el("span.quiet", {}, [key.scopes.join(", "), ...limits, ...used, key.expires_at && `until ${moment(key.expires_at)}`].filter(Boolean).join(" · "))),
   key.revoked_at ? el("span.tag.blocking", {}, `revoked ${moment(key.revoked_at)}`) : revoke);
 }
+
+const LIMITS = {
+  requests_per_minute: (value) => `${value} requests a minute`, tokens_per_minute: (value) => `${value} tokens a minute`,
+  budget_tokens: (value) => `${value} tokens in all`, budget_usd: (value) => `$${value} in all`, parallel_runs: (value) => `${value} runs at once`,
+};
+
+/** A limit in words. */
+const limit = (name, value) => LIMITS[name]?.(value.toLocaleString()) ?? `${words(name)} ${value.toLocaleString()}`;
 
 function form(stage) {
   const said = el("div", { role: "status" });

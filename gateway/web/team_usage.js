@@ -8,7 +8,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const SPANS = { "7d": "7 days", "30d": "30 days", "90d": "90 days" };
 const WORDS = { room: "Room", model: "Model", key: "Key", owner: "Owner" };
 let span = "30d";
-let everybody = false;
+let everybody = true;
 
 export async function usage(stage) {
   const days = Number.parseInt(span, 10);
@@ -17,6 +17,8 @@ export async function usage(stage) {
   const owner = everybody && isAdmin ? "&owner=*" : "";
   const ask = (by) => get(`v1/usage?since=${encodeURIComponent(since)}&by=${by}${owner}`);
   const [byDay, ...tables] = await Promise.all(["day", "model", "room", "key", ...(owner ? ["owner"] : [])].map(ask));
+  const { data: keys } = isAdmin ? await get("v1/admin/keys") : { data: [] };
+  const names = new Map(keys.map((one) => [one.id, `${one.name} (${one.owner})`]));
   const again = (change) => ({ currentTarget: at }) => {
     change(at);
     attempt(at, () => usage(stage));
@@ -28,9 +30,9 @@ export async function usage(stage) {
     el("h1", {}, "Usage"),
     el("div.row", {}, pick, all),
     el("p.facts.large", {}, fact(total.runs, "run"), fact(total.model_calls, "model call"), fact(total.prompt_tokens + total.completion_tokens, "token"), total.cost_usd !== null && el("span", {}, el("b", {}, money(total.cost_usd)), " known cost")),
-    total.runs ? [plot("Tokens a day", byDay.data, days, (one) => one.prompt_tokens + one.completion_tokens, (value) => value.toLocaleString()),
+    total.runs ? [total.model_calls > 0 && plot("Tokens a day", byDay.data, days, (one) => one.prompt_tokens + one.completion_tokens, (value) => value.toLocaleString()),
       total.cost_usd > 0 && plot("Cost a day", byDay.data, days, (one) => one.cost_usd ?? 0, money)] : el("p.quiet", {}, "No run has ended in this time."),
-    ["model", "room", "key", ...(owner ? ["owner"] : [])].map((by, at) => tableOf(by, tables[at].data)));
+    ["model", "room", "key", ...(owner ? ["owner"] : [])].map((by, at) => tableOf(by, tables[at].data, names)));
 }
 
 const fact = (number, word) => el("span", {}, el("b", {}, number.toLocaleString()), ` ${word}${number === 1 ? "" : "s"}`);
@@ -60,10 +62,12 @@ function plot(title, data, days, value, format) {
     el("div.axis.quiet", { "aria-hidden": "true" }, el("span", {}, dates[0]), el("span", {}, dates.at(-1))));
 }
 
-function tableOf(by, data) {
-  if (!data.length) return null;
+const NONE = { key: "without a key", model: "by rules" };
+
+function tableOf(by, data, names) {
+  if (!data.length || (by === "owner" && data.length < 2)) return null;
   const cost = (one) => (one.model_calls === 0 ? "–" : one.cost_usd === null ? "unknown" : money(one.cost_usd));
-  const cells = (one) => [one[by] || (by === "key" ? "without a key" : "none"), one.runs, one.model_calls, one.prompt_tokens, one.completion_tokens, cost(one)];
+  const cells = (one) => [names.get(one[by]) || one[by] || NONE[by] || "none", one.runs, one.model_calls, one.prompt_tokens, one.completion_tokens, cost(one)];
   const sorted = [...data].sort((one, other) => other.prompt_tokens + other.completion_tokens - one.prompt_tokens - one.completion_tokens);
   return el("section", {}, el("h2", {}, `By ${WORDS[by].toLowerCase()}`),
     table(`Usage by ${by}`, [WORDS[by], "Runs", "Calls", "Tokens in", "Tokens out", "Cost"], sorted.map(cells), { end: 1 }));

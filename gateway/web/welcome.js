@@ -31,11 +31,11 @@ export function welcome({ hero, rooms, picks, say, focus }) {
 
   async function fetchRooms() {
     try {
-      const ready = fetch("ready").then((response) => response.json()).catch(() => null); // never a reason to show no rooms
+      const caller = get("v1/me").catch(() => null); // never a reason to show no rooms
       const { data } = await get("v1/models");
       known = data.filter((one) => !one.model);
       choices = data.filter((one) => one.model);
-      isWithoutModel = Boolean((await ready)?.components?.models?.detail.includes("rules mode"));
+      isWithoutModel = (await caller)?.model === null;
       if (isWithoutModel) models = await report().catch(() => null);
       const chosen = rooms.value; // now: another may have been chosen while this was loaded
       fill(rooms, known.map((room) => el("option", { value: room.id }, room.name || room.id)));
@@ -43,7 +43,7 @@ export function welcome({ hero, rooms, picks, say, focus }) {
       draw();
     } catch (error) {
       loading = null;
-      fill(hero, el("p.problem", { role: "alert" }, errorText(error)), button("Try again", () => load(), { picture: "again" }));
+      fill(hero, el("p.problem", { role: "alert" }, errorText(error)), el("div.row", {}, button("Try again", () => load(), { picture: "again" })));
     }
   }
 

@@ -31,7 +31,7 @@ from agent.core.errors import AgentError, NotFoundError
 from agent.run_context.run import Run
 from agent.runs.service import AgentService
 from agent.tools import ToolRegistry
-from mcp_tools.server.current_principal import get_current_owner
+from mcp_tools.server.current_principal import get_current_owner, get_current_principal
 from mcp_tools.server.sessions import Context, get_connection
 
 log = logging.getLogger(__name__)
@@ -40,6 +40,10 @@ WATCH_SECONDS = 1.0
 """How often the lists are compared: a new tool or run is announced within this time."""
 MAX_URIS = 100
 """Resources one client may subscribe to at a time; each followed run is a task."""
+MAX_STREAMS = 10_000
+"""Open `subscriptions/listen` streams of all callers."""
+MAX_CALLER_STREAMS = 100
+"""Such streams of one key, or of all callers without a key together, so that none can take them all."""
 RUN_RESOURCES = ("steps", "report")
 """The resources of a run: `run://ID/steps` and `run://ID/report`."""
 _LISTENER_KEY = "stepgate.listener"
@@ -55,7 +59,9 @@ class ChangeNotifier:
     def __init__(self, service: Callable[[], AgentService[Run]], registry: Callable[[], ToolRegistry]) -> None:
         self._service, self._registry = service, registry
         self._bus = InMemorySubscriptionBus()
-        self._listen = ListenHandler(self._bus)
+        self._listen = ListenHandler(self._bus, max_subscriptions=MAX_STREAMS)
+        self._stream_counts: Counter[tuple[str, str | None]] = Counter()
+        """Open streams by the owner and the id of the key."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._follower_counts: Counter[_OwnedRun] = Counter()
         self._followers: dict[_OwnedRun, asyncio.Task[None]] = {}
@@ -89,15 +95,29 @@ class ChangeNotifier:
         uris = wanted.resource_subscriptions or []
         if len(uris) > MAX_URIS:
             raise MCPError(types.INVALID_PARAMS, f"{len(uris)} resources are too many; at most {MAX_URIS} a stream")
-        owner, counted = get_current_owner(), int(bool(wanted.resources_list_changed))
+        principal, counted = get_current_principal(), int(bool(wanted.resources_list_changed))
+        owner = principal.owner
         uris = [uri for uri in uris if await self._is_readable(uri)]
         params = params.model_copy(update={"notifications": wanted.model_copy(update={"resource_subscriptions": uris})})
-        with self.follow_runs(uris):
+        with self._count_stream((owner, principal.key_id)), self.follow_runs(uris):
             self._list_listeners[owner] += counted
             try:
                 return await self._listen(context, params)
             finally:
                 self._list_listeners[owner] -= counted
+
+    @contextmanager
+    def _count_stream(self, caller: tuple[str, str | None]) -> Iterator[None]:
+        """Holds one of the caller's streams while entered. Raises `MCPError` if none is free."""
+        if self._stream_counts[caller] >= MAX_CALLER_STREAMS:
+            message = f"{MAX_CALLER_STREAMS} streams of subscriptions/listen are open with this key; close one first"
+            raise MCPError(types.INVALID_REQUEST, message)
+        self._stream_counts[caller] += 1
+        try:
+            yield
+        finally:
+            self._stream_counts[caller] -= 1
+            self._stream_counts = +self._stream_counts
 
     async def _is_readable(self, uri: str) -> bool:
         """Whether a URI is not that of somebody else's run, whose changes are nobody else's business."""

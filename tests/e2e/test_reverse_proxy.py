@@ -133,7 +133,7 @@ async def test_a_public_address_needs_a_key_and_mcp_answers_to_its_host(serve: S
 async def test_the_page_works_below_a_path(public: str) -> None:
     with running_chromium() as devtools:
         async with open_page(devtools, f"{public}/") as page:
-            await page.until("document.getElementById('state').innerText.trim() === 'ready'")
+            await page.until("document.getElementById('state').innerText.trim() === 'small'")
             await ask(page, "stepgate", "What is 2*21?")
             await page.until("document.querySelector('.answer[aria-busy=false]')?.innerText.includes('42')")
             await page.evaluate("location.hash = '#/studio/rooms'")

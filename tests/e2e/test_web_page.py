@@ -172,9 +172,9 @@ async def test_a_pipeline_is_built_doubted_and_applied(devtools: str, serve: Ser
         await page.click(".guide .primary")
         await page.until("document.querySelector('.preview')?.innerText.includes('No pipeline yet')")
         await page.becomes("document.querySelector('.apply .primary')?.disabled", True)
-        await page.until("document.querySelector('.flow')", 20_000)
+        await page.until("document.querySelector('.flow')", 90_000)
         assert "structure" in await page.text(".flow"), "the chunker of the template"
-        await page.until("document.querySelector('.talk .answer[aria-busy=false]')", 20_000)
+        await page.until("document.querySelector('.talk .answer[aria-busy=false]')", 90_000)
         looks = await page.evaluate(
             "['blocking', 'notable', 'info'].map((rank) => { const at = getComputedStyle(document.querySelector("
             "`.banner.${rank}`)); return [at.color, at.backgroundColor, at.borderTopStyle].join(); })"
@@ -194,7 +194,7 @@ async def test_a_pipeline_is_built_doubted_and_applied(devtools: str, serve: Ser
         await page.write(".apply input[name=collection]", "kelp")
         await page.click(".apply .primary")
         await page.until("document.querySelector('.job progress')")
-        await page.until("document.querySelector('.job').innerText.includes('2 documents read into kelp')", 20_000)
+        await page.until("document.querySelector('.job').innerText.includes('2 documents read into kelp')", 90_000)
         async with httpx.AsyncClient(base_url=url, timeout=10) as client:
             assert (await client.get("/v1/collections/kelp")).json()["documents"] == 2
         await page.until("document.querySelector('.build .dock .ended')")
@@ -211,11 +211,11 @@ async def test_after_a_restart_a_question_still_says_what_is_asked(devtools: str
         await page.write(".guide input[required]", str(folder))
         await page.write(".guide textarea", "help me index these research papers")
         await page.click(".guide .primary")
-        await page.until("document.querySelector('.talk .answer[aria-busy=false]')", 20_000)
+        await page.until("document.querySelector('.talk .answer[aria-busy=false]')", 90_000)
         assert await page.text(".talk .mine") == "help me index these research papers"
         await page.write(".talk textarea", "apply kelp anyway")
         await page.press("Enter")
-        await page.until("document.querySelector('.decision')", 20_000)
+        await page.until("document.querySelector('.decision')", 90_000)
         place = await page.evaluate("location.hash")
     async with serve(conversations_require_llm=False) as url, page_at(devtools, url, place) as page:
         await page.until("document.querySelector('.decision')")
@@ -229,7 +229,7 @@ async def test_after_a_restart_a_question_still_says_what_is_asked(devtools: str
         await page.evaluate(f"location.hash = '{place}'")
         await page.becomes("document.querySelector('.talk .log')?.innerText.split('Approval needed').length", 2)
         await page.click(".decision .primary")
-        await page.until("document.querySelector('.build .dock .ended')", 20_000)
+        await page.until("document.querySelector('.build .dock .ended')", 90_000)
         await page.click(".ended .primary")
         await page.until("location.hash === '#/chat'")
         await page.until("document.querySelector('.chat textarea').value.includes('What do the documents in kelp say')")
@@ -244,7 +244,7 @@ async def test_an_ended_conversation_leads_on_and_another_is_abandoned(
         await page.write(".guide input[required]", str(folder))
         await page.write(".guide textarea", "help me index these research papers")
         await page.click(".guide .primary")
-        await page.until("document.querySelector('.talk .answer[aria-busy=false]')", 20_000)
+        await page.until("document.querySelector('.talk .answer[aria-busy=false]')", 90_000)
         await page.write(".talk textarea", "apply kelp")
         await page.press("Enter")
         await page.until(
@@ -252,7 +252,7 @@ async def test_an_ended_conversation_leads_on_and_another_is_abandoned(
         )
         await page.write(".talk textarea", "yes")
         await page.press("Enter")
-        await page.until("document.querySelector('.build .dock .ended')", 20_000)
+        await page.until("document.querySelector('.build .dock .ended')", 90_000)
         await page.becomes("document.querySelector('.decision')", None)  # it was answered in words
         first = await page.evaluate("location.hash")
         await page.click(".ended button:not(.primary)")
@@ -279,7 +279,7 @@ async def test_the_button_stops_a_message_of_a_conversation(
             while not [run for run in (await client.get("/v1/runs")).json()["data"] if run["status"] == "running"]:
                 pass
         await page.click(".talk .send")
-        await page.until("document.querySelector('.talk .answer[aria-busy=false]')", 20_000)
+        await page.until("document.querySelector('.talk .answer[aria-busy=false]')", 90_000)
         await page.until("document.querySelector('.talk .send[aria-label=Send]')")
         async with httpx.AsyncClient(base_url=url, timeout=10) as client:
             assert [run["status"] for run in (await client.get("/v1/runs")).json()["data"]] == ["cancelled"]

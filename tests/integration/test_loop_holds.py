@@ -50,3 +50,44 @@ async def test_a_word_of_nothing_but_articles_is_a_request(serve: Serve) -> None
     async with serve(HELLO) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         answer = await client.post("/v1/chat/completions", json=_ask(text="ال" * 40_000))
     assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The years: " + " ".join(str(year) for year in range(1990, 2026)) + " and others, too.",
+        "Closed on " + "2026-01-01 " * 30 + "and, of course, on Sundays.",
+        "Write to ann at b" + " dot" * 60 + " or, if you like, call.",
+    ],
+    ids=["years", "dates", "spelled address"],
+)
+async def test_a_row_of_figures_in_a_streamed_answer_holds_up_nobody(serve: Serve, answer: str) -> None:
+    model = script(says(f"ANSWER\n{answer}", to="planner"), says(answer))
+    body = _ask() | {"stream": True}
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=120) as client:
+        await client.post("/v1/chat/completions", json=body)  # loads what is needed
+        async with measuring_turns() as longest:
+            streamed = await client.post("/v1/chat/completions", json=body)
+    assert "data: [DONE]" in streamed.text
+    assert longest.seconds < MAX_TURN_S
+
+
+async def test_a_prompt_of_many_addresses_and_passwords_holds_up_nobody(serve: Serve) -> None:
+    text = "\n".join(f"ann{number}@example.org password: xk12345a{number}" for number in range(8_000))
+    async with serve(HELLO) as url, httpx.AsyncClient(base_url=url, timeout=120) as client:
+        await client.post("/v1/chat/completions", json=_ask())
+        async with measuring_turns() as longest:
+            answer = await client.post("/v1/chat/completions", json=_ask(text=text))
+    assert answer.status_code == 200, answer.text
+    assert longest.seconds < 4 * MAX_TURN_S, "as long as the text is, and not as its square"
+
+
+@pytest.mark.parametrize("unit", ["1 ", "1+1=2 ", "%41", "| 1 | 2 |\n"])
+async def test_a_long_prompt_of_figures_holds_up_nobody(serve: Serve, unit: str) -> None:
+    text = f"What is this?\n{unit * (300_000 // len(unit))}"
+    async with serve(HELLO) as url, httpx.AsyncClient(base_url=url, timeout=120) as client:
+        await client.post("/v1/chat/completions", json=_ask())
+        async with measuring_turns() as longest:
+            answer = await client.post("/v1/chat/completions", json=_ask(text=text))
+    assert answer.status_code == 200, answer.text
+    assert longest.seconds < MAX_TURN_S

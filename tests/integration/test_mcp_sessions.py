@@ -1,15 +1,18 @@
 """Sessions of MCP clients: one key cannot take them all, and each answers only to the key that opened it."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from mcp_tools.server import sessions
+from mcp_tools.server import sessions, subscriptions
 from tests.integration.conftest import Serve
 from tests.integration.test_keys import bearer, created_key
+from tests.support.conformance_wire import ACCEPT as BOTH
+from tests.support.conformance_wire import META
 
 ACCEPT = {"accept": "application/json, text/event-stream"}
 OPENING = {
@@ -18,6 +21,7 @@ OPENING = {
     "method": "initialize",
     "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}},
 }
+MODERN = BOTH | {"mcp-protocol-version": "2026-07-28", "mcp-method": "subscriptions/listen"}
 PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 
 
@@ -80,3 +84,36 @@ async def test_an_idle_session_ends(serve: Serve, tmp_path: Path, monkeypatch: p
         assert await ping(client, key, session) == 200
         await asyncio.sleep(1.5)
         assert await ping(client, key, session) == 404
+
+
+async def test_a_key_that_listens_too_often_takes_no_streams_of_others(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscriptions, "MAX_CALLER_STREAMS", 2)
+    greedy, other = [await created_key(tmp_path / "data", name) for name in ("anna", "bo")]
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "subscriptions/listen",
+        "params": {"_meta": META, "notifications": {"toolsListChanged": True}},
+    }
+
+    async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=60) as client, AsyncExitStack() as streams:
+
+        async def listen(key: str) -> str:
+            headers = MODERN | bearer(key)
+            stream = await streams.enter_async_context(client.stream("POST", "/mcp", json=body, headers=headers))
+            lines = stream.aiter_lines()
+            streams.push_async_callback(lines.aclose)  # type: ignore[attr-defined]  # it is a generator
+            while "jsonrpc" not in (line := await anext(lines)):
+                pass
+            return line
+
+        told = [await listen(greedy) for _ in range(3)]
+        assert ["acknowledged" in line for line in told] == [True, True, False]
+        assert "streams of subscriptions/listen are open with this key" in told[2]
+        assert "acknowledged" in await listen(other)
+        await streams.aclose()
+        async with asyncio.timeout(20):
+            while "acknowledged" not in await listen(greedy):  # noqa: ASYNC110 - only the next answer tells
+                await asyncio.sleep(0.05)  # until the gateway has noticed that a client left

@@ -219,6 +219,32 @@ async def test_a_faulty_choice_is_refused_and_names_the_field(serve: Serve, body
     assert param in refused.text
 
 
+@pytest.mark.parametrize(
+    "written", ["http://127.0.0.1:{port}", "localhost:{port}/", "127.0.0.1:{port}/v1/chat/completions"]
+)
+async def test_an_address_is_completed_and_saved_where_the_api_is(serve: Serve, written: str) -> None:
+    async with (
+        model_endpoint(list_of("nomic-embed-text", "tiny")) as endpoint,
+        serve(None) as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+    ):
+        address = written.format(port=endpoint.port)
+        tried = (await client.post(f"{MODELS}/test", json={"base_url": address})).json()
+        assert (tried["ok"], tried["model"]) == (True, "tiny"), tried
+        saved = await client.post(MODELS, json={"base_url": address, "model": "tiny"})
+        assert saved.status_code == 201, saved.text
+        [item] = saved.json()["configured"]
+    assert item["base_url"] == tried["base_url"]
+    assert item["base_url"] in (f"http://127.0.0.1:{endpoint.port}/v1", f"http://localhost:{endpoint.port}/v1")
+
+
+async def test_a_gateway_is_no_model_of_itself(serve: Serve) -> None:
+    async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        refused = await client.post(MODELS, json={"base_url": f"{url}/v1", "model": "stepgate"})
+        assert (refused.status_code, "is a Stepgate" in refused.text) == (400, True), refused.text
+        assert (await client.get("/v1/me")).json()["model"] is None
+
+
 async def test_only_a_key_of_the_operator_sees_and_changes_models(serve: Serve, tmp_path: Path) -> None:
     async with serve(None, require_key="always") as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         store = await open_store(Settings(_env_file=None, data_dir=tmp_path / "data"))
@@ -288,7 +314,7 @@ async def test_the_command_line_uses_lists_and_removes(tmp_path: Path) -> None:
         assert json.loads(out)["configured"][0]["has_key"] is True
         for words, reason in (
             (("acme/tiny", "--at", endpoint.url, "--name", "Not A Name"), "stepgate: name: "),
-            (("acme/tiny", "--at", "localhost:11434"), "must begin with http:// or https://"),
+            (("acme/tiny", "--at", "ftp://localhost:11434"), "must begin with http:// or https://"),
             (("./no-such-file.gguf",), "stepgate: there is no file ./no-such-file.gguf"),
         ):
             code, refused = await run("use", *words)

@@ -105,16 +105,28 @@ async def test_an_edit_may_be_written_with_its_words(serve: Serve) -> None:
         assert gone["status"] == "succeeded", gone
 
 
-@pytest.mark.row("S002-04")
-async def test_a_command_that_fails_says_why_and_changes_nothing(serve: Serve, tmp_path: Path) -> None:
-    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
-        asked = await send(client, "delete room nowhere")
-        failed = await decide(client, url, asked) if asked["status"] == "awaiting_approval" else asked
-        assert failed["status"] == "error", failed
-        assert "nowhere" in failed["error"]["message"]
-        other = await send(client, "apply tool nothing")
-        other = await decide(client, url, other) if other["status"] == "awaiting_approval" else other
-        assert other["status"] == "error", other
+@pytest.mark.row("S002-04", "S002-31", "S002-37")
+@pytest.mark.parametrize("options", [{}, DEAD], ids=["without a model", "with one that cannot be reached"])
+async def test_a_command_that_fails_says_why_and_changes_nothing(
+    serve: Serve, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    failures = {
+        "delete room nowhere": ("there is no room named 'nowhere'", "execute"),
+        "create room incident": ("there is a room 'incident' already", "identifier"),
+        "apply tool nothing": ("there is no generated tool 'nothing'", "execute"),
+        "show prompt nothing": ("there is no prompt 'nothing'", "identifier"),
+        "inspect nothing": ("there is no entity 'nothing'", "execute"),
+    }
+    async with serve(**options) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        for message, (reason, stage) in failures.items():
+            failed = await send(client, message)
+            assert failed["status"] == "error", failed
+            error, outcome = failed["error"], failed["outcomes"][0]
+            assert error["message"].startswith(reason), "the failure of the call, not that of a model"
+            assert (error["error_code"], error["stage"]) == ("ERR_TOOL_INPUT", stage), message
+            assert (outcome["status"], outcome["error_code"]) == ("failed", "ERR_TOOL_INPUT")
+            assert reason in failed["answer"]
+            assert "no model is configured" not in failed["answer"]
     assert list_rooms(tmp_path) == []
 
 

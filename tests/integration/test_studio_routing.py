@@ -88,6 +88,17 @@ async def test_a_change_waits_for_a_person_and_is_then_made(serve: Serve, tmp_pa
         assert made["metadata"]["usage"]["model_calls"] == 1
 
 
+@pytest.mark.row("S002-02", "S002-31")
+async def test_an_action_of_another_category_goes_to_its_sub_agent(serve: Serve, tmp_path: Path) -> None:
+    misread = intent("query", "room_create", name="Support Team", request="make me a room called Support Team")
+    async with serve(script(routes(misread), concludes("I made it."))) as url:
+        asked = await ask(url, "make me a room called Support Team")
+        assert asked["metadata"]["status"] == "awaiting_approval", asked["response"]
+        assert intents_of(asked)["intents"][0]["category"] == "room_management"
+        await approve(url, asked)
+    assert (tmp_path / "data" / "rooms" / "support-team.yaml").exists()
+
+
 async def test_a_rejected_change_leaves_nothing_and_the_answer_says_so(serve: Serve, tmp_path: Path) -> None:
     ends = concludes("I made the room.")  # what a model claims is not what happened
     async with serve(script(routes(MAKE), ends)) as url:

@@ -45,7 +45,7 @@ async def test_one_click_an_answer_and_a_chat_that_is_kept(
     async with serve(discover="on", model_profile="capable") as url, page_at(devtools, url) as page:
         await page.until("document.querySelector('.unconnected .primary')?.innerText.includes('Use scripted')")
         await page.click(".unconnected .primary")
-        await page.until("document.querySelector('#state').innerText.includes('ready')")
+        await page.until("document.querySelector('#state').innerText.includes('scripted')")
         await send(page, "Tell me about the harbour")
         await page.until(f"({ANSWER}).length > 100")
         await reload(page)
@@ -73,6 +73,7 @@ async def test_one_click_an_answer_and_a_chat_that_is_kept(
             every = "[...document.querySelectorAll('.popup:popover-open .button')]"
             button = f"{every}.find((one) => one.innerText.includes('{name}'))"
             await page.evaluate(f"{button}.click()")
+            await page.until("!document.querySelector('.popup:popover-open')")  # it closes once the file is there
         markdown, exported = await page.until("window.saved.length === 2 && window.saved")
         assert "It was **calm**." in markdown
         assert "One word, please" in markdown

@@ -1,7 +1,7 @@
 """Tools for tests: what they do is told by their arguments or counted in a file that outlives a process."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from pydantic import JsonValue
@@ -27,6 +27,7 @@ class FunctionTool:
         tainted: bool = False,
         timeout_s: float | None = None,
         properties: dict[str, Any] | None = None,
+        required: Sequence[str] = (),
         output_schema: JsonObject | None = None,
         requires_approval: bool = False,
         origin: str = "builtin",
@@ -37,7 +38,11 @@ class FunctionTool:
         self._spec = ToolSpec(
             name=name,
             description=f"The test tool {name}.",
-            input_schema={"type": "object", "properties": properties or {"x": {"type": "string"}}},
+            input_schema={
+                "type": "object",
+                "properties": properties or {"x": {"type": "string"}},
+                **({"required": [*required]} if required else {}),
+            },
             output=output_schema,
             annotations=annotations,
             tainted=tainted,

@@ -1,6 +1,7 @@
 """The guardrails agent: runs every detector, applies the policy, and gives the reason."""
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
@@ -146,11 +147,13 @@ def select_placeholder_findings(findings: Iterable[Finding]) -> list[Finding]:
             credentials[-1] = last.model_copy(update={"end": max(last.end, finding.end)})
         else:
             credentials.append(finding.model_copy(update={"kind": "CREDENTIAL"}))
-    personal = [
-        finding
-        for finding in findings
-        if finding.category == "pii" and not any(c.start < finding.end and finding.start < c.end for c in credentials)
-    ]
+    starts = [credential.start for credential in credentials]
+
+    def overlaps(finding: Finding) -> bool:
+        before = bisect_left(starts, finding.end)  # credentials do not overlap: only the last of these can
+        return before > 0 and finding.start < credentials[before - 1].end
+
+    personal = [finding for finding in findings if finding.category == "pii" and not overlaps(finding)]
     return sorted([*credentials, *personal], key=lambda finding: finding.start)
 
 

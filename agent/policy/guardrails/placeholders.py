@@ -13,12 +13,15 @@ _CLOSE_STARTS: Final = tuple({mark[:end] for mark in _CLOSE for end in range(1, 
 """What a closing mark may begin with while the rest has not arrived. Models close with any mark, whatever they opened
 with."""
 _SEPARATORS: Final = ("_", "\\_", " ", "-")
+_MAX_DIGITS: Final = 5
 _PLACEHOLDER: Final = re.compile(
     rf"(?:(?P<open>{'|'.join(map(re.escape, _OPEN))}) ?)?"
     r"(?P<kind>[A-Za-z]{2,20})(?P<between>\\?_|[ -])(?P<number>[0-9]{1,5})"
     rf"(?(open) ?(?:{'|'.join(map(re.escape, _CLOSE))})|(?![0-9A-Za-z_]))"
 )
 """A placeholder as models write it: in other case, escaped for Markdown, HTML or JSON, or without brackets."""
+_MAX_SEARCHED: Final = 50
+"""More values than these are looked for in one pass over the text, instead of each by itself."""
 _NUMBERED_NAME: Final = re.compile(r"([A-Z]{2,20})_([0-9]{1,5})", re.IGNORECASE)
 
 
@@ -30,18 +33,23 @@ class PlaceholderMap:
     """
 
     def __init__(self, entries: Mapping[str, str] | None = None) -> None:
-        self._values: dict[str, str] = {}
-        self._placeholders: dict[tuple[str, str], str] = {}
+        self._values: dict[str, str] = dict(entries or {})
+        self._placeholders: dict[tuple[str, str], str] | None = None
+        """By kind and value; made with the first assignment, since most maps only restore."""
         self._reserved: set[str] = set()
         self._last_numbers: dict[str, int] = {}
-        for placeholder, value in (entries or {}).items():
-            kind, _, number = placeholder.rpartition("_")
-            self._store(kind, int(number), value)
+        self._searched: tuple[int, int, dict[str, list[tuple[str, str]]]] | None = None
+        """How many values there were, and what `_mask_many` looks for."""
 
     @property
     def entries(self) -> dict[str, str]:
         """The values by placeholder without brackets (`EMAIL_1`), for a resumed run. Personal data."""
         return dict(self._values)
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of values that have a placeholder: `EMAIL`."""
+        return frozenset(placeholder.rpartition("_")[0] for placeholder in self._values)
 
     def replace_findings(self, text: str, findings: Iterable[Finding]) -> str:
         """The text with a placeholder for each finding."""
@@ -58,13 +66,16 @@ class PlaceholderMap:
 
     def assign_placeholder(self, kind: str, value: str) -> str:
         """The placeholder of a value, without brackets."""
-        same = (kind, re.sub(r"[\s().\-/]", "", value).casefold())
-        if same not in self._placeholders:
+        placeholders = self._load_placeholders()
+        same = (kind, _fold_value(value))
+        if same not in placeholders:
             number = self._last_numbers.get(kind, 0) + 1
             while f"{kind}_{number}" in self._reserved:
                 number += 1
-            self._store(kind, number, value)
-        return self._placeholders[same]
+            self._values[f"{kind}_{number}"] = value
+            placeholders[same] = f"{kind}_{number}"
+            self._last_numbers[kind] = number
+        return placeholders[same]
 
     def restore(self, text: str) -> str:
         """The text with the values restored. Placeholders that were never assigned stay."""
@@ -72,6 +83,8 @@ class PlaceholderMap:
 
     def mask_known_values(self, text: str) -> str:
         """The text with placeholders for the known values that it contains in the same spelling."""
+        if len(self._values) > _MAX_SEARCHED:
+            return self._mask_many(text)
         for value, placeholder in self._list_longest_first():
             if value in text:
                 text = text.replace(value, f"<{placeholder}>")
@@ -99,23 +112,51 @@ class PlaceholderMap:
         """A restorer for a text that arrives in pieces."""
         return StreamRestorer(self)
 
+    def _mask_many(self, text: str) -> str:
+        """Masks the known values in one pass, whatever their number."""
+        if self._searched is None or self._searched[0] != len(self._values):
+            longest_first = self._list_longest_first()
+            width = len(longest_first[-1][0])
+            by_beginning: dict[str, list[tuple[str, str]]] = {}
+            for value, placeholder in longest_first:
+                by_beginning.setdefault(value[:width], []).append((value, f"<{placeholder}>"))
+            self._searched = len(self._values), width, by_beginning
+        _, width, by_beginning = self._searched
+        spans: list[tuple[int, int, str]] = []
+        at = 0
+        while at < len(text):
+            candidates = by_beginning.get(text[at : at + width], ())
+            pair = next((one for one in candidates if text.startswith(one[0], at)), None)
+            if pair is not None:
+                spans.append((at, at + len(pair[0]), pair[1]))
+            at += 1 if pair is None else len(pair[0])
+        return replace_spans(text, spans)
+
     def _list_longest_first(self) -> list[tuple[str, str]]:
         """The values and placeholders, longest value first: one address can contain another."""
         return sorted(
             ((value, placeholder) for placeholder, value in self._values.items()), key=lambda pair: -len(pair[0])
         )
 
-    def _store(self, kind: str, number: int, value: str) -> None:
-        placeholder = f"{kind}_{number}"
-        self._values[placeholder] = value
-        self._placeholders[kind, re.sub(r"[\s().\-/]", "", value).casefold()] = placeholder
-        self._last_numbers[kind] = max(number, self._last_numbers.get(kind, 0))
+    def _load_placeholders(self) -> dict[tuple[str, str], str]:
+        if self._placeholders is None:
+            self._placeholders = {}
+            for placeholder, value in self._values.items():
+                kind, _, number = placeholder.rpartition("_")
+                self._placeholders[kind, _fold_value(value)] = placeholder
+                self._last_numbers[kind] = max(int(number), self._last_numbers.get(kind, 0))
+        return self._placeholders
 
     def _restore_match(self, match: re.Match[str]) -> str:
         before = match.string[match.start() - 1 : match.start()]
         if match["open"] is None and (before.isalnum() or before == "_"):
             return match[0]
         return self._values.get(f"{match['kind'].upper()}_{int(match['number'])}", match[0])
+
+
+def _fold_value(value: str) -> str:
+    """What is the same in all spellings of a value."""
+    return re.sub(r"[\s().\-/]", "", value).casefold()
 
 
 def _escape_placeholder(findings: re.Match[str]) -> str:
@@ -134,15 +175,16 @@ class StreamRestorer:
         self._placeholders = placeholders
         self._held = ""
         self._before = ""
-        self._known = -1
-        self._starts: frozenset[str] = frozenset()
-        self._unclosed: frozenset[str] = frozenset()
+        self._kinds: frozenset[str] = frozenset()
+        self._heads: frozenset[str] = frozenset()
+        self._open_heads: frozenset[str] = frozenset()
+        self._beginnings: frozenset[str] = frozenset()
         self._longest = 0
 
     def feed(self, piece: str) -> str:
         """Adds a piece and returns the text that is now final."""
         text = self._held + piece
-        self._refresh_prefixes()
+        self._refresh_heads()
         low = text.lower()
         first = max(0, len(text) - self._longest)
         cut = next((at for at in range(first, len(text)) if self._may_continue(low[at:])), len(text))
@@ -155,9 +197,12 @@ class StreamRestorer:
 
     def _may_continue(self, tail: str) -> bool:
         """Whether a text, in lower case, is the beginning of a placeholder that the next piece may complete."""
-        if tail in self._starts:
+        if tail in self._beginnings or _is_numbered(tail, self._heads):
             return True
-        return any(tail.endswith(mark) and tail[: -len(mark)] in self._unclosed for mark in _CLOSE_STARTS)
+        return any(
+            tail.endswith(mark) and _is_numbered(tail[: -len(mark)].removesuffix(" "), self._open_heads)
+            for mark in (" ", *_CLOSE_STARTS)
+        )
 
     def _emit(self, text: str, cut: int) -> str:
         whole = self._before + text
@@ -174,24 +219,23 @@ class StreamRestorer:
         self._before = whole[: max(until, at)][-1:]
         return "".join(parts)
 
-    def _refresh_prefixes(self) -> None:
-        """Collects every prefix of a placeholder, and whole ones that another digit would change."""
-        entries = self._placeholders.entries
-        if len(entries) == self._known:
+    def _refresh_heads(self) -> None:
+        """Collects what stands before the number of a placeholder, and every beginning of that.
+
+        By kind, not by placeholder: a text can hold thousands.
+        """
+        kinds = self._placeholders.kinds
+        if kinds == self._kinds:
             return
-        self._known = len(entries)
-        starts: set[str] = set()
-        unclosed: set[str] = set()
-        for placeholder in entries:
-            kind, _, number = placeholder.lower().rpartition("_")
-            for between in _SEPARATORS:
-                bare = f"{kind}{between}{number}"
-                starts.update(bare[:end] for end in range(1, len(bare) + 1))
-                for opening in _OPEN:
-                    for gap in ("", " "):
-                        full = f"{opening}{gap}{bare}"
-                        unclosed.update((full, f"{full} "))
-                        starts.update(full[:end] for end in range(1, len(full)))
-        self._unclosed = frozenset(unclosed)
-        self._starts = frozenset(starts | unclosed)
-        self._longest = max(map(len, unclosed), default=0) + max(map(len, _CLOSE_STARTS))
+        self._kinds = kinds
+        bare = {f"{kind.lower()}{between}" for kind in kinds for between in _SEPARATORS}
+        opened = {f"{opening}{gap}{head}" for opening in _OPEN for gap in ("", " ") for head in bare}
+        self._heads, self._open_heads = frozenset(bare | opened), frozenset(opened)
+        self._beginnings = frozenset(head[:end] for head in self._heads for end in range(1, len(head) + 1))
+        self._longest = max(map(len, opened), default=0) + _MAX_DIGITS + 1 + max(map(len, _CLOSE_STARTS))
+
+
+def _is_numbered(text: str, heads: frozenset[str]) -> bool:
+    """Whether a text is one of the heads and a number, which another digit may still change."""
+    head = text.rstrip("0123456789")
+    return 0 < len(text) - len(head) <= _MAX_DIGITS and head in heads

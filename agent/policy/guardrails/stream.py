@@ -46,7 +46,8 @@ FOLLOWING_CHARS: Final = 32
 """Characters after a number that can say what it is (24), with the rest of a word."""
 _SUSPICIOUS: Final = re.compile(r"[\d@\uff20\ufe6b]|%40|&#|&commat|\sat\s|[(\[{<]\s?at|:[a-f]{0,4}:", re.IGNORECASE)
 """All personal data in ASCII contains one of these."""
-_GROUP: Final = r"(?:[(+]*\w{0,6}\d[\w()./+-]*|[A-Z]{1,4}|[(+]+)"
+_GROUP: Final = r"(?>[(+]*\w{0,6}\d[\w()./+-]*|[A-Z]{1,4}|[(+]+)"
+"""Atomic: the first digit of a group may be any of several, and a row of dates would be read in all combinations."""
 _OPEN_NUMBER: Final = re.compile(rf"(?<!\S){_GROUP}(?:[ \t]{{1,2}}{_GROUP}){{0,9}}[ \t]{{0,2}}\Z")
 """A number, or groups of letters and digits, that the next piece may continue."""
 _NUMBER_PART: Final = re.compile(r"[\dA-Z(+]")
@@ -56,7 +57,7 @@ _SIX_DIGITS: Final = re.compile(r"\d(?:[ ./()+-]{0,2}\d){5}")
 """Every recent number contains this, and most texts do not."""
 _OPEN_ADDRESS: Final = re.compile(
     r"(?<=\S)[ \t](?:a|at|[(\[{<][ \t]?a?t?[ \t]?[)\]}>]?)"
-    r"(?:[ \t]+[\w-]+(?:[ \t]+(?:dot|[(\[{<] ?dot ?[)\]}>])(?:[ \t]+[\w-]+)?)*)?[ \t]*[^\s,;!?]*\Z",
+    r"(?:[ \t]+[\w-]+(?:[ \t]+(?:dot|[(\[{<] ?dot ?[)\]}>])(?:[ \t]+(?!dot(?![\w-]))[\w-]+)?)*)?[ \t]*[^\s,;!?]*\Z",
     re.IGNORECASE,
 )
 """What follows the first word of a spelled address that may be under way: `ann at`, `ann (at) example`, `ann at example

@@ -45,6 +45,7 @@ class TaskSet(NamedTuple):
 
 DEVELOPMENT = "development"
 HELD_OUT = "held-out"
+PRACTICE = "practice"
 SETS: Mapping[str, TaskSet] = {
     DEVELOPMENT: TaskSet(
         "development", ("desk", "office", "shop", "plant"), ("orders", "customers", "readings", "staff")
@@ -54,6 +55,11 @@ SETS: Mapping[str, TaskSet] = {
         ("library", "clinic", "nursery", "buses", "post"),
         ("trips", "vehicles", "ausleihen", "visits"),
         is_only_measured=True,
+    ),
+    PRACTICE: TaskSet(
+        "practice",
+        ("hotel", "leave", "warehouse", "home", "bank", "mailbox", "code", "kitchen"),
+        ("stock_moves", "room_nights", "spending"),
     ),
 }
 

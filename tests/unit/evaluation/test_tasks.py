@@ -15,7 +15,7 @@ from gateway.features.evaluation.conversation import Outcome, ToolUse
 from gateway.features.evaluation.scorers import grade_outcome
 from gateway.features.evaluation.state_file import UNAVAILABLE, StateFile
 from gateway.features.evaluation.task_files import EvalTask, WorldSpec, load_tasks, select_tasks
-from gateway.features.evaluation.task_sets import DEVELOPMENT, HELD_OUT, SETS, load_servers, load_tables
+from gateway.features.evaluation.task_sets import DEVELOPMENT, HELD_OUT, PRACTICE, SETS, load_servers, load_tables
 from gateway.features.evaluation.world import Snapshot, World, compare_snapshots, prepare_world
 from gateway.features.evaluation.world_tables import render_table
 
@@ -41,20 +41,21 @@ def open_tables(set_name: str, folder: Path) -> duckdb.DuckDBPyConnection:
 
 
 @every_set
-def test_a_set_has_tasks_of_twelve_families(set_name: str) -> None:
+def test_a_set_has_tasks_of_the_twelve_families(set_name: str) -> None:
     tasks = load_tasks(set_name)
-    assert {task.family for task in tasks} == FAMILIES
+    without = {"long_plans"} if set_name == PRACTICE else set()
+    assert {task.family for task in tasks} | without == FAMILIES
     assert all(len(task.solution.steps) >= 10 for task in tasks if task.family == "long_plans")
 
 
 def test_the_sets_have_ninety_seven_and_sixty_tasks_that_differ() -> None:
     assert len(load_tasks(DEVELOPMENT)) == 97
     assert set(Counter(task.family for task in load_tasks(HELD_OUT)).values()) == {5}
-    assert len({task.id for task in TASKS}) == len(TASKS), "results of both sets may be in one file"
+    assert len({task.id for task in TASKS}) == len(TASKS), "results of several sets may be in one file"
     assert len({task.turns for task in TASKS}) == len(TASKS)
 
 
-async def test_the_held_out_set_shares_no_tool_table_document_or_page_with_the_other(tmp_path: Path) -> None:
+async def test_the_held_out_set_shares_no_tool_table_document_or_page_with_another(tmp_path: Path) -> None:
     async def list_names(set_name: str) -> set[str]:
         data, tables, servers = SETS[set_name].data_folder, load_tables(set_name), load_servers(set_name)
         columns = {column for table in tables.values() for column in table.header}
@@ -62,7 +63,9 @@ async def test_the_held_out_set_shares_no_tool_table_document_or_page_with_the_o
         texts = {path.read_text("utf-8") for path in (*data.rglob("*.html"), *data.rglob("*.md"))}
         return {*tables, *servers, *columns, *tools, *texts, *(path.name for path in data.rglob("*.md"))}
 
-    assert (await list_names(DEVELOPMENT)).isdisjoint(await list_names(HELD_OUT))
+    held_out = await list_names(HELD_OUT)
+    for set_name in SETS.keys() - {HELD_OUT}:
+        assert held_out.isdisjoint(await list_names(set_name)), set_name
 
 
 @every_set
@@ -108,7 +111,7 @@ def test_the_figures_of_the_table_tasks_are_those_of_the_tables(set_name: str, t
     queries = [
         (task, step) for task in load_tasks(set_name) for step in task.solution.steps if step.tool == "query_table"
     ]
-    assert len(queries) >= 5
+    assert len(queries) >= 2
     with open_tables(set_name, tmp_path) as tables:
         for task, step in queries:
             rows = tables.execute(str(step.inputs["sql"])).fetchall()

@@ -14,8 +14,11 @@ from agent.policy.guardrails import (
     SecretScanner,
     quote_untrusted,
 )
+from agent.policy.guardrails.stream import PersonalDataStream
 
 GUARDRAILS = GuardrailPipeline()
+PIECE_CHARS = 500
+"""Characters of a piece of a streamed answer."""
 SECRETS = SecretScanner(["a-configured-secret-value"])
 LINKS = LinkFilter(outside=["see https://evil.example/x"])
 
@@ -25,10 +28,18 @@ def check(text: str) -> None:
     GUARDRAILS.apply_policy(text, found, PlaceholderMap())
 
 
+def stream(text: str) -> None:
+    personal = PersonalDataStream("")
+    for at in range(0, len(text), PIECE_CHARS):
+        personal.feed(text[at : at + PIECE_CHARS])
+    personal.end()
+
+
 WAYS: dict[str, Callable[[str], object]] = {
     "check": check,
     "redact": SECRETS.redact,
     "defuse": LINKS.sanitize,
+    "stream": stream,
     "quote": lambda text: quote_untrusted(text, "a page"),
     "restore": PlaceholderMap({"EMAIL_1": "a@example.org"}).restore,
 }
@@ -40,7 +51,8 @@ UNITS = (
     "/*", "忽略", "s................", "mysql -p", "cookie: a=b;", "%41", "\\u0041", "(at)", " at a dot ",
     "snoitcurtsni ",
     "password is ", "a\u200b", '"q": "', "`<|im_start|>`", "```", '"a. ', "</tool_call>",
-    "AI: send it. ", "passport no 1", "SE45 5000 ", "123456789 ", "致AI助手。",
+    "AI: send it. ", "passport no 1", "SE45 5000 ", "123456789 ", "致AI助手。", "2026-01-01 ", "2026 ",
+    "ann at b dot dot ",
 )  # fmt: skip
 
 
@@ -100,3 +112,24 @@ def test_a_stream_of_small_pieces_takes_its_time_from_the_pieces(unit: str) -> N
         stream.feed(text[at : at + 5])
     stream.end()
     assert thread_time() - started < 3
+
+
+def test_many_values_are_replaced_in_time_that_grows_with_their_number() -> None:
+    text = "\n".join(f"ann{number}@example.org password: xk12345a{number}" for number in range(4_000))
+    placeholders = PlaceholderMap()
+    started = thread_time()
+    findings = GUARDRAILS.run_detectors(GuardrailsInput(content=text, check_type="input_validation"))
+    output = GUARDRAILS.apply_policy(text, findings, placeholders)
+    masked = placeholders.mask_known_values(text)
+    assert thread_time() - started < 1.2
+    assert masked == output.sanitized_content
+    assert placeholders.restore(masked) == text
+    assert len(placeholders.entries) == 8_000
+
+
+def test_one_pass_over_a_text_finds_the_longest_of_many_values() -> None:
+    values = {f"EMAIL_{number}": f"a{number}@b.co" for number in range(1, 60)} | {"EMAIL_60": "a1@b.com", "ID_1": "a1"}
+    few = PlaceholderMap({name: values[name] for name in ("EMAIL_1", "EMAIL_60", "ID_1")})
+    text = "a1@b.com,a1@b.coa1@b.co a1 aa1@b.co"
+    assert PlaceholderMap(values).mask_known_values(text) == few.mask_known_values(text)
+    assert few.mask_known_values(text).startswith("<EMAIL_60>,<EMAIL_1><EMAIL_1> <ID_1>")

@@ -95,6 +95,11 @@ async def test_what_a_mismatched_file_looks_like_is_said(pool: ParserPool, tmp_p
     assert failure.value.details == {"expected": "pdf", "found": "html"}
 
 
+async def test_a_pdf_without_any_object_is_no_readable_pdf(pool: ParserPool, tmp_path: Path) -> None:
+    with pytest.raises(ParserError, match="is not a readable PDF"):
+        await pool.parse(wanted(tmp_path / "broken.pdf", b"%PDF-1.4 this is no pdf", "pdf"))
+
+
 async def test_a_flipped_byte_in_an_office_file_is_found(pool: ParserPool, tmp_path: Path) -> None:
     data = bytearray(documents.word(paragraphs=["text " * 200]))
     place = data.find(b"word/document.xml") + 200

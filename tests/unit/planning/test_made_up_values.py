@@ -145,3 +145,18 @@ def test_long_lists_and_numbers_that_no_integer_holds_are_looked_at_in_time() ->
     assert monotonic() - begin < 5
     assert len(made_up) == 4_000
     assert len(MadeUpValueError(made_up).args[0]) < 10_000
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "told"),
+    [
+        ("2026-05-19T10:00:00", "2026-05-19T11:00:00", []),
+        ("2026-05-19 10:00", "2026-05-19 11:00", []),
+        ("2026-05-19T10:00", "2026-05-20T11:00", ["options"]),
+        ("2026-05-19T12:30", "2026-05-19T13:30", ["options", "options"]),
+    ],
+    ids=["as ISO writes it", "with a space", "another day", "neither is known"],
+)
+def test_the_end_of_what_begins_at_a_known_time_is_known(start: str, end: str, told: list[str]) -> None:
+    question = "Pay Kim for one hour: start on 2026-05-19 at 10:00, and its end"
+    assert find(question, "pay", payments=[{"to": "Kim"}], options={"start": start, "end": end}) == told

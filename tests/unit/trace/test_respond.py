@@ -16,6 +16,7 @@ from tests.support.builders import (
     Placed,
     answered,
     called,
+    completion_step,
     created,
     done_step,
     finished,
@@ -218,3 +219,13 @@ def test_an_answer_that_was_cut_off_says_whether_it_only_repeated_itself(text: s
     cut = ev.AnswerFinished(text=text, finish_reason="length")
     metadata = build_response(log(created(), cut, ev.RunSucceeded())).metadata
     assert (metadata["truncated"], metadata["repeats_itself"]) == (True, repeats)
+
+
+def test_an_answer_that_repeats_itself_says_so_with_the_sentence_below_it_too() -> None:
+    text = "The boats lay still, and all was quiet. " * 60
+    output = finished("s1", text, effective="llm", finish_reason="length")
+    cut = ev.AnswerFinished(
+        text=f"{text}\n\nThe model repeated itself, so the answer ends here.", finish_reason="length"
+    )
+    metadata = build_response(log(created(), planned(completion_step("s1")), started("s1"), output, cut)).metadata
+    assert (metadata["truncated"], metadata["repeats_itself"]) == (True, True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def evaluate(
     task_set: Annotated[
-        str, typer.Option("--set", help=f"The set of tasks: {' or '.join(SETS)}; the latter is only measured.")
+        str, typer.Option("--set", help=f"The set of tasks: {', '.join(SETS)}; held-out is only measured.")
     ] = DEVELOPMENT,
     family: Annotated[list[str] | None, typer.Option(help="Only this family of tasks; may be repeated.")] = None,
     task: Annotated[list[str] | None, typer.Option(help="Only the task with this id; may be repeated.")] = None,

@@ -16,6 +16,10 @@ from gateway.features.incident.tools.text import Sentence, split_into_sentences
 MAX_DEADLINES = 100
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH_NAMES = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
 _UNITS = {"minute": 1 / 60, "min": 1 / 60, "hour": 1, "hr": 1, "h": 1, "day": 24, "week": 168, "month": 730}
 """Hours of each unit; a month is a twelfth of a year."""
 _COUNTS = {
@@ -76,6 +80,14 @@ _OTHER_CLAUSE = re.compile(
     r"[^\W\d_]+(?:\W+[^\W\d_]+){4}|[;:(]|(?:^|\W)(?:and|or|then|but)\W+(?!by\b)[^\W\d_]+\W+[^\W\d_]"
 )
 """What stands between a day and a time that belongs to something else: several words, or another clause."""
+_MONTH = re.compile(
+    r"\b(?:no later than|due (?:by|in)|(?P<before>(?:due )?before)|by|until|till)\s+(?:(?:the )?end of\s+)?"
+    rf"(?P<month>(?-i:{'|'.join(_MONTH_NAMES)}))(?:,?\s+(?P<year>\d{{4}}))?\b(?!\s*\d|\s+(?-i:[A-Z]))",
+    re.IGNORECASE,
+)
+"""A month as a whole; before a capital it is a person's name ("by May Smith")."""
+_ORIGIN = re.compile(r"\b(?:from|of|dated|after)\s+(?:the\s+)?$", re.IGNORECASE)
+"""Words before a date that names one of several things or begins something: "the report from 3 March"."""
 _PAST = re.compile(
     r"\b(?:started|began|since|happened|opened|reported|occurred|was|were|ago)\b[^.;]{0,30}$", re.IGNORECASE
 )
@@ -201,8 +213,9 @@ def _find_phrases(text: str) -> list[_DatePhrase]:
     for one in sorted(phrases, key=lambda one: (one.start, -one.end)):
         if one.start < before:
             continue
-        # A word for the past belongs to the date after it, not to those that follow.
-        if not _PAST.search(text[max(before, one.start - 60) : one.start]):
+        # A word for the past, or for an origin, belongs to the date after it, not to those that follow.
+        before_date = text[max(before, one.start - 60) : one.start]
+        if not _PAST.search(before_date) and not _ORIGIN.search(before_date):
             chosen.append(one)
         before = one.end
     return chosen
@@ -224,6 +237,13 @@ def _resolve_date(match: re.Match[str], now: datetime) -> datetime | None:
     if year is None and (now.date() - resolved_date).days > 31:  # "by 3 January", written in December
         resolved_date = resolved_date.replace(year=now.year + 1)
     return _combine_time(resolved_date, match, now)
+
+
+def _resolve_month(match: re.Match[str], now: datetime) -> datetime | None:
+    number = _MONTH_NAMES.index(match["month"]) + 1
+    year = int(match["year"]) if match["year"] else now.year + (number < now.month)
+    last = date(year, number, calendar.monthrange(year, number)[1])
+    return _get_end_of_day(last.replace(day=1) - timedelta(days=1) if match["before"] else last, now)
 
 
 def _resolve_weekday(match: re.Match[str], now: datetime) -> datetime | None:
@@ -287,6 +307,7 @@ def _resolve_time(match: re.Match[str], now: datetime) -> datetime | None:
 
 _FORMS: tuple[tuple[str, re.Pattern[str], _ResolveDate], ...] = (
     ("date", _DATE, _resolve_date),
+    ("date", _MONTH, _resolve_month),
     ("weekday", _WEEKDAY, _resolve_weekday),
     ("day", _NEAR_DAY, _resolve_near_day),
     ("day", _DAY_TIME, _resolve_day_time),

@@ -187,6 +187,8 @@ def build_router_schema() -> ResponseSchema:
 def read_dispatch(reply: ModelReply, request: PlanningRequest) -> Dispatch:
     """Decides what follows from the router's reply. Raises `PlanInvalidError` if the planner has to take over."""
     read = _read_reply(reply.text, reply.finish_reason)
+    agents = {kind.CATEGORY: kind for kind in make_studio_agents(request.catalogue.list_names())}
+    read = read.model_copy(update={"intents": tuple([_correct_category(one, agents) for one in read.intents])})
     intents = tuple(
         UserIntent(**{name: getattr(one, name) for name in UserIntent.model_fields}) for one in read.intents
     )
@@ -202,7 +204,6 @@ def read_dispatch(reply: ModelReply, request: PlanningRequest) -> Dispatch:
         if not request.may_ask or not intents:
             raise PlanInvalidError([reason if intents else NOTHING_TO_DO])
         return Dispatch(intents, question=_ask_for_category(intents, request.catalogue), reason=reason)
-    agents = {kind.CATEGORY: kind for kind in make_studio_agents(request.catalogue.list_names())}
     if missing := [one.category for one in intents if one.category not in agents]:
         raise PlanInvalidError([f"no sub-agent of this room handles {missing[0]}"])
     if request.checks_answers and (unsaid := _find_unsaid(read, request)):
@@ -231,6 +232,15 @@ def dispatch_command(request: PlanningRequest) -> Dispatch | None:
     plan = _build_plan(tasks, read, request).model_copy(update={"origin": "rules", "origin_reason": BY_COMMAND})
     recorded = UserIntent(**{name: getattr(intent, name) for name in UserIntent.model_fields})
     return Dispatch((recorded,), tasks, plan, changing=changing, reason=BY_COMMAND)
+
+
+def _correct_category(intent: IntentReply, agents: Mapping[IntentCategory, type[StudioAgent]]) -> IntentReply:
+    """The intent in the category of its action, where the action is a tool of one other category only: the router has
+    misread the category, whose sub-agent could not make the call."""
+    having = [kind.CATEGORY for kind in agents.values() if intent.action in kind.BORROWS]
+    if len(having) != 1 or intent.category in having:
+        return intent
+    return intent.model_copy(update={"category": having[0]})
 
 
 def _find_unsaid(read: RouterReply, request: PlanningRequest) -> tuple[str, str] | None:

@@ -16,7 +16,8 @@ StudioStatus = RunStatus | Literal["error"]
 
 
 class IntentOutcome(DeferredModel):
-    """What became of one request of a message. `reason` says why it is not done, `stage` the check that refused it."""
+    """What became of one request of a message. `reason` says why it is not done, `error_code` and `stage` which failure
+    it was and the check that refused it."""
 
     step_id: str
     category: str
@@ -24,6 +25,7 @@ class IntentOutcome(DeferredModel):
     request: str
     status: IntentStatus
     reason: str = ""
+    error_code: str = ""
     stage: str = ""
     changes: list[str] = Field(default_factory=list, description="the calls that changed something, with their results")
 
@@ -83,7 +85,12 @@ def build_error(state: RunState, status: StudioStatus, outcomes: Sequence[Intent
         )
     for one in outcomes:
         if one.status in ("failed", "refused", "not_run"):
-            return StudioError(message=one.reason or "nothing was done", stage=one.stage or "execute", recoverable=True)
+            return StudioError(
+                message=one.reason or "nothing was done",
+                stage=one.stage or "execute",
+                recoverable=True,
+                error_code=one.error_code,
+            )
     return StudioError(message=state.end_reason or "nothing was done", stage="plan", recoverable=True)
 
 
@@ -103,7 +110,8 @@ def _build_outcome(state: RunState, step: PlanStep, category: str, action: str) 
         return outcome.model_copy(update={"status": "waiting", "reason": question})
     if undone is not None:
         status: IntentStatus = "refused" if _was_refused(state, step) else "failed"
-        return outcome.model_copy(update={"status": status, "reason": undone.reason, "stage": undone.stage})
+        failure = {"reason": undone.reason, "error_code": undone.error_code, "stage": undone.stage}
+        return outcome.model_copy(update={"status": status, **failure})
     if state.get_step(step.id).status == "succeeded":
         return outcome
     if not state.get_step(step.id).attempts:

@@ -6,8 +6,8 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from gateway.features.evaluation.sets.held_out.inputs import Day, Inputs
 from gateway.features.evaluation.state_file import EFFECT, READ, WRITE, StateFile, find_record
+from gateway.features.evaluation.tool_inputs import Day, Inputs
 
 Depot = Literal["Quayside", "Moorgate"]
 VehicleState = Literal["ready", "charging", "workshop", "retired"]

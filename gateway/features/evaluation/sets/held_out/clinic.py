@@ -5,8 +5,8 @@ from typing import Any, Literal
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
-from gateway.features.evaluation.sets.held_out.inputs import Clock, Day, Inputs
 from gateway.features.evaluation.state_file import EFFECT, READ, WRITE, State, StateFile, find_record
+from gateway.features.evaluation.tool_inputs import Clock, Day, Inputs
 
 Practitioner = Literal["dr-okoye", "dr-lund", "physio-ito"]
 Status = Literal["requested", "confirmed", "cancelled", "no-show"]

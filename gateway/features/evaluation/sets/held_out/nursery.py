@@ -7,8 +7,8 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from gateway.features.evaluation.sets.held_out.inputs import Day, Inputs
 from gateway.features.evaluation.state_file import EFFECT, READ, WRITE, StateFile, find_record
+from gateway.features.evaluation.tool_inputs import Day, Inputs
 
 MAX_DELIVERED = 20
 UNAVAILABLE_CALLS = 2

@@ -135,8 +135,8 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         return None
 
     async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
-        """Makes the call that the message names completely. Else returns what was done before the model failed, and
-        where the rest is done without a model."""
+        """Makes the call that the message names completely; if that call fails, the result is its failure. Else returns
+        what was done before the model failed, and where the rest is done without a model."""
         if not self._done and (opening := self.build_opening_call()) is not None:
             spec = self.granted[opening.tool].spec
             args = parse_text_args(spec, opening.values)
@@ -144,6 +144,8 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
                 await calls(opening.tool, args)
                 if (made := self.conclude_opening()) is not None:
                     return made
+        if len(self._done) == 1 and (output := self._done[0].output).error_code is not None:
+            return self._build_failed_result(self._done[0].tool, output)
         done = "; ".join(f"{one.tool}: {_cut(one.output.text, 300)}" for one in self._list_changes())
         failed = [one.output.error for one in self._done if one.output.error_code is not None]
         lines = [f"Done so far: {done}." if done else "Nothing was changed."]
@@ -164,6 +166,12 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
 
     def _may_change(self, tool: str) -> bool:
         return tool in self.granted and self.granted[tool].spec.effect != "read"
+
+    def _build_failed_result(self, tool: str, output: StepOutput) -> SubAgentResult:
+        reason = (output.error or "the call failed").rstrip(".")
+        unchanged = "Nothing was changed: " if self._may_change(tool) else ""
+        undone = Undone(reason=f"{reason}.", error_code=output.error_code or "", stage=output.error_stage)
+        return self._build_result(f"{unchanged}{reason}. Without a model: {self.DOORS}.", undone=undone)
 
     def _build_result(self, summary: str, question: str = "", undone: Undone | None = None) -> SubAgentResult:
         data = self.build_partial_data()

@@ -106,7 +106,7 @@ def _count_sheet(
     is_shown: bool,
     stale: bool,
 ) -> None:
-    """Counts a sheet. `stale`: a zero beside a formula is not its value."""
+    """Counts a sheet. `stale`: zeros beside formulas are recomputed when a program opens the file."""
     hidden_columns: list[tuple[int, int]] = []
     for count, (cell, is_hidden) in enumerate(_iter_cells(package, path, strings, hidden_columns)):
         if count >= _MAX_CELLS:

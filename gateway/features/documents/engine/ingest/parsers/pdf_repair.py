@@ -44,7 +44,7 @@ def repair_trailer(data: bytes) -> bytes | None:
     places: dict[int, int] = {}
     catalog = None
     extra: list[bytes] = []
-    for match, following in zip(objects, [*objects[1:], None], strict=True):
+    for match, following in zip(objects, [*objects[1:], None], strict=False):
         number = int(match[1])
         places[number] = match.start()
         end = following.start() if following is not None else len(body)
@@ -99,7 +99,7 @@ def iter_objects(data: bytes) -> Iterator[tuple[int, bytes]]:
     if b"/Encrypt" in data:
         return
     objects = list(_OBJECT.finditer(data))[:_MAX_OBJECTS]
-    for match, following in zip(objects, [*objects[1:], None], strict=True):
+    for match, following in zip(objects, [*objects[1:], None], strict=False):
         content = data[match.end() : following.start() if following is not None else len(data)]
         yield int(match[1]), content
         if _STREAMED.search(content[:4096]):
@@ -121,7 +121,7 @@ def _unpack(content: bytes) -> Iterator[bytes]:
         return
     numbers = [int(word) for word in data[: given[b"First"]].split() if word.isdigit()]
     heads = list(zip(numbers[::2], numbers[1::2], strict=False))[: given[b"N"]]
-    for (number, offset), following in zip(heads, [*heads[1:], None], strict=True):
+    for (number, offset), following in zip(heads, [*heads[1:], None], strict=False):
         end = given[b"First"] + following[1] if following is not None else len(data)
         yield b"%d 0 obj\n" % number + data[given[b"First"] + offset : end] + b"\nendobj\n"
 

@@ -1,4 +1,4 @@
-"""Types of tools' inputs that the servers of the held-out set share."""
+"""Types of tools' inputs that the MCP servers of the evaluation's worlds share."""
 
 from typing import Annotated
 

@@ -1,0 +1,13 @@
+"""What the gateway itself says under or in place of an answer, in the reader's language."""
+
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+Sentence = Literal["unmade", "from_memory", "repeated", "unexplained", "all_failed"]
+_SENTENCES: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("sentences.toml").read_text("utf-8"))
+
+
+def say(name: Sentence, language: str) -> str:
+    """The sentence in `language` (ISO 639-1), or else in English."""
+    return _SENTENCES.get(language, _SENTENCES["en"])[name]

@@ -1,0 +1,67 @@
+"""Finds where to look up the identifier of what a call only describes: `get_stock(item_id="strapping tape")`.
+
+Offered the identifiers that the error lists, a small model takes one of them, which is then another thing's.
+"""
+
+from pydantic import JsonValue
+
+from agent.core.json_walk import iter_leaves
+from agent.planning.request import PlanningRequest, RoundResult
+from agent.text.codes import find_codes
+from agent.tools import ToolSpec
+from agent.tools.catalogue import is_foreign, split_name
+
+MIN_CODES = 2
+"""Codes in an error from which on it lists what there is."""
+_IDENTIFIERS = frozenset({"id", "ids"})
+"""How the name of an input ends that takes an identifier, in the schemas of most servers."""
+
+
+def find_described_value(request: PlanningRequest, call: RoundResult) -> str:
+    """The value of a failed call that its error does not know, where the name of the input or the codes in the error
+    show that an identifier is meant; "" if there is none. It is a description, or another thing's identifier: the
+    guest's in place of the booking's. An identifier that the user gave is what is meant."""
+    if not call.failed:
+        return ""
+    error, question = call.text.casefold(), request.question.casefold()
+    results = [one.text for one in request.rounds if not one.failed]
+    lists_codes = len({code.key for code in find_codes(call.text)}) >= MIN_CODES
+    for path, value in iter_leaves(call.args):
+        if not isinstance(value, str) or not value.strip() or value.casefold() not in error:
+            continue
+        is_code = any(map(str.isdigit, value))
+        is_another = is_code and value.casefold() not in question and any(value in text for text in results)
+        names = [part for part in path if isinstance(part, str)]
+        is_meant = lists_codes or bool(names and _takes_identifier(names[-1]))
+        if is_meant and (is_another or not is_code):
+            return value
+    return ""
+
+
+def list_lookups(request: PlanningRequest, call: RoundResult) -> tuple[ToolSpec, ...]:
+    """The tools of the same server that read and were not called yet: those that need no identifier themselves, or all
+    if there is one, of another thing."""
+    spec = request.catalogue.get_tool(call.tool)
+    value = find_described_value(request, call) if spec is not None and is_foreign(spec) else ""
+    if not value or spec is None:
+        return ()
+    called = {one.tool for one in request.rounds}
+    others = (one for one in request.catalogue.tools if one.origin == spec.origin and one.effect == "read")
+    has_code = any(map(str.isdigit, value))
+    return tuple(one for one in others if one.name not in called and (has_code or _takes_words(one)))
+
+
+def _takes_words(spec: ToolSpec) -> bool:
+    """Whether a tool can be called with words alone, or with nothing."""
+    declared, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
+    properties = declared if isinstance(declared, dict) else {}
+    needed = [str(name) for name in required] if isinstance(required, list) else []
+    return all(not _takes_identifier(name) and _is_text(properties.get(name)) for name in needed)
+
+
+def _takes_identifier(name: str) -> bool:
+    return not _IDENTIFIERS.isdisjoint(split_name(name).casefold().split()[-1:])
+
+
+def _is_text(schema: JsonValue) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "string" and not {"enum", "format"} & {*schema}

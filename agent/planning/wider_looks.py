@@ -1,0 +1,124 @@
+"""Looks that find nothing because a small model narrowed them: by inputs that nobody gave, or by all words of a request
+at once where a search takes one.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pydantic import JsonValue
+
+from agent.core.json_walk import iter_leaves
+from agent.core.models import JsonObject
+from agent.planning.known_words import WORD, KnownWords, is_known, list_known_texts
+from agent.planning.request import PlanningRequest, RoundResult
+from agent.text.codes import find_codes
+from agent.text.dates import DateMention
+from agent.text.terms import fold, map_query_terms
+from agent.text.values import find_values
+from agent.tools import ToolSpec
+
+MIN_WORDS, MAX_WORDS = 2, 8
+"""Words of a search that one of them may replace."""
+
+
+def leave_out_made_up_codes(spec: ToolSpec, args: JsonObject, request: PlanningRequest) -> JsonObject:
+    """The inputs of a call without optional ones that name an address or a code that stands nowhere.
+
+    Small models fill in a sender, `user@example.com`, wherever a tool takes one."""
+    named = {name: value for name, value in _list_optional(spec, args).items() if isinstance(value, str)}
+    coded = {name: value for name, value in named.items() if find_codes(value)}
+    if not coded:
+        return args
+    words = KnownWords([*list_known_texts(request), request.ground])
+    left = {name: value for name, value in args.items() if name not in coded or is_known(value, words, words)}
+    says_something = any(isinstance(value, str) and is_known(value, words, words) for value in left.values())
+    return left if says_something else args  # else the code is all that the call asks for
+
+
+def list_wider_calls(request: PlanningRequest) -> list[RoundResult]:
+    """The calls of the last round that found nothing, without the optional inputs whose values stand nowhere.
+
+    Only calls that read: what is left out of a change makes it another one."""
+    last = max((call.number for call in request.rounds), default=0)
+    made = [(call.tool, call.args) for call in request.rounds]
+    wider_calls: list[RoundResult] = []
+    words: KnownWords | None = None
+    for call in request.rounds:
+        spec = request.catalogue.get_tool(call.tool)
+        if call.number != last or spec is None or spec.effect != "read" or not _found_nothing(call):
+            continue
+        words = words or KnownWords([*list_known_texts(request), request.ground])
+        optional = _list_optional(spec, call.args)
+        unstated = {name for name, value in optional.items() if not _is_stated(value, words)}
+        args = {name: value for name, value in call.args.items() if name not in unstated}
+        is_about_others = call.failed and any(_stands_in(value, call.text) for value in args.values())
+        if unstated and not is_about_others and (call.tool, args) not in made:
+            made.append((call.tool, args))
+            wider_calls.append(replace(call, args=args))
+    return wider_calls
+
+
+def list_single_words(spec: ToolSpec, call: RoundResult) -> dict[str, list[str]]:
+    """The words of the one text of a call that failed, by its input: a search for all of them together finds only
+    texts that hold them so. Empty where the call has several texts, or an error that names another mistake."""
+    properties = spec.input_schema.get("properties")
+    declared = properties if isinstance(properties, dict) else {}
+    texts = {
+        name: content
+        for name, value in call.args.items()
+        if isinstance(value, str)
+        and _is_free_text(declared.get(name))
+        and MIN_WORDS <= len(content := _list_content_words(value)) <= MAX_WORDS
+    }
+    return texts if len(texts) == 1 else {}
+
+
+def _list_content_words(text: str) -> list[str]:
+    content = {*map_query_terms(text).values()}
+    return [word for word in dict.fromkeys(WORD.findall(text)) if fold(word) in content]
+
+
+def _is_stated(value: JsonValue, words: KnownWords) -> bool:
+    """Whether all of a value is known; a day may follow from "last week"."""
+    return all(
+        is_known(leaf, words, words) or any(isinstance(one, DateMention) for one in find_values(str(leaf)))
+        for _, leaf in iter_leaves(value)
+        if isinstance(leaf, str | int | float) and not isinstance(leaf, bool)
+    )
+
+
+def _stands_in(value: JsonValue, error: str) -> bool:
+    return any(isinstance(leaf, str) and leaf and leaf in error for _, leaf in iter_leaves(value))
+
+
+def _is_free_text(schema: JsonValue) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "string" and not {"enum", "format"} & {*schema}
+
+
+def _list_optional(spec: ToolSpec, args: Mapping[str, JsonValue]) -> JsonObject:
+    required = spec.input_schema.get("required")
+    needed = required if isinstance(required, list) else []
+    return {name: value for name, value in args.items() if name not in needed and not isinstance(value, bool)}
+
+
+def _found_nothing(call: RoundResult) -> bool:
+    return call.failed or _is_empty(call.text)
+
+
+def _is_empty(text: str) -> bool:
+    """Whether a result is blank, or JSON without any value."""
+    if not text.strip():
+        return True
+    try:
+        return not _holds_value(json.loads(text))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _holds_value(data: JsonValue) -> bool:
+    if isinstance(data, dict):
+        return any(_holds_value(value) for value in data.values())
+    if isinstance(data, list):
+        return any(map(_holds_value, data))
+    return bool(data)

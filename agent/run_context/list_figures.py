@@ -1,0 +1,69 @@
+"""Counts and sums of a list that a tool returned, for a small model.
+
+It adds up wrongly, and takes the sum of all entries for that of some.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from pydantic import JsonValue
+
+from agent.core.models import JsonObject
+from agent.text.json_entries import read_json_entries
+from agent.text.terms import fold, map_query_terms
+from agent.tools.catalogue import split_name
+
+MIN_ENTRIES, MAX_LINES = 3, 6
+SHORTEST_STEM, ENDING_CHARS = 4, 2
+"""Characters of a word of the request that a value must begin with, and those of its end that may differ."""
+MAX_READ_CHARS = 400_000
+VALUE_CHARS = 40
+
+
+def describe_list_figures(text: str, question: str) -> str:
+    """Lines with the number of entries and what the numbers of each field add up to: of the whole list, and of the
+    entries with a value that the question names. "" for other texts and shorter lists."""
+    listed = read_json_entries(text) if len(text) <= MAX_READ_CHARS else None
+    entries = [entry for entry in listed.entries if isinstance(entry, dict)] if listed is not None else []
+    if len(entries) < MIN_ENTRIES:
+        return ""
+    lines = [_describe(entries, "in all"), *_describe_groups(entries, question)]
+    return "\n".join(line for line in lines[:MAX_LINES] if line)
+
+
+def _describe_groups(entries: Sequence[JsonObject], question: str) -> Iterator[str]:
+    """The lines of the entries with a value that the question names, unless all have it."""
+    words = map(fold, map_query_terms(question).values())
+    stems = {word[: max(SHORTEST_STEM, len(word) - ENDING_CHARS)] for word in words if len(word) >= SHORTEST_STEM}
+    values = dict.fromkeys(
+        (name, value)
+        for entry in entries
+        for name, value in entry.items()
+        if isinstance(value, str) and len(value) <= VALUE_CHARS
+    )
+    for name, value in values:
+        if any(word.startswith(stem) for word in fold(value).split() for stem in stems):
+            group = [entry for entry in entries if entry.get(name) == value]
+            if len(group) < len(entries):
+                yield _describe(group, f"with {name} {value}")
+
+
+def _describe(entries: Sequence[JsonObject], which: str) -> str:
+    names = dict.fromkeys(name for entry in entries for name in entry)
+    figures = [figure for name in names if (figure := _describe_field(name, [entry.get(name) for entry in entries]))]
+    return "; ".join((f"{len(entries)} entries {which}", *figures))
+
+
+def _describe_field(name: str, values: Sequence[JsonValue]) -> str:
+    """What the values of a field add up to; "" for texts, and for identifiers, which nobody adds up."""
+    answers = [value for value in values if isinstance(value, bool)]
+    if answers:
+        return f"{name}: {sum(answers)} true, {len(answers) - sum(answers)} false"
+    numbers = [value for value in values if isinstance(value, int | float)]
+    if not numbers or split_name(name).casefold().split()[-1:] == ["id"]:
+        return ""
+    total, least, most = (_format(figure) for figure in (sum(numbers), min(numbers), max(numbers)))
+    return f"{name}: sum {total}, least {least}, most {most}"
+
+
+def _format(number: float) -> str:
+    return f"{number:.6f}".rstrip("0").rstrip(".") if isinstance(number, float) else str(number)

@@ -1,0 +1,1 @@
+"""The set to practise on: prompts and the engine are developed on it (docs/evaluation.md)."""

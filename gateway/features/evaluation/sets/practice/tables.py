@@ -1,0 +1,41 @@
+"""The tables of the practice set: movements of a warehouse, nights that a hotel sold, what a household spent."""
+
+from collections.abc import Iterator, Mapping
+
+from gateway.features.evaluation.world_tables import Draw, Row, Table
+
+MOVE_ROWS = 8_000
+NIGHT_ROWS = 2_500
+SKUS = ("SKU-1042", "SKU-1077", "SKU-1090", "SKU-1091", "SKU-1105")
+DIRECTIONS = ("in", "out", "out", "out")
+ROOMS = ("101", "102", "203", "204", "205", "301", "402")
+CHANNELS = ("website", "phone", "portal", "portal")
+SPENDING_ROWS = 12_000
+PURSES = ("joint", "card", "cash")
+KINDS = ("groceries", "rent", "energy", "travel", "clothes", "gifts")
+SHOPS = ("Frischmarkt", "Bahnhofskiosk", "Grünwald", "Lenz", "Hofladen")
+
+
+def _iter_moves(draw: Draw) -> Iterator[Row]:
+    for number in range(1, MOVE_ROWS + 1):
+        yield number, draw.pick_day(2026), draw.pick(SKUS), draw.pick(DIRECTIONS), draw.pick_integer(1, 40)
+
+
+def _iter_nights(draw: Draw) -> Iterator[Row]:
+    for _ in range(NIGHT_ROWS):
+        yield draw.pick_day(2026), draw.pick(ROOMS), draw.pick(CHANNELS), draw.pick_integer(70, 260)
+
+
+def _iter_spending(draw: Draw) -> Iterator[Row]:
+    for number in range(1, SPENDING_ROWS + 1):
+        yield (
+            number, draw.pick_day(2026), draw.pick(PURSES), draw.pick(KINDS), draw.pick(SHOPS),
+            draw.pick_integer(90, 19_900),
+        )  # fmt: skip
+
+
+TABLES: Mapping[str, Table] = {
+    "stock_moves": Table(("move_no", "moved_on", "sku", "direction", "units"), _iter_moves),
+    "room_nights": Table(("night", "room_number", "channel", "price_eur"), _iter_nights),
+    "spending": Table(("entry_no", "booked_on", "purse", "kind", "paid_to", "amount_cents"), _iter_spending),
+}

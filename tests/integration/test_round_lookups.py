@@ -1,0 +1,132 @@
+"""Rounds of a small model that look in the wrong place, or stop too early. The model is scripted."""
+
+from pathlib import Path
+from typing import Any
+
+from agent.core.events import PlanProposed
+from tests.support.engine import Bench, engine_bench
+from tests.support.script import decides, says, script, wants
+from tests.support.tools import EFFECT, FunctionTool, returning
+
+STRING = {"type": "string"}
+ANSWER = says("It is done.", to="completion")
+
+
+def make_stock_tools() -> tuple[FunctionTool, FunctionTool]:
+    async def get_stock(inputs: dict[str, Any]) -> str:
+        if inputs["item_id"] != "SKU-7":
+            raise RuntimeError(f"there is no item {inputs['item_id']!r}; known: SKU-6, SKU-7")
+        return "12 rolls"
+
+    stock = FunctionTool(
+        "store__get_stock", get_stock, origin="mcp:store", properties={"item_id": STRING}, required=["item_id"]
+    )
+    tape = '[{"id": "SKU-7", "name": "strapping tape"}]'
+    search = returning("store__search", tape, origin="mcp:store", properties={"query": STRING}, required=["query"])
+    return stock, search
+
+
+def list_asked(bench: Bench) -> list[str]:
+    return [str(request["body"]["messages"][-1]["content"]) for request in bench.client.requests]
+
+
+async def test_an_identifier_that_is_only_described_is_looked_up(tmp_path: Path) -> None:
+    stock, search = make_stock_tools()
+    model = script(
+        decides({"tool": stock.spec.name, "inputs": {"item_id": "strapping tape"}}, missing=["get the stock"], times=1),
+        decides({"tool": search.spec.name, "inputs": {"query": "strapping tape"}}, missing=["get the stock"], times=1),
+        decides({"tool": stock.spec.name, "inputs": {"item_id": "SKU-7"}}, missing=["get the stock"], times=1),
+        decides(),
+        says("There are 12 rolls.", to="completion"),
+    )
+    async with engine_bench(tmp_path, model, tools=[stock, search], model_profile="small") as bench:
+        response = await bench.run("How much strapping tape is in stock?")
+        form, asked = str(bench.client.requests[1]["form"]), list_asked(bench)[1]
+    assert "store__search" in form
+    assert "store__get_stock" not in form, "it would take one of the identifiers of the error"
+    assert '"strapping tape" is not the value that store__get_stock needs' in asked
+    assert response.response == "There are 12 rolls."
+
+
+async def test_a_look_that_found_nothing_is_made_again_without_what_nobody_gave(tmp_path: Path) -> None:
+    async def search(inputs: dict[str, Any]) -> str:
+        return "[]" if "sender" in inputs else '["your rent is 700"]'
+
+    inputs = {"query": STRING, "sender": STRING}
+    mails = FunctionTool("mail__search", search, origin="mcp:mail", properties=inputs, required=["query"])
+    first = decides({"tool": mails.spec.name, "inputs": {"query": "rent", "sender": "landlord"}}, times=1)
+    model = script(first, decides(), says("The rent is 700.", to="completion"))
+    async with engine_bench(tmp_path, model, tools=[mails], model_profile="small") as bench:
+        events = await bench.events("What is my rent?")
+        purposes = bench.client.purposes()
+    second = [event.body for event in events if isinstance(event.body, PlanProposed)][1]
+    assert mails.calls == [{"query": "rent", "sender": "landlord"}, {"query": "rent"}]
+    assert second.plan.origin_reason == "it found nothing with inputs that nobody gave"
+    assert purposes == ["planner", "planner", "completion"], "no model is asked for it"
+
+
+async def test_a_run_in_which_every_call_failed_tells_the_errors(tmp_path: Path) -> None:
+    """From errors alone a small model makes up what it was to find."""
+    mails = returning("mail__search", RuntimeError("the mailbox is away"), origin="mcp:mail")
+    model = script(
+        decides({"tool": mails.spec.name, "inputs": {}}, times=1), decides(), says("It is on 5 April.", to="completion")
+    )
+    async with engine_bench(tmp_path, model, tools=[mails], model_profile="small") as bench:
+        response = await bench.run("When is the reunion, by my mails?")
+        purposes = bench.client.purposes()
+    assert "5 April" not in response.response
+    assert response.response.startswith("Nothing was found out or done")
+    assert "the mailbox is away" in response.response
+    assert "completion" not in purposes
+
+
+async def test_a_change_that_was_asked_for_and_never_tried_is_asked_about_before_the_answer(tmp_path: Path) -> None:
+    day, create = returning("get_day", "nothing on that day"), returning("create_event", "created", annotations=EFFECT)
+    both = decides(
+        {"tool": "get_day", "inputs": {}}, {"tool": "create_event", "inputs": {"x": "lunch"}},
+        missing=["look at the day"], times=1,
+    )  # fmt: skip
+    needed = says('{"tool": "create_event"}', to="planner", about="need? none if it is done already")
+    made = decides({"tool": "create_event", "inputs": {"x": "lunch"}}, about="The tool create_event is needed")
+    model = script(wants("create_event"), needed, made, both, decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[day, create], model_profile="small") as bench:
+        await bench.run("Am I free for lunch on Friday? If so, create an event for lunch")
+    assert len(create.calls) == 1
+
+
+async def test_the_model_may_say_that_the_change_is_not_needed(tmp_path: Path) -> None:
+    day, create = returning("get_day", "lunch with Kim"), returning("create_event", "created", annotations=EFFECT)
+    both = decides(
+        {"tool": "get_day", "inputs": {}}, {"tool": "create_event", "inputs": {"x": "lunch"}},
+        missing=["look at the day"], times=1,
+    )  # fmt: skip
+    unneeded = says('{"tool": "none"}', to="planner", about="need? none if it is done already")
+    model = script(wants("create_event"), unneeded, both, decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[day, create], model_profile="small") as bench:
+        response = await bench.run("Am I free for lunch on Friday? If so, create an event for lunch")
+    assert create.calls == []
+    assert response.response.startswith("It is done.")
+
+
+async def test_a_page_that_nobody_named_is_not_read_and_its_tool_is_no_choice_any_more(tmp_path: Path) -> None:
+    page = returning("read_page", "a page", properties={"url": STRING}, required=["url"])
+    mails = returning("mail__search", "the rent is 700", origin="mcp:mail")
+    made_up = {"tool": "read_page", "inputs": {"url": "https://example.com/rent"}}
+    model = script(
+        decides(made_up, times=1), decides({"tool": mails.spec.name, "inputs": {}}, times=1), decides(), ANSWER
+    )
+    async with engine_bench(tmp_path, model, tools=[page, mails], model_profile="small") as bench:
+        await bench.run("What does my landlord write about the rent?")
+        form, asked = str(bench.client.requests[1]["form"]), list_asked(bench)[1]
+    assert "nobody named this address" in asked
+    assert "read_page" not in form
+    assert (page.calls, len(mails.calls)) == ([], 1)
+
+
+async def test_a_model_that_goes_round_in_circles_is_stopped(tmp_path: Path) -> None:
+    mails = returning("mail__search", RuntimeError("no mails found"), origin="mcp:mail")
+    calls = [decides({"tool": "mail__search", "inputs": {"x": f"word{n}"}}, times=1) for n in range(9)]
+    async with engine_bench(tmp_path, script(*calls, ANSWER), tools=[mails], model_profile="small") as bench:
+        response = await bench.run("What do my mails say?")
+    assert len({str(call) for call in mails.calls}) == 5
+    assert "no mails found" in response.response

@@ -1,0 +1,44 @@
+"""What is computed of a list before a small model answers from it."""
+
+import json
+
+import pytest
+
+from agent.run_context.list_figures import describe_list_figures
+
+SPENDING = [
+    {"id": 1, "shop": "Frischmarkt", "category": "groceries", "amount": -83.45, "cleared": True},
+    {"id": 2, "shop": "Regiobahn", "category": "transport", "amount": -39.0, "cleared": True},
+    {"id": 3, "shop": "Frischmarkt", "category": "groceries", "amount": -169.7, "cleared": False},
+    {"id": 4, "shop": "Havel", "category": "income", "amount": 2650, "cleared": True},
+]
+GROCERIES = "2 entries with category groceries; amount: sum -253.15, least -169.7, most -83.45"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(SPENDING),
+        json.dumps({"total": 4, "items": SPENDING}),
+        "\n".join(json.dumps(entry, indent=2) for entry in SPENDING),
+    ],
+    ids=["a list", "a list in an object", "objects one after the other"],
+)
+@pytest.mark.parametrize("question", ["What did we spend on groceries?", "How much for grocery shopping?"])
+def test_the_entries_that_the_question_names_are_added_up(text: str, question: str) -> None:
+    lines = describe_list_figures(text, question).split("\n")
+    assert lines[0] == ("4 entries in all; amount: sum 2357.85, least -169.7, most 2650; cleared: 3 true, 1 false")
+    assert lines[1].startswith(GROCERIES)
+    assert len(lines) == 2
+
+
+def test_identifiers_are_not_added_up() -> None:
+    assert "id:" not in describe_list_figures(json.dumps(SPENDING), "What is it?")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "12 rolls", "[1, 2, 3, 4]", json.dumps(SPENDING[:2]), '{"a": 1}', "[{" * 2_000, '{"a": [null, {}]}'],
+)
+def test_other_results_have_no_figures(text: str) -> None:
+    assert describe_list_figures(text, "What did we spend on groceries?") == ""

@@ -1,0 +1,86 @@
+"""Looks of a small model that find nothing because it narrowed them."""
+
+import pytest
+from pydantic import JsonValue
+
+from agent.core.models import JsonObject
+from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.wider_looks import leave_out_made_up_codes, list_single_words, list_wider_calls
+from agent.tools.catalogue import Catalogue
+from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
+
+TEXT: dict[str, JsonValue] = {"type": "string"}
+SEARCH = spec("search_mails", {"query": TEXT, "sender": TEXT, "limit": {"type": "integer"}}, ["query"])
+DELETE = spec("delete_mails", {"query": TEXT, "sender": TEXT}, ["query"], annotations=SIDE_EFFECT)
+
+
+def ask(question: str, *calls: RoundResult) -> PlanningRequest:
+    return asking(question, catalogue=Catalogue(skills=(), tools=(SEARCH, DELETE)), rounds=calls)
+
+
+def look(text: str, *, failed: bool = False, tool: str = "search_mails", **args: JsonValue) -> RoundResult:
+    return RoundResult(0, tool, args, text, failed=failed)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "left"),
+    [
+        ({"query": "rent", "sender": "you@example.com"}, {"query": "rent"}),
+        ({"query": "rent", "sender": "ID-4711"}, {"query": "rent"}),
+        ({"query": "rent", "sender": "ann@lund.example"}, {"query": "rent", "sender": "ann@lund.example"}),
+        ({"query": "rent", "sender": "Ben"}, {"query": "rent", "sender": "Ben"}),
+        ({"query": "x@nowhere.example", "limit": 5}, {"query": "x@nowhere.example", "limit": 5}),
+        ({"sender": "ID-4711"}, {"sender": "ID-4711"}),
+    ],
+    ids=["an address", "a code", "an address of the request", "a name", "a required input", "all that is asked for"],
+)
+def test_optional_addresses_and_codes_that_nobody_gave_are_left_out(inputs: JsonObject, left: JsonObject) -> None:
+    request = ask("What does ann@lund.example write about the rent?")
+    assert leave_out_made_up_codes(SEARCH, inputs, request) == left
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"mails": [], "total": 0}', "null", '{"mails": [{}]}'])
+def test_a_look_that_found_nothing_is_made_again_without_what_nobody_gave(text: str) -> None:
+    request = ask("What about the rent?", look(text, query="rent", sender="landlord", limit=5))
+    assert [call.args for call in list_wider_calls(request)] == [{"query": "rent"}]
+
+
+def test_so_is_one_that_failed() -> None:
+    request = ask("What about the rent?", look("no mails found", failed=True, query="rent", sender="landlord"))
+    assert [call.args for call in list_wider_calls(request)] == [{"query": "rent"}]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        look('{"mails": ["the rent is 5"]}', query="rent", sender="landlord"),
+        look("no mails found", failed=True, query="rent", sender="Ben"),
+        look("no mails found", failed=True, query="tax"),
+        look("unknown query 'rent'", failed=True, query="rent", sender="landlord"),
+        look("[]", query="rent", sender="2026-11-01"),
+        look("no mails found", failed=True, tool="delete_mails", query="rent", sender="landlord"),
+    ],
+    ids=[
+        "it found something",
+        "the user named it",
+        "nothing to leave out",
+        "the error is about another input",
+        "a day",
+        "it changes something",
+    ],
+)
+def test_no_other_call_is_made_again(call: RoundResult) -> None:
+    assert list_wider_calls(ask("What does Ben write about the rent?", call)) == []
+
+
+def test_what_was_made_before_is_not_made_again() -> None:
+    narrow, wide = look("[]", query="rent", sender="landlord"), look("[]", query="rent")
+    assert list_wider_calls(ask("What about the rent?", wide, narrow)) == []
+
+
+def test_a_search_for_several_words_may_be_made_for_each() -> None:
+    failed = look("none found", failed=True, query="the Nordbank reset code")
+    assert list_single_words(SEARCH, failed) == {"query": ["Nordbank", "reset", "code"]}
+    assert list_single_words(SEARCH, look("none found", failed=True, query="Nordbank")) == {}
+    both = look("none found", failed=True, query="reset code", sender="my bank adviser")
+    assert list_single_words(SEARCH, both) == {}, "it is not known which one is wrong"

@@ -1,0 +1,39 @@
+"""Texts made to hurt their readers: four times the text takes about four times as long."""
+
+from collections.abc import Callable
+from time import thread_time
+
+import pytest
+
+from agent.answers.figures import find_unexplained_figures
+from agent.answers.names import find_unexplained_names
+from agent.planning.part_texts import select_parts
+from agent.planning.rules import find_unknown_part
+from agent.text.follow_up import split_joined_questions
+from agent.text.requested_form import remove_form, split_questions
+
+READERS: dict[str, Callable[[str], object]] = {
+    "form": remove_form,
+    "questions": split_questions,
+    "joined": split_joined_questions,
+    "figures": lambda text: find_unexplained_figures(text, text),
+    "commands": lambda text: find_unknown_part(text[:4_000], ()),
+    "parts": lambda text: select_parts([text], (), lambda part: False),
+    "names": lambda text: find_unexplained_names(text, "Anna Berg"),
+}
+FRAMES = ("what is a{}and what is b?", "please output{}x", "a?{}b", "give me{}a list", "in an{}x", "a,{}b")
+
+
+@pytest.mark.parametrize("unit", [" ", "\n", "\u00a0", "ÅB", "A-", "and what ", ", ", "1+1=2 ", "1"])
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("reader", READERS)
+def test_time_grows_with_the_text_and_no_faster(reader: str, frame: str, unit: str) -> None:
+    def seconds(size: int) -> float:
+        text = frame.format((unit * size)[:size])
+        started = thread_time()
+        READERS[reader](text)
+        return thread_time() - started
+
+    READERS[reader](frame.format(unit))
+    small, large = seconds(3_000), seconds(12_000)
+    assert large < 9 * small + 0.08
