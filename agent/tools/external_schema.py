@@ -35,13 +35,14 @@ def _find_broken_references(root: Mapping[str, Any], node: object) -> Iterator[s
     if not isinstance(node, Mapping):
         return
     reference = node.get("$ref")
-    if isinstance(reference, str) and not _is_resolvable(root, reference):
+    if isinstance(reference, str) and not is_resolvable(root, reference):
         yield f"its schema refers to {reference[:100]!r}, which it does not contain"
     for item in node.values():
         yield from _find_broken_references(root, item)
 
 
-def _is_resolvable(root: Mapping[str, Any], reference: str) -> bool:
+def is_resolvable(root: Mapping[str, Any], reference: str) -> bool:
+    """Whether a schema contains what a reference in it leads to."""
     if not reference.startswith("#"):
         return False  # external references are not fetched
     here: object = root

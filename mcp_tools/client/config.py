@@ -166,7 +166,9 @@ class McpServerConfig(BaseModel):
             raise ValueError("needs a `command` (stdio) or a `url` (http)")
         if transport != "stdio" and not _URL.match(str(url or "")):
             raise ValueError("its `url` must start with http:// or https:// and a host")
-        return {**data, **_convert_auth_object(data), "transport": transport, "url": url or ""}
+        is_off = data.get("disabled") or data.get("enabled", True) is False  # as other programs switch it off
+        read = {"transport": transport, "url": url or "", "disabled": is_off or False}
+        return {**data, **_convert_auth_object(data), **read}
 
 
 def _convert_auth_object(data: Mapping[str, Any]) -> dict[str, Any]:

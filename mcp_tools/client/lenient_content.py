@@ -16,6 +16,9 @@ _REQUIRED = {
 """The fields that each kind of block needs."""
 _FALSE_TEXTS = ("", "false", "no", "0", "null", "none")
 """Texts in `isError` that say that the call succeeded."""
+_FIELDS = frozenset({"content", "structuredContent", "isError", "resultType", "_meta", "ttlMs", "cacheScope"})
+_CONTENT_NAMES = frozenset({"toolResult", "result", "output", "contents", "structured_content"})
+"""Names that servers give to the content."""
 _SIGNATURES = {"iVBOR": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
 """How base64 data of the usual image formats begins."""
 _UNKNOWN_TYPE = "application/octet-stream"
@@ -23,7 +26,11 @@ _UNKNOWN_URI = "unknown:resource"
 
 
 def repair_call_result(result: dict[str, Any], validate: Validate) -> None:
-    """Repairs the result of a tool's call in place. What cannot be read as a block becomes text."""
+    """Repairs the result of a tool's call in place. What cannot be read as a block becomes text, and fields that the
+    protocol does not have, as in its first drafts (`toolResult`), are structured content."""
+    is_complete = result.get("resultType", "complete") == "complete"
+    if is_complete and "content" not in result and result.get("structuredContent") is None:
+        _move_other_fields(result)
     result["content"] = [
         _repair_block(block, partial(_validate_block, validate)) for block in _list_items(result.get("content"))
     ]
@@ -32,6 +39,21 @@ def repair_call_result(result: dict[str, Any], validate: Validate) -> None:
     structured = result.get("structuredContent")
     if structured is not None and not isinstance(structured, dict):
         result["structuredContent"] = {"result": structured}  # as SDKs wrap results that are not objects
+
+
+def _move_other_fields(result: dict[str, Any]) -> None:
+    other = {key: value for key, value in result.items() if key not in _FIELDS}
+    for key in other:
+        del result[key]
+    for key, value in other.items():
+        if key in _CONTENT_NAMES and len(other) == 1:
+            if isinstance(value, list | str):
+                result["content"] = value
+            else:
+                result["structuredContent"] = value
+            return
+    if other:
+        result["structuredContent"] = other
 
 
 def repair_contents(result: dict[str, Any], uri: str, validate: Validate) -> None:

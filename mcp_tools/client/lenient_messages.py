@@ -6,6 +6,7 @@ an error that is a text, a missing `jsonrpc`. Results that are not objects are w
 """
 
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 import httpx2
 import mcp_types as types
 from pydantic import ValidationError
+
+from agent.llm.surrogates import join_surrogates
 
 BARE_RESULT = "stepgate/bareResult"
 """The key of a result that was not an object."""
@@ -22,6 +25,8 @@ _ACCEPTED, _BAD_REQUEST, _NOT_FOUND = 202, 400, 404
 _PHRASES = {status.value: status.phrase.lower() for status in HTTPStatus}
 """The meaning of a status that comes without a reason."""
 _MAX_WORDS = 500
+_HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+"""What may be half a character."""
 _BODY_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
 
 
@@ -32,10 +37,17 @@ def parse_message(data: bytes | str) -> types.JSONRPCMessage | None:
     except ValidationError:
         pass
     try:
-        repaired = _repair(json.loads(_decode(data)))
+        repaired = _repair(_load(data))
         return None if repaired is None else types.jsonrpc_message_adapter.validate_python(repaired, by_name=False)
     except (ValueError, RecursionError):  # a ValidationError is a ValueError
         return None
+
+
+def _load(data: bytes | str) -> Any:
+    """The value of JSON, with U+FFFD for half a character: no other program reads it. Raises `ValueError`."""
+    text = _decode(data)
+    value = json.loads(text)
+    return json.loads(join_surrogates(json.dumps(value, ensure_ascii=False))) if _HALF.search(text) else value
 
 
 def _decode(data: bytes | str) -> str:
@@ -163,7 +175,7 @@ def _repair_json(body: bytes, *, asked: object = None) -> bytes | None:
             message = message.model_copy(update={"id": asked})
     elif message is None and asked is not None:
         try:
-            bare = json.loads(_decode(body))
+            bare = _load(body)
         except (ValueError, RecursionError):
             return None
         if not _is_answer(bare):

@@ -18,6 +18,7 @@ from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
 from mcp_tools.client.lenient_messages import find_words
 from mcp_tools.client.sanitize import find_hidden_characters, sanitize_schema, sanitize_text
 from mcp_tools.client.schema_dialects import convert_input_schema, convert_schema
+from mcp_tools.client.schema_repair import repair_schema
 from mcp_tools.client.tool_pins import ToolDefinition
 
 ReportProgress = Callable[[str], None]
@@ -78,11 +79,9 @@ class McpTool:
         self._spec = ToolSpec(
             name=make_local_tool_name(server.name, choice.get_local_name(tool.name)),
             description=(choice.describe.get(tool.name) or _describe_tool(tool))[:MAX_DESCRIPTION],
-            input_schema=_make_optional(
-                {"properties": {}, **convert_input_schema(sanitize_schema(tool.input_schema))}, self._defaults
-            ),
+            input_schema=_make_optional({"properties": {}, **read_input_schema(tool)[0]}, self._defaults),
             requires_approval=choice.needs_approval(tool.name),
-            output=_convert_optional_schema(_sanitize_optional_schema(tool.output_schema)),
+            output=_read_output_schema(tool),
             is_output_binding=False,
             annotations=_convert_hints(tool.annotations, trusted=hints_trusted or server.config.trusted),
             tainted=True,
@@ -159,7 +158,7 @@ def find_tool_problem(tool: types.Tool) -> str | None:
     if tool.execution is not None and tool.execution.task_support == "required":
         return "it must be called as a task of the protocol's 2025 draft, which is not supported"
     try:
-        given, promised = convert_input_schema(tool.input_schema), _convert_optional_schema(tool.output_schema)
+        given, promised = read_input_schema(tool)[0], _read_output_schema(tool)
         problem = find_schema_problem(given) or find_schema_problem(promised)
         if problem is not None:
             return problem
@@ -206,8 +205,14 @@ def _make_optional(schema: JsonObject, defaults: Collection[str]) -> JsonObject:
     return {**schema, "required": [name for name in required if name not in defaults]}
 
 
-def _convert_optional_schema(schema: Mapping[str, Any] | None) -> JsonObject | None:
-    return None if schema is None else convert_schema(schema)
+def read_input_schema(tool: types.Tool) -> tuple[JsonObject, tuple[str, ...]]:
+    """The schema of the tool's arguments, and the invalid places in it that were left out."""
+    return repair_schema(convert_input_schema(sanitize_schema(tool.input_schema)))
+
+
+def _read_output_schema(tool: types.Tool) -> JsonObject | None:
+    schema = _sanitize_optional_schema(tool.output_schema)
+    return None if schema is None else repair_schema(convert_schema(schema))[0]
 
 
 def _sanitize_optional_schema(schema: Mapping[str, Any] | None) -> JsonObject | None:

@@ -19,6 +19,7 @@ from mcp_tools.client.remote_tool import (
     get_argument_names,
     make_definition,
     make_local_tool_name,
+    read_input_schema,
 )
 from mcp_tools.client.resources import is_resource_tool
 from mcp_tools.client.sanitize import escape_invisible, sanitize_text
@@ -49,6 +50,7 @@ class ToolRegistration:
         self._pin_damage = ""
         self._faults: tuple[str, ...] = ()
         self._excluded: tuple[str, ...] = ()
+        self._repaired: tuple[str, ...] = ()
         self._ignored_settings: tuple[str, ...] = ()
         self._collisions: tuple[str, ...] = ()
         self.tools: tuple[types.Tool, ...] = ()
@@ -61,7 +63,14 @@ class ToolRegistration:
     @property
     def problems(self) -> str:
         """Problems with the server's pins or tools, in one line; empty if there are none."""
-        parts = (self._pin_damage, *self._faults, *self._excluded, *self._collisions, *self._ignored_settings)
+        parts = (
+            self._pin_damage,
+            *self._faults,
+            *self._excluded,
+            *self._repaired,
+            *self._collisions,
+            *self._ignored_settings,
+        )
         return "; ".join(filter(None, parts))
 
     async def update_offers(
@@ -134,6 +143,7 @@ class ToolRegistration:
         # In a thread: another server decides how many schemas there are, and how large.
         problems = await asyncio.to_thread(lambda: {name: find_tool_problem(tool) for name, tool in wanted.items()})
         self._warn_about_ignored(wanted)
+        self._report_repairs(tool for name, tool in wanted.items() if problems[name] is None)
         left_out = tuple(f"{escape_invisible(name)[:100]}: {why}" for name, why in problems.items() if why is not None)
         for line in left_out:
             if line not in self._excluded:  # logged once, not for every connection
@@ -148,6 +158,19 @@ class ToolRegistration:
             if line not in self._faults:
                 log.warning("MCP server %r: %s", self._server.name, line)
         self._faults = lines
+
+    def _report_repairs(self, tools: Iterable[types.Tool]) -> None:
+        """Logs once each tool whose schema is used without parts of it."""
+        lines = tuple(
+            f"{escape_invisible(tool.name)[:100]}: used without {escape_invisible(', '.join(places))[:200]} of its "
+            "schema, which is not JSON Schema"
+            for tool in tools
+            if (places := read_input_schema(tool)[1])
+        )
+        for line in lines:
+            if line not in self._repaired:
+                log.warning("MCP server %r: %s", self._server.name, line)
+        self._repaired = lines
 
     def _warn_about_ignored(self, wanted: Mapping[str, types.Tool]) -> None:
         """Logs once each setting of the operator that has no effect."""

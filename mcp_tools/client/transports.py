@@ -29,6 +29,8 @@ from mcp_tools.client.stdio import open_stdio_transport
 
 CONNECT_TIMEOUT_S = 15.0
 """Time limit of one HTTP connection, and of listing the tools again, in seconds."""
+MAX_EVENT_BYTES = 64 * 2**20
+"""Of a result in a stream. The SDK's megabyte ends calls that have had their effect, for one picture."""
 MAX_TOOLS = 500
 MAX_PAGES = 100
 """Pages of a list of tools that are read: a page may be empty, and a list may never end."""
@@ -133,6 +135,6 @@ async def _open_http_transport(
     limits = httpx2.Timeout(config.timeout, connect=CONNECT_TIMEOUT_S)
     async with (
         access.make_http_client(headers, limits, auth) as http,
-        streamable_http_client(config.url, http_client=http) as streams,
+        streamable_http_client(config.url, http_client=http, max_sse_event_size=MAX_EVENT_BYTES) as streams,
     ):
         yield streams

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.core.errors import ConfigError
-from mcp_tools.client.config import add_server, read_servers, remove_server
+from mcp_tools.client.config import McpServerConfig, add_server, read_servers, remove_server
 
 ENTRY = {"command": "npx", "env": {"TOKEN": "a secret"}}
 
@@ -46,3 +46,17 @@ def test_a_file_that_cannot_be_read_is_not_called_bad_json(tmp_path: Path, monke
     monkeypatch.setattr(Path, "read_text", refuse)
     with pytest.raises(ConfigError, match="cannot be read: Permission denied"):
         read_servers(path)
+
+
+@pytest.mark.parametrize(
+    ("entry", "is_off"),
+    [
+        ({"enabled": False}, True),
+        ({"enabled": True}, False),
+        ({"disabled": True, "enabled": True}, True),
+        ({"disabled": False}, False),
+        ({}, False),
+    ],
+)
+def test_a_server_is_off_in_the_words_of_any_program(entry: dict[str, bool], is_off: bool) -> None:
+    assert McpServerConfig.model_validate({"command": "x", **entry}).disabled is is_off

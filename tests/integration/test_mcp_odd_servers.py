@@ -1,0 +1,64 @@
+"""Foreign MCP servers of an older or careless make: their tools stay, and what a call returned is not lost."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.core.json_schema import iter_violations
+from tests.integration.test_mcp_malformed import CONTEXT, call, listed, server_of
+from tests.support.mcp_server_raw import WRITTEN
+
+SCHEMAS: list[tuple[Any, dict[str, Any], str]] = [
+    ({"a": {"type": "string", "minLength": "3"}}, {"a": "x"}, "properties/a/minLength"),
+    ({"a": "string"}, {"a": "x"}, "properties/a"),
+    ([], {"a": 1}, "properties"),
+    ({"a": {"type": "string", "title": 3, "format": 7}}, {"a": "x"}, "properties/a/"),
+    ({"a": {"type": "number", "multipleOf": 0}}, {"a": 3}, "properties/a/multipleOf"),
+    ({"a": {"$ref": "https://example.org/s.json"}}, {"a": 1}, "properties/a/$ref"),
+    ({"a": {"anyOf": [{"$ref": "#/$defs/None"}, {"type": "null"}]}}, {"a": 1}, "properties/a/anyOf/0/$ref"),
+]
+
+
+async def test_a_part_that_is_no_json_schema_does_not_cost_the_tool(tmp_path: Path) -> None:
+    tools = [
+        {"name": f"t{at}", "inputSchema": {"type": "object", "properties": given, "additionalProperties": False}}
+        for at, (given, _, _) in enumerate(SCHEMAS)
+    ]
+    async with server_of(tmp_path, "stdio", listed(*tools)) as (server, registry):
+        for at, (given, args, place) in enumerate(SCHEMAS):
+            tool = registry.get(f"srv__t{at}")
+            assert given == [] or not list(iter_violations(args, tool.spec.input_schema)), given
+            assert (await tool.call(args, CONTEXT)).text == "done"
+            assert f"t{at}: used without {place}" in server.status_line
+
+
+@pytest.mark.parametrize(
+    ("result", "value"),
+    [
+        ({"toolResult": "kept"}, {"result": "kept"}),
+        ({"toolResult": {"a": "kept"}}, {"a": "kept"}),
+        ({"result": ["kept"]}, "kept"),
+        ({"temperature": 21, "place": "kept"}, {"temperature": 21, "place": "kept"}),
+        ({"contents": [{"uri": "a:b", "text": "kept"}]}, "kept"),
+        ({"structured_content": {"a": "kept"}}, {"a": "kept"}),
+        ({"_meta": {"took": 3}}, None),
+    ],
+)
+async def test_a_result_in_fields_of_its_own_is_read(tmp_path: Path, result: Any, value: Any) -> None:
+    returned = await call(tmp_path, {"result": result})
+    assert returned.value in (value, "kept")
+    assert ("kept" in returned.text) is (value is not None)
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+async def test_half_a_character_does_not_cost_a_result(tmp_path: Path, kind: str) -> None:
+    body = '{"jsonrpc": "2.0", "id": ID, "result": {"content": [{"type": "text", "text": "kept \\ud83d"}]}}'
+    sent = body if kind == "application/json" else f"event: message\ndata: {body}\n\n"
+    assert (await call(tmp_path, {WRITTEN: (200, kind, sent)}, "json")).text == "kept \ufffd"
+
+
+@pytest.mark.parametrize("transport", ["stdio", "json", "sse"])
+async def test_a_result_of_several_megabytes_arrives(tmp_path: Path, transport: str) -> None:
+    reply = {"result": {"content": [{"type": "text", "text": "k" * 3_000_000}]}}
+    assert len((await call(tmp_path, reply, transport)).text) == 3_000_000
