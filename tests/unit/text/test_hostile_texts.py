@@ -1,4 +1,4 @@
-"""Texts made to hurt whoever reads them: four times the text takes about four times as long."""
+"""Texts made to hurt their readers: four times the text takes about four times as long."""
 
 from collections.abc import Callable
 from time import thread_time
