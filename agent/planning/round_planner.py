@@ -354,8 +354,8 @@ def _is_first_decision(request: PlanningRequest) -> bool:
 def _may_need_tool(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
     """Whether the request holds figures or codes, or words that fit a tool."""
     scores = CatalogueIndex([*tools]).compute_scores(request.question)
-    asked = keep_ends(request.question)
-    return bool(find_numbers(asked) or find_codes(asked)) or any(scores.values())
+    ends = keep_ends(request.question)
+    return bool(find_numbers(ends) or find_codes(ends)) or any(scores.values())
 
 
 def _fails_on(request: PlanningRequest) -> bool:

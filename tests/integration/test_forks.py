@@ -269,3 +269,24 @@ async def test_a_fork_adds_an_effect_unasked_only_for_who_may_approve(
         done = await made.wait(forked.json()["id"])
     assert done["status"] == status
     assert made.counts().get("send_order", 0) == (status == "succeeded")
+
+
+@pytest.mark.parametrize(
+    ("scopes", "status"),
+    [(("agent", "approve"), "complete"), (("agent",), "awaiting_approval"), (None, "awaiting_approval")],
+    ids=["key that approves", "key", "no key"],
+)
+async def test_a_named_call_is_made_at_once_only_for_a_key_that_may_approve(
+    tmp_path: Path, model_server: ScriptedServer, scopes: tuple[str, ...] | None, status: str
+) -> None:
+    rooms = tmp_path / "rooms"
+    rooms.mkdir()
+    (rooms / "careful.yaml").write_text("approval: side_effects\nsupervision: checks\n")
+    async with world(tmp_path, model_server, says("Done.", to="completion"), rooms_dir=rooms) as made:
+        if scopes is not None:
+            _, key = await made.stepgate.keys.create("local", "x", scopes)
+            made.client.headers["authorization"] = f"Bearer {key}"
+        calls = {"tool_calls": [{"tool": "send_order", "args": {"x": "12"}}]}
+        answer = (await made.client.post("/v1/agent", json={"metadata": calls, "room": "careful"})).json()
+    assert answer["metadata"]["status"] == status
+    assert made.counts().get("send_order", 0) == (status == "complete")
