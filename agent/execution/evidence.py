@@ -53,7 +53,8 @@ async def collect_figure_evidence(run: Run, step: PlanStep, attempt: AttemptStat
     parts += [item.text for item in (recalled.earlier_results if recalled else ())]
     parts += [find_failure_reason(state, failed) for failed in list_abandoned_steps(state)]
     parts += [_join_output_texts(output, done.args) for done, output in results]
-    parts += [describe_list_figures(output.text, state.question) for _, output in results]
+    if run.profile.decides == "rounds":  # its answer is written with these figures in view
+        parts += [describe_list_figures(output.text, state.question) for _, output in results]
     return "\n".join(parts)
 
 

@@ -57,10 +57,9 @@ from agent.planning.validate import format_problems
 from agent.planning.wider_looks import list_wider_calls
 from agent.prompts import render
 from agent.text.codes import find_codes
-from agent.text.ends import keep_ends
 from agent.text.numbers import find_numbers
 from agent.tools import ToolSpec
-from agent.tools.catalogue import CatalogueIndex
+from agent.tools.catalogue import CatalogueIndex, keep_ends
 from agent.tools.client_tools import CLIENT_ORIGIN
 
 CORRECTED = "the error of a call names the value that was meant"

@@ -17,10 +17,9 @@ from agent.planning.request import PlanningRequest
 from agent.planning.round_prompt import DESCRIPTION_CHARS, SHOWN_INPUTS, encode_decision, say
 from agent.planning.rules import read_calls
 from agent.prompts import render
-from agent.text.ends import keep_ends
 from agent.text.terms import extract_terms
 from agent.tools import ToolSpec
-from agent.tools.catalogue import CatalogueIndex, get_first_sentence, is_foreign, split_name
+from agent.tools.catalogue import CatalogueIndex, get_first_sentence, is_foreign, keep_ends, split_name
 from agent.tools.client_tools import CLIENT_ORIGIN
 
 WRITING, TOOL = "writing", "tool"

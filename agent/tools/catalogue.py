@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from agent.core.models import Effect, PlanStep
-from agent.text.ends import keep_ends
 from agent.text.terms import extract_query_terms, extract_terms
 from agent.tools import ToolSpec, UserSource
 from agent.tools.flat_schema import ANY_VALUE
@@ -33,6 +32,9 @@ SKILL_CHARS = 400
 _WORST: tuple[Effect, ...] = ("read", "idempotent", "effect")
 _MAX_VALUES = 8
 """Values of an enumeration that are listed."""
+ASKING_CHARS = 5_000
+"""Characters of each end of a request that are read for what it asks for. Reading a megabyte would hold the event loop
+for seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +312,11 @@ def _format_type(prop: object) -> str:
     if kind == "array":
         return f"{_format_type(prop.get('items'))}[]"
     return "|".join(map(str, kind)) if isinstance(kind, list) else str(kind)
+
+
+def keep_ends(text: str, begin: int = ASKING_CHARS, end: int = ASKING_CHARS, between: str = "\n") -> str:
+    """A text without its middle, if it has more characters than both ends."""
+    return text if len(text) <= begin + end else f"{text[:begin]}{between}{text[-end:]}"
 
 
 def get_first_sentence(text: str, limit: int) -> str:

@@ -32,6 +32,8 @@ class McpMessageMiddleware:
             await self._app(scope, receive, send)
             return
         body, rest = await self._read_body(receive)
+        if rest is not None and rest["type"] == "http.disconnect":
+            return  # nobody is there any more; the SDK would log an error
         message = _parse(body) if rest is None else None
         if message is not None and "id" in message and type(message["id"]) not in (str, int):  # a bool is an int too
             send, body = _answer_under_other_id(message, send), json.dumps(message, default=float).encode()

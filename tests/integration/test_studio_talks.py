@@ -214,13 +214,16 @@ async def test_a_sub_agent_cannot_use_what_the_room_does_not_have(serve: Serve, 
 
 async def test_a_sub_agent_that_reads_gets_no_tool_that_changes(serve: Serve) -> None:
     rules = (
-        routes(intent("query", "room_delete", room_id="chat")),
-        concludes("I only look.", about="query: room_delete"),
+        routes(intent("query", "compare", request="compare the rooms")),
+        acts("room_delete", {"room_id": "chat"}, times=1),
+        concludes("I only look."),
     )
     async with serve(script(*rules)) as url:
-        answered = await ask(url, "find chat and delete it")
+        answered = await ask(url, "compare the rooms")
     assert answered["response"] == "I only look."
     assert lines_of(answered, "approval") == []
+    calls = [line for line in lines_of(answered, "tool") if line["title"] == "room_delete"]
+    assert not any(line["status"] == "succeeded" for line in calls)
 
 
 async def test_an_approval_inside_a_sub_agent_survives_a_kill(tmp_path: Path, model_server: ScriptedServer) -> None:
