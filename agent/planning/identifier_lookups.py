@@ -45,10 +45,21 @@ def list_lookups(request: PlanningRequest, call: RoundResult) -> tuple[ToolSpec,
     value = find_described_value(request, call) if spec is not None and is_foreign(spec) else ""
     if not value or spec is None:
         return ()
+    return list_lookup_tools(request, spec, takes_codes=any(map(str.isdigit, value)))
+
+
+def list_lookup_tools(request: PlanningRequest, spec: ToolSpec, *, takes_codes: bool = False) -> tuple[ToolSpec, ...]:
+    """The tools of a tool's server that read, were not called yet, and need no identifier, unless there is one."""
+    if not is_foreign(spec):
+        return ()
     called = {one.tool for one in request.rounds}
     others = (one for one in request.catalogue.tools if one.origin == spec.origin and one.effect == "read")
-    has_code = any(map(str.isdigit, value))
-    return tuple(one for one in others if one.name not in called and (has_code or _takes_words(one)))
+    return tuple(one for one in others if one.name not in called and (takes_codes or _takes_words(one)))
+
+
+def is_identifier(name: str, value: str) -> bool:
+    """Whether a value of an input identifies something: by the input's name, or because it is a code."""
+    return _takes_identifier(name) or bool(find_codes(value))
 
 
 def _takes_words(spec: ToolSpec) -> bool:

@@ -1,6 +1,6 @@
 """`Attempt`: the state of one decision of the round planner, from the first question to the model to a usable reply."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,9 +9,14 @@ from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject
 from agent.llm.port import ResponseSchema
 from agent.planning.decision_schema import MAX_TOOLS, build_decision_schema
-from agent.planning.identifier_lookups import find_described_value, list_lookups
+from agent.planning.identifier_lookups import (
+    find_described_value,
+    is_identifier,
+    list_lookup_tools,
+    list_lookups,
+)
 from agent.planning.looks import list_followers
-from agent.planning.made_up_values import holds_made_up_address
+from agent.planning.made_up_values import MadeUpValue, MadeUpValueError, holds_made_up_address
 from agent.planning.part_texts import make_copy_check
 from agent.planning.planned import Rejection
 from agent.planning.refused_inputs import RepeatedCallError, list_other_values
@@ -66,6 +71,8 @@ class Attempt:
     """The tools with which the request asks to change something; None if that was not asked."""
     is_undecided: bool = False
     """Whether the model was asked if a tool is needed, and did not say."""
+    is_looking_up: bool = False
+    """Whether only tools are offered that find an identifier, which the first open part needs."""
     refusals: int = 0
     """Unusable replies to the question that is asked now."""
 
@@ -127,7 +134,7 @@ class Attempt:
         """Goes on to the next open part."""
         self.parts.pop(0)
         self.refusals = 0
-        self.must_call = False
+        self.must_call = self.is_looking_up = False
         self.values = {}
         self.tools = choose_tools(self.request.catalogue, self.request.question)
         if self.parts:
@@ -146,6 +153,8 @@ class Attempt:
 
         A refused input becomes a choice of other values. A tool that was called in vain otherwise, or whose change the
         request does not ask for, is no longer a choice."""
+        if isinstance(error, MadeUpValueError) and self._look_up_made_up(error.values):
+            return
         lost: AbstractSet[str] = error.tools if isinstance(error, UnaskedChangeError) else frozenset()
         if isinstance(error, RepeatedCallError):
             call = error.call
@@ -184,12 +193,19 @@ class Attempt:
 
     def _look_up(self, call: RoundResult) -> bool:
         """Has the next decision call a tool that finds the identifier of what a call describes, if there is one."""
-        lookups = list_lookups(self.request, call)
+        return self._offer(list_lookups(self.request, call), call.tool, find_described_value(self.request, call))
+
+    def _look_up_made_up(self, values: Sequence[MadeUpValue]) -> bool:
+        """Has the next decision look up the identifier that a change needs, if there is a tool for it."""
+        needed = next((one for one in values if one.is_required and is_identifier(one.name, str(one.value))), None)
+        lookups = list_lookup_tools(self.request, needed.spec) if needed is not None else ()
+        return needed is not None and self._offer(lookups, needed.spec.name, str(needed.value))
+
+    def _offer(self, lookups: Sequence[ToolSpec], tool: str, value: str) -> bool:
         if lookups:
-            self.tools, self.values, self.must_call = lookups, {}, True
+            self.tools, self.values, self.must_call, self.is_looking_up = tuple(lookups), {}, True, True
             lines = "\n".join(map(format_tool_line, lookups))
-            value = find_described_value(self.request, call)
-            self._add_to_last(render("decide_lookup", value=value, tool=call.tool, tools=lines))
+            self._add_to_last(render("decide_lookup", value=value, tool=tool, tools=lines))
         return bool(lookups)
 
     def _list_values(self, call: RoundResult) -> dict[str, list[str]]:

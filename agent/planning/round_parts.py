@@ -35,13 +35,18 @@ def divide_parts(
     asked: Sequence[PlanStep],
     steps: Sequence[PlanStep],
     index: CatalogueIndex,
+    *,
+    looks_up: bool = False,
 ) -> JsonObject:
     """The arguments of `plan_more`. `before` are the parts that were open, of which the first was decided on;
     `asked` are the steps of the decision, in the order of its parts, and `steps` those that run in this round.
-    By `index`, a part's words fit some tools."""
+    By `index`, a part's words fit some tools. With `looks_up`, the round looks up what the first part needs, and that
+    stays open."""
+    if looks_up and before:
+        return {MISSING: [*said], PARTS: {}, WAITING: [before[0]], OPEN: [*before]}
     names = {step.id for step in steps}
     paired = [(asked[0], before[0])] if before else _pair(asked, said, index)
-    paired = _keep_waiting(asked, paired, names)
+    paired = _keep_waiting(asked, paired, names, () if before else said)
     parts: JsonObject = {step.id: part for step, part in paired if step.id in names}
     waiting: list[JsonValue] = [*dict.fromkeys(part for step, part in paired if step.id not in names)]
     served = {part for _, part in paired}
@@ -67,15 +72,20 @@ def _pair(steps: Sequence[PlanStep], parts: Sequence[str], index: CatalogueIndex
 
 
 def _keep_waiting(
-    asked: Sequence[PlanStep], pairs: Sequence[tuple[PlanStep, str]], names: AbstractSet[str]
+    asked: Sequence[PlanStep], pairs: Sequence[tuple[PlanStep, str]], names: AbstractSet[str], said: Sequence[str]
 ) -> list[tuple[PlanStep, str]]:
-    """The pairs, with a part of its own, its tool's words, for each step that waits and has none, or only one that a
-    step of this round is for: else nobody would ask about it again. Its values are made before anything is known."""
+    """The pairs, with a part for each step that waits and has none, or only one that a step of this round is for: else
+    nobody would ask about it again. It is the one that the model names, or one of its own, its tool's words: its values
+    were made up before anything was known."""
     served = {part for step, part in pairs if step.id in names}
     settled = [(step, part) for step, part in pairs if step.id in names or part not in served]
     settled_ids = {step.id for step, _ in settled}
     alone = [step for step in asked if step.id not in names and step.id not in settled_ids]
-    return [*settled, *((step, split_name(step.tool.rpartition("__")[2])) for step in alone)]
+    left = {*said} - {part for _, part in settled}
+    return [
+        *settled,
+        *((step, step.intent if step.intent in left else split_name(step.tool.rpartition("__")[2])) for step in alone),
+    ]
 
 
 def _measure_fits(part: str, index: CatalogueIndex) -> dict[str, float]:

@@ -308,7 +308,9 @@ class RoundPlanner:
         unrequested = {step.intent for step in calls} - {step.intent for step in requested}
         named = [str(part) for part in (todo if isinstance(todo, list) else ()) if part not in unrequested]
         named = select_parts(named, request.catalogue.list_names(), attempt.is_copied)
-        args = divide_parts(named, attempt.parts, requested, steps, request.catalogue.index)
+        args = divide_parts(
+            named, attempt.parts, requested, steps, request.catalogue.index, looks_up=attempt.is_looking_up
+        )
         if attempt.may_change is not None:
             args[MAY_CHANGE] = [*sorted(attempt.may_change)]
         steps = (*steps, *{look.id: look for look in looks.values()}.values())

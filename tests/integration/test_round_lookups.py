@@ -130,3 +130,42 @@ async def test_a_model_that_goes_round_in_circles_is_stopped(tmp_path: Path) -> 
         response = await bench.run("What do my mails say?")
     assert len({str(call) for call in mails.calls}) == 5
     assert "no mails found" in response.response
+
+
+async def test_a_part_whose_identifier_is_looked_up_stays_open(tmp_path: Path) -> None:
+    stock, search = make_stock_tools()
+    part = "get the stock"
+    model = script(
+        decides({"tool": stock.spec.name, "inputs": {"item_id": "strapping tape"}}, missing=[part], times=1),
+        decides({"tool": search.spec.name, "inputs": {"query": "strapping tape"}}, missing=[part], times=1),
+        decides({"tool": stock.spec.name, "inputs": {"item_id": "SKU-7"}}, missing=[part], about=f"Next: {part}"),
+        decides(),
+        says("There are 12 rolls.", to="completion"),
+    )
+    async with engine_bench(tmp_path, model, tools=[stock, search], model_profile="small") as bench:
+        await bench.run("How much strapping tape is in stock?")
+        asked = list_asked(bench)[2]
+    assert f"Next: {part}" in asked
+    assert stock.calls[-1] == {"item_id": "SKU-7"}
+
+
+async def test_the_identifier_of_a_change_that_is_made_up_is_looked_up_first(tmp_path: Path) -> None:
+    move = returning(
+        "bank__move", "moved", origin="mcp:bank", annotations=EFFECT,
+        properties={"account_id": STRING}, required=["account_id"],
+    )  # fmt: skip
+    accounts = returning("bank__accounts", '[{"account_id": "ACC-SAV", "name": "savings"}]', origin="mcp:bank")
+    part = "move the money to the savings"
+    model = script(
+        wants("bank__move"),
+        decides({"tool": "bank__move", "inputs": {"account_id": "ACC-RYS"}}, missing=[part], times=1),
+        decides({"tool": "bank__accounts", "inputs": {}}, missing=[part], times=1),
+        decides({"tool": "bank__move", "inputs": {"account_id": "ACC-SAV"}}, missing=[part], times=1),
+        decides(),
+        ANSWER,
+    )
+    async with engine_bench(tmp_path, model, tools=[move, accounts], model_profile="small") as bench:
+        await bench.run("Move the money to the savings")
+        forms = [str(request["form"]) for request in bench.client.requests]
+    assert any("bank__accounts" in form and "bank__move" not in form for form in forms)
+    assert move.calls == [{"account_id": "ACC-SAV"}]
