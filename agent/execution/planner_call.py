@@ -12,6 +12,8 @@ from agent.run_context.run import Run
 
 ANSWER_STEP = "answer"
 """The id of the step that records a planner's answer."""
+DECISION_TOKENS = 3_000
+"""Tokens of a small model's decision. A text in it may be a whole file; one that never ends is cut here."""
 REASON = "the planner answers by itself"
 _SHAPING_OPTIONS = frozenset({
     "frequency_penalty", "logit_bias", "max_completion_tokens", "min_p", "prediction", "presence_penalty",
@@ -56,7 +58,8 @@ class PlannerCall:
     async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
         """See `PlannerModel.ask`."""
         if not self._streams:
-            return await self._models.complete("planner", messages, schema=schema)
+            limit = DECISION_TOKENS if self._run.profile.decides == "rounds" else None
+            return await self._models.complete("planner", messages, schema=schema, max_tokens=limit)
         stream = _AnswerStream(self._run)
         try:
             return await self._models.complete_streaming(

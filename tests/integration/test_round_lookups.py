@@ -169,3 +169,11 @@ async def test_the_identifier_of_a_change_that_is_made_up_is_looked_up_first(tmp
         forms = [str(request["form"]) for request in bench.client.requests]
     assert any("bank__accounts" in form and "bank__move" not in form for form in forms)
     assert move.calls == [{"account_id": "ACC-SAV"}]
+
+
+async def test_a_decision_has_a_bound_of_its_own(tmp_path: Path) -> None:
+    """A small model fills a text of a call until the endpoint stops it."""
+    async with engine_bench(tmp_path, script(decides(), ANSWER), model_profile="small") as bench:
+        await bench.run("What is 3 * 4, and who has ticket T-3?")
+        limits = [one["limit"] for one in bench.client.requests if one["purpose"] == "planner"]
+    assert limits == [3_000] * len(limits)

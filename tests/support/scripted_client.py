@@ -78,7 +78,10 @@ class ScriptedClient:
         form = request.response_schema.schema if request.response_schema is not None else None
         reply = self.script.answer(request.purpose, body)
         if reply is not NEEDS_TOOL:
-            self.requests.append({"purpose": request.purpose, "body": body, "schema": schema, "form": form})
+            limit = request.max_tokens
+            self.requests.append(
+                {"purpose": request.purpose, "body": body, "schema": schema, "form": form, "limit": limit}
+            )
         if reply is None:
             raise ModelDownError(f"no rule for {request.purpose}: {json.dumps(body['messages'][-1])[:300]}")
         assert reply.fault not in WIRE_FAULTS, f"{reply.fault} is a fault of the wire: use the scripted server"
