@@ -34,6 +34,7 @@ from agent.planning.round_prompt import (
 from agent.planning.wider_looks import list_single_words
 from agent.prompts import render
 from agent.tools import ToolSpec
+from agent.tools.catalogue import is_foreign
 
 ERROR_CHARS = 200
 """Characters of the end of an error, where tools say what to write instead."""
@@ -167,14 +168,14 @@ class Attempt:
         self.tools = tuple(spec for spec in self.tools if spec.name not in lost)
 
     def refuse_made_up_addresses(self, decision: JsonObject) -> None:
-        """Raises `PlanInvalidError` for a decision that reads addresses which nobody named, and offers their tools no
-        more: small models fetch a page where another tool has what is asked for."""
+        """Raises `PlanInvalidError` for a decision that reads addresses which nobody named, and offers the tools of
+        servers, or else all others: small models fetch a page where one of them has what is asked for."""
         steps = decision.get("steps")
         calls = [call for call in (steps if isinstance(steps, list) else []) if isinstance(call, dict)]
         made_up = {str(call.get("tool")) for call in calls if holds_made_up_address(call.get("inputs"), self.request)}
         others = tuple(spec for spec in self.tools if spec.name not in made_up)
         if made_up and others:
-            self.tools = others
+            self.tools = tuple(filter(is_foreign, others)) or others
             raise PlanInvalidError(
                 [f"{name}: nobody named this address; call another tool" for name in sorted(made_up)]
             )
