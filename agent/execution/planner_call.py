@@ -12,7 +12,7 @@ from agent.run_context.run import Run
 
 ANSWER_STEP = "answer"
 """The id of the step that records a planner's answer."""
-DECISION_TOKENS = 3_000
+DECISION_TOKENS = 2_000
 """Tokens of a small model's decision. A text in it may be a whole file; one that never ends is cut here."""
 REASON = "the planner answers by itself"
 _SHAPING_OPTIONS = frozenset({

@@ -21,6 +21,8 @@ MORE = "more"
 """The input that takes further inputs as one JSON text; with underscores behind it if the tool has one of that name."""
 MAX_VALUES = 100
 """Values of an enumeration; some endpoints refuse more. A longer one becomes free text."""
+MAX_ENTRIES = 30
+"""Entries of a list in an input: a small model goes on with a list until the endpoint stops it."""
 MAX_DEPTH = 5
 """Levels of nested objects; a deeper value is taken as JSON text."""
 MAX_INPUT_CHARS = 4_000
@@ -165,7 +167,12 @@ def _simplify_plain(schema: JsonObject, root: JsonObject, depth: int, within: fr
     if kind == "array" or (kind is None and "items" in schema):
         items = schema.get("items", True)
         is_tuple = isinstance(items, list) or "prefixItems" in schema
-        return _TEXT if is_tuple else {"type": "array", "items": simplify(items, root, depth + 1, within)}
+        listed: JsonObject = {
+            "type": "array",
+            "items": simplify(items, root, depth + 1, within),
+            "maxItems": MAX_ENTRIES,
+        }
+        return _TEXT if is_tuple else listed
     if kind is None and not schema.keys() & {"enum", "not", "if", "$dynamicRef", "patternProperties"}:
         return _ANY
     return {"type": kind} if isinstance(kind, str) and kind in _SCALARS else _TEXT

@@ -176,4 +176,4 @@ async def test_a_decision_has_a_bound_of_its_own(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, script(decides(), ANSWER), model_profile="small") as bench:
         await bench.run("What is 3 * 4, and who has ticket T-3?")
         limits = [one["limit"] for one in bench.client.requests if one["purpose"] == "planner"]
-    assert limits == [3_000] * len(limits)
+    assert limits == [2_000] * len(limits)
