@@ -3,10 +3,9 @@
 Offered the identifiers that the error lists, a small model takes one of them, which is then another thing's.
 """
 
-from pydantic import JsonValue
-
 from agent.core.json_walk import iter_leaves
 from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.wider_looks import is_free_text
 from agent.text.codes import find_codes
 from agent.tools import ToolSpec
 from agent.tools.catalogue import is_foreign, split_name
@@ -67,12 +66,8 @@ def _takes_words(spec: ToolSpec) -> bool:
     declared, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
     properties = declared if isinstance(declared, dict) else {}
     needed = [str(name) for name in required] if isinstance(required, list) else []
-    return all(not _takes_identifier(name) and _is_text(properties.get(name)) for name in needed)
+    return all(not _takes_identifier(name) and is_free_text(properties.get(name)) for name in needed)
 
 
 def _takes_identifier(name: str) -> bool:
     return not _IDENTIFIERS.isdisjoint(split_name(name).casefold().split()[-1:])
-
-
-def _is_text(schema: JsonValue) -> bool:
-    return isinstance(schema, dict) and schema.get("type") == "string" and not {"enum", "format"} & {*schema}

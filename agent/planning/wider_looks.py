@@ -68,7 +68,7 @@ def list_single_words(spec: ToolSpec, call: RoundResult) -> dict[str, list[str]]
         name: content
         for name, value in call.args.items()
         if isinstance(value, str)
-        and _is_free_text(declared.get(name))
+        and is_free_text(declared.get(name))
         and MIN_WORDS <= len(content := _list_content_words(value)) <= MAX_WORDS
     }
     return texts if len(texts) == 1 else {}
@@ -92,7 +92,8 @@ def _stands_in(value: JsonValue, error: str) -> bool:
     return any(isinstance(leaf, str) and leaf and leaf in error for _, leaf in iter_leaves(value))
 
 
-def _is_free_text(schema: JsonValue) -> bool:
+def is_free_text(schema: JsonValue) -> bool:
+    """Whether an input takes words of any kind."""
     return isinstance(schema, dict) and schema.get("type") == "string" and not {"enum", "format"} & {*schema}
 
 

@@ -8,13 +8,12 @@ from collections.abc import Iterator, Sequence
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject
+from agent.text.excerpts import SHORTEST_STEM, list_word_stems
 from agent.text.json_entries import read_json_entries
-from agent.text.terms import fold, map_query_terms
+from agent.text.terms import fold
 from agent.tools.catalogue import split_name
 
 MIN_ENTRIES, MAX_LINES = 3, 6
-SHORTEST_STEM, ENDING_CHARS = 4, 2
-"""Characters of a word of the request that a value must begin with, and those of its end that may differ."""
 MAX_READ_CHARS = 400_000
 VALUE_CHARS = 40
 
@@ -32,8 +31,7 @@ def describe_list_figures(text: str, question: str) -> str:
 
 def _describe_groups(entries: Sequence[JsonObject], question: str) -> Iterator[str]:
     """The lines of the entries with a value that the question names, unless all have it."""
-    words = map(fold, map_query_terms(question).values())
-    stems = {word[: max(SHORTEST_STEM, len(word) - ENDING_CHARS)] for word in words if len(word) >= SHORTEST_STEM}
+    stems = {stem for stem in list_word_stems(question) if len(stem) >= SHORTEST_STEM}
     values = dict.fromkeys(
         (name, value)
         for entry in entries

@@ -52,6 +52,12 @@ def cut_to_excerpt(text: str, limit: int, question: str) -> str:
     return head + "\n".join(lines)
 
 
+def list_word_stems(question: str) -> set[str]:
+    """The beginnings of a question's words, folded, without stop words: other forms of a word begin so too."""
+    words = map(fold, map_query_terms(question).values())
+    return {word[: max(SHORTEST_STEM, len(word) - ENDING_CHARS)] for word in words}
+
+
 def _iterate_lines(entries: Sequence[str], chosen: set[int]) -> Sequence[str]:
     lines: list[str] = []
     gap = 0
@@ -102,8 +108,7 @@ def _split_yaml(text: str) -> list[str]:
 
 def _score_entries(entries: Sequence[str], question: str) -> list[float]:
     """How much of the question's words each entry holds: a word in few entries counts more."""
-    words = map_query_terms(question).values()
-    stems = {word[: max(SHORTEST_STEM, len(word) - ENDING_CHARS)] for word in map(fold, words)}
+    stems = list_word_stems(question)
     folded = [fold(entry) for entry in entries]
     scores = [0.0] * len(entries)
     for stem in stems:
