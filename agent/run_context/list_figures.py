@@ -64,4 +64,4 @@ def _describe_field(name: str, values: Sequence[JsonValue]) -> str:
 
 
 def _format(number: float) -> str:
-    return f"{number:.6f}".rstrip("0").rstrip(".") if isinstance(number, float) else str(number)
+    return f"{number:.6f}".rstrip("0").rstrip(".")

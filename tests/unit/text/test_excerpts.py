@@ -1,6 +1,7 @@
 """Long results that are shortened to what a question asks for."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -23,7 +24,8 @@ def write_yaml(mails: list[dict[str, str]]) -> str:
     return "\n".join(f"- from: {mail['from']}\n  text: {mail['text']}" for mail in mails)
 
 
-WRITERS = {
+Mails = list[dict[str, str]]
+WRITERS: dict[str, Callable[[Mails], str]] = {
     "a JSON list": json.dumps,
     "an object with a list": lambda mails: json.dumps({"total": len(mails), "mails": mails}),
     "objects one after the other": lambda mails: "\n".join(json.dumps(mail, indent=2) for mail in mails),
