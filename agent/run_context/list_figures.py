@@ -16,6 +16,8 @@ from agent.tools.catalogue import split_name
 MIN_ENTRIES, MAX_LINES = 3, 6
 MAX_READ_CHARS = 400_000
 VALUE_CHARS = 40
+MAX_NUMBER = 1e15
+"""Larger numbers are codes, and no float adds them up."""
 
 
 def describe_list_figures(text: str, question: str) -> str:
@@ -56,7 +58,7 @@ def _describe_field(name: str, values: Sequence[JsonValue]) -> str:
     answers = [value for value in values if isinstance(value, bool)]
     if answers:
         return f"{name}: {sum(answers)} true, {len(answers) - sum(answers)} false"
-    numbers = [value for value in values if isinstance(value, int | float)]
+    numbers = [value for value in values if isinstance(value, int | float) and abs(value) < MAX_NUMBER]
     if not numbers or split_name(name).casefold().split()[-1:] == ["id"]:
         return ""
     total, least, most = (_format(figure) for figure in (sum(numbers), min(numbers), max(numbers)))

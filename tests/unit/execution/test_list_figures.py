@@ -42,3 +42,9 @@ def test_identifiers_are_not_added_up() -> None:
 )
 def test_other_results_have_no_figures(text: str) -> None:
     assert describe_list_figures(text, "What did we spend on groceries?") == ""
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "NaN", "Infinity", "4000123412341234"])
+def test_numbers_that_nobody_adds_up_are_left_out(number: str) -> None:
+    text = f'[{{"n": {number}}}, {{"n": 2}}, {{"n": 3}}]'
+    assert describe_list_figures(text, "How many?") == "3 entries in all; n: sum 5, least 2, most 3"
