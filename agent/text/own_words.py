@@ -227,8 +227,12 @@ def _normalise(text: str) -> str:
 
 
 def _prepare(text: str) -> str:
-    """The text as `find_values` reads it: it takes digits right behind a letter for a part of a name."""
-    return text if text.isascii() else _DIGIT_EDGE.sub(_separate_digit, _fold_digits(text))
+    """The text as `find_values` reads it: it takes digits right behind a letter for a part of a name.
+
+    Composed: behind a letter and its accent as two characters, a digit would stand alone."""
+    return (
+        text if text.isascii() else _DIGIT_EDGE.sub(_separate_digit, _fold_digits(unicodedata.normalize("NFC", text)))
+    )
 
 
 def _separate_digit(edge: re.Match[str]) -> str:

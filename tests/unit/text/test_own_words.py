@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.text.own_words import OwnWords
@@ -142,6 +142,7 @@ def test_a_word_between_spaces_is_held_and_no_text_raises(before: str, word: str
 
 
 @given(WORDS, WORDS)
+@example("\u00c00", "0")
 def test_what_is_held_depends_on_no_spelling_of_characters(words: str, value: str) -> None:
     composed, decomposed = (unicodedata.normalize(form, words) for form in ("NFC", "NFD"))
     assert OwnWords(composed).hold(value) == OwnWords(decomposed).hold(value)
