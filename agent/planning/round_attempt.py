@@ -161,7 +161,9 @@ class Attempt:
             call = error.call
             if self._look_up(call):
                 return
-            values = self._list_values(call) if call.failed else {}
+            spec = self.request.catalogue.get_tool(call.tool)
+            # A change with another word of the request or the error is another change.
+            values = self._list_values(call) if call.failed and spec is not None and not spec.has_side_effect else {}
             self.values |= {call.tool: values} if values else {}
             # Offered others too, a small model puts the value that was meant into another tool.
             lost = {spec.name for spec in self.tools} - {call.tool} if values else {call.tool}

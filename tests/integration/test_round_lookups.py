@@ -177,3 +177,16 @@ async def test_a_decision_has_a_bound_of_its_own(tmp_path: Path) -> None:
         await bench.run("What is 3 * 4, and who has ticket T-3?")
         limits = [one["limit"] for one in bench.client.requests if one["purpose"] == "planner"]
     assert limits == [2_000] * len(limits)
+
+
+async def test_a_change_that_failed_is_not_made_with_another_word_of_the_request(tmp_path: Path) -> None:
+    """A real 1.5B booked the room `Book` after "Book Oak" had failed."""
+    taken = RuntimeError("Oak is taken at 09:00")
+    book = returning("book_room", taken, annotations=EFFECT, properties={"room": STRING}, required=["room"])
+    oak = {"tool": "book_room", "inputs": {"room": "Oak"}}
+    model = script(wants("book_room"), decides(oak, times=2), decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[book], model_profile="small") as bench:
+        await bench.run("Book Oak at 9. If it is taken, book nothing.")
+        forms = [str(request["form"]) for request in bench.client.requests]
+    assert not any("'Book'" in form for form in forms), "no word of the request is a choice"
+    assert {call["room"] for call in book.calls} == {"Oak"}
