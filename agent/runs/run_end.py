@@ -1,6 +1,7 @@
 """`RunEndWatcher`: stores a service's results when its runs end, whether a client waits or not."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Literal
@@ -17,6 +18,9 @@ RUN_START_SECONDS: Final = 30.0
 started.
 """
 
+CLOSE_SECONDS: Final = 5.0
+"""Seconds that `RunEndWatcher.aclose` spends on storing results. Each takes milliseconds normally."""
+
 
 class RunEndWatcher:
     """Watches the runs of tasks or of conversations, each in its own task.
@@ -29,12 +33,15 @@ class RunEndWatcher:
         self._kind = kind
         self._clock = clock
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._unstored: dict[str, Callable[[], Awaitable[object]]] = {}
 
     def watch(self, run_id: str, owner: str, store_result: Callable[[], Awaitable[object]]) -> None:
-        """Calls `store_result` when the run has ended or is left to the next start. If that fails, the next reader of
-        the task or conversation stores the result.
+        """Calls `store_result` when the run has ended or is left to the next start, and again when the watcher closes
+        first: it may be called twice, and stores nothing for a run in progress. If it fails, the next reader of the
+        task or conversation stores the result.
         """
-        task = asyncio.create_task(self._wait_and_store(run_id, owner, store_result), name=f"{run_id} {self._kind}")
+        self._unstored[run_id] = store_result
+        task = asyncio.create_task(self._wait_and_store(run_id, owner), name=f"{run_id} {self._kind}")
         self._tasks[run_id] = task
         task.add_done_callback(lambda _: self._tasks.pop(run_id, None))
 
@@ -49,12 +56,31 @@ class RunEndWatcher:
         return "ended" if row.status in ENDED_STATUSES else "in_progress"
 
     async def aclose(self) -> None:
-        """Stops watching; the results are stored at the next start."""
+        """Stores the results of runs that have ended and stops watching. Results of other runs, and those that take
+        longer than `CLOSE_SECONDS`, are stored at the next start.
+        """
         await cancel_and_wait(*self._tasks.values())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                for run_id in list(self._unstored):
+                    await self._store(run_id)
 
-    async def _wait_and_store(self, run_id: str, owner: str, store_result: Callable[[], Awaitable[object]]) -> None:
+    async def _wait_and_store(self, run_id: str, owner: str) -> None:
         try:
             await self._service.wait_until_end(run_id, owner=owner)
-            await store_result()
         except AgentError as error:
-            log.warning("the result of run %s of a %s is not stored yet: %s", run_id, self._kind, error.message)
+            self._log_unstored(run_id, error)
+            del self._unstored[run_id]
+        else:
+            await self._store(run_id)
+
+    async def _store(self, run_id: str) -> None:
+        """Stores the result of a run. A cancelled attempt is made again, by `aclose` or at the next start."""
+        try:
+            await self._unstored[run_id]()
+        except AgentError as error:
+            self._log_unstored(run_id, error)
+        del self._unstored[run_id]
+
+    def _log_unstored(self, run_id: str, error: AgentError) -> None:
+        log.warning("the result of run %s of a %s is not stored yet: %s", run_id, self._kind, error.message)

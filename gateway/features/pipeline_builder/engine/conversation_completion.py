@@ -78,7 +78,7 @@ class ConversationCompletion:
             return None
 
     async def aclose(self) -> None:
-        """Stops following runs. The next start completes them."""
+        """Completes what has ended and stops following runs. The next start completes the others."""
         await self._watcher.aclose()
 
     async def _reload_and_complete(self, conversation: Conversation) -> bool:

@@ -169,7 +169,7 @@ class TaskService:
                 self._watch_run(run, owner)
 
     async def aclose(self) -> None:
-        """Stops watching runs; their results are stored at the next start."""
+        """Stores the results of ended runs and stops watching; the others are stored at the next start."""
         await self._watcher.aclose()
 
     def _watch_run(self, run: TaskRun, owner: str) -> None:
