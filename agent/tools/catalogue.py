@@ -212,8 +212,9 @@ def get_server_name(spec: ToolSpec) -> str:
 
 
 def split_name(text: str) -> str:
-    """Splits a name into words: `list_issues` becomes "list issues", `listIssues` becomes "list Issues"."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|_+", " ", text)
+    """Splits a name into words: `list_issues` becomes "list issues", `listIssues` "list Issues", `getHTTPStatus`
+    "get HTTP Status". A plural such as "URLs" stays one word."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|_+", " ", text)
 
 
 def _collect_terms(spec: ToolSpec) -> frozenset[str]:

@@ -13,6 +13,7 @@ from agent.core.content_blocks import describe_block, is_plain_text
 from agent.core.errors import ToolError
 from agent.core.models import ArgumentRole, JsonObject, ToolOverrides
 from agent.tools import ToolAnnotations, ToolContext, ToolResult, ToolSpec
+from agent.tools.catalogue import split_name
 from agent.tools.external_schema import MAX_CHARS, find_schema_problem
 from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
 from mcp_tools.client.lenient_messages import find_words
@@ -90,6 +91,7 @@ class McpTool:
             is_open_world=_is_open_world(tool, choice),
             is_trusted_server=server.config.trusted,
             origin=server.origin,
+            keywords=_list_keywords(tool),
             room=server.config.room,
             room_name=_make_room_name(server, choice.get_local_name(tool.name)),
             owner=server.config.owner,
@@ -241,6 +243,12 @@ def _describe_tool(tool: types.Tool) -> str:
     """The tool's sanitized description, else its title, else its name."""
     texts = (sanitize_text(text).text for text in (tool.description, tool.title, tool.name) if text)
     return next(filter(None, texts), "")
+
+
+def _list_keywords(tool: types.Tool) -> tuple[str, ...]:
+    """The words of the server's own name for the tool, which our alphabet has in lower case only, and of its title."""
+    texts = (sanitize_text(text).text for text in (tool.name, tool.title) if text)
+    return tuple(dict.fromkeys(word for text in texts for word in split_name(text).split()))
 
 
 def _find_argument_roles(tool: types.Tool, choice: ToolOverrides) -> dict[str, ArgumentRole]:

@@ -9,6 +9,7 @@ import pytest
 from agent.core.errors import ToolError
 from agent.core.models import JsonObject
 from agent.tools import ToolContext, ToolRegistry, ToolSpec
+from agent.tools.catalogue import CatalogueIndex
 from mcp_tools.client.config import McpServerConfig
 from mcp_tools.client.remote_tool import McpTool, RemoteCall, find_tool_problem, make_local_tool_name
 from mcp_tools.client.tool_registration import ToolRegistration
@@ -149,3 +150,17 @@ def test_roles_of_unknown_arguments_are_reported() -> None:
     config = McpServerConfig.model_validate({"command": "x", "tools": {"arguments": {"t.y": "where"}}})
     (message,) = config.tools.list_ignored_settings({"t": {"x"}})
     assert "'t.y'" in message
+
+
+@pytest.mark.parametrize("name", ["searchMessages", "search_messages", "searchSMSMessages", "x1"])
+def test_a_tool_is_ranked_by_the_words_of_its_own_name_and_title(name: str) -> None:
+    server = Server(types.CallToolResult(content=[]))
+    schema: JsonObject = {"type": "object"}
+    title = "Search messages" if name == "x1" else None
+    tools = [
+        McpTool(server, types.Tool(name=one, title=label, description="Does it.", input_schema=schema)).spec
+        for one, label in ((name, title), ("listFolders", None))
+    ]
+    scores = CatalogueIndex(tools).compute_scores("Which messages did Ada write?")
+    assert scores[tools[0].name] > 0
+    assert scores[tools[1].name] == 0
