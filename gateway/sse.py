@@ -5,7 +5,7 @@ import contextlib
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -14,6 +14,8 @@ from starlette.types import Receive, Scope, Send
 from agent.core.errors import AgentError
 from agent.core.failures import AgentFailure
 from gateway.deferred_response import DeferredResponse
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -33,18 +35,27 @@ def format_frame(data: str, *, event: str | None = None, event_id: int | None = 
     return f"{head}data: {data}\n\n"
 
 
+class Watch(Protocol):
+    """What ends a stream from outside."""
+
+    def follow(self, items: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+        """Yields the items. Raises `AgentError` to end the stream."""
+
+
 class EventStream:
     """A stream that may answer a request.
 
-    `open_slot` holds one of the caller's stream slots while entered; it raises `RateLimitError` if none is free.
+    `open_slot` holds one of the caller's stream slots while entered, and may give a watch that ends the stream; it
+    raises `RateLimitError` if no slot is free.
     """
 
     def __init__(
-        self, open_slot: Callable[[], AbstractContextManager[None]], heartbeat_s: float = HEARTBEAT_SECONDS
+        self, open_slot: Callable[[], AbstractContextManager[Watch | None]], heartbeat_s: float = HEARTBEAT_SECONDS
     ) -> None:
         self._open_slot = open_slot
         self._heartbeat_s = heartbeat_s
         self._held = contextlib.ExitStack()
+        self._watch: Watch | None = None
 
     @contextlib.contextmanager
     def hold_slot(self, wanted: bool | None = True) -> Iterator[None]:
@@ -54,7 +65,7 @@ class EventStream:
         """
         with self._held:
             if wanted:
-                self._held.enter_context(self._open_slot())
+                self._watch = self._held.enter_context(self._open_slot())
             yield
 
     def build_response(
@@ -68,8 +79,9 @@ class EventStream:
 
         An error after the status has been sent ends the stream with the frame that `failed` makes.
         """
+        watched = frames if self._watch is None else self._watch.follow(frames)
         streamed = _ClosingStreamResponse(
-            add_heartbeat(_end_with_error_frame(frames, failed), self._heartbeat_s),
+            add_heartbeat(_end_with_error_frame(watched, failed), self._heartbeat_s),
             self._held.pop_all(),
             media_type="text/event-stream",
             headers={"cache-control": "no-cache", "x-accel-buffering": "no", **(headers or {})},

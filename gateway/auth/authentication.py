@@ -19,6 +19,7 @@ from agent.core.principal import LOCAL, Principal
 from agent.core.settings import Settings
 from agent.storage.api_keys import SCOPES, ApiKey, KeyStore, Scope
 from gateway.auth.external_tokens import TokenGrant, TokenVerifier, is_expired
+from gateway.auth.key_watch import KeyWatch
 from gateway.limits.quota_reservations import MINUTE_SECONDS, TokenRates
 from gateway.limits.rate_limiter import LocalRateLimiter, RateLimiter
 
@@ -213,9 +214,17 @@ class Authenticator:
             )
         return RateLimitResult(headers, refusal)
 
+    def watch_key(self, caller: Caller) -> KeyWatch | None:
+        """The watch of the caller's key. None without a key, and for a token of another issuer: those are made for
+        minutes, so one that was good when the stream began is enough.
+        """
+        return None if caller.key is None or caller.is_external else KeyWatch(self._keys, caller.key.id)
+
     @contextlib.contextmanager
-    def open_stream(self, caller: Caller) -> Iterator[None]:
-        """Holds one of the caller's stream slots while entered. Raises `RateLimitError` if none is free."""
+    def open_stream(self, caller: Caller) -> Iterator[KeyWatch | None]:
+        """Holds one of the caller's stream slots while entered, and gives the watch of its key, if it has one. Raises
+        `RateLimitError` if no slot is free.
+        """
         who = caller.key.id if caller.key else ""
         if self._streams[who] >= self._max_streams:
             whose = f"the key {who}" if who else "callers without a key"
@@ -226,7 +235,7 @@ class Authenticator:
             )
         self._streams[who] += 1
         try:
-            yield
+            yield self.watch_key(caller)
         finally:
             self._streams[who] -= 1
             if not self._streams[who]:

@@ -16,6 +16,7 @@ from agent.core.errors import BusyError, NotFoundError
 from agent.core.principal import STATE_KEY
 from agent.core.settings import Settings
 from gateway.auth.authentication import read_key
+from gateway.auth.key_watch import KeyWatch
 from gateway.packaged_files import SHIPPED_VIEWS
 from mcp_tools.server.toolsets import QUERY_PARAMETER
 from mcp_tools.server.views import View, list_missing_tools, load_configured_views, make_default_view
@@ -64,13 +65,13 @@ class LazyMcpDoor:
             self._closing.set()
             await owner
 
-    async def identify(self, scope: Scope) -> None:
-        """Stores the caller's principal on the request, for the server behind.
+    async def identify(self, scope: Scope) -> KeyWatch | None:
+        """Stores the caller's principal on the request, for the server behind, and returns the watch of its key.
 
         Raises `AuthError`, `ScopeError` and `RateLimitError`.
         """
         if self._stepgate is None:
-            return
+            return None
         request = Request(scope)
         caller = await self._stepgate.authenticator.authenticate(read_key(request.headers))
         caller.require_scope("mcp")
@@ -78,6 +79,7 @@ class LazyMcpDoor:
         request.state.extra_headers = counted.headers
         counted.raise_if_refused()
         setattr(request.state, STATE_KEY, caller.principal)
+        return self._stepgate.authenticator.watch_key(caller)
 
     async def get_endpoint(self, path: str, toolsets: str | None) -> ASGIApp:
         """The endpoint of a path once it is loaded. `toolsets` is that of the query.
@@ -127,6 +129,11 @@ class _Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         view = scope["path_params"].get("view")
         path = PATH if view is None else f"{PATH}/{view}"
-        await self._door.identify(scope)
+        watch = await self._door.identify(scope)
         toolsets = Request(scope).query_params.get(QUERY_PARAMETER)
-        await (await self._door.get_endpoint(path, toolsets))(scope, receive, send)
+        endpoint = await self._door.get_endpoint(path, toolsets)
+        if watch is None:
+            await endpoint(scope, receive, send)
+            return
+        async with watch.disconnect(receive) as watched:
+            await endpoint(scope, watched, send)

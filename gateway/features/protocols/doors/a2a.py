@@ -7,7 +7,7 @@ served by the SDK's compatibility layer.
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Never
 
 from a2a.auth.user import User
@@ -45,6 +45,7 @@ from agent.runs.input_replies import build_reply_request, derive_reply_id
 from agent.runs.run_intake import ChatRequest, ContextMessage
 from agent.runs.service import AcceptedRun
 from gateway.auth.authentication import Caller
+from gateway.auth.key_watch import KeyWatch
 from gateway.bootstrap import Stepgate
 from gateway.doors.run_intake import accept_run
 from gateway.features.protocols.doors.a2a_card import build_agent_card
@@ -121,9 +122,9 @@ class RunTaskHandler(RequestHandler):
     ) -> AsyncGenerator[StreamEvent, None]:
         """As `on_message_send`, with everything that happens as events."""
         call = _get_call(context)
-        with _translate_errors(), call.stepgate.authenticator.open_stream(call.caller):
+        with _translate_errors(), call.stepgate.authenticator.open_stream(call.caller) as watch:
             task, seen_seq = await _accept_message(call, params)
-            async for event in _stream_task(call, task, seen_seq):
+            async for event in _follow(_stream_task(call, task, seen_seq), watch):
                 yield event
 
     @validate_request_params
@@ -132,12 +133,12 @@ class RunTaskHandler(RequestHandler):
     ) -> AsyncGenerator[StreamEvent, None]:
         """Streams a task that has not ended: first the task as it is, then what happens."""
         call = _get_call(context)
-        with _translate_errors(), call.stepgate.authenticator.open_stream(call.caller):
+        with _translate_errors(), call.stepgate.authenticator.open_stream(call.caller) as watch:
             task = await find_task(call.stepgate.service, params.id, call.caller.owner)
             if task.last.status in ENDED_STATUSES and task.last.status != "awaiting_input":
                 ended_note = f"the task has ended ({task.last.status}); read it with GetTask"
                 raise a2a_errors.UnsupportedOperationError(ended_note)
-            async for event in _stream_task(call, task, task.last.last_seq):
+            async for event in _follow(_stream_task(call, task, task.last.last_seq), watch):
                 yield event
 
     @validate_request_params
@@ -276,7 +277,11 @@ def _read_room(params: SendMessageRequest) -> str | None:
     return None
 
 
-async def _stream_task(call: _Call, task: RunTask, seen_seq: int) -> AsyncIterator[StreamEvent]:
+def _follow(events: AsyncGenerator[StreamEvent, None], watch: KeyWatch | None) -> AsyncGenerator[StreamEvent, None]:
+    return events if watch is None else watch.follow(events)
+
+
+async def _stream_task(call: _Call, task: RunTask, seen_seq: int) -> AsyncGenerator[StreamEvent, None]:
     """Yields the task as its last run was at `seen_seq`, then what happens, until that run ends or waits."""
     service, owner, run_id = call.stepgate.service, call.caller.owner, task.run_ids[-1]
     stream = TaskEventStream((await read_task_events(service, task, owner))[:-1])
