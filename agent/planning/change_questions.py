@@ -22,7 +22,7 @@ from agent.prompts import render
 from agent.text.own_words import OwnWords
 from agent.text.terms import extract_terms, is_filler, map_query_terms
 from agent.tools import ToolSpec
-from agent.tools.catalogue import CatalogueIndex, split_name
+from agent.tools.catalogue import CatalogueIndex, is_foreign, split_name
 from agent.tools.client_tools import CLIENT_ORIGIN
 
 NO_TOOL = "none"
@@ -46,6 +46,18 @@ class ChangeQuestions:
         if unasked and len(unasked) == len({str(call.get("tool")) for call in calls}):
             raise UnaskedChangeError(unasked)
         return PlanReply(_drop_calls(meant.data, calls, unasked)) if unasked else meant
+
+    async def find_wanted(self, request: PlanningRequest, attempt: Attempt) -> frozenset[str]:
+        """The tools with which the request asks to change something. Raises `ModelError`.
+
+        Where no decision called one, the model was not asked yet. It is asked about tools of servers, if a word of the
+        request fits one, or is in another language: what those change, no rule of ours brings up again."""
+        changing = [spec for spec in attempt.tools if spec.has_side_effect and is_foreign(spec)]
+        if attempt.may_change is None and request.checks_answers and changing:
+            scores = CatalogueIndex([*attempt.tools]).compute_scores(request.question)
+            if request.answer_language or any(scores.get(spec.name, 0.0) > 0 for spec in changing):
+                attempt.may_change = await self._ask_whether(attempt, list_changing_lines(request, changing))
+        return attempt.may_change or frozenset()
 
     async def _find_allowed(
         self, request: PlanningRequest, attempt: Attempt, lines: Mapping[str, str], meant: PlanReply

@@ -15,6 +15,7 @@ from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidErro
 from agent.llm.port import ModelReply
 from agent.planning.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines
 from agent.planning.decision_schema import build_choice_schema
+from agent.planning.identifier_lookups import list_joins
 from agent.planning.looks import look_first
 from agent.planning.made_up_values import (
     MADE_UP,
@@ -63,6 +64,7 @@ from agent.tools.catalogue import CatalogueIndex, keep_ends
 from agent.tools.client_tools import CLIENT_ORIGIN
 
 CORRECTED = "the error of a call names the value that was meant"
+JOINED = "a call named what is meant by the identifier of another thing"
 WIDENED = "it found nothing with inputs that nobody gave"
 """Why a round was made by rules although a model plans."""
 MAX_REPLIES = 10
@@ -174,10 +176,13 @@ class RoundPlanner:
     async def _misses_change(self, request: PlanningRequest, attempt: Attempt) -> bool:
         """Whether a change that the request asks for was never tried, and the model says that it is still needed: it
         has read what it needs for it, and takes the request for done. The next decision must then make it."""
+        if not request.rounds or attempt.must_call or attempt.questioned_part == request.question:
+            return False
         tried = {call.tool for call in request.rounds}
+        wanted = await self._changes.find_wanted(request, attempt)
         lines = list_changing_lines(request, attempt.tools)
-        missing = [name for name in sorted(attempt.may_change or ()) if name not in tried and name in lines]
-        if not missing or not request.rounds or attempt.must_call or attempt.questioned_part == request.question:
+        missing = [name for name in sorted(wanted) if name not in tried and name in lines]
+        if not missing:
             return False
         attempt.questioned_part = request.question
         question = render("decide_step", part=request.question, tools="\n".join(lines[name] for name in missing))
@@ -331,18 +336,23 @@ def _build_answer(request: PlanningRequest) -> Planned:
 
 def _make_again(request: PlanningRequest) -> Planned | None:
     """The round that makes calls of the last one again, with the value that their errors name or without inputs that
-    nobody gave; None if there is nothing to change. No model is asked. Raises `PlanInvalidError`."""
-    corrected = list_corrected_calls(request)
-    calls, reason = (corrected, CORRECTED) if corrected else (list_wider_calls(request), WIDENED)
+    nobody gave, or that finds by the identifier of another thing what they were to name; None if there is nothing to
+    change. No model is asked. Raises `PlanInvalidError`."""
+    choices = ((CORRECTED, list_corrected_calls), (JOINED, list_joins), (WIDENED, list_wider_calls))
+    reason, calls = next(
+        ((reason, calls) for reason, list_calls in choices if (calls := list_calls(request))), ("", [])
+    )
     if not calls:
         return None
     steps: list[JsonValue] = [{"tool": call.tool, "inputs": call.args, "intent": call.part} for call in calls]
     made = build_plan_steps({"steps": steps}, request)
-    args = divide_parts(request.open_parts, (), made.steps, made.steps, request.catalogue.index)
+    index, looks_up = request.catalogue.index, reason == JOINED
+    before = request.open_parts if looks_up else ()
+    args = divide_parts(request.open_parts, before, made.steps, made.steps, index, looks_up=looks_up)
     more = build_plan_more(request.used_ids, made.steps, args)
     source: dict[str, object] = {"origin": "rules", "origin_reason": reason}
     plan = made.model_copy(update={"steps": (*made.steps, more), **source})
-    notes = tuple(f"{call.tool} is called again: {reason}" for call in calls)
+    notes = tuple(f"{call.tool} is called{'' if looks_up else ' again'}: {reason}" for call in calls)
     return Planned(append_new_steps(plan, request), "rules", "rules", adjusted=notes, repeats_model=True)
 
 

@@ -22,7 +22,7 @@ class JsonEntries:
 
 def read_json_entries(text: str) -> JsonEntries | None:
     """The entries of a JSON text; None for other texts, for a single value and for more than `MAX_ENTRIES` values."""
-    values = _read_values(text)
+    values = read_json_values(text)
     if len(values) != 1:
         return JsonEntries(tuple(values)) if values else None
     whole = values[0]
@@ -38,7 +38,8 @@ def read_json_entries(text: str) -> JsonEntries | None:
     return JsonEntries(tuple(lists[longest]), others or None)
 
 
-def _read_values(text: str) -> list[JsonValue]:
+def read_json_values(text: str) -> list[JsonValue]:
+    """The JSON values of a text that holds nothing else, one after the other; empty for other texts."""
     values: list[JsonValue] = []
     at = 0
     if not text.lstrip().startswith(("[", "{")):

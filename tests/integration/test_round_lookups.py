@@ -190,3 +190,65 @@ async def test_a_change_that_failed_is_not_made_with_another_word_of_the_request
         forms = [str(request["form"]) for request in bench.client.requests]
     assert not any("'Book'" in form for form in forms), "no word of the request is a choice"
     assert {call["room"] for call in book.calls} == {"Oak"}
+
+
+async def test_a_change_that_the_model_forgot_is_asked_about_before_the_answer(tmp_path: Path) -> None:
+    """A real 1.5B looked up the guest and then told that her booking was changed."""
+    guests = returning("inn__guests", '[{"guest_id": "G-311", "name": "Mia"}]', origin="mcp:inn")
+    extend = returning("inn__extend_booking", "extended", origin="mcp:inn", annotations=EFFECT)
+    needed = says('{"tool": "inn__extend_booking"}', to="planner", about="need? none if it is done already")
+    call = {"tool": "inn__extend_booking", "inputs": {"x": "Mia"}}
+    made = decides(call, about="The tool inn__extend_booking is needed")
+    looked = decides({"tool": "inn__guests", "inputs": {"x": "Mia"}}, missing=["find Mia"], times=1)
+    model = script(wants("inn__extend_booking"), needed, made, looked, decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[guests, extend], model_profile="small") as bench:
+        await bench.run("Please extend the booking of Mia by one night")
+    assert len(extend.calls) == 1
+
+
+async def test_a_question_for_information_is_not_taken_for_a_change(tmp_path: Path) -> None:
+    guests = returning("inn__guests", '[{"guest_id": "G-311", "name": "Mia"}]', origin="mcp:inn")
+    extend = returning("inn__extend_booking", "extended", origin="mcp:inn", annotations=EFFECT)
+    looked = decides({"tool": "inn__guests", "inputs": {"x": "Mia"}}, missing=["find Mia"], times=1)
+    model = script(wants(), looked, decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[guests, extend], model_profile="small") as bench:
+        response = await bench.run("Which booking does Mia have?")
+        purposes = bench.client.purposes()
+    assert (extend.calls, purposes) == ([], ["planner"] * 3 + ["completion"])
+    assert response.response == "It is done."
+
+
+async def test_what_is_named_by_the_identifier_of_another_thing_is_looked_up_without_the_model(tmp_path: Path) -> None:
+    """A real 1.5B cancelled the booking `G-312`, which is the guest."""
+
+    async def cancel(inputs: dict[str, Any]) -> str:
+        if inputs["booking_id"] != "BK-7002":
+            raise RuntimeError(f"there is no booking {inputs['booking_id']!r}; known: BK-7001, BK-7002")
+        return "cancelled"
+
+    def of_inn(name: str, result: str, **inputs: Any) -> FunctionTool:
+        return returning(f"inn__{name}", result, origin="mcp:inn", properties=inputs, required=[])
+
+    guests = of_inn("guests", '[{"guest_id": "G-312", "name": "Jonas"}]', query=STRING)
+    where = {"type": "object", "properties": {"guest_id": STRING, "status": STRING}}
+    bookings = of_inn("bookings", '[{"booking_id": "BK-7002", "guest_id": "G-312"}]', where=where)
+    change = FunctionTool(
+        "inn__cancel", cancel, origin="mcp:inn", annotations=EFFECT,
+        properties={"booking_id": STRING}, required=["booking_id"],
+    )  # fmt: skip
+    part = "cancel the booking"
+    wrong, right = ({"tool": change.spec.name, "inputs": {"booking_id": one}} for one in ("G-312", "BK-7002"))
+    model = script(
+        wants(change.spec.name),
+        decides({"tool": guests.spec.name, "inputs": {"query": "Jonas"}}, missing=["find Jonas", part], times=1),
+        decides(wrong, missing=[part], times=1),
+        decides(right, missing=[part], about=f"Next: {part}"),
+        decides(),
+        ANSWER,
+    )
+    async with engine_bench(tmp_path, model, tools=[guests, bookings, change], model_profile="small") as bench:
+        events = await bench.events("Cancel the booking of Jonas")
+    reasons = [event.body.plan.origin_reason for event in events if isinstance(event.body, PlanProposed)]
+    assert bookings.calls == [{"where": {"guest_id": "G-312"}}]
+    assert "a call named what is meant by the identifier of another thing" in reasons
+    assert change.calls == [{"booking_id": "G-312"}, {"booking_id": "BK-7002"}]

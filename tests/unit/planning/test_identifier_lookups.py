@@ -3,7 +3,7 @@
 import pytest
 from pydantic import JsonValue
 
-from agent.planning.identifier_lookups import find_described_value, list_lookups
+from agent.planning.identifier_lookups import find_described_value, list_joins, list_lookups
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
@@ -74,3 +74,43 @@ def test_a_tool_that_failed_before_is_not_called_again() -> None:
 )
 def test_nothing_is_looked_up_for_other_failures(call: RoundResult) -> None:
     assert list_lookups(ask(call), call) == ()
+
+
+FILTER: JsonValue = {
+    "anyOf": [{"type": "object", "properties": {"supplier_id": TEXT, "state": TEXT}}, {"type": "null"}]
+}
+ORDERS = spec("store__list_orders", {"where": FILTER}, origin="mcp:store")
+SUPPLIER = spec("store__get_supplier", {"supplierId": TEXT}, ["supplierId"], origin="mcp:store")
+PRICE = spec("store__get_price", {"supplier_id": TEXT, "item": TEXT}, ["supplier_id", "item"], origin="mcp:store")
+CLOSE = spec("store__close", {"supplier_id": TEXT}, annotations=SIDE_EFFECT, origin="mcp:store")
+ABROAD = spec("mail__list", {"supplier_id": TEXT}, origin="mcp:mail")
+FOUND = RoundResult(0, "store__search_items", {"query": "tape"}, '{"name": "Tape & Co", "supplier_id": "SUP-21"}')
+
+
+def join(*calls: RoundResult) -> list[tuple[str, JsonValue]]:
+    tools = (*TOOLS, ORDERS, SUPPLIER, PRICE, CLOSE, ABROAD)
+    request = asking("Cancel the order at Tape & Co", catalogue=Catalogue(skills=(), tools=tools), rounds=calls)
+    return [(one.tool, one.args) for one in list_joins(request)]
+
+
+def test_what_belongs_to_another_thing_is_looked_up_by_the_inputs_that_take_its_identifier() -> None:
+    call = fail("there is no order 'SUP-21'; known: OR-1001, OR-1002", "store__order", item="SUP-21")
+    assert join(FOUND, call) == [
+        ("store__list_orders", {"where": {"supplier_id": "SUP-21"}}),
+        ("store__get_supplier", {"supplierId": "SUP-21"}),
+    ]
+
+
+def test_no_such_look_is_made_twice_or_for_an_earlier_round() -> None:
+    call = fail("there is no order 'SUP-21'; known: OR-1001, OR-1002", "store__order", item="SUP-21")
+    looked = RoundResult(0, "store__get_supplier", {"supplierId": "SUP-21"}, '{"name": "Tape & Co"}')
+    assert [tool for tool, _ in join(FOUND, looked, call)] == ["store__list_orders"]
+    later = RoundResult(1, "store__list_bins", {}, "A-01")
+    assert join(FOUND, call, later) == []
+
+
+def test_an_identifier_that_stands_in_no_named_field_is_left_to_the_model() -> None:
+    call = fail("there is no order 'SUP-21'; known: OR-1001, OR-1002", "store__order", item="SUP-21")
+    prose = RoundResult(0, "store__search_items", {"query": "tape"}, "Tape & Co is SUP-21")
+    assert join(prose, call) == []
+    assert join(call) == [], "nothing tells whose it is"
