@@ -3,23 +3,13 @@
 Offered the identifiers that the error lists, a small model takes one of them, which is then another thing's.
 """
 
-from collections.abc import Set as AbstractSet
-from dataclasses import replace
-
-from pydantic import JsonValue
-
 from agent.core.json_walk import iter_leaves
-from agent.core.models import JsonObject
-from agent.planning.input_schemas import build_inputs_schema
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.planning.wider_looks import is_free_text
 from agent.text.codes import find_codes
-from agent.text.json_entries import read_json_values
 from agent.tools import ToolSpec
 from agent.tools.catalogue import is_foreign, split_name
 
-MAX_JOINS = 3
-"""Calls of one round that find a thing by another one's identifier."""
 MIN_CODES = 2
 """Codes in an error from which on it lists what there is."""
 _IDENTIFIERS = frozenset({"id", "ids"})
@@ -45,61 +35,6 @@ def find_described_value(request: PlanningRequest, call: RoundResult) -> str:
         if is_meant and (is_another or not is_code):
             return value
     return ""
-
-
-def list_joins(request: PlanningRequest) -> list[RoundResult]:
-    """Calls that find what a failed call of the last round named by another thing's identifier: the booking of a guest,
-    by the tools that read and take the input under whose name a result has it. No model need choose them."""
-    last = max((call.number for call in request.rounds), default=0)
-    made = [(call.tool, call.args) for call in request.rounds]
-    joins: list[RoundResult] = []
-    for call in request.rounds:
-        spec = request.catalogue.get_tool(call.tool)
-        value = find_described_value(request, call) if spec is not None and call.number == last else ""
-        if spec is None or not is_foreign(spec) or not any(map(str.isdigit, value)):
-            continue
-        names = _list_names(request, value)
-        others = (one for one in request.catalogue.tools if one.origin == spec.origin and one.effect == "read")
-        inputs = ((one, args) for one in others if (args := _place_value(build_inputs_schema(one), names, value)))
-        for one, args in inputs:
-            if (one.name, args) not in made and len(joins) < MAX_JOINS:
-                made.append((one.name, args))
-                joins.append(replace(call, tool=one.name, args=args))
-    return joins
-
-
-def _list_names(request: PlanningRequest, value: str) -> frozenset[str]:
-    """The names under which results have a value, in one form."""
-    names: set[str] = set()
-    for one in request.rounds:
-        if not one.failed and value in one.text:
-            leaves = (leaf for data in read_json_values(one.text) for leaf in iter_leaves(data))
-            paths = (path for path, leaf in leaves if leaf == value)
-            names |= {_fold_name(path[-1]) for path in paths if path and isinstance(path[-1], str)}
-    return frozenset(names)
-
-
-def _place_value(schema: JsonValue, names: AbstractSet[str], value: str) -> JsonObject:
-    """Inputs with the value in the one place that has such a name, at any depth; empty if there is none, or several, or
-    other inputs are required."""
-    if not isinstance(schema, dict):
-        return {}
-    choices = schema.get("anyOf")
-    placed = [
-        inputs for one in (choices if isinstance(choices, list) else ()) if (inputs := _place_value(one, names, value))
-    ]
-    declared, required = schema.get("properties"), schema.get("required")
-    for name, one in declared.items() if isinstance(declared, dict) else ():
-        if _fold_name(name) in names:
-            placed.append({name: value})
-        elif inner := _place_value(one, names, value):
-            placed.append({name: inner})
-    needed = {*required} if isinstance(required, list) else set()
-    return placed[0] if len(placed) == 1 and needed <= placed[0].keys() else {}
-
-
-def _fold_name(name: str) -> str:
-    return split_name(name).casefold().replace(" ", "_")
 
 
 def list_lookups(request: PlanningRequest, call: RoundResult) -> tuple[ToolSpec, ...]:

@@ -15,7 +15,7 @@ from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidErro
 from agent.llm.port import ModelReply
 from agent.planning.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines
 from agent.planning.decision_schema import build_choice_schema
-from agent.planning.identifier_lookups import list_joins
+from agent.planning.joined_looks import list_joins, list_next_looks
 from agent.planning.looks import look_first
 from agent.planning.made_up_values import (
     MADE_UP,
@@ -63,10 +63,15 @@ from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex, keep_ends
 from agent.tools.client_tools import CLIENT_ORIGIN
 
-CORRECTED = "the error of a call names the value that was meant"
 JOINED = "a call named what is meant by the identifier of another thing"
-WIDENED = "it found nothing with inputs that nobody gave"
-"""Why a round was made by rules although a model plans."""
+FOUND_ONE = "one thing was found, and these take its identifier"
+RULES = (
+    ("the error of a call names the value that was meant", list_corrected_calls),
+    (JOINED, list_joins),
+    ("it found nothing with inputs that nobody gave", list_wider_calls),
+    (FOUND_ONE, list_next_looks),
+)
+"""Why a round was made by rules although a model plans, and the calls of each. The first that has any counts."""
 MAX_REPLIES = 10
 """Replies of the model to one decision, those about parts that it passes over too."""
 MAX_FAILURES = 5
@@ -102,7 +107,7 @@ class RoundPlanner:
             attempt.follow_look()
             attempt.follow_failure()
         with suppress(PlanInvalidError):  # then the model finds another way
-            again = _make_again(request) if not request.doubt else None
+            again = _make_by_rules(request) if not request.doubt else None
             if again is not None:
                 return again
         try:
@@ -334,19 +339,17 @@ def _build_answer(request: PlanningRequest) -> Planned:
     return Planned(build_completion_plan(request, None), "llm", "llm")
 
 
-def _make_again(request: PlanningRequest) -> Planned | None:
-    """The round that makes calls of the last one again, with the value that their errors name or without inputs that
-    nobody gave, or that finds by the identifier of another thing what they were to name; None if there is nothing to
-    change. No model is asked. Raises `PlanInvalidError`."""
-    choices = ((CORRECTED, list_corrected_calls), (JOINED, list_joins), (WIDENED, list_wider_calls))
-    reason, calls = next(
-        ((reason, calls) for reason, list_calls in choices if (calls := list_calls(request))), ("", [])
-    )
+def _make_by_rules(request: PlanningRequest) -> Planned | None:
+    """The round that follows from the last one by rule: its calls again, with the value that their errors name or
+    without inputs that nobody gave, or looks at what an identifier belongs to; None if there is nothing to call. No
+    model is asked. Raises `PlanInvalidError`."""
+    listed = ((reason, list_calls(request)) for reason, list_calls in RULES)
+    reason, calls = next((one for one in listed if one[1]), ("", []))
     if not calls:
         return None
     steps: list[JsonValue] = [{"tool": call.tool, "inputs": call.args, "intent": call.part} for call in calls]
     made = build_plan_steps({"steps": steps}, request)
-    index, looks_up = request.catalogue.index, reason == JOINED
+    index, looks_up = request.catalogue.index, reason in (JOINED, FOUND_ONE)
     before = request.open_parts if looks_up else ()
     args = divide_parts(request.open_parts, before, made.steps, made.steps, index, looks_up=looks_up)
     more = build_plan_more(request.used_ids, made.steps, args)

@@ -218,31 +218,41 @@ async def test_a_question_for_information_is_not_taken_for_a_change(tmp_path: Pa
     assert response.response == "It is done."
 
 
-async def test_what_is_named_by_the_identifier_of_another_thing_is_looked_up_without_the_model(tmp_path: Path) -> None:
-    """A real 1.5B cancelled the booking `G-312`, which is the guest."""
+INN = {"origin": "mcp:inn"}
+WHERE = {"type": "object", "properties": {"guest_id": STRING, "status": STRING}}
+
+
+def make_inn_tools() -> tuple[FunctionTool, FunctionTool, FunctionTool]:
+    """Tools that find guests and bookings, and one that cancels a booking."""
 
     async def cancel(inputs: dict[str, Any]) -> str:
         if inputs["booking_id"] != "BK-7002":
             raise RuntimeError(f"there is no booking {inputs['booking_id']!r}; known: BK-7001, BK-7002")
         return "cancelled"
 
-    def of_inn(name: str, result: str, **inputs: Any) -> FunctionTool:
-        return returning(f"inn__{name}", result, origin="mcp:inn", properties=inputs, required=[])
+    guest, booking = '[{"guest_id": "G-312", "name": "Jonas"}]', '[{"booking_id": "BK-7002", "guest_id": "G-312"}]'
+    return (
+        returning("inn__guests", guest, properties={"query": STRING}, required=[], **INN),
+        returning("inn__bookings", booking, properties={"where": WHERE}, required=[], **INN),
+        FunctionTool(
+            "inn__cancel", cancel, properties={"booking_id": STRING}, required=["booking_id"], annotations=EFFECT, **INN
+        ),
+    )
 
-    guests = of_inn("guests", '[{"guest_id": "G-312", "name": "Jonas"}]', query=STRING)
-    where = {"type": "object", "properties": {"guest_id": STRING, "status": STRING}}
-    bookings = of_inn("bookings", '[{"booking_id": "BK-7002", "guest_id": "G-312"}]', where=where)
-    change = FunctionTool(
-        "inn__cancel", cancel, origin="mcp:inn", annotations=EFFECT,
-        properties={"booking_id": STRING}, required=["booking_id"],
-    )  # fmt: skip
+
+def cancels(booking_id: str, part: str, **conditions: Any) -> Any:
+    return decides({"tool": "inn__cancel", "inputs": {"booking_id": booking_id}}, missing=[part], **conditions)
+
+
+async def test_what_is_named_by_the_identifier_of_another_thing_is_looked_up_without_the_model(tmp_path: Path) -> None:
+    """A real 1.5B cancelled the booking `G-312`, which is the guest."""
+    guests, bookings, change = make_inn_tools()
     part = "cancel the booking"
-    wrong, right = ({"tool": change.spec.name, "inputs": {"booking_id": one}} for one in ("G-312", "BK-7002"))
     model = script(
-        wants(change.spec.name),
-        decides({"tool": guests.spec.name, "inputs": {"query": "Jonas"}}, missing=["find Jonas", part], times=1),
-        decides(wrong, missing=[part], times=1),
-        decides(right, missing=[part], about=f"Next: {part}"),
+        wants("inn__cancel"),
+        decides({"tool": "inn__guests", "inputs": {"query": "Jonas"}}, missing=["find Jonas"], times=1),
+        cancels("G-312", part, times=1),
+        cancels("BK-7002", part, about=f"Next: {part}"),
         decides(),
         ANSWER,
     )
@@ -252,3 +262,21 @@ async def test_what_is_named_by_the_identifier_of_another_thing_is_looked_up_wit
     assert bookings.calls == [{"where": {"guest_id": "G-312"}}]
     assert "a call named what is meant by the identifier of another thing" in reasons
     assert change.calls == [{"booking_id": "G-312"}, {"booking_id": "BK-7002"}]
+
+
+async def test_what_belongs_to_the_one_thing_that_was_found_is_looked_up_before_the_next_part(tmp_path: Path) -> None:
+    guests, bookings, change = make_inn_tools()
+    part = "cancel the booking"
+    model = script(
+        wants("inn__cancel"),
+        decides({"tool": "inn__guests", "inputs": {"query": "Jonas"}}, missing=["find Jonas", part], times=1),
+        cancels("BK-7002", part, about=f"Next: {part}"),
+        decides(),
+        ANSWER,
+    )
+    async with engine_bench(tmp_path, model, tools=[guests, bookings, change], model_profile="small") as bench:
+        await bench.run("Cancel the booking of Jonas")
+        asked = list_asked(bench)[1]
+    assert bookings.calls == [{"where": {"guest_id": "G-312"}}]
+    assert "BK-7002" in asked, "the model sees it with the guest"
+    assert change.calls == [{"booking_id": "BK-7002"}]

@@ -3,7 +3,8 @@
 import pytest
 from pydantic import JsonValue
 
-from agent.planning.identifier_lookups import find_described_value, list_joins, list_lookups
+from agent.planning.identifier_lookups import find_described_value, list_lookups
+from agent.planning.joined_looks import list_joins
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec

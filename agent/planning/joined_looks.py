@@ -1,0 +1,116 @@
+"""Looks that follow from an identifier alone: the bookings of the guest who was searched for.
+
+The tools of one server that read, and take an input under whose name a result has an identifier, are called with it by
+rule. A small model takes the guest's identifier for the booking's, or the first tool that fits a word.
+"""
+
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+from pydantic import JsonValue
+
+from agent.core.json_walk import iter_leaves
+from agent.core.models import JsonObject
+from agent.planning.identifier_lookups import find_described_value, is_identifier
+from agent.planning.input_schemas import build_inputs_schema
+from agent.planning.request import PlanningRequest, RoundResult
+from agent.text.json_entries import read_json_entries, read_json_values
+from agent.tools.catalogue import is_foreign, split_name
+
+MAX_JOINS = 3
+"""Calls of one round that find a thing by another one's identifier."""
+
+
+def list_joins(request: PlanningRequest) -> list[RoundResult]:
+    """The calls that find what a failed call of the last round named by another thing's identifier."""
+    sources = []
+    for call in _list_last(request):
+        value = find_described_value(request, call)
+        if any(map(str.isdigit, value)):
+            sources.append((call, value, _list_names(request, value)))
+    return _list_calls(request, sources)
+
+
+def list_next_looks(request: PlanningRequest) -> list[RoundResult]:
+    """The calls that find what belongs to the one thing that a call of the last round identified, where a part of the
+    request is still open, and no call had its identifier yet."""
+    if not request.open_parts or not request.checks_answers:
+        return []
+    used = {str(leaf) for call in request.rounds for _, leaf in iter_leaves(call.args)}
+    sources = [
+        (call, value, frozenset({_fold_name(name)}))
+        for call in _list_last(request)
+        if not call.failed
+        for name, value in _read_only_entry(call.text).items()
+        if isinstance(value, str | int) and is_identifier(name, str(value)) and str(value) not in used
+    ]
+    return _list_calls(request, sources)
+
+
+def _list_last(request: PlanningRequest) -> Iterator[RoundResult]:
+    """The calls of the last round that foreign tools answered."""
+    last = max((call.number for call in request.rounds), default=0)
+    for call in request.rounds:
+        spec = request.catalogue.get_tool(call.tool)
+        if call.number == last and spec is not None and is_foreign(spec):
+            yield call
+
+
+def _list_calls(
+    request: PlanningRequest, sources: Sequence[tuple[RoundResult, JsonValue, AbstractSet[str]]]
+) -> list[RoundResult]:
+    """The calls of the same server's tools that read, with each value in the input that has one of its names."""
+    made = [(call.tool, call.args) for call in request.rounds]
+    joins: list[RoundResult] = []
+    for call, value, names in sources:
+        spec = request.catalogue.get_tool(call.tool)
+        origin = spec.origin if spec is not None else ""
+        for one in request.catalogue.tools:
+            if one.origin != origin or one.effect != "read" or len(joins) >= MAX_JOINS:
+                continue
+            args = _place_value(build_inputs_schema(one), names, value)
+            if args and (one.name, args) not in made:
+                made.append((one.name, args))
+                joins.append(replace(call, tool=one.name, args=args))
+    return joins
+
+
+def _list_names(request: PlanningRequest, value: str) -> frozenset[str]:
+    """The names under which results have a value, in one form."""
+    names: set[str] = set()
+    for one in request.rounds:
+        if not one.failed and value in one.text:
+            leaves = (leaf for data in read_json_values(one.text) for leaf in iter_leaves(data))
+            paths = (path for path, leaf in leaves if leaf == value)
+            names |= {_fold_name(path[-1]) for path in paths if path and isinstance(path[-1], str)}
+    return frozenset(names)
+
+
+def _read_only_entry(text: str) -> JsonObject:
+    """The one thing that a result is about; empty for none or several."""
+    listed = read_json_entries(text)
+    things = list(listed.entries) if listed is not None else read_json_values(text)
+    return things[0] if len(things) == 1 and isinstance(things[0], dict) else {}
+
+
+def _place_value(schema: JsonValue, names: AbstractSet[str], value: JsonValue) -> JsonObject:
+    """Inputs with the value in the one place that has such a name, at any depth; empty if there is none, or several, or
+    other inputs are required."""
+    if not isinstance(schema, dict):
+        return {}
+    choices = schema.get("anyOf")
+    alternatives = choices if isinstance(choices, list) else []
+    placed = [inputs for one in alternatives if (inputs := _place_value(one, names, value))]
+    declared, required = schema.get("properties"), schema.get("required")
+    for name, one in declared.items() if isinstance(declared, dict) else ():
+        if _fold_name(name) in names:
+            placed.append({name: value})
+        elif inner := _place_value(one, names, value):
+            placed.append({name: inner})
+    needed = {*required} if isinstance(required, list) else set()
+    return placed[0] if len(placed) == 1 and needed <= placed[0].keys() else {}
+
+
+def _fold_name(name: str) -> str:
+    return split_name(name).casefold().replace(" ", "_")
