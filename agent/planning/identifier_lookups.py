@@ -61,12 +61,22 @@ def is_identifier(name: str, value: str) -> bool:
     return _takes_identifier(name) or bool(find_codes(value))
 
 
+def find_text_input(spec: ToolSpec) -> str | None:
+    """The one required input of a tool if it takes words, "" for a tool that requires none, None for others."""
+    needed = _list_needed(spec)
+    return (needed[0] if needed else "") if len(needed) <= 1 and _takes_words(spec) else None
+
+
 def _takes_words(spec: ToolSpec) -> bool:
     """Whether a tool can be called with words alone, or with nothing."""
-    declared, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
+    declared = spec.input_schema.get("properties")
     properties = declared if isinstance(declared, dict) else {}
-    needed = [str(name) for name in required] if isinstance(required, list) else []
-    return all(not _takes_identifier(name) and is_free_text(properties.get(name)) for name in needed)
+    return all(not _takes_identifier(name) and is_free_text(properties.get(name)) for name in _list_needed(spec))
+
+
+def _list_needed(spec: ToolSpec) -> list[str]:
+    required = spec.input_schema.get("required")
+    return [str(name) for name in required] if isinstance(required, list) else []
 
 
 def _takes_identifier(name: str) -> bool:

@@ -1,7 +1,8 @@
-"""Looks that follow from an identifier alone: the bookings of the guest who was searched for.
+"""Looks that follow by rule: what belongs to an identifier, and the identifier of what is only described.
 
-The tools of one server that read, and take an input under whose name a result has an identifier, are called with it by
-rule. A small model takes the guest's identifier for the booking's, or the first tool that fits a word.
+The bookings of the guest who was searched for are read by the tools that take an input under whose name a result has
+the guest's identifier. "The floor lamp" is looked for by the tools that take words, or nothing. A small model takes the
+guest's identifier for the booking's, calls the first tool that fits a word, and narrows it by a room that it makes up.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,10 +13,11 @@ from pydantic import JsonValue
 
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
-from agent.planning.identifier_lookups import find_described_value, is_identifier
+from agent.planning.identifier_lookups import find_described_value, find_text_input, is_identifier, list_lookups
 from agent.planning.input_schemas import build_inputs_schema
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.text.json_entries import read_json_entries, read_json_values
+from agent.tools import ToolSpec
 from agent.tools.catalogue import is_foreign, split_name
 
 MAX_JOINS = 3
@@ -30,6 +32,23 @@ def list_joins(request: PlanningRequest) -> list[RoundResult]:
         if any(map(str.isdigit, value)):
             sources.append((call, value, _list_names(request, value)))
     return _list_calls(request, sources)
+
+
+def list_described_looks(request: PlanningRequest) -> list[RoundResult]:
+    """The calls that find what a failed call of the last round only describes: first by tools that take the words, then
+    by those that list all there is."""
+    looks: list[RoundResult] = []
+    for call in _list_last(request):
+        value = find_described_value(request, call)
+        if value and not any(map(str.isdigit, value)):
+            inputs: list[tuple[ToolSpec, JsonObject]] = [
+                (one, {name: value} if name else {})
+                for one in list_lookups(request, call)
+                if (name := find_text_input(one)) is not None
+            ]
+            inputs.sort(key=lambda one: not one[1])
+            looks += [replace(call, tool=one.name, args=args) for one, args in inputs]
+    return looks[:MAX_JOINS]
 
 
 def list_next_looks(request: PlanningRequest) -> list[RoundResult]:

@@ -5,7 +5,7 @@ without a successful call is asked about before the answer.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from pydantic import JsonValue
@@ -52,6 +52,13 @@ def divide_parts(
     served = {part for _, part in paired}
     left = before[1:] if before else [part for part in said if part not in served]
     return {MISSING: [*said], PARTS: parts, WAITING: waiting, OPEN: [*waiting, *left]}
+
+
+def serve_parts(before: Sequence[str], parts: Mapping[str, str]) -> JsonObject:
+    """The arguments of `plan_more` after a round that makes calls again: `parts` names what each step is for, by its
+    id, and what else was open before stays open."""
+    served = {*parts.values()}
+    return {MISSING: [*before], PARTS: {**parts}, WAITING: [], OPEN: [part for part in before if part not in served]}
 
 
 def _pair(steps: Sequence[PlanStep], parts: Sequence[str], index: CatalogueIndex) -> list[tuple[PlanStep, str]]:

@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from pydantic import JsonValue
-
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
 from agent.llm.port import ModelReply
 from agent.planning.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines
 from agent.planning.decision_schema import build_choice_schema
-from agent.planning.joined_looks import list_joins, list_next_looks
+from agent.planning.identifier_lookups import find_described_value
 from agent.planning.looks import look_first
 from agent.planning.made_up_values import (
     MADE_UP,
@@ -29,7 +27,6 @@ from agent.planning.planner import PlannerModel, append_new_steps, build_complet
 from agent.planning.refused_inputs import (
     RepeatedCallError,
     check_repetition,
-    list_corrected_calls,
 )
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply
 from agent.planning.request import PlanningRequest
@@ -52,10 +49,10 @@ from agent.planning.round_steps import (
     mark_round,
     tidy_calls,
 )
+from agent.planning.ruled_rounds import make_ruled_round
 from agent.planning.rules import RulePlanner
 from agent.planning.tool_need import fits_request, needs_no_tool
 from agent.planning.validate import format_problems
-from agent.planning.wider_looks import list_wider_calls
 from agent.prompts import render
 from agent.text.codes import find_codes
 from agent.text.numbers import find_numbers
@@ -63,15 +60,6 @@ from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex, keep_ends
 from agent.tools.client_tools import CLIENT_ORIGIN
 
-JOINED = "a call named what is meant by the identifier of another thing"
-FOUND_ONE = "one thing was found, and these take its identifier"
-RULES = (
-    ("the error of a call names the value that was meant", list_corrected_calls),
-    (JOINED, list_joins),
-    ("it found nothing with inputs that nobody gave", list_wider_calls),
-    (FOUND_ONE, list_next_looks),
-)
-"""Why a round was made by rules although a model plans, and the calls of each. The first that has any counts."""
 MAX_REPLIES = 10
 """Replies of the model to one decision, those about parts that it passes over too."""
 MAX_FAILURES = 5
@@ -107,7 +95,7 @@ class RoundPlanner:
             attempt.follow_look()
             attempt.follow_failure()
         with suppress(PlanInvalidError):  # then the model finds another way
-            again = _make_by_rules(request) if not request.doubt else None
+            again = make_ruled_round(request) if not request.doubt else None
             if again is not None:
                 return again
         try:
@@ -183,7 +171,8 @@ class RoundPlanner:
         has read what it needs for it, and takes the request for done. The next decision must then make it."""
         if not request.rounds or attempt.must_call or attempt.questioned_part == request.question:
             return False
-        tried = {call.tool for call in request.rounds}
+        # One that named what is meant by another thing's identifier, or only described it, has yet to be made.
+        tried = {call.tool for call in request.rounds if not find_described_value(request, call)}
         wanted = await self._changes.find_wanted(request, attempt)
         lines = list_changing_lines(request, attempt.tools)
         missing = [name for name in sorted(wanted) if name not in tried and name in lines]
@@ -337,26 +326,6 @@ class RoundPlanner:
 def _build_answer(request: PlanningRequest) -> Planned:
     """The plan that only writes the answer."""
     return Planned(build_completion_plan(request, None), "llm", "llm")
-
-
-def _make_by_rules(request: PlanningRequest) -> Planned | None:
-    """The round that follows from the last one by rule: its calls again, with the value that their errors name or
-    without inputs that nobody gave, or looks at what an identifier belongs to; None if there is nothing to call. No
-    model is asked. Raises `PlanInvalidError`."""
-    listed = ((reason, list_calls(request)) for reason, list_calls in RULES)
-    reason, calls = next((one for one in listed if one[1]), ("", []))
-    if not calls:
-        return None
-    steps: list[JsonValue] = [{"tool": call.tool, "inputs": call.args, "intent": call.part} for call in calls]
-    made = build_plan_steps({"steps": steps}, request)
-    index, looks_up = request.catalogue.index, reason in (JOINED, FOUND_ONE)
-    before = request.open_parts if looks_up else ()
-    args = divide_parts(request.open_parts, before, made.steps, made.steps, index, looks_up=looks_up)
-    more = build_plan_more(request.used_ids, made.steps, args)
-    source: dict[str, object] = {"origin": "rules", "origin_reason": reason}
-    plan = made.model_copy(update={"steps": (*made.steps, more), **source})
-    notes = tuple(f"{call.tool} is called{'' if looks_up else ' again'}: {reason}" for call in calls)
-    return Planned(append_new_steps(plan, request), "rules", "rules", adjusted=notes, repeats_model=True)
 
 
 def _is_first_decision(request: PlanningRequest) -> bool:

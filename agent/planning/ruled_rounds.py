@@ -1,0 +1,57 @@
+"""Rounds that follow from the last one by rule, without asking the model.
+
+A small model repeats a call that failed, makes up the next one, or takes what it has for all there is. What its results
+and errors say of the next call is not left to it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from pydantic import JsonValue
+
+from agent.planning.joined_looks import list_described_looks, list_joins, list_next_looks
+from agent.planning.planned import Planned
+from agent.planning.planner import append_new_steps, build_plan_steps
+from agent.planning.refused_inputs import list_corrected_calls
+from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.round_parts import divide_parts, serve_parts
+from agent.planning.round_steps import build_plan_more
+from agent.planning.wider_looks import list_wider_calls
+
+
+class _Rule(NamedTuple):
+    reason: str
+    """Why its calls are made."""
+    list_calls: Callable[[PlanningRequest], Sequence[RoundResult]]
+    looks_up: bool = False
+    """Whether they find what an open part needs, which stays open."""
+
+
+RULES: Final = (
+    _Rule("the error of a call names the value that was meant", list_corrected_calls),
+    _Rule("a call named what is meant by the identifier of another thing", list_joins, looks_up=True),
+    _Rule("a call described what is meant in place of its identifier", list_described_looks, looks_up=True),
+    _Rule("it found nothing with inputs that nobody gave", list_wider_calls),
+    _Rule("one thing was found, and these take its identifier", list_next_looks, looks_up=True),
+)
+"""The first that has any calls makes the round."""
+
+
+def make_ruled_round(request: PlanningRequest) -> Planned | None:
+    """The round that follows from the last one by rule; None if none does. Raises `PlanInvalidError`."""
+    listed = ((rule, calls) for rule in RULES if (calls := rule.list_calls(request)))
+    rule, calls = next(listed, (RULES[0], ()))
+    if not calls:
+        return None
+    steps: list[JsonValue] = [{"tool": call.tool, "inputs": call.args, "intent": call.part} for call in calls]
+    made = build_plan_steps({"steps": steps}, request)
+    before = request.open_parts
+    if rule.looks_up and before:
+        args = divide_parts(before, before, made.steps, made.steps, request.catalogue.index, looks_up=True)
+    else:
+        args = serve_parts(before, {step.id: call.part for step, call in zip(made.steps, calls, strict=False)})
+    more = build_plan_more(request.used_ids, made.steps, args)
+    source: dict[str, object] = {"origin": "rules", "origin_reason": rule.reason}
+    plan = made.model_copy(update={"steps": (*made.steps, more), **source})
+    notes = tuple(f"{call.tool} is called: {rule.reason}" for call in calls)
+    return Planned(append_new_steps(plan, request), "rules", "rules", adjusted=notes, repeats_model=True)
