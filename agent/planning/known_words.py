@@ -3,15 +3,20 @@
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
+from functools import cached_property
 
 from pydantic import JsonValue
 
 from agent.planning.request import PlanningRequest
+from agent.text.dates import DateMention, DateValue, find_dates
 
+DATED_CHARS = 20_000
+"""Characters of each text in which dates are looked for."""
 MAX_DIGITS = 30
 SHORTEST_STEM = 3
 """Letters that two forms of a word share."""
 WORD = re.compile(r"[^\W_]+")
+_TIME_MARK = re.compile(r"^t(?=\d)", re.IGNORECASE)
 _MOMENT = re.compile(r"(?<=\d\d-\d\d)t(?=\d\d:\d\d)")
 
 
@@ -21,9 +26,11 @@ def split_words(text: str) -> list[str]:
 
 
 class KnownWords:
-    """The words and numbers of texts. A lookup takes the same time however many there are."""
+    """The words, numbers and dates of texts. A lookup takes the same time however many there are."""
 
     def __init__(self, texts: Iterable[str]) -> None:
+        texts = list(texts)
+        self._texts = texts
         self.tokens = frozenset(token for text in texts for token in split_words(text))
         self._sorted = sorted(token for token in self.tokens if len(token) >= SHORTEST_STEM)
         self._stems = frozenset(self._sorted)
@@ -42,6 +49,24 @@ class KnownWords:
         at = bisect_left(self._sorted, token)  # the words that begin with it follow
         return at < len(self._sorted) and self._sorted[at].startswith(token)
 
+    def hold_date(self, mention: DateMention) -> bool:
+        """Whether a date stands there in any form; a month stands there with each of its days. One that names no year
+        may be of any."""
+        return any(_is_within(one, mentioned) for mentioned in mention.readings for one in self._dates)
+
+    @cached_property
+    def _dates(self) -> frozenset[DateValue]:
+        """Looked for only once words alone do not tell."""
+        dates = (date for text in self._texts for date in find_dates(text[:DATED_CHARS]))
+        return frozenset(reading for date in dates for reading in date.readings)
+
+
+def _is_within(date: DateValue, mentioned: DateValue) -> bool:
+    """Whether a date is the mentioned one, or a day of the mentioned month."""
+    if date.month != mentioned.month or mentioned.day not in (None, date.day):
+        return False
+    return mentioned.year is None or date.year in (None, mentioned.year)
+
 
 def list_known_texts(request: PlanningRequest) -> list[str]:
     """The texts that a value of a call may come from."""
@@ -57,6 +82,14 @@ def list_known_texts(request: PlanningRequest) -> list[str]:
 
 
 def is_known(value: JsonValue, known: KnownWords, described: KnownWords) -> bool:
-    """Whether `known` holds all words of a value, or `described` those of a text."""
-    tokens = split_words(str(value))
-    return all((described if isinstance(value, str) else known).hold(token) for token in tokens)
+    """Whether `known` holds all words of a value, or `described` those of a text, and `known` its dates."""
+    if not isinstance(value, str):
+        return all(map(known.hold, split_words(str(value))))
+    if all(map(described.hold, split_words(value))):
+        return True
+    dates = [date for date in find_dates(value) if known.hold_date(date)]
+    if not dates:
+        return False
+    starts, ends = [date.start for date in dates], [0, *(date.end for date in dates)]
+    between = (_TIME_MARK.sub("", value[end:start]) for end, start in zip(ends, [*starts, len(value)], strict=True))
+    return all(map(described.hold, split_words(" ".join(between))))
