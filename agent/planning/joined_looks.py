@@ -52,9 +52,14 @@ def list_described_looks(request: PlanningRequest) -> list[RoundResult]:
 
 
 def list_next_looks(request: PlanningRequest) -> list[RoundResult]:
-    """The calls that find what belongs to the one thing that a call of the last round identified, where a part of the
-    request is still open, and no call had its identifier yet."""
-    if not request.open_parts or not request.checks_answers:
+    """The calls that find what belongs to the one thing that was identified, where a part of the request is open."""
+    return list_further_looks(request) if request.open_parts else []
+
+
+def list_further_looks(request: PlanningRequest) -> list[RoundResult]:
+    """The calls that find what belongs to the one thing that a call of the last round identified, if no call had its
+    identifier yet. Only for models whose answers are questioned: others find the next call themselves."""
+    if not request.checks_answers:
         return []
     used = {str(leaf) for call in request.rounds for _, leaf in iter_leaves(call.args)}
     sources = [

@@ -49,7 +49,7 @@ from agent.planning.round_steps import (
     mark_round,
     tidy_calls,
 )
-from agent.planning.ruled_rounds import make_ruled_round
+from agent.planning.ruled_rounds import make_further_round, make_ruled_round
 from agent.planning.rules import RulePlanner
 from agent.planning.tool_need import fits_request, needs_no_tool
 from agent.planning.validate import format_problems
@@ -140,17 +140,13 @@ class RoundPlanner:
                 is_known = isinstance(error, RepeatedCallError) and not error.call.failed
                 # Asked for a call, a small model changes something for a part that only says how to answer.
                 is_unasked = isinstance(error, UnaskedChangeError) and attempt.must_call and bool(attempt.parts)
-                gives_up = (
-                    attempt.refusals > 1
-                    or is_unasked
-                    or (is_known and (bool(attempt.parts) or _has_found_much(request)))
-                )
+                gives_up = attempt.refusals > 1 or is_unasked or (is_known and (attempt.parts or not request.doubt))
                 if gives_up and len(attempt.parts) > 1:
                     attempt.pass_part()
                 elif gives_up and not is_unasked and await self._misses_change(request, attempt):
                     attempt.refusals = 0
                 elif gives_up:
-                    return None  # what is known is all that the model finds to look at
+                    return None if is_unasked else make_further_round(request)  # the model finds nothing else to call
                 else:
                     attempt.rule_out(error)
                     attempt.add_turn(reply.text, render("planner_reask", problems=format_problems(error.problems)))
@@ -345,7 +341,3 @@ def _fails_on(request: PlanningRequest) -> bool:
     """Whether the newest calls of the run all failed: a small model goes round in circles."""
     newest = request.rounds[-MAX_FAILURES:]
     return len(newest) == MAX_FAILURES and all(call.failed for call in newest)
-
-
-def _has_found_much(request: PlanningRequest) -> bool:
-    return not request.doubt and sum(not call.failed for call in request.rounds) > 1

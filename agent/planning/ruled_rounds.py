@@ -5,11 +5,13 @@ and errors say of the next call is not left to it.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from pydantic import JsonValue
 
-from agent.planning.joined_looks import list_described_looks, list_joins, list_next_looks
+from agent.core.errors import PlanInvalidError
+from agent.planning.joined_looks import list_described_looks, list_further_looks, list_joins, list_next_looks
 from agent.planning.planned import Planned
 from agent.planning.planner import append_new_steps, build_plan_steps
 from agent.planning.refused_inputs import list_corrected_calls
@@ -27,20 +29,32 @@ class _Rule(NamedTuple):
     """Whether they find what an open part needs, which stays open."""
 
 
+FURTHER: Final = _Rule("one thing was found, and these take its identifier", list_further_looks, looks_up=True)
 RULES: Final = (
     _Rule("the error of a call names the value that was meant", list_corrected_calls),
     _Rule("a call named what is meant by the identifier of another thing", list_joins, looks_up=True),
     _Rule("a call described what is meant in place of its identifier", list_described_looks, looks_up=True),
     _Rule("it found nothing with inputs that nobody gave", list_wider_calls),
-    _Rule("one thing was found, and these take its identifier", list_next_looks, looks_up=True),
+    FURTHER._replace(list_calls=list_next_looks),
 )
 """The first that has any calls makes the round."""
 
 
 def make_ruled_round(request: PlanningRequest) -> Planned | None:
     """The round that follows from the last one by rule; None if none does. Raises `PlanInvalidError`."""
-    listed = ((rule, calls) for rule in RULES if (calls := rule.list_calls(request)))
-    rule, calls = next(listed, (RULES[0], ()))
+    return next((planned for rule in RULES if (planned := _apply(rule, request)) is not None), None)
+
+
+def make_further_round(request: PlanningRequest) -> Planned | None:
+    """The round that looks further at the one thing that was found, for a model that sees nothing more to call; None if
+    there is nothing to look at."""
+    with suppress(PlanInvalidError):
+        return _apply(FURTHER, request)
+    return None
+
+
+def _apply(rule: _Rule, request: PlanningRequest) -> Planned | None:
+    calls = rule.list_calls(request)
     if not calls:
         return None
     steps: list[JsonValue] = [{"tool": call.tool, "inputs": call.args, "intent": call.part} for call in calls]

@@ -296,3 +296,15 @@ async def test_a_look_that_is_made_again_takes_no_other_part_for_done(tmp_path: 
         await bench.run("What is my rent? Note it down")
     assert len(mails.calls) == 2
     assert note.calls == [{"x": "700"}]
+
+
+async def test_a_model_that_only_repeats_its_call_has_what_was_found_looked_at(tmp_path: Path) -> None:
+    guests, bookings, _ = make_inn_tools()
+    looked = decides({"tool": "inn__guests", "inputs": {"query": "Jonas"}}, missing=["find Jonas"], times=2)
+    model = script(looked, decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[guests, bookings], model_profile="small") as bench:
+        response = await bench.run("Which booking does Jonas have?")
+        purposes = bench.client.purposes()
+    assert bookings.calls == [{"where": {"guest_id": "G-312"}}]
+    assert purposes == ["planner"] * 3 + ["completion"]
+    assert response.response == "It is done."
