@@ -18,6 +18,7 @@ from agent.planning.round_attempt import Attempt, UnaskedChangeError
 from agent.planning.round_prompt import format_skill_line, format_tool_line, say
 from agent.planning.round_reply import read_choice
 from agent.planning.round_steps import drop_calls
+from agent.planning.tool_need import asks_for_change
 from agent.prompts import render
 from agent.text.own_words import OwnWords
 from agent.text.terms import extract_terms, is_filler, map_query_terms
@@ -51,11 +52,13 @@ class ChangeQuestions:
         """The tools with which the request asks to change something. Raises `ModelError`.
 
         Where no decision called one, the model was not asked yet. It is asked about tools of servers, if a word of the
-        request fits one, or is in another language: what those change, no rule of ours brings up again."""
+        request fits one, or is in another language: what those change, no rule of ours brings up again. It says yes to
+        many a tool that only fits the words, so it is first asked whether anything is to be changed at all."""
         changing = [spec for spec in attempt.tools if spec.has_side_effect and is_foreign(spec)]
         if attempt.may_change is None and request.checks_answers and changing:
             scores = CatalogueIndex([*attempt.tools]).compute_scores(request.question)
-            if request.answer_language or any(scores.get(spec.name, 0.0) > 0 for spec in changing):
+            fits = request.answer_language or any(scores.get(spec.name, 0.0) > 0 for spec in changing)
+            if fits and await asks_for_change(self._model, request):
                 attempt.may_change = await self._ask_whether(attempt, list_changing_lines(request, changing))
         return attempt.may_change or frozenset()
 

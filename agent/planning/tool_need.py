@@ -1,6 +1,7 @@
-"""Asks a small model whether a request needs a tool at all, and whether the tool that it chose is one for the request.
+"""Asks a small model whether a request needs a tool at all, whether the tool that it chose is one for the request, and
+whether the request asks for a change.
 
-Offered tools, a small model calls one for a greeting, a summary or a poem, and answers with its result. Both questions
+Offered tools, a small model calls one for a greeting, a summary or a poem, and answers with its result. The questions
 are asked by themselves, after examples as a conversation: what the model knows of a request it then says, whatever its
 language. The prompts hold nothing of the room, so that an endpoint reads their beginnings once.
 """
@@ -24,8 +25,9 @@ from agent.tools.client_tools import CLIENT_ORIGIN
 
 WRITING, TOOL = "writing", "tool"
 YES, NO = "yes", "no"
-NEED, FIT = "needs", "fits"
-"""The fields of the two replies."""
+INFORMATION, CHANGE = "information", "change"
+NEED, FIT, ASK = "needs", "fits", "asks"
+"""The fields of the replies."""
 BEGIN_CHARS, END_CHARS = 300, 150
 """Characters of a long request that show what it asks for. The answer's prompt holds all of it, and reading it takes a
 small model on a laptop seconds."""
@@ -43,6 +45,12 @@ async def needs_no_tool(model: PlannerModel, request: PlanningRequest, tools: Se
     if _names_an_own_thing(request, tools):
         return False
     return await _choose(model, NEED, (WRITING, TOOL), _describe(request)) == WRITING
+
+
+async def asks_for_change(model: PlannerModel, request: PlanningRequest) -> bool:
+    """Whether the request wants something to be changed, sent, ordered or saved. Raises `ModelError`. False for a reply
+    that says neither."""
+    return await _choose(model, ASK, (INFORMATION, CHANGE), _describe(request)) == CHANGE
 
 
 async def fits_request(model: PlannerModel, request: PlanningRequest, spec: ToolSpec) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 from agent.core.events import PlanProposed
 from tests.support.engine import Bench, engine_bench
-from tests.support.script import decides, says, script, wants
+from tests.support.script import asks_for, decides, says, script, wants
 from tests.support.tools import EFFECT, FunctionTool, returning
 
 STRING = {"type": "string"}
@@ -197,21 +197,22 @@ async def test_a_change_that_the_model_forgot_is_asked_about_before_the_answer(t
     call = {"tool": "inn__extend_booking", "inputs": {"x": "Mia"}}
     made = decides(call, about="The tool inn__extend_booking is needed")
     looked = decides({"tool": "inn__guests", "inputs": {"x": "Mia"}}, missing=["find Mia"], times=1)
-    model = script(wants("inn__extend_booking"), needed, made, looked, decides(), ANSWER)
+    model = script(asks_for("change"), wants("inn__extend_booking"), needed, made, looked, decides(), ANSWER)
     async with engine_bench(tmp_path, model, tools=[guests, extend], model_profile="small") as bench:
         await bench.run("Please extend the booking of Mia by one night")
     assert len(extend.calls) == 1
 
 
 async def test_a_question_for_information_is_not_taken_for_a_change(tmp_path: Path) -> None:
+    """A real 1.5B, asked only which tool it needs, approved a request that was to be listed."""
     guests = returning("inn__guests", '[{"guest_id": "G-311", "name": "Mia"}]', origin="mcp:inn")
     extend = returning("inn__extend_booking", "extended", origin="mcp:inn", annotations=EFFECT)
     looked = decides({"tool": "inn__guests", "inputs": {"x": "Mia"}}, missing=["find Mia"], times=1)
-    model = script(wants(), looked, decides(), ANSWER)
+    needed = says('{"tool": "inn__extend_booking"}', to="planner", about="need? none if it is done already")
+    model = script(asks_for("information"), wants("inn__extend_booking"), needed, looked, decides(), ANSWER)
     async with engine_bench(tmp_path, model, tools=[guests, extend], model_profile="small") as bench:
         response = await bench.run("Which booking does Mia have?")
-        purposes = bench.client.purposes()
-    assert (extend.calls, purposes) == ([], ["planner"] * 3 + ["completion"])
+    assert extend.calls == []
     assert response.response == "It is done."
 
 

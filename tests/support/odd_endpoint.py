@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.support.schema_samples import NotWritableError, write_value
-from tests.support.script import asks_for_need
+from tests.support.script import NEED_QUESTION, find_side_question
 
 QUESTION = "Anna buys 240 tickets at 17.5 EUR each. What does she pay in all?"
 CALL = {"tool": "calculator", "inputs": {"expression": "17.5 * 240"}}
@@ -111,7 +111,7 @@ def decide(body: Body, purpose: str) -> Any:
     last = str(body["messages"][-1]["content"])
     if purpose == "supervisor":
         return {"reason": "it is the result", "evidence": RESULT, "outcome": "accept", "suggested_fix": ""}
-    if asks_for_need(body):
+    if find_side_question(body) == NEED_QUESTION:
         return {"needs": "tool"}
     if "Before it is answered" in last:
         return {"tool": "calculator"}

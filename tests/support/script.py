@@ -61,10 +61,11 @@ class Rule:
     times: int | None = None
 
 
+ASK_QUESTION = "You decide what a request asks for."
 NEED_QUESTION = "You decide whether a request can be answered by writing alone."
-"""The beginning of the prompt that asks whether a request needs a tool (`agent.planning.tool_need`)."""
-NEEDS_TOOL = Reply(text='{"needs":"tool"}')
-"""What the script says to it, so that its rules are about decisions, unless one of them is about the question."""
+"""The beginnings of the prompts that ask about a request by examples (`agent.planning.tool_need`)."""
+SIDE_QUESTIONS = {NEED_QUESTION: Reply(text='{"needs":"tool"}'), ASK_QUESTION: Reply(text='{"asks":"information"}')}
+"""What the script says to them, so that its rules are about decisions, unless one of them is about the question."""
 
 
 @dataclass
@@ -77,8 +78,9 @@ class Script:
     def answer(self, purpose: str, body: dict[str, Any]) -> Reply | None:
         """The reply to a request, or None when no rule fits."""
         text = json.dumps(body.get("messages"), ensure_ascii=False)
-        if asks_for_need(body) and not any(rule.contains == NEED_QUESTION for rule in self.rules):
-            return NEEDS_TOOL
+        question = find_side_question(body)
+        if question and not any(rule.contains == question for rule in self.rules):
+            return SIDE_QUESTIONS[question]
         for number, rule in enumerate(self.rules):
             if rule.purpose not in (None, purpose) or rule.model not in (None, body.get("model")):
                 continue
@@ -105,10 +107,16 @@ class Script:
         return Script(rules)
 
 
-def asks_for_need(body: dict[str, Any]) -> bool:
-    """Whether a call only asks if the user's request needs a tool."""
+def find_side_question(body: dict[str, Any]) -> str:
+    """The question about the user's request that a call only asks, by the beginning of its prompt; "" for others."""
     messages = body.get("messages") or [{}]
-    return str(messages[0].get("content") or "").startswith(NEED_QUESTION)
+    begin = str(messages[0].get("content") or "")
+    return next((question for question in SIDE_QUESTIONS if begin.startswith(question)), "")
+
+
+def is_side_reply(reply: Reply | None) -> bool:
+    """Whether a reply is the script's own to a question that no rule is about. Such calls count for no test."""
+    return any(reply is one for one in SIDE_QUESTIONS.values())
 
 
 def script(*rules: Rule) -> Script:
@@ -182,6 +190,11 @@ def wants(*tools: str, **conditions: Any) -> Rule:
     named = [*tools] or ["none"]
     choice = json.dumps({"tool": named[0], "tools": named})
     return says(choice, to="planner", about="Before anything else", **conditions)
+
+
+def asks_for(what: str, **conditions: Any) -> Rule:
+    """A rule: asked whether a request asks for information or a change, the model says this."""
+    return says(json.dumps({"asks": what}), to="planner", about=ASK_QUESTION, **conditions)
 
 
 def judges(outcome: str, reason: str = "as judged", fix: str = "", **conditions: Any) -> Rule:

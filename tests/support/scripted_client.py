@@ -11,7 +11,7 @@ from agent.core.errors import ModelDownError, ModelError, ModelOutputError, Mode
 from agent.core.models import Usage
 from agent.llm.faults import build_status_error
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest, ModelToolCall
-from tests.support.script import NEEDS_TOOL, WIRE_FAULTS, Reply, Script
+from tests.support.script import WIRE_FAULTS, Reply, Script, is_side_reply
 
 STATUS = {
     "status_400": (400, "bad request"),
@@ -77,7 +77,7 @@ class ScriptedClient:
             body["tools"] = list(request.tools)
         form = request.response_schema.schema if request.response_schema is not None else None
         reply = self.script.answer(request.purpose, body)
-        if reply is not NEEDS_TOOL:
+        if not is_side_reply(reply):
             limit = request.max_tokens
             self.requests.append(
                 {"purpose": request.purpose, "body": body, "schema": schema, "form": form, "limit": limit}

@@ -14,7 +14,7 @@ import httpx
 from aiohttp import web
 
 from tests.support.processes import DEADLINE_S, Process, start
-from tests.support.script import NEEDS_TOOL, Reply, Script
+from tests.support.script import Reply, Script, is_side_reply
 from tests.support.scripted_wire import CUT_SHORT, refusal, send_stream, send_whole
 
 SCRIPT = web.AppKey("script", dict[str, Script])
@@ -77,7 +77,7 @@ async def _completions(request: web.Request) -> web.StreamResponse:
     body = await request.json()
     purpose = request.headers.get("x-stepgate-purpose", "")
     reply = request.app[SCRIPT]["script"].answer(purpose, body)
-    if reply is not NEEDS_TOOL:
+    if not is_side_reply(reply):
         request.app[REQUESTS].append({"purpose": purpose, "body": body, "path": request.path})
     if reply is None:
         return web.json_response({"error": {"message": f"no rule for {purpose}: {body['messages'][-1]}"}}, status=500)
