@@ -53,7 +53,7 @@ class ChangeQuestions:
 
         Where no decision called one, the model was not asked yet. It is asked about tools of servers, if a word of the
         request fits one, or is in another language: what those change, no rule of ours brings up again. It says yes to
-        many a tool that only fits the words, so it is first asked whether anything is to be changed at all."""
+        many a tool that only fits the words, so it is first asked whether the request wants a change."""
         changing = [spec for spec in attempt.tools if spec.has_side_effect and is_foreign(spec)]
         if attempt.may_change is None and request.checks_answers and changing:
             scores = CatalogueIndex([*attempt.tools]).compute_scores(request.question)

@@ -5,14 +5,14 @@ the guest's identifier. "The floor lamp" is looked for by the tools that take wo
 guest's identifier for the booking's, calls the first tool that fits a word, and narrows it by a room that it makes up.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from pydantic import JsonValue
 
 from agent.core.json_walk import iter_leaves
-from agent.core.models import JsonObject
+from agent.core.models import JsonObject, PlanStep
 from agent.planning.identifier_lookups import find_described_value, find_text_input, is_identifier, list_lookups
 from agent.planning.input_schemas import build_inputs_schema
 from agent.planning.request import PlanningRequest, RoundResult
@@ -32,6 +32,31 @@ def list_joins(request: PlanningRequest) -> list[RoundResult]:
         if any(map(str.isdigit, value)):
             sources.append((call, value, _list_names(request, value)))
     return _list_calls(request, sources)
+
+
+def list_joins_before(request: PlanningRequest, steps: Iterable[PlanStep], part: str) -> list[RoundResult]:
+    """The calls that find what a change of these steps names by another thing's identifier, before it is made: a person
+    would have to approve it, and it would fail. `part` is what the change is for, unless its step says so."""
+    sources = []
+    for step in steps:
+        spec = request.catalogue.get_tool(step.tool)
+        if spec is None or not is_foreign(spec) or not request.catalogue.has_side_effect(step):
+            continue
+        call = RoundResult(0, step.tool, step.args, "", part=part or step.intent)
+        for name, value in step.args.items():
+            if isinstance(value, str) and any(map(str.isdigit, value)) and value not in request.question:
+                names = _list_names(request, value)
+                if _is_of_another(name, names):
+                    sources.append((call, value, names))
+    return _list_calls(request, sources)
+
+
+def _is_of_another(name: str, names: AbstractSet[str]) -> bool:
+    """Whether an input takes an identifier, and results have the value only as that of other things."""
+    own = _fold_name(name)
+    others = [one for one in names if is_identifier(one, "") and one != "id"]
+    is_told_apart = is_identifier(own, "") and own != "id" and len(others) == len(names)
+    return is_told_apart and bool(names) and not any(own.endswith(one) or one.endswith(own) for one in others)
 
 
 def list_described_looks(request: PlanningRequest) -> list[RoundResult]:

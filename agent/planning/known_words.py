@@ -56,7 +56,7 @@ class KnownWords:
 
     @cached_property
     def _dates(self) -> frozenset[DateValue]:
-        """Looked for only once words alone do not tell."""
+        """Looked for only where words alone are not enough."""
         dates = (date for text in self._texts for date in find_dates(text[:DATED_CHARS]))
         return frozenset(reading for date in dates for reading in date.readings)
 

@@ -49,7 +49,7 @@ from agent.planning.round_steps import (
     mark_round,
     tidy_calls,
 )
-from agent.planning.ruled_rounds import make_further_round, make_ruled_round
+from agent.planning.ruled_rounds import make_further_round, make_join_round, make_ruled_round
 from agent.planning.rules import RulePlanner
 from agent.planning.tool_need import fits_request, needs_no_tool
 from agent.planning.validate import format_problems
@@ -199,7 +199,11 @@ class RoundPlanner:
         """The round or question of a decision. Raises `PlanInvalidError` if it cannot be used."""
         if isinstance(meant, PlanReply):
             meant = await self._changes.leave_out_unasked(request, attempt, meant)
-        return self._check_values(request, attempt, self._build_planned(request, meant, attempt))
+        planned = self._build_planned(request, meant, attempt)
+        new = [step for step in planned.plan.steps if step.id not in request.used_ids and not planned.question]
+        part = attempt.parts[0] if attempt.parts else ""
+        joined = make_join_round(request, new, part, attempt.may_change)
+        return joined or self._check_values(request, attempt, planned)
 
     def _read_decision(self, request: PlanningRequest, attempt: Attempt, reply: ModelReply) -> Reply:
         """What the reply decides, without calls that are repeated or copied; an answer if no call is left."""

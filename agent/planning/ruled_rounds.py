@@ -4,19 +4,27 @@ A small model repeats a call that failed, makes up the next one, or takes what i
 and errors say of the next call is not left to it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Final, NamedTuple
 
 from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
-from agent.planning.joined_looks import list_described_looks, list_further_looks, list_joins, list_next_looks
+from agent.core.models import PlanStep
+from agent.planning.joined_looks import (
+    list_described_looks,
+    list_further_looks,
+    list_joins,
+    list_joins_before,
+    list_next_looks,
+)
 from agent.planning.planned import Planned
 from agent.planning.planner import append_new_steps, build_plan_steps
 from agent.planning.refused_inputs import list_corrected_calls
 from agent.planning.request import PlanningRequest, RoundResult
-from agent.planning.round_parts import divide_parts, serve_parts
+from agent.planning.round_parts import MAY_CHANGE, divide_parts, serve_parts
 from agent.planning.round_steps import build_plan_more
 from agent.planning.wider_looks import list_wider_calls
 
@@ -29,10 +37,11 @@ class _Rule(NamedTuple):
     """Whether they find what an open part needs, which stays open."""
 
 
+JOINED: Final = _Rule("a call named what is meant by the identifier of another thing", list_joins, looks_up=True)
 FURTHER: Final = _Rule("one thing was found, and these take its identifier", list_further_looks, looks_up=True)
 RULES: Final = (
     _Rule("the error of a call names the value that was meant", list_corrected_calls),
-    _Rule("a call named what is meant by the identifier of another thing", list_joins, looks_up=True),
+    JOINED,
     _Rule("a call described what is meant in place of its identifier", list_described_looks, looks_up=True),
     _Rule("it found nothing with inputs that nobody gave", list_wider_calls),
     FURTHER._replace(list_calls=list_next_looks),
@@ -53,17 +62,32 @@ def make_further_round(request: PlanningRequest) -> Planned | None:
     return None
 
 
+def make_join_round(
+    request: PlanningRequest, steps: Iterable[PlanStep], part: str, may_change: AbstractSet[str] | None
+) -> Planned | None:
+    """The round that finds what a change of these steps names by another thing's identifier; None if none does, or
+    nothing was left to look at. `part` is what the change is for: it stays open. Raises `PlanInvalidError`."""
+    calls = list_joins_before(request, steps, part)
+    return _build_round(request, JOINED, calls, may_change) if calls else None
+
+
 def _apply(rule: _Rule, request: PlanningRequest) -> Planned | None:
     calls = rule.list_calls(request)
-    if not calls:
-        return None
+    return _build_round(request, rule, calls, request.may_change) if calls else None
+
+
+def _build_round(
+    request: PlanningRequest, rule: _Rule, calls: Sequence[RoundResult], may_change: AbstractSet[str] | None
+) -> Planned:
     steps: list[JsonValue] = [{"tool": call.tool, "inputs": call.args, "intent": call.part} for call in calls]
     made = build_plan_steps({"steps": steps}, request)
-    before = request.open_parts
+    before = request.open_parts or ((calls[0].part,) if rule is JOINED and calls[0].part else ())
     if rule.looks_up and before:
         args = divide_parts(before, before, made.steps, made.steps, request.catalogue.index, looks_up=True)
     else:
         args = serve_parts(before, {step.id: call.part for step, call in zip(made.steps, calls, strict=False)})
+    if may_change is not None:
+        args[MAY_CHANGE] = [*sorted(may_change)]
     more = build_plan_more(request.used_ids, made.steps, args)
     source: dict[str, object] = {"origin": "rules", "origin_reason": rule.reason}
     plan = made.model_copy(update={"steps": (*made.steps, more), **source})

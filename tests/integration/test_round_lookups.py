@@ -259,7 +259,31 @@ async def test_what_is_named_by_the_identifier_of_another_thing_is_looked_up_wit
     reasons = [event.body.plan.origin_reason for event in events if isinstance(event.body, PlanProposed)]
     assert bookings.calls == [{"where": {"guest_id": "G-312"}}]
     assert "a call named what is meant by the identifier of another thing" in reasons
-    assert change.calls == [{"booking_id": "G-312"}, {"booking_id": "BK-7002"}]
+    assert change.calls == [{"booking_id": "BK-7002"}], "nobody is asked to approve the wrong one"
+
+
+async def test_an_identifier_under_another_name_is_used_once_nothing_is_left_to_look_at(tmp_path: Path) -> None:
+    """Servers name one thing in two ways: the `member_id` of a list is the `reader_id` of a loan."""
+    found = '[{"member_id": "M-12", "name": "Ada"}]'
+    members = returning("inn__members", found, properties={"query": STRING}, required=[], **INN)
+    loans = returning("inn__loans", "none", properties={"member_id": STRING}, required=["member_id"], **INN)
+    lend = returning(
+        "inn__lend", "lent", properties={"reader_id": STRING}, required=["reader_id"], annotations=EFFECT, **INN
+    )
+    part = "lend the book"
+    lends = {"tool": "inn__lend", "inputs": {"reader_id": "M-12"}}
+    model = script(
+        wants("inn__lend"),
+        decides({"tool": "inn__members", "inputs": {"query": "Ada"}}, missing=["find Ada"], times=1),
+        decides(lends, missing=[part], times=1),
+        decides(lends, missing=[part], about=f"Next: {part}"),
+        decides(),
+        ANSWER,
+    )
+    async with engine_bench(tmp_path, model, tools=[members, loans, lend], model_profile="small") as bench:
+        await bench.run("Lend the book to Ada")
+    assert loans.calls == [{"member_id": "M-12"}]
+    assert lend.calls == [{"reader_id": "M-12"}]
 
 
 async def test_what_belongs_to_the_one_thing_that_was_found_is_looked_up_before_the_next_part(tmp_path: Path) -> None:
