@@ -69,6 +69,8 @@ class ChangeQuestions:
         fitting = _select_fitting(request, attempt.tools, _list_calls(meant.data)) & lines.keys()
         if request.has_read_outside and not fitting:
             return frozenset()
+        if attempt.may_change is None and request.checks_answers and not await asks_for_change(self._model, request):
+            attempt.may_change = frozenset()
         if attempt.may_change is None:
             attempt.may_change = await self._ask_whether(attempt, lines)
         if attempt.may_change is None and not request.has_read_outside:

@@ -4,16 +4,17 @@ at once where a search takes one.
 
 import json
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from pydantic import JsonValue
 
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
-from agent.planning.known_words import WORD, KnownWords, is_known, list_known_texts
+from agent.planning.known_words import WORD, KnownWords, is_known, list_known_texts, split_words
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.text.codes import find_codes
-from agent.text.dates import DateMention
+from agent.text.dates import DateMention, find_dates, find_times
 from agent.text.terms import fold, map_query_terms
 from agent.text.values import find_values
 from agent.tools import ToolSpec
@@ -37,16 +38,18 @@ def leave_out_made_up_codes(spec: ToolSpec, args: JsonObject, request: PlanningR
 
 
 def list_wider_calls(request: PlanningRequest) -> list[RoundResult]:
-    """The calls of the last round that found nothing, without the optional inputs whose values stand nowhere.
+    """The calls of the last round without the optional inputs whose values stand nowhere, where they found nothing, or
+    nothing of the codes and numbers that the request names.
 
     Only calls that read: what is left out of a change makes it another one."""
     last = max((call.number for call in request.rounds), default=0)
     made = [(call.tool, call.args) for call in request.rounds]
     wider_calls: list[RoundResult] = []
     words: KnownWords | None = None
+    named = _list_named(request.question)
     for call in request.rounds:
         spec = request.catalogue.get_tool(call.tool)
-        if call.number != last or spec is None or spec.effect != "read" or not _found_nothing(call):
+        if call.number != last or spec is None or spec.effect != "read" or not _found_nothing(call, named):
             continue
         words = words or KnownWords([*list_known_texts(request), request.ground])
         optional = _list_optional(spec, call.args)
@@ -103,8 +106,20 @@ def _list_optional(spec: ToolSpec, args: Mapping[str, JsonValue]) -> JsonObject:
     return {name: value for name, value in args.items() if name not in needed and not isinstance(value, bool)}
 
 
-def _found_nothing(call: RoundResult) -> bool:
-    return call.failed or _is_empty(call.text)
+def _list_named(question: str) -> frozenset[str]:
+    """The codes and numbers of a request, such as that of a room; dates and times are no names."""
+    dated = [*find_dates(question), *find_times(question)]
+    for mention in sorted(dated, key=lambda one: -one.start):
+        question = f"{question[: mention.start]} {question[mention.end :]}"
+    return frozenset(word for word in split_words(question) if any(map(str.isdigit, word)))
+
+
+def _found_nothing(call: RoundResult, named: AbstractSet[str]) -> bool:
+    """Whether a call failed, has an empty result, or one that holds nothing of what is named, unless its inputs do."""
+    if call.failed or _is_empty(call.text):
+        return True
+    given = {word for _, leaf in iter_leaves(call.args) for word in split_words(str(leaf))}
+    return bool(named) and named.isdisjoint(given) and named.isdisjoint(split_words(call.text))
 
 
 def _is_empty(text: str) -> bool:

@@ -64,8 +64,11 @@ class Rule:
 ASK_QUESTION = "You decide what a request asks for."
 NEED_QUESTION = "You decide whether a request can be answered by writing alone."
 """The beginnings of the prompts that ask about a request by examples (`agent.planning.tool_need`)."""
-SIDE_QUESTIONS = {NEED_QUESTION: Reply(text='{"needs":"tool"}'), ASK_QUESTION: Reply(text='{"asks":"information"}')}
-"""What the script says to them, so that its rules are about decisions, unless one of them is about the question."""
+CHANGES_QUESTION = "Before anything else"
+"""The beginning of the question with which tools the request asks to change something."""
+SIDE_QUESTIONS = {NEED_QUESTION: Reply(text='{"needs":"tool"}'), ASK_QUESTION: Reply(text='{"asks":"change"}')}
+"""What the script says to them, so that its rules are about decisions, unless one of them is about the question. What
+is to be changed, the rules about that say."""
 
 
 @dataclass
@@ -189,7 +192,7 @@ def wants(*tools: str, **conditions: Any) -> Rule:
     """A rule: asked with which tools the request asks to change something, the model names these, or the first one."""
     named = [*tools] or ["none"]
     choice = json.dumps({"tool": named[0], "tools": named})
-    return says(choice, to="planner", about="Before anything else", **conditions)
+    return says(choice, to="planner", about=CHANGES_QUESTION, **conditions)
 
 
 def asks_for(what: str, **conditions: Any) -> Rule:
