@@ -10,8 +10,8 @@ from pydantic import JsonValue
 from agent.planning.request import PlanningRequest
 from agent.text.dates import DateMention, DateValue, find_dates
 
-DATED_CHARS = 20_000
-"""Characters of each text in which dates are looked for."""
+DATED_CHARS, MAX_DATED = 20_000, 200
+"""Characters of each text in which dates are looked for, and of a value that may be a date."""
 MAX_DIGITS = 30
 SHORTEST_STEM = 3
 """Letters that two forms of a word share."""
@@ -52,13 +52,15 @@ class KnownWords:
     def hold_date(self, mention: DateMention) -> bool:
         """Whether a date stands there in any form; a month stands there with each of its days. One that names no year
         may be of any."""
-        return any(_is_within(one, mentioned) for mentioned in mention.readings for one in self._dates)
+        return any(_is_within(one, date) for date in mention.readings for one in self._dates.get(date.month, ()))
 
     @cached_property
-    def _dates(self) -> frozenset[DateValue]:
-        """Looked for only where words alone are not enough."""
+    def _dates(self) -> dict[int | None, frozenset[DateValue]]:
+        """By month. Looked for only where words alone are not enough."""
         dates = (date for text in self._texts for date in find_dates(text[:DATED_CHARS]))
-        return frozenset(reading for date in dates for reading in date.readings)
+        readings = {reading for date in dates for reading in date.readings}
+        months = {one.month for one in readings}
+        return {month: frozenset(one for one in readings if one.month == month) for month in months}
 
 
 def _is_within(date: DateValue, mentioned: DateValue) -> bool:
@@ -87,7 +89,7 @@ def is_known(value: JsonValue, known: KnownWords, described: KnownWords) -> bool
         return all(map(known.hold, split_words(str(value))))
     if all(map(described.hold, split_words(value))):
         return True
-    dates = [date for date in find_dates(value) if known.hold_date(date)]
+    dates = [date for date in find_dates(value) if known.hold_date(date)] if len(value) <= MAX_DATED else []
     if not dates:
         return False
     starts, ends = [date.start for date in dates], [0, *(date.end for date in dates)]

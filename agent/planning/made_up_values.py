@@ -15,13 +15,13 @@ from pydantic import JsonValue
 from agent.core.errors import PlanInvalidError
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject, PlanStep
-from agent.planning.known_words import WORD, KnownWords, is_known, list_known_texts
+from agent.planning.known_words import WORD, KnownWords, is_known, list_known_texts, split_words
 from agent.planning.references import is_literal, list_literals, list_references
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.text.dates import DateMention
 from agent.text.values import find_values
 from agent.tools import ToolSpec
-from agent.tools.catalogue import get_first_sentence
+from agent.tools.catalogue import get_first_sentence, split_name
 from agent.tools.client_tools import CLIENT_ORIGIN
 
 COMPOSED_WORDS = 4
@@ -126,6 +126,21 @@ def list_unasked_changes(steps: Iterable[PlanStep], request: PlanningRequest) ->
     """The ids of the changes that only hold a text of the model's own for a place that nobody named."""
     made_up_values = find_made_up_values(steps, request)
     return frozenset(one.step.id for one in made_up_values if one.is_written)
+
+
+def leave_out_unasked_texts(spec: ToolSpec, args: JsonObject, request: PlanningRequest) -> JsonObject:
+    """The inputs of a change without optional texts of the model's own that the request does not speak of: a comment to
+    an approval. All stay for a request in another language, which would name the input in other words."""
+    required = spec.input_schema.get("required")
+    needed = required if isinstance(required, list) else []
+    texts = {name: value for name, value in args.items() if name not in needed and isinstance(value, str)}
+    written = {name for name, value in texts.items() if len(WORD.findall(value)) >= DESCRIBING_WORDS}
+    if not written or request.answer_language:
+        return args
+    words = KnownWords(list_known_texts(request))
+    spoken_of = {name for name in written if any(map(words.hold, split_words(split_name(name))))}
+    unasked = {name for name in written - spoken_of if not is_known(texts[name], words, words)}
+    return {name: value for name, value in args.items() if name not in unasked}
 
 
 def format_question(value: MadeUpValue) -> str:

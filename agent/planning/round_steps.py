@@ -6,11 +6,12 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject, PlanStep
-from agent.planning.made_up_values import holds_made_up_address, list_unasked_changes
+from agent.planning.made_up_values import holds_made_up_address, leave_out_unasked_texts, list_unasked_changes
 from agent.planning.planned import Planned
 from agent.planning.request import PlanningRequest
 from agent.planning.wider_looks import leave_out_made_up_codes
 from agent.text.own_words import OwnWords
+from agent.tools.catalogue import is_foreign
 from agent.tools.spec import limit_numbers
 
 PLAN_MORE = "plan_more"
@@ -64,7 +65,8 @@ def _limit_call(call: JsonValue, request: PlanningRequest) -> JsonValue:
     spec = request.catalogue.get_tool(str(call.get("tool"))) if isinstance(call, dict) else None
     if not isinstance(call, dict) or not isinstance(inputs, dict) or spec is None:
         return call
-    stated = leave_out_made_up_codes(spec, inputs, request) if spec.effect == "read" else inputs
+    leave_out = leave_out_made_up_codes if spec.effect == "read" else leave_out_unasked_texts
+    stated = leave_out(spec, inputs, request) if is_foreign(spec) or spec.effect == "read" else inputs
     return {**call, "inputs": limit_numbers(spec, stated)}
 
 

@@ -108,9 +108,11 @@ def _list_optional(spec: ToolSpec, args: Mapping[str, JsonValue]) -> JsonObject:
 
 def _list_named(question: str) -> frozenset[str]:
     """The codes and numbers of a request, such as that of a room; dates and times are no names."""
-    dated = [*find_dates(question), *find_times(question)]
-    for mention in sorted(dated, key=lambda one: -one.start):
-        question = f"{question[: mention.start]} {question[mention.end :]}"
+    spans = [(one.start, one.end) for one in find_dates(question)] + [
+        (one.start, one.end) for one in find_times(question)
+    ]
+    for start, end in sorted(spans, reverse=True):
+        question = f"{question[:start]} {question[end:]}"
     return frozenset(word for word in split_words(question) if any(map(str.isdigit, word)))
 
 

@@ -333,3 +333,22 @@ async def test_a_model_that_only_repeats_its_call_has_what_was_found_looked_at(t
     assert bookings.calls == [{"where": {"guest_id": "G-312"}}]
     assert purposes == ["planner"] * 3 + ["completion"]
     assert response.response == "It is done."
+
+
+async def test_a_look_that_misses_the_room_the_request_names_is_made_without_what_nobody_gave(tmp_path: Path) -> None:
+    async def find_rooms(inputs: dict[str, Any]) -> str:
+        return '["101", "102"]' if "kind" in inputs else '["101", "102", "204"]'
+
+    inputs = {"day": STRING, "kind": {"type": "string", "enum": ["single", "double"]}}
+    rooms = FunctionTool("inn__rooms", find_rooms, properties=inputs, required=["day"], **INN)
+    narrow = {"tool": "inn__rooms", "inputs": {"day": "2027-02-20", "kind": "single"}}
+    model = script(decides(narrow, times=1), decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[rooms], model_profile="small") as bench:
+        await bench.run("Is room 204 free on 2027-02-20?")
+        named = list(rooms.calls)
+    assert named == [{"day": "2027-02-20", "kind": "single"}, {"day": "2027-02-20"}]
+    again = FunctionTool("inn__rooms", find_rooms, properties=inputs, required=["day"], **INN)
+    model = script(decides(narrow, times=1), decides(), ANSWER)
+    async with engine_bench(tmp_path / "again", model, tools=[again], model_profile="small") as bench:
+        await bench.run("Which rooms are free on 2027-02-20?")
+    assert len(again.calls) == 1, "nothing tells that it was too narrow"

@@ -7,7 +7,12 @@ import pytest
 from pydantic import JsonValue
 
 from agent.core.models import PlanStep
-from agent.planning.made_up_values import MadeUpValueError, find_made_up_values, format_question
+from agent.planning.made_up_values import (
+    MadeUpValueError,
+    find_made_up_values,
+    format_question,
+    leave_out_unasked_texts,
+)
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.planning.round_steps import leave_out_unasked
 from agent.tools.catalogue import Catalogue
@@ -160,3 +165,25 @@ def test_long_lists_and_numbers_that_no_integer_holds_are_looked_at_in_time() ->
 def test_the_end_of_what_begins_at_a_known_time_is_known(start: str, end: str, told: list[str]) -> None:
     question = "Pay Kim for one hour: start on 2026-05-19 at 10:00, and its end"
     assert find(question, "pay", payments=[{"to": "Kim"}], options={"start": start, "end": end}) == told
+
+
+DECIDE = spec(
+    "leave__decide", {"id": TEXT, "comment": TEXT, "title": TEXT}, ["id", "title"],
+    annotations=SIDE_EFFECT, origin="mcp:leave",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "stays"),
+    [
+        ("approve Oskar's please", "", False),
+        ("approve it, with a kind comment", "", True),
+        ("approve it: the team lead has agreed to it", "", True),
+        ("genehmige es mit einem netten Kommentar", "German", True),
+    ],
+)
+def test_an_optional_text_that_nobody_spoke_of_is_left_out(question: str, language: str, stays: bool) -> None:
+    args: dict[str, JsonValue] = {"id": "LR-501", "title": "Some words here", "comment": "The team lead has agreed"}
+    request = replace(ask(question), answer_language=language)
+    assert ("comment" in leave_out_unasked_texts(DECIDE, args, request)) is stays
+    assert leave_out_unasked_texts(DECIDE, args, request)["title"] == "Some words here", "it is required"
