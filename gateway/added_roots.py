@@ -100,7 +100,7 @@ def _find_folder(written: str) -> Path:
 def _list_refusals(settings: Settings, given: Path, folder: Path) -> Iterator[str]:
     """Yields why a folder may not be added. It is checked as it is written and as it is without links."""
     yield from _list_home_refusals(folder)
-    if any(part.startswith(".") for path in (given, folder) for part in path.parts):
+    if any(part.startswith(".") and part != ".." for path in (given, folder) for part in path.parts):
         yield "hidden folders (with a dot before the name) often hold keys and passwords"
     if any(_is_within(folder, one) for one in _SYSTEM_FOLDERS):
         yield "it belongs to the system"

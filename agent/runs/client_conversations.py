@@ -64,15 +64,18 @@ class ClientConversations:
         return made
 
     async def get(self, owner: str, conversation_id: str) -> ClientConversation:
-        """A conversation. One that only runs have named has no metadata, and is as old as its first turn."""
+        """A conversation. One that only runs have named has no metadata, and is as old as the first of them."""
         rows = await self._statements.read(
             "SELECT metadata, created FROM client_conversations WHERE owner = ? AND id = ?", owner, conversation_id
         )
         if rows:
             return ClientConversation(conversation_id, json.loads(rows[0][0]), float(rows[0][1]))
+        named = (owner, conversation_id)
         ((first,),) = await self._statements.read(
-            "SELECT min(at) FROM turns WHERE owner = ? AND conversation_id = ?", owner, conversation_id
-        )
+            "SELECT min(at) FROM (SELECT at FROM turns WHERE owner = ? AND conversation_id = ? UNION ALL "
+            "SELECT created_at AS at FROM runs WHERE owner = ? AND conversation_id = ? AND NOT hidden) AS named",
+            *named, *named,
+        )  # fmt: skip
         if first is None:
             raise build_unknown_conversation_error(conversation_id)
         return ClientConversation(conversation_id, {}, float(first))

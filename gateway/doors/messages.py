@@ -307,7 +307,7 @@ async def _build_request(stepgate: Stepgate, caller: Caller, conversation_id: st
         parent = _parse_run_id(parent)
     if not content.strip() and not images:
         raise BadRequestError("content: the message is empty", param="content")
-    noted = await stepgate.client_conversations.get_metadata(caller.owner, conversation_id)
+    noted = (await stepgate.client_conversations.get(caller.owner, conversation_id)).metadata  # 404 for a deleted one
     limits: JsonObject = {"collection": noted["collection"]} if noted.get("collection") else {}
     return AgentRequest(
         prompt=content,

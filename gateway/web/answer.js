@@ -2,7 +2,7 @@
  * of a run as the gateway makes it, whether the run has ended or is followed while it is worked on. */
 
 import { may } from "./access.js";
-import { errorText, plain, post } from "./api.js";
+import { errorText, plain, post, sentence } from "./api.js";
 import { button, el, fill, icon } from "./dom.js";
 import { OPEN } from "./follow.js";
 import { copy, growing, showHtml } from "./html.js";
@@ -152,7 +152,7 @@ function failed(failure, again) {
 
 /** The uncertainties of an answer. */
 function notes({ uncertainties = [], status, stopped, truncated, repeats_itself: repeats }) {
-  const said = uncertainties.map((one) => el(`li.${one.level}`, {}, one.message));
+  const said = uncertainties.map((one) => el(`li.${one.level}`, {}, sentence(one.message)));
   const isPartial = (status === "partial" || status === "aborted") && !stopped;
   const why = !truncated ? isPartial && "This answer is not complete."
     : repeats ? "This answer was cut off: the model began to repeat itself."

@@ -104,8 +104,11 @@ export const plain = (text) => text.replace(/`([^`]+)`/g, "$1");
 /** Returns the message of an error, as a sentence. */
 export function errorText(error) {
   if (!(error instanceof Failure)) return `The page failed: ${error.message}`;
-  return plain(error.message).replace(/^[a-z](?=[a-z]* )/, (first) => first.toUpperCase()); // not that of a file or a field
+  return sentence(error.message);
 }
+
+/** A message of the gateway as a sentence; the name of a file or a field at its beginning stays. */
+export const sentence = (text) => plain(text).replace(/^[a-z](?=[a-z]* )/, (first) => first.toUpperCase());
 
 /** Returns the gateway's report of its readiness, as far as the key may see it; null if it does not respond. */
 export const readiness = () => fetch("ready", { headers: key.get() ? { authorization: `Bearer ${key.get()}` } : {} }).then((response) => response.json()).catch(() => null);

@@ -137,7 +137,7 @@ models.whenChanged(() => {
   drawState();
   chat.refresh();
 });
-addEventListener("answerfailed", drawState); // its model may be down
+for (const sign of ["answerfailed", "online", "offline"]) addEventListener(sign, drawState); // its model may be down
 setInterval(() => document.hidden || drawState(), LOOK_MS);
 document.addEventListener("visibilitychange", () => document.hidden || drawState());
 build.leadTo((collection) => enterChat("knowledge", `What do the documents in ${collection} say about `));

@@ -31,7 +31,10 @@ export async function show(id = "") {
   view.classList.toggle("chosen", Boolean(id));
   if (id && shown === id) return;
   shown = id || null;
-  if (!id) return fill(stage, guide(begin));
+  if (!id) {
+    const form = await guide(begin);
+    return shown === null && fill(stage, form);
+  }
   try {
     const talk = conversation(id);
     fill(stage, talk.element);

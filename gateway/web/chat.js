@@ -3,7 +3,7 @@
 import { alarm, answer } from "./answer.js";
 import { errorText, Failure, get, post, send } from "./api.js";
 import { chatBox } from "./chat_box.js";
-import { begin, note, ownCollection, pathOf } from "./conversation.js";
+import { begin, isGone, note, ownCollection, pathOf, unread } from "./conversation.js";
 import { deliver } from "./delivery.js";
 import { button, el, fill, pinned, takeDrops } from "./dom.js";
 import { follow, OPEN } from "./follow.js";
@@ -30,7 +30,7 @@ takeDrops(view, () => box.element, tray.add);
 let chat = { id: "", previous: null, head: null };
 let current = null; // { id, reply } of the answer that is being written
 let following = new AbortController();
-let isSending = false;
+let [isSending, isBranching] = [false, false];
 let opened = Promise.resolve(); // once the chat of the address is loaded: a message sent before waits for it
 const start = welcome({ hero, rooms, picks: models, say, focus: () => box.focus() });
 
@@ -88,12 +88,14 @@ async function reload({ keep = false } = {}) {
     const at = scroll.scrollTop;
     log.replaceChildren(...draw(found.data));
     hero.hidden = found.data.length > 0;
-    limitTo(found.collection);
+    box.limitTo(found.collection);
     if (keep) scroll.scrollTop = at;
     stick({ now: !keep });
     watchOpen(found.data);
   } catch (error) {
-    fill(log, alarm(errorText(error)), el("div.row", {}, button("Try again", () => reload(), { picture: "again" })));
+    if (chat.id !== id) return;
+    chat.head = null; // so that the next look tries again
+    fill(log, unread(error, () => reload()));
   }
 }
 
@@ -102,8 +104,8 @@ async function look() {
   const shown = chat;
   const isIdle = () => chat === shown && shown.id && !current && !isSending && !log.querySelector(".edit");
   if (document.hidden || !view.checkVisibility() || !isIdle()) return;
-  const found = await get(`${pathOf(shown.id)}/messages?limit=0`, { quiet: true }).catch(() => null); // the next look may succeed
-  if (!found || found.head === shown.head || !isIdle()) return;
+  const found = await get(`${pathOf(shown.id)}/messages?limit=0`, { quiet: true }).catch((error) => error.status === 404 && { head: null });
+  if (!found || found.head === shown.head || !isIdle()) return; // not reached: the next look may succeed
   await reload({ keep: true });
   past.refresh();
 }
@@ -203,12 +205,14 @@ async function say(text) {
     }
     const sent = await deliver(here, { content: text, images, room: target });
     if (chat !== here) return past.refresh(); // another chat was opened meanwhile; this one goes on
-    if (isReply && sent.run_id === replyRun()) return; // its own stream goes on
+    if (isReply && sent.answer === current?.id) return; // its own stream goes on
     if (isReply || sent.parent !== here.head) return await reload(); // another tab was faster
     replace(asked, reply.element, sent);
   } catch (error) {
     if (chat === here) box.busy(false);
-    box.giveBack(here.id, text, pictures);
+    const wasDeleted = await isGone(here.id, error);
+    box.giveBack(wasDeleted ? "" : here.id, text, pictures);
+    if (wasDeleted) return void (here.head = null, chat === here && fill(log, unread(error, null, "Your message waits in a new chat.")));
     if (isReply) return log.append(alarm(errorText(error)));
     reply.fail(error);
     for (const one of [asked, reply.element]) one.classList.add("unsent");
@@ -224,8 +228,6 @@ function takeBack(text, pictures, drawn) {
   box.busy(false);
   box.giveBack(chat.id, text, pictures);
 }
-
-const replyRun = () => current?.id.replace(/^msg_/, "").replace(/-assistant$/, "");
 
 /** Puts the message that the gateway has stored in place of the one that was sent, and follows its answer. */
 function replace(asked, placeholder, { run_id: runId, user_message: userId, answer: answerId, parent }) {
@@ -248,14 +250,19 @@ const begun = (here) => begin(here, (id) => {
 
 /** Sends a message that begins another branch, and shows that branch. */
 async function branch(message) {
-  leave();
+  if (isBranching) return; // pressed twice
+  isBranching = true;
+  const here = chat;
   try {
-    await post(`${pathOf(chat.id)}/messages`, { ...message, room: start.target() });
-    await reload();
-    past.refresh(chat.id);
+    await post(`${pathOf(here.id)}/messages`, { ...message, room: start.target() });
+    if (chat === here) await reload();
+    past.refresh();
   } catch (error) {
+    if (chat !== here) return;
     log.append(alarm(errorText(error)));
     stick({ now: true });
+  } finally {
+    isBranching = false;
   }
 }
 
@@ -288,11 +295,5 @@ async function readInto(here, collection) {
   await note(await begun(here), { collection });
   if (chat !== here) return;
   if (["chat", "stepgate"].includes(rooms.value) && start.has("knowledge")) start.choose("knowledge");
-  limitTo(collection);
-}
-
-/** Says from which collection this chat is answered, if from one only. */
-function limitTo(collection) {
-  const free = () => note(chat.id, { collection: null }).then(() => tray.limit(null));
-  tray.limit(collection, collection === ownCollection(chat.id) ? "the files of this chat" : `the documents in ${collection}`, free);
+  box.limitTo(collection);
 }

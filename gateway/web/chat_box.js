@@ -3,6 +3,7 @@
 
 import { attachments } from "./attachments.js";
 import { composer } from "./composer.js";
+import { note, ownCollection } from "./conversation.js";
 
 const NAME = "stepgate.draft.";
 const pictures = new Map(); // of each chat; they are too large for the storage of a tab
@@ -41,6 +42,12 @@ export function chatBox({ aside, send, stop, filesOf }) {
       shown = chat;
       write(kept(chat));
       tray.giveBack(pictures.get(chat) ?? []);
+    },
+    /** Says from which collection the chat that is shown is answered, if from one only. */
+    limitTo(collection) {
+      const chat = shown;
+      const free = () => note(chat, { collection: null }).then(() => chat === shown && tray.limit(null));
+      tray.limit(collection, collection === ownCollection(chat) ? "the files of this chat" : `the documents in ${collection}`, free);
     },
     /** The chat that is shown has an id now. */
     rename(chat) {

@@ -1,6 +1,8 @@
 /** A conversation in the gateway: its address, what is noted about it, and the collection of its own files. */
 
-import { get, post } from "./api.js";
+import { alarm } from "./answer.js";
+import { errorText, get, post } from "./api.js";
+import { button, el } from "./dom.js";
 
 export const pathOf = (id) => `v1/conversations/${encodeURIComponent(id)}`;
 
@@ -30,3 +32,13 @@ export async function note(id, changes) {
   const kept = Object.entries({ ...metadata, ...changes }).filter(([, value]) => value !== null);
   await post(pathOf(id), { metadata: Object.fromEntries(kept) });
 }
+
+/** Whether a request failed because its conversation is not there any more, and not for want of a room or a message. */
+export async function isGone(id, { status }) {
+  return status === 404 && Boolean(id) && get(pathOf(id), { quiet: true }).then(() => false, (error) => error.status === 404);
+}
+
+/** What is shown in place of a conversation that was not read: `again()` tries it again, `more` is said of one that is gone. */
+export const unread = (error, again, more = "") => [
+  alarm(error.status === 404 ? `This chat was deleted, or it belongs to somebody else. ${more}` : errorText(error)),
+  el("div.row", {}, error.status === 404 ? el("a.button", { href: "#/chat" }, "New chat") : button("Try again", again, { picture: "again" }))];

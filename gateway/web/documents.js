@@ -6,14 +6,15 @@ import { may } from "./access.js";
 import { readAgain, readings } from "./document_jobs.js";
 import { pipelineForm } from "./document_pipeline.js";
 import { isOwnCollection, ownCollection } from "./conversation.js";
-import { button, count, el, fill, icon, moment, takeDrops } from "./dom.js";
+import { button, confirming, count, el, fill, icon, moment, takeDrops } from "./dom.js";
 
 const PAGE = 200; // documents that are listed at once
 const list = el("ul.items");
 const stage = el("div.stage");
+const adding = el("a.button.plain", { href: "#/documents", title: "Add files", hidden: true }, icon("plus", "Add files"));
 export const view = el("section.view.split.both", { "aria-label": "Documents" },
   el("nav.side", { "aria-label": "Collections" },
-    el("div.head", {}, el("h2", {}, "Documents"), el("a.button.plain", { href: "#/documents", title: "Add files" }, icon("plus", "Add files"))),
+    el("div.head", {}, el("h2", {}, "Documents"), adding),
     el("div.scroll", {}, list)), stage);
 
 let shown = "";
@@ -28,6 +29,7 @@ export const leadTo = (go) => (lead = go);
 export async function show(collection = "", documentId = "") {
   shown = collection;
   view.classList.toggle("chosen", Boolean(collection));
+  may("ingest").then((is) => (adding.hidden = !is));
   const rows = await refresh();
   if (!collection) return fill(stage, page((await may("ingest")) ? start(rows) : reading(rows)));
   try {
@@ -194,16 +196,10 @@ async function document_(collection, id) {
   ];
 }
 
-/** A button that deletes at the second press, because it cannot be undone. */
+/** A button that deletes something, and leads to another address then. */
 function deleting(word, action, then) {
-  return button(word, async ({ currentTarget: press }) => {
-    if (press.textContent === word) return void (press.lastChild.textContent = "Really delete?");
-    press.disabled = true;
-    try {
-      await action();
-      location.hash = then;
-    } finally {
-      press.disabled = false;
-    }
+  return confirming(word, "Really delete?", async () => {
+    await action();
+    location.hash = then;
   }, { kind: "plain", picture: "trash" });
 }

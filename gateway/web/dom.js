@@ -87,10 +87,32 @@ export function canvas(className) {
   return svg;
 }
 
-/** A button with a text or an icon. What its action fails with is said behind it. */
+/** A button with a text or an icon. What its action fails with is said behind it. Pressed again while its action is at
+ * work, it does nothing. */
 export function button(word, onclick, { kind = "", picture = null, title = "" } = {}) {
   const look = kind ? `button.button.${kind}` : "button.button";
-  const press = el(look, { type: "button", onclick: (event) => attempt(press, () => onclick(event)), title }, picture && icon(picture), word && el("span", {}, word));
+  let isAtWork = false;
+  const work = async (event) => {
+    if (isAtWork) return;
+    isAtWork = true;
+    await attempt(press, () => onclick(event)).finally(() => (isAtWork = false));
+  };
+  const press = el(look, { type: "button", onclick: work, title }, picture && icon(picture), word && el("span", {}, word));
+  return press;
+}
+
+/** A button whose action cannot be undone: the first press asks `sure`, the second one acts. The second half of a double
+ * click is none, and a button that was left asks again. */
+export function confirming(word, sure, action, options = {}) {
+  const press = button(word, (event) => {
+    if (press.classList.contains("sure")) return event.detail > 1 ? null : action(event);
+    ask(true);
+  }, options);
+  const ask = (is) => {
+    press.classList.toggle("sure", is);
+    press.lastChild.textContent = is ? sure : word;
+  };
+  press.addEventListener("blur", () => ask(false));
   return press;
 }
 

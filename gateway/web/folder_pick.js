@@ -19,7 +19,7 @@ export function folderPicker(pick) {
       fill(here, path ? `${path}: ${[count(found.files, "file"), count(found.folders.length, "folder")].join(", ")}${found.is_cut ? ", and more" : ""}` : top(found.folders));
       fill(list,
         path && el("li", {}, button("Up", () => open(found.parent ?? ""), { kind: "plain", picture: "left" })),
-        found.folders.map((one) => el("li", {}, el("button.item", { type: "button", title: one.path, onclick: () => open(one.path) }, icon("folder"), el("span.cut", {}, one.name)))));
+        found.folders.map((one) => el("li", {}, el("button.item", { type: "button", title: one.path, onclick: () => open(one.path) }, icon("folder"), el("span.cut", {}, one.name, hasTwin(found.folders, one.name) && el("span.quiet", {}, ` in ${one.path.slice(0, -one.name.length - 1) || "/"}`))))));
     } catch (error) {
       fill(here, el("span.problem", { role: "alert" }, errorText(error)), button("Back to the top", () => open(), { kind: "plain" }));
       fill(list);
@@ -81,6 +81,8 @@ function otherFolders(changed) {
 
   return { element, load };
 }
+
+const hasTwin = (folders, name) => folders.filter((one) => one.name === name).length > 1;
 
 const ROOTS = "v1/admin/file-roots";
 const ALLOWED = "Everyone who uses this gateway, and the tools of its models, may then read all files in the folder.";

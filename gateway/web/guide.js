@@ -1,6 +1,6 @@
 /** The guided start of a pipeline: creates a source (folder, site or Drive) and a conversation about it. */
 
-import { post, errorText } from "./api.js";
+import { get, post, errorText } from "./api.js";
 import { el, icon } from "./dom.js";
 import { folderPicker } from "./folder_pick.js";
 
@@ -31,8 +31,10 @@ const KINDS = {
   },
 };
 
+const NO_MODEL = "No model is connected, and a conversation about a source needs one. Files that you add in Documents are read without a model.";
+
 /** The form. Calls `begun(id, opening)` with the new conversation and its first message. */
-export function guide(begun) {
+export async function guide(begun) {
   let kind = "local";
   const where = el("input", { required: true, maxLength: 4000, autocomplete: "off" });
   const label = el("span");
@@ -41,6 +43,7 @@ export function guide(begun) {
   const credentialRow = el("label", {}, "Credential", credential);
   const goal = el("textarea", { rows: 2, placeholder: "Research papers I want to ask about methods and results" });
   const needs = el("p.quiet");
+  const { model } = await get("v1/me").catch(() => ({})); // first: nothing moves below a hand
   const picker = folderPicker((path) => (where.value = path));
   const problem = el("p.problem", { role: "alert" });
   const begin = el("button.button.primary", { type: "submit" }, "Begin");
@@ -81,6 +84,7 @@ export function guide(begun) {
     el("h1", {}, "What do you want to index?"),
     el("p.lead", {}, "Stepgate analyses the source, proposes a pipeline and tries it on samples. ",
       "Nothing is indexed before you apply it."),
+    model === null && el("div.banner.notable", {}, icon("warning"), el("div", {}, NO_MODEL), el("div.row", {}, el("a.button", { href: "#/models" }, "Connect a model"))),
     el("fieldset.choices", {}, el("legend.hidden", {}, "Kind of source"), Object.entries(KINDS).map(choice)),
     needs, picker, el("label", {}, label, where, hint), credentialRow,
     el("label", {}, "What is it for?", goal), el("div.row", {}, begin), problem));

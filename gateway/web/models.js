@@ -2,7 +2,7 @@
 
 import { errorText, Failure, get, plain, post, send } from "./api.js";
 import { alarm } from "./answer.js";
-import { button, count, el, fill, icon, short } from "./dom.js";
+import { button, confirming, count, el, fill, icon, short } from "./dom.js";
 
 const API = "v1/admin/models";
 const stage = el("div.column.models");
@@ -50,10 +50,8 @@ const forbidden = () =>
   el("p", {}, "Who runs this gateway chooses its models: with ", el("code", {}, "stepgate models use"), ", or here with a key that has the scope admin.");
 
 function configured(one) {
-  const away = button("Remove", async ({ currentTarget: press }) => {
-    if (press.textContent !== "Really remove?") return void (press.textContent = "Really remove?");
-    await act(press, () => send("DELETE", `${API}/${encodeURIComponent(one.name)}`));
-  }, { kind: "plain" });
+  const away = confirming("Remove", "Really remove?",
+    ({ currentTarget }) => act(currentTarget, () => send("DELETE", `${API}/${encodeURIComponent(one.name)}`)), { kind: "plain" });
   return el("li.cardrow", {},
     el("div", {}, el("b", { title: one.model }, el(`span.dot.${STATES[one.state]}`), short(one.model)),
       el("span.quiet", {}, [one.product || one.base_url || one.file, one.roles.length > 1 ? "for all work" : one.roles[0] === "fast" ? "for fast work" : "for hard work", one.source === "environment" && "set by the environment", one.has_key && "with a key"].filter(Boolean).join(" · ")),

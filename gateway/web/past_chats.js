@@ -2,7 +2,7 @@
 
 import { get, post, request, send } from "./api.js";
 import { note, ownCollection, pathOf } from "./conversation.js";
-import { button, el, fill, icon, moment } from "./dom.js";
+import { button, confirming, el, fill, icon, moment } from "./dom.js";
 import { OPEN } from "./follow.js";
 
 const PAGE = 50;
@@ -94,7 +94,7 @@ export function pastChats({ gone }) {
       button("Rename", () => rename(row, box, popup), { kind: "plain", picture: "edit" }),
       button("Export as Markdown", () => save(row, "markdown", popup), { kind: "plain", picture: "save" }),
       button("Export as JSON", () => save(row, "json", popup), { kind: "plain", picture: "save" }),
-      button("Delete", (event) => remove(row, event.currentTarget), { kind: "plain", picture: "trash" }));
+      confirming("Delete", "Really delete?", () => remove(row, popup), { kind: "plain", picture: "trash" }));
     const name = `More for ${row.title || "this chat"}`;
     const press = el("button.tool", { type: "button", title: "Rename, export or delete", "aria-label": name, onclick: open }, icon("more"));
     const box = el("div.menu", {}, press, popup);
@@ -152,15 +152,10 @@ export function pastChats({ gone }) {
     setTimeout(() => URL.revokeObjectURL(href), 60_000);
   }
 
-  /** Deletes at the second press, because it cannot be undone. */
-  async function remove(row, press) {
-    if (!press.classList.contains("sure")) {
-      press.classList.add("sure");
-      return void (press.lastChild.textContent = "Really delete?");
-    }
+  async function remove(row, popup) {
     await send("DELETE", pathOf(row.id));
     await send("DELETE", `v1/collections/${ownCollection(row.id)}`).catch(() => {}); // as a rule it has no files of its own
-    press.closest(".popup").hidePopover();
+    popup.hidePopover();
     rows = rows.filter((one) => one.id !== row.id); // older ones are not listed anew
     await refresh();
     gone(row.id);

@@ -1,13 +1,12 @@
 /** Beside a pipeline conversation: its pipeline, its uncertainties, and the form to apply it. */
 
 import { get, post, errorText } from "./api.js";
-import { button, count, el, fill, groupBy, icon, pause, words } from "./dom.js";
+import { button, confirming, count, el, fill, groupBy, icon, pause, words } from "./dom.js";
 
 const RANKS = ["blocking", "notable", "info"];
 const PICTURES = { blocking: "blocked", notable: "warning", info: "info" };
 const TITLES = { blocking: "Blocking", notable: "Notable", info: "For information" };
 
-const SURE = "Really abandon it?";
 const NONE = "No pipeline yet. It appears here when one is proposed.";
 
 /** The panel of one conversation. Calls `asked(collection)` to query the finished collection, and `changed()` when the
@@ -26,7 +25,7 @@ export function workbench({ conversationId, asked, changed, say }) {
   const why = el("p.quiet", { id: "apply-why" });
   apply.setAttribute("aria-describedby", "apply-why");
   const form = el("form.apply", { onsubmit: submit }, el("label", {}, "Collection", name), forceRow, apply, why);
-  const leave = el("button.button.plain", { type: "button", onclick: abandon, onblur: () => reconsider() });
+  const leave = confirming("Abandon this conversation", "Really abandon it?", abandon, { kind: "plain" });
   const narrow = matchMedia("(max-width: 60rem)");
   const element = el("details.bench", { open: !narrow.matches, "aria-label": "Pipeline" },
     summary, el("div.scroll", {}, banner, preview, form, jobBox, leave));
@@ -82,20 +81,13 @@ export function workbench({ conversationId, asked, changed, say }) {
     }
   }
 
-  const reconsider = () => (leave.textContent = "Abandon this conversation");
-
-  /** Abandons the conversation at the second press, because it cannot be undone. */
   async function abandon() {
-    if (leave.textContent !== SURE) return void (leave.textContent = SURE);
-    leave.disabled = true;
     try {
       ({ status } = await post(`api/v2/agent/conversations/${conversationId}/abandon`));
       changed();
     } catch (error) {
       fill(jobBox, el("p.problem", { role: "alert" }, errorText(error)));
     }
-    leave.disabled = false;
-    reconsider();
     draw();
   }
 
@@ -132,7 +124,6 @@ export function workbench({ conversationId, asked, changed, say }) {
     }
   }
 
-  reconsider();
   draw();
   return {
     element,

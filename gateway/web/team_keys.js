@@ -2,7 +2,7 @@
 
 import { alarm } from "./answer.js";
 import { errorText, get, post, send } from "./api.js";
-import { button, count, el, fill, icon, moment, words } from "./dom.js";
+import { confirming, count, el, fill, icon, moment, words } from "./dom.js";
 import { copy } from "./html.js";
 
 const SCOPES = {
@@ -23,8 +23,7 @@ export async function keys(stage) {
 
 function row(key, stage) {
   const limits = Object.entries(key.limits).filter(([, value]) => value !== null).map(([name, value]) => limit(name, value));
-  const revoke = button("Revoke", async ({ currentTarget: press }) => {
-    if (press.textContent !== "Really revoke?") return void (press.textContent = "Really revoke?");
+  const revoke = confirming("Revoke", "Really revoke?", async () => {
     await send("DELETE", `v1/admin/keys/${key.id}`);
     await keys(stage);
   }, { kind: "plain" });

@@ -107,6 +107,7 @@ def test_too_wide_hidden_and_system_folders_are_refused(tmp_path: Path, monkeypa
         "/": "holds the home folder", "~": "is the home folder", str(home): "is the home folder",
         str(tmp_path): "holds the home folder", str(home / "wide"): "holds the home folder",
         f"{home}/docs/..": "is the home folder", "/home": "home", "/etc": "belongs to the system",
+        "/etc/../etc": "belongs to the system",
         "/proc/self": "belongs to the system", "~/.ssh": "hidden", "~/.ssh/old": "hidden", "~/link": "hidden",
         "~/project/.git/hooks": "hidden", "~/stepgate": "own data", "~/stepgate/data": "own data",
         "docs": "not a whole path", "": "not a whole path", "~/notes.txt": "is a file", "~/none": "no folder",

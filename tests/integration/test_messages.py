@@ -120,6 +120,27 @@ async def test_a_parent_of_another_conversation_is_refused(serve: Serve) -> None
         assert empty.status_code == 400
 
 
+async def test_a_message_to_a_deleted_conversation_is_refused(serve: Serve) -> None:
+    async with chatting(serve, echo()) as client:
+        chat = await new_chat(client)
+        await send(client, chat, "letter A?")
+        assert (await client.delete(f"/v1/conversations/{chat}")).status_code == 200
+        for unknown in (chat, "conv_0", "web-new"):
+            refused = await client.post(f"/v1/conversations/{unknown}/messages", json={"content": "letter B?"})
+            assert refused.status_code == 404, refused.text
+            assert "there is no conversation" in refused.json()["error"]["message"]
+        assert (await client.get("/v1/conversations")).json()["data"] == []
+
+
+async def test_a_conversation_that_a_run_has_just_named_takes_messages(serve: Serve) -> None:
+    async with chatting(serve, script(says(LONG, about="letter A?", pause_s=0.2), says("about B"))) as client:
+        asked = {"prompt": "letter A?", "room": "chat", "conversation_id": "web-going", "background": True}
+        begun = await client.post("/v1/agent", json=asked)
+        assert begun.status_code == 202, begun.text
+        await send(client, "web-going", "letter B?")
+        assert "about B" in await contents(client, "web-going")
+
+
 async def test_a_stopped_answer_keeps_what_was_written_and_is_remembered(
     serve: Serve, model_server: ScriptedServer
 ) -> None:

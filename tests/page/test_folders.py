@@ -146,3 +146,18 @@ async def test_a_key_that_adds_nothing_is_offered_nothing_to_add(devtools: str, 
             stage = await page.text(".studio .stage")
             assert "New tool" not in stage
             assert "lacks the scope" not in stage
+
+
+async def test_what_is_needed_is_said_first_and_folders_of_one_name_are_told_apart(
+    devtools: str, serve: Serve, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside" / "files"
+    outside.mkdir(parents=True)
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        added = await client.post("/v1/admin/file-roots", json={"path": str(outside)})
+        assert added.status_code in (200, 201), added.text
+        async with page_at(devtools, url, "#/build") as page:
+            await page.until("document.querySelector('.guide .banner')?.innerText.includes('No model is connected')")
+            assert await page.evaluate("document.querySelector('.guide .banner a').hash") == "#/models"
+            names = "[...document.querySelectorAll('.folders .item')].map((one) => one.innerText)"
+            await page.until(f"({names}).includes('files in {outside.parent}')")

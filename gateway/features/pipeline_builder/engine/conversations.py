@@ -94,8 +94,9 @@ class BuilderConversations:
         """
         if self._settings.requires_model and not self._has_model():
             raise LLMNotConfiguredError(
-                "LLM provider not configured: set AGENT_LLM_BASE_URL or AGENT_MODEL_FAST, or let rules carry "
-                "conversations (AGENT_CONVERSATIONS_REQUIRE_LLM=false), which understand exact commands only",
+                "LLM provider not configured: connect a model (`stepgate models use`, or AGENT_LLM_BASE_URL), or "
+                "let rules carry conversations (AGENT_CONVERSATIONS_REQUIRE_LLM=false), which understand exact "
+                "commands only",
                 agent_id="builder",
             )
         await self._archive_old()

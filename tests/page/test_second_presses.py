@@ -1,0 +1,82 @@
+"""What is pressed twice, and a chat that somebody deletes while it is open elsewhere."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.integration.conftest import Serve, model_server, serve
+from tests.page.journey import page_at, send
+from tests.support.browser import BROWSER_TEST, Page, running_chromium
+from tests.support.script import says, script
+
+__all__ = ["model_server", "serve"]  # fixtures
+
+pytestmark = BROWSER_TEST
+
+IS_DONE = "document.querySelector('.answer:last-of-type[aria-busy=false]')"
+DELETE = "[...document.querySelectorAll('.popup:popover-open .button')].at(-1)"
+
+
+@pytest.fixture(scope="module")
+def devtools() -> Iterator[str]:
+    with running_chromium() as address:
+        yield address
+
+
+async def press_twice_at_once(page: Page, element: str) -> None:
+    """Presses as a double click does: the second press is known as one."""
+    await page.until(f"{element}?.checkVisibility()")
+    x, y = await page.evaluate(
+        f"(() => {{ const at = {element}.getBoundingClientRect(); return [at.left + 9, at.top + 9]; }})()"
+    )
+    for number in (1, 2):
+        for kind in ("mousePressed", "mouseReleased"):
+            await page.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=number)
+
+
+async def test_an_answer_is_made_again_once(devtools: str, serve: Serve) -> None:
+    async with serve(script(says("It was calm."))) as url, page_at(devtools, url) as page:
+        await send(page, "How was the harbour?")
+        await page.until(IS_DONE)
+        await press_twice_at_once(page, "document.querySelector('button[title=\"Answer again\"]')")
+        await page.becomes("document.querySelector('.answer .pager, .asked .pager')?.innerText", "2 / 2")
+        chat = str(await page.evaluate("location.hash.split('/').at(-1)"))
+        async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+            listed = (await client.get(f"/v1/conversations/{chat}/messages")).json()["data"]
+        assert [len(one["siblings"]) for one in listed] == [2, 1]
+
+
+async def test_a_double_click_deletes_nothing(devtools: str, serve: Serve) -> None:
+    async with serve(script(says("It was calm."))) as url, page_at(devtools, url) as page:
+        await send(page, "How was the harbour?")
+        await page.until(IS_DONE)
+        await page.click(".chatrow .menu .tool")
+        await press_twice_at_once(page, DELETE)
+        await page.becomes(f"{DELETE}.innerText", "Really delete?")
+        await page.evaluate(f"{DELETE}.previousSibling.focus()")
+        await page.becomes(f"{DELETE}.innerText", "Delete")
+        async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+            assert len((await client.get("/v1/conversations")).json()["data"]) == 1
+        await page.evaluate(f"{DELETE}.focus()")
+        await page.press("Enter")
+        await page.becomes(f"{DELETE}.innerText", "Really delete?")
+        await page.press("Enter")
+        await page.until("document.querySelector('.past .items').innerText.includes('Your chats appear here')")
+
+
+async def test_words_for_a_chat_that_was_deleted_elsewhere_wait_in_a_new_one(devtools: str, serve: Serve) -> None:
+    async with serve(script(says("It was calm."))) as url, page_at(devtools, url) as page:
+        await send(page, "How was the harbour?")
+        await page.until(IS_DONE)
+        chat = str(await page.evaluate("location.hash.split('/').at(-1)"))
+        async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+            await client.delete(f"/v1/conversations/{chat}")
+            await send(page, "And the sea?")
+            await page.until("document.querySelector('.log').innerText.includes('waits in a new chat')")
+            assert (await client.get("/v1/conversations")).json()["data"] == []
+            await page.click(".log a.button")
+            await page.until("document.querySelector('.chat textarea').value === 'And the sea?'")
+            await page.press("Enter")
+            await page.until(IS_DONE)
+            assert len((await client.get("/v1/conversations")).json()["data"]) == 1
