@@ -22,7 +22,7 @@ These speak protocols of their own, and are not in that document:
 | --- | --- |
 | `/mcp`, `/mcp/all`, `/mcp/{view}` | MCP over streamable HTTP ([tools](mcp-tools.md)) |
 | `/a2a`, `/.well-known/agent-card.json` | Agent2Agent, with the extra `a2a` ([A2A](a2a.md)) |
-| `/docs`, `/openapi.json` | the interactive reference, and the document |
+| `/openapi.json` | the OpenAPI document; any viewer of such documents can open it |
 """
 _REFERENCE = """# API reference
 

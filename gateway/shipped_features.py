@@ -11,3 +11,6 @@ SHIPPED = (
     "gateway.features.fleet.feature:FEATURE",
     "gateway.features.evaluation.feature:FEATURE",
 )
+
+CLONE_ONLY = {"eval": "gateway.features.evaluation"}
+"""The commands of features that the wheel leaves out, with their package."""

@@ -1,8 +1,14 @@
 """The optional parts of an installation, and how to get them. `make run` installs none of them."""
 
 import importlib.util
+import shlex
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, NamedTuple
+
+IN_CLONE: Final = (Path(__file__).resolve().parents[2] / "Makefile").is_file()
+"""Whether Stepgate runs from its repository, where `make` works, not from an installed wheel."""
 
 
 class Extra(NamedTuple):
@@ -11,7 +17,7 @@ class Extra(NamedTuple):
     modules: tuple[str, ...]
     purpose: str
     pip: str = ""
-    """The requirement to install in place of `stepgate[NAME]`, for an extra whose lock is its own."""
+    """The requirement to install in place of `stepgate[NAME]`, for an extra whose lock is its own. Only in a clone."""
 
     @property
     def is_installed(self) -> bool:
@@ -44,7 +50,26 @@ EXTRAS: Final[Mapping[str, Extra]] = {
 """By the name of the extra in pyproject.toml."""
 
 
+def list_extras() -> Mapping[str, Extra]:
+    """The extras that this installation can have, by name."""
+    return {name: extra for name, extra in EXTRAS.items() if IN_CLONE or not extra.pip}
+
+
+def format_install_command(extra: str) -> str:
+    """The command that installs an extra into the environment that is running, which has no pip if uv made it.
+
+    It names a path of this machine: for the terminal. What a client reads has `format_install_hint`.
+    """
+    requirement = EXTRAS[extra].pip if extra in EXTRAS and EXTRAS[extra].pip else f"'stepgate[{extra}]'"
+    python = shlex.quote(sys.executable)
+    if importlib.util.find_spec("pip") is None:
+        return f"uv pip install --python {python} {requirement}"
+    return f"{python} -m pip install {requirement}"
+
+
 def format_install_hint(extra: str) -> str:
-    """Describes how to install an extra, for errors and `stepgate doctor`."""
+    """Describes how to install an extra, for errors."""
     requirement = EXTRAS[extra].pip or f"'stepgate[{extra}]'"
-    return f"install it with `make dev` or `pip install {requirement}`"
+    if IN_CLONE:
+        return f"install it with `make dev` or `.venv/bin/python -m pip install {requirement}`"
+    return f"install {requirement} into the environment of Stepgate; `stepgate doctor` prints the command"

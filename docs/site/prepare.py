@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LEFT_OUT = ("site", "*.py", "*.toml", "__pycache__")
+LEFT_OUT = ("site", "__pycache__")
 
 
 def prepare(target: Path) -> None:

@@ -7,7 +7,8 @@ them take a quarter of a second. What a command needs to work is imported when i
 import os
 import sys
 from collections.abc import Mapping
-from typing import Annotated
+from importlib.util import find_spec
+from typing import Annotated, Any
 
 import typer
 
@@ -15,6 +16,7 @@ from gateway.cli.closed_pipes import tolerate_closed_pipes
 from gateway.cli.groups import LazyGroup
 from gateway.feature import Command
 from gateway.feature_loader import FeatureConflictError, load_features
+from gateway.shipped_features import CLONE_ONLY
 
 COMMANDS = {
     "serve": Command(
@@ -124,6 +126,15 @@ class Commands(LazyGroup):
                 f"a feature claims the command {conflicting_names[0]!r}, which Stepgate has itself"
             )
         return dict(sorted({**COMMANDS, **features}.items(), key=lambda item: item[1].place))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """See `LazyGroup.resolve_command`. Raises `ConfigError` for a command that a wheel does not have."""
+        package = CLONE_ONLY.get(args[0]) if args else None
+        if package is not None and find_spec(package) is None:
+            from agent.core.errors import ConfigError  # noqa: PLC0415 - not needed for the help
+
+            raise ConfigError(f"stepgate {args[0]} works in a clone of the repository only, after `make dev`")
+        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(

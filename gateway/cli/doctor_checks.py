@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.core.errors import AgentError, ConfigError, StoreError
-from agent.core.extras import EXTRAS
+from agent.core.extras import IN_CLONE, format_install_command, list_extras
 from agent.core.settings import PREFIX, Settings
 from agent.core.settings.aliases import get_variable
 from agent.llm.embedder.port import EMBEDDER_SETTINGS
@@ -196,10 +196,12 @@ def _check_port(settings: Settings) -> Finding:
 
 
 def _check_extras() -> Finding:
-    missing = [f"{name} ({extra.purpose})" for name, extra in EXTRAS.items() if not extra.is_installed]
+    extras = list_extras()
+    missing = [f"{name} ({extra.purpose})" for name, extra in extras.items() if not extra.is_installed]
     if not missing:
-        return Finding("optional parts", True, f"installed: {', '.join(EXTRAS)}")
-    hint = "`make dev` installs all of them, `pip install 'stepgate[NAME]'` one"
+        return Finding("optional parts", True, f"installed: {', '.join(extras)}")
+    one = format_install_command("NAME")
+    hint = f"`make dev` installs all of them, `{one}` one" if IN_CLONE else f"`{one}` installs one, NAME `all` all"
     return Finding("optional parts", True, f"not installed: {', '.join(missing)}; {hint}")
 
 

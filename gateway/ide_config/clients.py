@@ -62,9 +62,21 @@ def _program(entry: Entry, extra: Mapping[str, JsonValue] | None = None) -> Json
     return {**fields, "env": {**entry.env}} if entry.env else fields
 
 
-def _address(entry: Entry, key: str, extra: Mapping[str, JsonValue] | None = None) -> JsonObject:
-    fields: JsonObject = {**(extra or {}), "url": entry.url}
+def _address(entry: Entry, key: str, extra: Mapping[str, JsonValue] | None = None, *, field: str = "url") -> JsonObject:
+    fields: JsonObject = {**(extra or {}), field: entry.url}
     return {**fields, "headers": {"Authorization": f"Bearer {key}"}} if entry.key_variable else fields
+
+
+def _build_windsurf(entry: Entry) -> JsonObject:
+    """Under `url` it reads nothing."""
+    if entry.url:
+        return _address(entry, f"${{env:{entry.key_variable}}}", field="serverUrl")
+    return _program(entry)
+
+
+def _build_gemini_cli(entry: Entry) -> JsonObject:
+    """Under `url` it expects the older transport by server-sent events."""
+    return _address(entry, f"${{{entry.key_variable}}}", field="httpUrl") if entry.url else _program(entry)
 
 
 def _build_cursor(entry: Entry) -> JsonObject:
@@ -89,7 +101,8 @@ def _build_claude_code(entry: Entry) -> JsonObject:
     return _program(entry, {"type": "stdio"})
 
 
-def _build_zed(entry: Entry) -> JsonObject:
+def _build_with_key(entry: Entry) -> JsonObject:
+    """For clients that read no environment variables."""
     return _address(entry, entry.key) if entry.url else _program(entry)
 
 
@@ -165,9 +178,38 @@ CLIENTS: Final[Mapping[str, IdeClient]] = {
             _find_zed_settings,
             ".zed/settings.json",
             "Zed reads the file at once; the Agent Panel's settings show stepgate.",
-            _build_zed,
+            _build_with_key,
             comments=True,
             reads_variables=False,
+        ),
+        IdeClient(
+            "lm-studio",
+            "LM Studio",
+            ("mcpServers",),
+            lambda: Path.home() / ".lmstudio" / "mcp.json",
+            "",
+            "In a chat of LM Studio, turn on the integration mcp/stepgate; restart LM Studio if it is not listed.",
+            _build_with_key,
+            reads_variables=False,
+        ),
+        IdeClient(
+            "windsurf",
+            "Windsurf",
+            ("mcpServers",),
+            lambda: Path.home() / ".codeium" / "windsurf" / "mcp_config.json",
+            "",
+            "Press Refresh in the list of MCP servers of Cascade.",
+            _build_windsurf,
+        ),
+        IdeClient(
+            "gemini-cli",
+            "Gemini CLI",
+            ("mcpServers",),
+            lambda: Path.home() / ".gemini" / "settings.json",
+            ".gemini/settings.json",
+            "Start Gemini CLI again; /mcp shows stepgate.",
+            _build_gemini_cli,
+            comments=True,
         ),
     )
 }

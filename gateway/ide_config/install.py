@@ -8,7 +8,7 @@ from agent.core.atomic_write import write_atomically
 from agent.core.errors import ConfigError
 from agent.core.models import JsonObject
 from gateway.ide_config.clients import Entry, IdeClient
-from gateway.ide_config.json_edit import MalformedJsonError, append_entry, read_member, set_member
+from gateway.ide_config.json_edit import MalformedJsonError, append_entry, is_blank, read_member, set_member
 
 MAX_BYTES = 50_000_000
 """Claude Code keeps its history in the same file, which grows to some megabytes."""
@@ -33,8 +33,8 @@ def install_entry(client: IdeClient, path: Path, name: str, entry: Entry, *, for
     old = _read(path)
     text = old.removeprefix(_BYTE_ORDER_MARK)
     mark = old[: len(old) - len(text)]
-    if not text.strip():  # an editor may save an empty file with a line end
-        text = "{}\n"
+    if is_blank(text, comments=client.comments):  # an editor may save an empty file with a line end
+        text = f"{text.rstrip()}\n{{}}\n".lstrip()
     wanted = client.build(entry)
     try:
         member = read_member(text, (*client.path, name), comments=client.comments)
@@ -43,8 +43,8 @@ def install_entry(client: IdeClient, path: Path, name: str, entry: Entry, *, for
         changed = mark + _edit(client, text, name, entry, wanted)
     except MalformedJsonError as error:
         raise ConfigError(
-            f"{path} is not valid JSON for {client.title}, so it is left as it is: {error}. Correct it, or add the "
-            f"entry by hand: `stepgate mcp install {client.name} --print`"
+            f"{path} is not as {client.title} reads it, so it is left as it is: {error}. Correct it, or add the entry "
+            f"by hand: `stepgate mcp install {client.name} --print`"
         ) from error
     if changed == old:
         return InstallResult(path, "unchanged")

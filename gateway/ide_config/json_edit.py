@@ -8,7 +8,12 @@ from pydantic import JsonValue
 
 from gateway.ide_config.json_scan import JsonScanner, MalformedJsonError, Node
 
-__all__ = ["MalformedJsonError", "append_entry", "read_member", "set_member"]
+__all__ = ["MalformedJsonError", "append_entry", "is_blank", "read_member", "set_member"]
+
+
+def is_blank(text: str, *, comments: bool) -> bool:
+    """Whether the text holds no value, only white space and, with `comments`, comments."""
+    return JsonScanner(text, comments).is_blank()
 
 
 def read_member(text: str, path: Sequence[str], *, comments: bool) -> JsonValue:
@@ -26,14 +31,14 @@ def set_member(text: str, path: Sequence[str], value: JsonValue, *, comments: bo
     node = scanner.scan()
     for depth, key in enumerate(path):
         if node.members is None:
+            if depth and _is_null(text, node):  # clients read it as an empty object
+                return _replace(text, node, _nest(path[depth:], value))
             where = ".".join(path[:depth]) or "the file"
             raise MalformedJsonError(f"{where} is not an object with members")
         if key not in node.members:
-            for outer in reversed(path[depth + 1 :]):
-                value = {outer: value}
-            return _insert(scanner, node, f"{json.dumps(key)}: ", value)
+            return _insert(scanner, node, f"{json.dumps(key)}: ", _nest(path[depth + 1 :], value))
         node = node.members[key]
-    return text[: node.start] + _format(text, value, _read_indent(text, node.start)) + text[node.end :]
+    return _replace(text, node, value)
 
 
 def append_entry(text: str, path: Sequence[str], value: JsonValue, *, comments: bool) -> str:
@@ -43,11 +48,26 @@ def append_entry(text: str, path: Sequence[str], value: JsonValue, *, comments: 
     """
     scanner = JsonScanner(text, comments)
     node = _find(scanner.scan(), path)
-    if node is None:
+    if node is None or _is_null(text, node):
         return set_member(text, path, [value], comments=comments)
     if node.entries is None:
         raise MalformedJsonError(f"{'.'.join(path)} is not a list")
     return _insert(scanner, node, "", value)
+
+
+def _is_null(text: str, node: Node) -> bool:
+    return text[node.start : node.end] == "null"
+
+
+def _nest(path: Sequence[str], value: JsonValue) -> JsonValue:
+    """The value inside an object for each key of `path`."""
+    for key in reversed(path):
+        value = {key: value}
+    return value
+
+
+def _replace(text: str, node: Node, value: JsonValue) -> str:
+    return text[: node.start] + _format(text, value, _read_indent(text, node.start)) + text[node.end :]
 
 
 def _find(node: Node, path: Sequence[str]) -> Node | None:
@@ -76,9 +96,7 @@ def _insert(scanner: JsonScanner, container: Node, key: str, value: JsonValue) -
         outer = _read_indent(text, container.start)
         indent = outer + _find_unit(text)
         entry = f"{newline}{indent}{key}{_format(text, value, indent)}{newline}{outer}"
-        beginning = (
-            text[: container.end - 1].rstrip(" \t\r\n") if not inside[1:-1].strip() else text[: container.end - 1]
-        )
+        beginning = text[: container.end - 1].rstrip(" \t\r\n")
         return beginning + entry + text[container.end - 1 :]
     if "\n" not in inside:
         entry = f"{' ' if container.comma is not None else ', '}{key}{json.dumps(value, ensure_ascii=False)}"

@@ -54,6 +54,11 @@ class JsonScanner:
             raise self._make_error("there is text after the end")
         return root
 
+    def is_blank(self) -> bool:
+        """Whether there is no value, only white space and comments."""
+        self._skip_space()
+        return self._at == len(self.text)
+
     def find_line_end(self, start: int) -> int:
         """The place after the comments that follow `start` in its line; `start` if there are none."""
         at = end = start

@@ -1,4 +1,4 @@
-"""The built wheel: it works outside a clone, and adds no top-level folder but its packages."""
+"""The built wheel: it works outside a clone, adds no folder but its packages, and leaves the evaluation out."""
 
 import os
 import subprocess
@@ -14,12 +14,17 @@ print(PACKAGE_ROOT, *sorted(path.stem for path in PACKAGE_ROOT.glob("config/room
 """
 
 
-def run_python(folder: Path, *arguments: str) -> str:
-    """What a Python prints that finds the wheel's packages before the clone's."""
+def start_python(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Runs a Python that finds the wheel's packages before the clone's."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AGENT_")}
     environment |= {"PYTHONPATH": str(folder / "site"), "AGENT_DATA_DIR": str(folder / "data")}
     command = [sys.executable, *arguments]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def run_python(folder: Path, *arguments: str) -> str:
+    """What it prints."""
+    done = start_python(folder, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -36,3 +41,10 @@ def test_the_wheel_brings_its_rooms_and_skills(tmp_path: Path) -> None:
     shipped, *rooms = run_python(tmp_path, "-c", LIST_ROOMS).split()
     assert Path(shipped).is_relative_to(tmp_path), "the clone was not used"
     assert rooms == sorted(path.stem for path in (ROOT / "config" / "rooms").glob("*.yaml"))
+    evaluation = start_python(tmp_path, "-m", "gateway", "eval")
+    assert (evaluation.returncode, evaluation.stdout) == (1, "")
+    assert "in a clone of the repository only" in evaluation.stderr
+    assert not list(tmp_path.glob("site/**/evaluation"))
+    report = start_python(tmp_path, "-m", "gateway", "doctor").stdout
+    assert "make dev" not in report
+    assert "evaluation" not in report

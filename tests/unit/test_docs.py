@@ -4,12 +4,17 @@ import re
 
 import pytest
 
+from agent.core.settings import Settings
 from gateway.api_reference_page import load_document, make_anchor
+from gateway.app import create_app
 from gateway.cli import COMMANDS
 from gateway.feature_loader import load_features
 from gateway.reference_pages import PAGES
 from tests.support.doc_pictures import IMAGES, list_shown_pictures
 from tests.support.processes import ROOT
+
+STARTS = [path.stem for path in (ROOT / "docs" / "start").glob("*.md")]
+SERVED_BY_EXTRAS = {"/a2a", "/.well-known/agent-card.json"}
 
 
 @pytest.mark.parametrize("name", sorted(PAGES))
@@ -34,6 +39,22 @@ def test_the_page_of_endpoints_has_every_operation_and_links_to_its_section() ->
     headings = re.findall(r"^### (.*)$", (ROOT / "docs" / "api.md").read_text("utf-8"), re.MULTILINE)
     assert {title for title, _ in listed} == operations
     assert {anchor for _, anchor in listed} <= {make_anchor(heading) for heading in headings}
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/endpoints.md", *sorted(f"docs/start/{name}.md" for name in STARTS)]
+)
+def test_the_paths_of_a_first_page_are_served(page: str) -> None:
+    """A page that promises an endpoint which is not there sends its reader into a 404."""
+    text = (ROOT / page).read_text("utf-8")
+    promised = {*re.findall(r"`(/[\w./{}-]+)`", text), *re.findall(r"127\.0\.0\.1:8010(/[\w./-]+)", text)}
+    served = {getattr(route, "path", "") for route in create_app(Settings()).routes} | SERVED_BY_EXTRAS
+    patterns = [re.sub(r"\{\w+(:\w+)?\}", "[^/]+", path) for path in served]
+    assert [
+        path
+        for path in promised
+        if not any(re.match(f"{one}(/|$)", path) or one.startswith(f"{path}/") for one in patterns if one != "/")
+    ] == []
 
 
 def test_the_readme_is_short_and_shows_three_pictures() -> None:

@@ -1,9 +1,13 @@
 """The optional parts of an installation are those of pyproject.toml, and a missing one is reported as missing."""
 
 import re
+import sys
 import tomllib
 
-from agent.core.extras import EXTRAS, Extra, format_install_hint
+import pytest
+
+from agent.core import extras
+from agent.core.extras import EXTRAS, Extra, format_install_command, format_install_hint, list_extras
 from tests.support.processes import ROOT
 
 
@@ -23,6 +27,26 @@ def test_a_part_is_installed_if_all_its_modules_are() -> None:
     assert not Extra(("json", "no_such_module"), "").is_installed
     assert not Extra(("no_such_package.module",), "").is_installed
     assert "stepgate[otel]" in format_install_hint("otel")
+
+
+def test_a_clone_and_a_wheel_say_what_works_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`pip` on PATH is another environment's where pipx or uv made Stepgate's; a wheel comes without a Makefile."""
+    assert "make dev" in format_install_hint("otel")
+    assert "eval" in list_extras()
+    monkeypatch.setattr(extras, "IN_CLONE", False)
+    assert "make dev" not in format_install_hint("otel")
+    assert "stepgate doctor" in format_install_hint("otel")
+    assert "eval" not in list_extras()
+
+
+@pytest.mark.parametrize(
+    ("pip", "beginning"), [(object(), "{} -m pip install "), (None, "uv pip install --python {} ")]
+)
+def test_the_command_names_the_environment_that_is_running(
+    monkeypatch: pytest.MonkeyPatch, pip: object, beginning: str
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: pip if name == "pip" else None)
+    assert format_install_command("otel") == beginning.format(sys.executable) + "'stepgate[otel]'"
 
 
 def test_what_runs_needs_is_part_of_the_development_lock() -> None:

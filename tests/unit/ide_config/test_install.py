@@ -20,7 +20,12 @@ FILES = {
     "claude-desktop": (".config/Claude/claude_desktop_config.json", "mcpServers"),
     "claude-code": (".claude.json", "mcpServers"),
     "zed": (".config/zed/settings.json", "context_servers"),
+    "lm-studio": (".lmstudio/mcp.json", "mcpServers"),
+    "windsurf": (".codeium/windsurf/mcp_config.json", "mcpServers"),
+    "gemini-cli": (".gemini/settings.json", "mcpServers"),
 }
+ADDRESS_FIELDS = {"windsurf": "serverUrl", "gemini-cli": "httpUrl"}
+"""The field of the address where it is not `url`, under which these two read nothing or another transport."""
 URL = "http://127.0.0.1:9999/mcp"
 
 
@@ -59,7 +64,7 @@ def test_each_client_gets_its_entry_and_keeps_its_others(home: Path, client: str
         assert Path(entry["env"]["AGENT_DATA_DIR"]).is_absolute()
     else:
         kind = {"type": "http"} if client in ("vscode", "claude-code") else {}
-        assert entry == {**kind, "url": URL}
+        assert entry == {**kind, ADDRESS_FIELDS.get(client, "url"): URL}
 
 
 @pytest.mark.parametrize("client", sorted(FILES))
@@ -82,6 +87,9 @@ def test_the_page_shows_the_entry_of_the_default_gateway(client: str) -> None:
         ("vscode", "Bearer ${input:stepgate-api-key}"),
         ("claude-code", "Bearer ${STEPGATE_API_KEY}"),
         ("zed", "Bearer sk-1"),
+        ("lm-studio", "Bearer sk-1"),
+        ("windsurf", "Bearer ${env:STEPGATE_API_KEY}"),
+        ("gemini-cli", "Bearer ${STEPGATE_API_KEY}"),
     ],
 )
 def test_a_key_is_referred_to_where_the_client_can_resolve_it(
@@ -92,7 +100,7 @@ def test_a_key_is_referred_to_where_the_client_can_resolve_it(
     assert done.exit_code == 0, done.output
     name, key = FILES[client]
     data = json.loads((home / name).read_text())
-    assert data[key]["stepgate"]["url"] == "https://gate.example/mcp"
+    assert data[key]["stepgate"][ADDRESS_FIELDS.get(client, "url")] == "https://gate.example/mcp"
     assert data[key]["stepgate"]["headers"] == {"Authorization": value}
     assert [one["id"] for one in data.get("inputs", [])] == (["stepgate-api-key"] if client == "vscode" else [])
 
@@ -162,6 +170,29 @@ def test_an_empty_file_gets_the_entry(tmp_path: Path, client: str, content: str)
     written = path.read_bytes().decode()
     assert written.startswith("\ufeff") == content.startswith("\ufeff")
     assert json.loads(written.removeprefix("\ufeff"))[FILES[client][1]].keys() == {"stepgate"}
+    assert install_entry(CLIENTS[client], path, "stepgate", entry).outcome == "unchanged"
+
+
+@pytest.mark.parametrize("client", [name for name, chosen in CLIENTS.items() if chosen.comments])
+@pytest.mark.parametrize("content", ["// nothing yet\n", "/* a\n b */", "\ufeff// x\r\n// y", "//"])
+def test_a_file_of_comments_gets_the_entry_below_them(tmp_path: Path, client: str, content: str) -> None:
+    path = tmp_path / "settings.json"
+    path.write_bytes(content.encode())
+    assert install_entry(CLIENTS[client], path, "stepgate", Entry(url=URL)).outcome == "added"
+    written = path.read_bytes().decode()
+    assert written.startswith(content.rstrip() + "\n{")
+    assert json.loads(written.removeprefix(content.rstrip()))[FILES[client][1]].keys() == {"stepgate"}
+
+
+@pytest.mark.parametrize("client", sorted(FILES))
+def test_null_is_read_as_an_empty_object(tmp_path: Path, client: str) -> None:
+    path, key = tmp_path / "settings.json", FILES[client][1]
+    path.write_text('{"a": null, "' + key + '": null, "inputs": null}')
+    entry = Entry(url=URL, command=("stepgate", "mcp"), key_variable="K", key="v")
+    assert install_entry(CLIENTS[client], path, "stepgate", entry).outcome == "added"
+    data = json.loads(path.read_text())
+    assert data["a"] is None
+    assert data[key].keys() == {"stepgate"}
     assert install_entry(CLIENTS[client], path, "stepgate", entry).outcome == "unchanged"
 
 
