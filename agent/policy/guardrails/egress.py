@@ -43,8 +43,8 @@ _MARKDOWN_TARGET: Final = re.compile(r"\]\(\s*<?([^)\s>]+)")
 _TRAILING: Final = ".,;:!?)]*_~'\""
 _SENT_SCHEMES: Final = frozenset({"", "http", "https", "ftp", "ws", "wss", "mailto"})
 MAX_SHOWN_WORDS: Final = 20
-MAX_REPEATED_VALUES: Final = 8
-"""How many values of a list or an object may occur before in it: eight bits, as few as one known word carries."""
+MAX_FREE_VALUES: Final = 8
+"""How many values a list or an object may have whose choice and order nobody gave; more of them can write a text."""
 OUTSIDE_CHARS: Final = 200_000
 """How much of what was read from outside is compared with the links of an answer."""
 
@@ -197,14 +197,15 @@ def find_egress(
     if not facts.is_untrusted:
         return None
     where = frozenset(where_args)
+    fixed = frozenset(map(json.dumps, fixed_values))
     for name in sorted(where & args.keys()):
         for value in _iter_values(args[name]):
-            finding = _judge_address(str(value), facts, server)
+            is_free = isinstance(value, bool) or json.dumps(value) in fixed
+            finding = None if is_free else _judge_address(str(value), facts, server)
             if finding is not None:
                 return finding
     if not is_open_world or is_trusted_server or not facts.is_private:
         return None
-    fixed = [json.dumps(value) for value in fixed_values]
     for name in sorted(args.keys() - where):
         names = () if declared_args is None or name in declared_args else (name,)
         for value in (*names, *_iter_values(args[name])):
@@ -224,11 +225,10 @@ def _find_sent_value(value: str, facts: EgressFacts) -> EgressFinding:
 
 
 def _can_spell(value: JsonValue) -> bool:
-    """Whether a list or an object is long enough to write a text with values that repeat, each of which may be known:
-    `[true, false, ...]`, or two words of the request in turn.
+    """Whether a list or an object is long enough to write a text with values each of which may be known: `[true, false,
+    ...]`, two words of the request in turn, or some of its words in an order that says something.
     """
-    leaves = [json.dumps(leaf) for _, leaf in iter_leaves(value)]
-    return len(leaves) - len(set(leaves)) > MAX_REPEATED_VALUES
+    return sum(1 for _ in iter_leaves(value)) > MAX_FREE_VALUES
 
 
 def _is_known_whole(value: JsonValue, facts: EgressFacts) -> bool:
