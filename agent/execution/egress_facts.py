@@ -12,6 +12,7 @@ from agent.core.models import JsonObject, PlanStep
 from agent.core.run_state import AttemptState, CallState, RunState
 from agent.policy.approval import is_plan_approved
 from agent.policy.guardrails.egress import EgressFacts, EgressFinding, ReadText, find_egress, judge_redirect
+from agent.policy.guardrails.message_labels import split_attachments
 from agent.run_context.calls import CallSite
 from agent.run_context.outputs import load_output, to_step_output
 from agent.run_context.run import Run
@@ -129,12 +130,13 @@ def _has_read_public_pages_only(run: Run, call: CallState, attempt: AttemptState
 def _iter_given(run: Run, site: CallSite) -> Iterator[str]:
     """Yields what the user, the room and the operator wrote. An assistant's message is none of theirs."""
     state = run.state
-    yield from (state.prompt, state.request.prompt, state.room.system_prompt, state.room.persona or "")
-    yield json.dumps(state.request.metadata, ensure_ascii=False)
+    texts = [state.prompt, state.request.prompt]
     history = state.retrieval.history if state.retrieval is not None else ()
-    for message in (*(state.request.messages or ()), *history):
-        if message.role in ("user", "system", "developer"):
-            yield message.content
+    messages = (*(state.request.messages or ()), *history)
+    texts += [message.content for message in messages if message.role in ("user", "system", "developer")]
+    yield from (split_attachments(text).own for text in texts)  # a document that a client attached gives no address
+    yield from (state.room.system_prompt, state.room.persona or "")
+    yield json.dumps(state.request.metadata, ensure_ascii=False)
     yield from (decided.reason for decided in state.decisions.values() if decided.decision == "answered")
     step = _find_step(state, site.step_id)
     if step is not None and step.action == "skill":

@@ -26,6 +26,7 @@ from pydantic import JsonValue
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
 from agent.core.run_state import RunState
+from agent.policy.guardrails.message_labels import split_attachments
 from agent.policy.guardrails.plain_text import format_literal
 
 if TYPE_CHECKING:
@@ -156,18 +157,36 @@ def make_link_filter(state: RunState) -> "LinkFilter | None":
     if recalled is not None:
         outside += [item.text for item in recalled.items if item.tainted]
         outside += [earlier.text for earlier in recalled.earlier_results if earlier.tainted]
-    inside = [state.prompt, state.room.system_prompt]
-    inside += [message.content for message in state.request.messages or ()]
+    own, attached = split_messages(state)
+    outside += attached
     for message in recalled.history if recalled is not None and state.request.messages is None else ():
-        if message.role == "user":
-            inside.append(message.content)
-        elif state.tainted:
+        if message.role != "user" and state.tainted:
             outside.append(message.content)
     if not outside:
         return None
     from agent.policy.guardrails import LinkFilter  # noqa: PLC0415 - loaded with the first request
 
-    return LinkFilter(("\n".join(outside)[:OUTSIDE_CHARS],), inside)
+    return LinkFilter(("\n".join(outside)[:OUTSIDE_CHARS],), [state.room.system_prompt, *own])
+
+
+def split_messages(state: RunState) -> tuple[list[str], list[str]]:
+    """What the user and the application wrote in the request and the conversation, and what is from outside in it: text
+    that a client attached, results of its tools, and answers that are not known as ours.
+    """
+    recalled = state.retrieval
+    sent = state.request.messages
+    labels = recalled.labels if recalled is not None and sent is not None else ()
+    messages = sent if sent is not None else recalled.history if recalled is not None else ()
+    own, outside = [], []
+    for place, message in enumerate(messages):
+        if message.role in ("user", "system", "developer"):
+            split = split_attachments(message.content)
+            own.append(split.own)
+            outside.append(split.attached)
+        elif place < len(labels):
+            (own if labels[place].trusted else outside).append(message.content)
+    split = split_attachments(state.prompt)
+    return [*filter(None, (*own, split.own))], [*filter(None, (*outside, split.attached))]
 
 
 def clean_question(text: str, state: RunState) -> str:
