@@ -17,21 +17,13 @@ from agent.run_context.run import Run
 from agent.tools import ToolResult, ToolSpec
 from agent.tools.catalogue import is_foreign
 from agent.tools.client_tools import CLIENT_ORIGIN
+from agent.tools.declared_arguments import collect_arguments, list_undeclared_arguments
 
 
 def find_undeclared_args(spec: ToolSpec, args: JsonObject) -> tuple[str, ...]:
-    """The arguments that the tool does not declare and does not allow either.
-
-    Our own tools, generated ones included, allow only the arguments of their schemas. A tool of a foreign server or of
-    the client allows others unless its schema forbids it.
-    """
-    properties = spec.input_schema.get("properties")
-    named = properties if isinstance(properties, dict) else {}
-    is_open_by_default = is_foreign(spec) or spec.origin == CLIENT_ORIGIN
-    is_open = spec.input_schema.get("additionalProperties", is_open_by_default) is not False
-    if "properties" not in spec.input_schema or is_open or spec.input_schema.get("patternProperties"):
-        return ()
-    return tuple(name for name in args if name not in named)
+    """The arguments that the tool does not declare and does not allow either."""
+    is_of_others = is_foreign(spec) or spec.origin == CLIENT_ORIGIN
+    return list_undeclared_arguments(spec.input_schema, args, is_foreign=is_of_others)
 
 
 def list_text_arg_names(spec: ToolSpec) -> frozenset[str]:
@@ -84,8 +76,7 @@ def _list_json_types(schema: JsonValue) -> frozenset[str]:
 def find_argument_problem(spec: ToolSpec, args: JsonObject) -> str | None:
     """The problem of the arguments in one sentence, or None. Arguments that are not declared are one."""
     if undeclared := find_undeclared_args(spec, args):
-        properties = spec.input_schema.get("properties")
-        declared = ", ".join(properties if isinstance(properties, dict) else ()) or "none"
+        declared = ", ".join(collect_arguments(spec.input_schema)[0]) or "none"
         return f"{spec.name}: unknown argument {', '.join(map(repr, undeclared))}; known: {_shorten(declared)}"
     fault = _find_first_violation(spec.input_schema, args)
     if fault is None:

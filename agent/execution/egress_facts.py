@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
@@ -12,11 +12,13 @@ from agent.core.models import JsonObject, PlanStep
 from agent.core.run_state import AttemptState, CallState, RunState
 from agent.policy.approval import is_plan_approved
 from agent.policy.guardrails.egress import EgressFacts, EgressFinding, ReadText, find_egress, judge_redirect
+from agent.policy.guardrails.message_labels import split_attachments
 from agent.run_context.calls import CallSite
 from agent.run_context.outputs import load_output, to_step_output
 from agent.run_context.run import Run
 from agent.tools import ToolSpec
 from agent.tools.catalogue import get_server_name, is_foreign
+from agent.tools.declared_arguments import collect_arguments, iter_nested_schemas
 
 SKILL_FILE_TOOL = "read_skill_file"
 """Reads files that the operator installed."""
@@ -39,7 +41,7 @@ async def find_egress_problem(
         server=_get_server(spec),
         is_trusted_server=spec.is_trusted_server,
         fixed_values=tuple(_iter_fixed_values(spec.input_schema)),
-        declared_args=_list_declared_args(spec.input_schema),
+        declared_args=collect_arguments(spec.input_schema)[0],
     )
 
 
@@ -128,12 +130,13 @@ def _has_read_public_pages_only(run: Run, call: CallState, attempt: AttemptState
 def _iter_given(run: Run, site: CallSite) -> Iterator[str]:
     """Yields what the user, the room and the operator wrote. An assistant's message is none of theirs."""
     state = run.state
-    yield from (state.prompt, state.request.prompt, state.room.system_prompt, state.room.persona or "")
-    yield json.dumps(state.request.metadata, ensure_ascii=False)
+    texts = [state.prompt, state.request.prompt]
     history = state.retrieval.history if state.retrieval is not None else ()
-    for message in (*(state.request.messages or ()), *history):
-        if message.role in ("user", "system", "developer"):
-            yield message.content
+    messages = (*(state.request.messages or ()), *history)
+    texts += [message.content for message in messages if message.role in ("user", "system", "developer")]
+    yield from (split_attachments(text).own for text in texts)  # a document that a client attached gives no address
+    yield from (state.room.system_prompt, state.room.persona or "")
+    yield json.dumps(state.request.metadata, ensure_ascii=False)
     yield from (decided.reason for decided in state.decisions.values() if decided.decision == "answered")
     step = _find_step(state, site.step_id)
     if step is not None and step.action == "skill":
@@ -200,17 +203,11 @@ def _get_server(spec: ToolSpec) -> str:
     return get_server_name(spec) if is_foreign(spec) else ""
 
 
-def _list_declared_args(schema: JsonObject) -> frozenset[str]:
-    """The arguments that a tool's schema names; a foreign one may accept others."""
-    properties = schema.get("properties")
-    return frozenset(properties if isinstance(properties, dict) else ())
-
-
-def _iter_fixed_values(schema: JsonObject) -> Iterable[JsonValue]:
-    """Yields the values that a tool's schema lists or gives as a default."""
-    properties = schema.get("properties")
-    for one in properties.values() if isinstance(properties, dict) else ():
-        if isinstance(one, dict):
-            listed = one.get("enum")
+def _iter_fixed_values(schema: JsonObject) -> Iterator[JsonValue]:
+    """Yields what a tool's schema lists or gives as a default, and the names of the fields within its arguments."""
+    for argument in collect_arguments(schema)[0].values():
+        for one in iter_nested_schemas(argument, schema):
+            listed, fields = one.get("enum"), one.get("properties")
             yield from listed if isinstance(listed, list) else ()
+            yield from fields if isinstance(fields, dict) else ()
             yield from (one[key] for key in ("const", "default") if key in one)

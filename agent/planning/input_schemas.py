@@ -14,6 +14,7 @@ from agent.core.models import JsonObject
 from agent.llm.schema_derivation import get_type, join_schemas
 from agent.llm.schema_values import expand_text, find_reference, read_json_texts, resolve_schema
 from agent.tools import ToolSpec
+from agent.tools.declared_arguments import collect_arguments, collect_properties
 
 OPTIONAL_INPUTS = 6
 """Optional inputs with a type of their own; a tool with more of them takes the rest in `MORE`."""
@@ -38,7 +39,7 @@ def build_inputs_schema(spec: ToolSpec, values: Mapping[str, Sequence[str]] = Ma
 
     An input in `values` is a choice of them, or a list of as many.
     """
-    declared, needed = _collect_inputs(spec.input_schema)
+    declared, needed = collect_arguments(spec.input_schema)
     required = [name for name in needed if name in declared]
     optional = [name for name in declared if name not in required]
     listed = optional[:OPTIONAL_INPUTS]
@@ -68,39 +69,9 @@ def _fill_list(schema: JsonValue) -> JsonValue:
 def read_inputs(inputs: JsonObject, schema: JsonObject) -> JsonObject:
     """The inputs of a call as the tool's own schema has them: with those of the text `MORE`, and with values that could
     only be written as JSON texts."""
-    declared, _ = _collect_inputs(schema)
+    declared, _ = collect_arguments(schema)
     whole = expand_text(inputs, _name_more(declared))
     return {name: read_json_texts(value, declared.get(name, True), schema) for name, value in whole.items()}
-
-
-def _collect_inputs(root: JsonObject) -> tuple[JsonObject, list[str]]:
-    """The declared inputs, also those of parts and of forms of the schema, and the names of those that every call
-    needs, declared or not."""
-    return _collect_properties(root, root, 0)
-
-
-def _collect_properties(schema: JsonValue, root: JsonObject, depth: int) -> tuple[JsonObject, list[str]]:
-    resolved = resolve_schema(schema, root)
-    if resolved is None or depth > MAX_DEPTH:
-        return {}, []
-    named, names = resolved.get("properties"), resolved.get("required")
-    properties: JsonObject = dict(named) if isinstance(named, dict) else {}
-    required = [str(name) for name in names] if isinstance(names, list) else []
-    parts = resolved.get("allOf")
-    for part in parts if isinstance(parts, list) else []:
-        further, needed = _collect_properties(part, root, depth + 1)
-        properties = {**further, **properties}
-        required += needed
-    for keyword in ("anyOf", "oneOf"):
-        forms = resolved.get(keyword)
-        collected = [_collect_properties(form, root, depth + 1) for form in forms] if isinstance(forms, list) else []
-        for further, _ in collected:
-            for name, one in further.items():
-                declared = properties.get(name)
-                properties[name] = one if declared in (None, one) else {"anyOf": [declared, one]}
-        if collected:
-            required += [name for name in collected[0][1] if all(name in needed for _, needed in collected)]
-    return properties, [*dict.fromkeys(required)]
 
 
 def _takes_any_name(schema: JsonObject, declared: JsonObject) -> bool:
@@ -182,12 +153,12 @@ def _join_parts(parts: list[JsonValue], root: JsonObject) -> JsonObject | None:
     """One schema for all parts of an `allOf`; None where they are not all objects."""
     if len(parts) == 1:
         return resolve_schema(parts[0], root)
-    properties, required = _collect_properties({"allOf": parts}, root, 0)
+    properties, required = collect_properties({"allOf": parts}, root)
     return {"type": "object", "properties": properties, "required": [*required]} if properties else None
 
 
 def _simplify_object(schema: JsonObject, root: JsonObject, depth: int, within: frozenset[str]) -> JsonObject:
-    declared, required = _collect_properties(schema, root, 0)
+    declared, required = collect_properties(schema, root)
     is_open = schema.get("additionalProperties") not in (None, False) or bool(schema.get("patternProperties"))
     if not declared or is_open or any(name not in declared for name in required):
         return _TEXT

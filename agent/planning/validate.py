@@ -11,7 +11,8 @@ from agent.planning.list_steps import ITEM, find_list_problems, is_list_call, sp
 from agent.planning.normalise import RawPlan, RawStep
 from agent.planning.references import find_references, is_literal, list_references
 from agent.planning.wire import COMPLETION
-from agent.tools.catalogue import Catalogue, SkillCard, find_worst_effect
+from agent.tools.catalogue import Catalogue, SkillCard, find_worst_effect, is_foreign
+from agent.tools.declared_arguments import collect_arguments, list_undeclared_arguments
 from agent.tools.extracted_fields import EXTRACT, find_fields_problem
 
 _STEP_ID = re.compile(STEP_ID_PATTERN)
@@ -66,7 +67,11 @@ def _build_step(raw: RawStep, plan: RawPlan, catalogue: Catalogue, ids: set[str]
     if spec is not None:
         listed = find_list_problems(raw.args, spec, ids) if is_list else []
         inputs = split_list_inputs(raw.args)[1] if is_list else raw.args
-        wrong = (*listed, *find_argument_problems(spec.input_schema, inputs), *_find_fields_problems(raw))
+        wrong = (
+            *listed,
+            *find_argument_problems(spec.input_schema, inputs, takes_any=is_foreign(spec)),
+            *_find_fields_problems(raw),
+        )
         problems += [f"{label}: {problem}" for problem in wrong]
         return _make_step(raw, depends_on, "agent", spec.step_action, raw.args, effect=spec.effect)
     near = difflib.get_close_matches(raw.tool, catalogue.list_names(), n=1)
@@ -112,12 +117,13 @@ def _make_step(
     )  # fmt: skip
 
 
-def find_argument_problems(schema: JsonObject, args: JsonObject) -> list[str]:
-    """The problems of a tool's arguments. A reference fits any type."""
-    properties = schema.get("properties")
-    declared = properties if isinstance(properties, dict) else {}
-    is_open = bool(schema.get("additionalProperties") or schema.get("patternProperties"))
-    unknown = [] if is_open else [name for name in args if name not in declared]
+def find_argument_problems(schema: JsonObject, args: JsonObject, *, takes_any: bool = False) -> list[str]:
+    """The problems of a tool's arguments. A reference fits any type.
+
+    `takes_any`: the tool takes any arguments if its schema declares none at all.
+    """
+    declared, _ = collect_arguments(schema)
+    unknown = list_undeclared_arguments(schema, args, is_foreign=takes_any)
     problems = [f"unknown input {name!r}; known: {', '.join(declared) or 'none'}" for name in unknown]
     unresolved = [
         name for name, value in args.items() if name in declared and (list_references(value) or is_literal(value))
@@ -127,6 +133,7 @@ def find_argument_problems(schema: JsonObject, args: JsonObject) -> list[str]:
     problems += [
         f"input {fault.where!r}: {fault.message[:200]}" if fault.where else fault.message[:200]
         for fault in iter_violations(schema, args)
+        if not (fault.path and fault.path[0] in unresolved)  # of a part or a form of the schema
     ]
     return problems
 

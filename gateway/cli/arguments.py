@@ -9,6 +9,8 @@ import typer
 from agent.core.errors import ToolInputError
 from agent.core.models import JsonObject
 from agent.tools import ToolSpec
+from agent.tools.catalogue import is_foreign
+from agent.tools.declared_arguments import collect_arguments, list_undeclared_arguments
 
 
 def parse_arguments(spec: ToolSpec, words: list[str]) -> JsonObject:
@@ -32,7 +34,7 @@ def parse_arguments(spec: ToolSpec, words: list[str]) -> JsonObject:
 def check_arguments(spec: ToolSpec, arguments: JsonObject) -> JsonObject:
     """The arguments. Raises `ToolInputError` naming those that are unknown or missing."""
     properties = _get_properties(spec)
-    unknown = [name for name in arguments if name not in properties] if _is_closed(spec) else []
+    unknown = list_undeclared_arguments(spec.input_schema, arguments, is_foreign=is_foreign(spec))
     for name in unknown:
         near = difflib.get_close_matches(name, properties, n=1)
         meant = f"; did you mean {near[0]!r}?" if near else ""
@@ -55,24 +57,13 @@ def _parse_object(text: str) -> JsonObject:
 
 
 def _get_properties(spec: ToolSpec) -> Mapping[str, JsonObject]:
-    properties = spec.input_schema.get("properties")
-    return {
-        name: rules if isinstance(rules, dict) else {}
-        for name, rules in (properties if isinstance(properties, dict) else {}).items()
-    }
+    declared, _ = collect_arguments(spec.input_schema)
+    return {name: rules if isinstance(rules, dict) else {} for name, rules in declared.items()}
 
 
 def _list_required_names(spec: ToolSpec) -> list[str]:
     required = spec.input_schema.get("required")
     return [str(name) for name in required] if isinstance(required, list) else []
-
-
-def _is_closed(spec: ToolSpec) -> bool:
-    """Whether only named arguments are allowed: unless the schema says otherwise, or a foreign one
-    names none.
-    """
-    others = spec.input_schema.get("additionalProperties", False) or spec.input_schema.get("patternProperties")
-    return not others and (bool(_get_properties(spec)) or spec.origin == "builtin")
 
 
 def _describe_arguments(spec: ToolSpec) -> str:

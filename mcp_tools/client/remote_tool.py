@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import mcp_types as types
+from pydantic import JsonValue
 
 from agent.core.client_requests import AskClient, refuse_client_request
 from agent.core.content_blocks import describe_block, is_plain_text
@@ -14,6 +15,7 @@ from agent.core.errors import ToolError
 from agent.core.models import ArgumentRole, JsonObject, ToolOverrides
 from agent.tools import ToolAnnotations, ToolContext, ToolResult, ToolSpec
 from agent.tools.catalogue import split_name
+from agent.tools.declared_arguments import collect_arguments, iter_nested_schemas
 from agent.tools.external_schema import MAX_CHARS, find_schema_problem
 from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
 from mcp_tools.client.lenient_messages import find_words
@@ -255,23 +257,15 @@ def _find_argument_roles(tool: types.Tool, choice: ToolOverrides) -> dict[str, A
     """The roles that the operator gives to arguments. Otherwise an argument whose schema says that it is an
     address says where the call goes.
     """
-    properties = tool.input_schema.get("properties")
-    known_properties = properties if isinstance(properties, dict) else {}
-    by_schema = [name for name, schema in known_properties.items() if _holds_uri(schema)]
-    return {**dict.fromkeys(by_schema, "where"), **choice.get_argument_roles(tool.name)}
+    schema = read_input_schema(tool)[0]
+    addresses = [name for name, one in collect_arguments(schema)[0].items() if _holds_address(one, schema)]
+    return {**dict.fromkeys(addresses, "where"), **choice.get_argument_roles(tool.name)}
 
 
-def _holds_uri(schema: Any) -> bool:
-    """Whether an argument's schema, or that of its items or forms, has the format of an address."""
-    waiting = [schema]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            if str(one.get("format", "")).lower() in _ADDRESS_FORMATS:
-                return True
-            forms = [one.get(key) for key in ("anyOf", "oneOf", "allOf")]
-            waiting += [one.get("items"), *(form for listed in forms if isinstance(listed, list) for form in listed)]
-    return False
+def _holds_address(argument: JsonValue, schema: JsonObject) -> bool:
+    """Whether an argument's schema, or that of something within it, has the format of an address."""
+    nested = iter_nested_schemas(argument, schema)
+    return any(str(one.get("format", "")).lower() in _ADDRESS_FORMATS for one in nested)
 
 
 def _is_open_world(tool: types.Tool, choice: ToolOverrides) -> bool:

@@ -68,9 +68,10 @@ async def test_the_model_of_a_skill_is_told_which_argument_is_unknown(tmp_path: 
     ("schema", "origin", "effect", "undeclared"),
     [
         ({"additionalProperties": False}, "mcp:notes", "read", ("y",)),
-        ({}, "mcp:notes", "read", ()),  # it may take more than it names
+        ({}, "mcp:notes", "read", ("y",)),
+        ({"additionalProperties": True}, "mcp:notes", "read", ()),
         ({"additionalProperties": False}, "mcp:notes", "effect", ("y",)),
-        ({}, "client", "read", ()),
+        ({}, "client", "read", ("y",)),
         ({}, "generated", "read", ("y",)),
         ({}, "recipe", "effect", ("y",)),
         ({"additionalProperties": {"type": "string"}}, "builtin", "read", ()),

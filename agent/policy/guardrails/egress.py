@@ -26,6 +26,7 @@ from pydantic import JsonValue
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
 from agent.core.run_state import RunState
+from agent.policy.guardrails.message_labels import split_attachments
 from agent.policy.guardrails.plain_text import format_literal
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ _MARKDOWN_TARGET: Final = re.compile(r"\]\(\s*<?([^)\s>]+)")
 _TRAILING: Final = ".,;:!?)]*_~'\""
 _SENT_SCHEMES: Final = frozenset({"", "http", "https", "ftp", "ws", "wss", "mailto"})
 MAX_SHOWN_WORDS: Final = 20
-MAX_REPEATED_VALUES: Final = 8
-"""How many values of a list or an object may occur before in it: eight bits, as few as one known word carries."""
+MAX_FREE_VALUES: Final = 8
+"""How many values a list or an object may have whose choice and order nobody gave; more of them can write a text."""
 OUTSIDE_CHARS: Final = 200_000
 """How much of what was read from outside is compared with the links of an answer."""
 
@@ -156,18 +157,36 @@ def make_link_filter(state: RunState) -> "LinkFilter | None":
     if recalled is not None:
         outside += [item.text for item in recalled.items if item.tainted]
         outside += [earlier.text for earlier in recalled.earlier_results if earlier.tainted]
-    inside = [state.prompt, state.room.system_prompt]
-    inside += [message.content for message in state.request.messages or ()]
+    own, attached = split_messages(state)
+    outside += attached
     for message in recalled.history if recalled is not None and state.request.messages is None else ():
-        if message.role == "user":
-            inside.append(message.content)
-        elif state.tainted:
+        if message.role != "user" and state.tainted:
             outside.append(message.content)
     if not outside:
         return None
     from agent.policy.guardrails import LinkFilter  # noqa: PLC0415 - loaded with the first request
 
-    return LinkFilter(("\n".join(outside)[:OUTSIDE_CHARS],), inside)
+    return LinkFilter(("\n".join(outside)[:OUTSIDE_CHARS],), [state.room.system_prompt, *own])
+
+
+def split_messages(state: RunState) -> tuple[list[str], list[str]]:
+    """What the user and the application wrote in the request and the conversation, and what is from outside in it: text
+    that a client attached, results of its tools, and answers that are not known as ours.
+    """
+    recalled = state.retrieval
+    sent = state.request.messages
+    labels = recalled.labels if recalled is not None and sent is not None else ()
+    messages = sent if sent is not None else recalled.history if recalled is not None else ()
+    own, outside = [], []
+    for place, message in enumerate(messages):
+        if message.role in ("user", "system", "developer"):
+            split = split_attachments(message.content)
+            own.append(split.own)
+            outside.append(split.attached)
+        elif place < len(labels):
+            (own if labels[place].trusted else outside).append(message.content)
+    split = split_attachments(state.prompt)
+    return [*filter(None, (*own, split.own))], [*filter(None, (*outside, split.attached))]
 
 
 def clean_question(text: str, state: RunState) -> str:
@@ -197,14 +216,15 @@ def find_egress(
     if not facts.is_untrusted:
         return None
     where = frozenset(where_args)
+    fixed = frozenset(map(json.dumps, fixed_values))
     for name in sorted(where & args.keys()):
         for value in _iter_values(args[name]):
-            finding = _judge_address(str(value), facts, server)
+            is_free = isinstance(value, bool) or json.dumps(value) in fixed
+            finding = None if is_free else _judge_address(str(value), facts, server)
             if finding is not None:
                 return finding
     if not is_open_world or is_trusted_server or not facts.is_private:
         return None
-    fixed = [json.dumps(value) for value in fixed_values]
     for name in sorted(args.keys() - where):
         names = () if declared_args is None or name in declared_args else (name,)
         for value in (*names, *_iter_values(args[name])):
@@ -224,11 +244,10 @@ def _find_sent_value(value: str, facts: EgressFacts) -> EgressFinding:
 
 
 def _can_spell(value: JsonValue) -> bool:
-    """Whether a list or an object is long enough to write a text with values that repeat, each of which may be known:
-    `[true, false, ...]`, or two words of the request in turn.
+    """Whether a list or an object is long enough to write a text with values each of which may be known: `[true, false,
+    ...]`, two words of the request in turn, or some of its words in an order that says something.
     """
-    leaves = [json.dumps(leaf) for _, leaf in iter_leaves(value)]
-    return len(leaves) - len(set(leaves)) > MAX_REPEATED_VALUES
+    return sum(1 for _ in iter_leaves(value)) > MAX_FREE_VALUES
 
 
 def _is_known_whole(value: JsonValue, facts: EgressFacts) -> bool:

@@ -134,6 +134,8 @@ def test_the_question_shows_the_address_and_the_words_without_anything_live() ->
         ({"flags": [True, False] * 20}, PRIVATE, {"server": "desk"}, False),
         ({"flags": {str(n): None for n in range(40)}}, replace(PRIVATE, given=(COUNTED,)), {"server": "desk"}, False),
         ({"words": ["all", "today"] * 20}, PRIVATE, {"server": "desk"}, False),
+        ({"words": COUNTED.split()[:9]}, replace(PRIVATE, given=(COUNTED,)), {"server": "desk"}, False),
+        ({"words": COUNTED.split()[:8]}, replace(PRIVATE, given=(COUNTED,)), {"server": "desk"}, True),
         ({"fields": ["all", "today", "notes.md"]}, PRIVATE, {"server": "desk"}, True),
         ({"days": [True, True, False, False, True, True, True]}, PRIVATE, {"server": "desk"}, True),
         ({"flags": [True] * 40}, replace(PRIVATE, planned=(json.dumps({"flags": [True] * 40}),)), {}, True),
