@@ -107,7 +107,7 @@ def _list_optional(spec: ToolSpec, args: Mapping[str, JsonValue]) -> JsonObject:
 
 
 def _list_named(question: str) -> frozenset[str]:
-    """The codes and numbers of a request, such as that of a room; dates and times are no names."""
+    """The codes and numbers that a request names, such as that of a room, without its dates and times."""
     spans = [(one.start, one.end) for one in find_dates(question)] + [
         (one.start, one.end) for one in find_times(question)
     ]
