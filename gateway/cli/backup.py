@@ -114,15 +114,20 @@ def _check_database(saved: Path) -> None:
 def _replace_database(path: Path, saved: Path) -> Path | None:
     """Puts a copy of the saved database in place of the current one. Returns the folder to which that one was moved.
 
-    Raises `StoreError` if there is no room for the copy, and `ConflictError` while a process has the database open;
-    nothing was changed then.
+    Raises `StoreError` if there is no room for the copy or a file cannot be moved, and `ConflictError` while a process
+    has the database open; nothing was changed then.
     """
     draft = path.with_name(f"{path.name}.restored")
     try:
         shutil.copyfile(saved, draft)
         draft.chmod(0o600)
         aside = _move_database_aside(path)
-        draft.replace(path)
+        try:
+            draft.replace(path)
+        except OSError:
+            if aside is not None:
+                _move_database_back(aside, path)
+            raise
     except OSError as error:
         raise StoreError(f"{saved} cannot be copied to {path}: {error.strerror}", agent_id="store") from error
     finally:
@@ -133,7 +138,7 @@ def _replace_database(path: Path, saved: Path) -> Path | None:
 def _move_database_aside(path: Path) -> Path | None:
     """Moves the database and its write-ahead log away: SQLite would apply that log to the restored file.
 
-    Raises `ConflictError` while a process has it open.
+    Raises `ConflictError` while a process has it open. If a file cannot be moved, those moved before it are put back.
     """
     if not path.exists():
         return None
@@ -148,8 +153,29 @@ def _move_database_aside(path: Path) -> Path | None:
         # A damaged database is a reason to restore.
     aside = path.parent / datetime.now(UTC).strftime("replaced-%Y%m%dT%H%M%S%fZ")
     aside.mkdir(mode=0o700)
-    for ending in ("", "-wal", "-shm"):
-        part = path.with_name(path.name + ending)
-        if part.exists():
+    try:
+        for part in _list_database_files(path):
             part.rename(aside / part.name)
+    except OSError:
+        _move_database_back(aside, path)
+        raise
     return aside
+
+
+def _move_database_back(aside: Path, path: Path) -> None:
+    """Undoes `_move_database_aside`. Raises `StoreError`, which names both places, if a file cannot be moved back."""
+    try:
+        for part in _list_database_files(aside / path.name):
+            part.rename(path.with_name(part.name))
+        aside.rmdir()
+    except OSError as error:
+        raise StoreError(
+            f"nothing was restored, and the current database is in {aside}: move its files back to {path.parent} before"
+            f" you start the gateway ({error.strerror})",
+            agent_id="store",
+        ) from error
+
+
+def _list_database_files(path: Path) -> list[Path]:
+    """The files of a database that exist: its own and those of its write-ahead log."""
+    return [part for ending in ("", "-wal", "-shm") if (part := path.with_name(path.name + ending)).exists()]
