@@ -8,6 +8,7 @@ from agent.tools.declared_arguments import collect_arguments, iter_nested_schema
 TEXT: JsonObject = {"type": "string"}
 X: JsonObject = {"properties": {"x": TEXT}}
 Y: JsonObject = {"properties": {"y": TEXT}}
+NEEDS_X: JsonObject = {"required": ["x"]}
 
 
 @pytest.mark.parametrize(
@@ -22,8 +23,8 @@ Y: JsonObject = {"properties": {"y": TEXT}}
         ({**X, "required": ["x", "y"]}, ()),
         ({**X, "allOf": [Y]}, ()),
         ({**X, "allOf": [{**Y, "additionalProperties": True}]}, ()),
-        ({**X, "anyOf": [{"required": ["x"]}, Y]}, ()),
-        ({**X, "if": {"required": ["x"]}, "then": Y}, ()),
+        ({**X, "anyOf": [NEEDS_X, Y]}, ()),
+        ({**X, "if": NEEDS_X, "then": Y}, ()),
         ({**X, "dependentSchemas": {"x": Y}}, ()),
         ({"$ref": "#/$defs/both", "$defs": {"both": {"properties": {"x": TEXT, "y": TEXT}}}}, ()),
         ({"$ref": "#/$defs/one", "$defs": {"one": X}}, ("y",)),
