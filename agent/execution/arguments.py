@@ -18,10 +18,13 @@ from agent.tools import ToolResult, ToolSpec
 from agent.tools.catalogue import is_foreign
 from agent.tools.client_tools import CLIENT_ORIGIN
 from agent.tools.declared_arguments import collect_arguments, list_undeclared_arguments
+from agent.tools.spec import declares_all
 
 
 def find_undeclared_args(spec: ToolSpec, args: JsonObject) -> tuple[str, ...]:
     """The arguments that the tool does not declare and does not allow either."""
+    if declares_all(spec.input_schema, args):
+        return ()
     is_of_others = is_foreign(spec) or spec.origin == CLIENT_ORIGIN
     return list_undeclared_arguments(spec.input_schema, args, is_foreign=is_of_others)
 

@@ -14,6 +14,7 @@ from agent.planning.wire import COMPLETION
 from agent.tools.catalogue import Catalogue, SkillCard, find_worst_effect, is_foreign
 from agent.tools.declared_arguments import collect_arguments, list_undeclared_arguments
 from agent.tools.extracted_fields import EXTRACT, find_fields_problem
+from agent.tools.spec import declares_all
 
 _STEP_ID = re.compile(STEP_ID_PATTERN)
 
@@ -122,8 +123,12 @@ def find_argument_problems(schema: JsonObject, args: JsonObject, *, takes_any: b
 
     `takes_any`: the tool takes any arguments if its schema declares none at all.
     """
-    declared, _ = collect_arguments(schema)
-    unknown = list_undeclared_arguments(schema, args, is_foreign=takes_any)
+    named = schema.get("properties")
+    declared: JsonObject = named if isinstance(named, dict) else {}
+    unknown: tuple[str, ...] = ()
+    if not declares_all(schema, args):
+        declared, _ = collect_arguments(schema)
+        unknown = list_undeclared_arguments(schema, args, is_foreign=takes_any)
     problems = [f"unknown input {name!r}; known: {', '.join(declared) or 'none'}" for name in unknown]
     unresolved = [
         name for name, value in args.items() if name in declared and (list_references(value) or is_literal(value))

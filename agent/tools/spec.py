@@ -1,6 +1,6 @@
 """`ToolSpec`: a tool as planners, models and doors see it, its effects and its place in plans."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
@@ -237,6 +237,13 @@ def _is_unset(spec: ToolSpec, schema: JsonValue, value: JsonValue) -> bool:
         return False
     # A reference into the definitions of the whole schema cannot be compared alone.
     return "$ref" not in str(schema) and next(iter_violations(schema, value), None) is not None
+
+
+def declares_all(schema: JsonObject, names: Collection[str]) -> bool:
+    """Whether a schema names all of these arguments at its top, as it does for nearly every call. What parts, forms and
+    references declare is in `agent.tools.declared_arguments`."""
+    properties = schema.get("properties")
+    return isinstance(properties, dict) and all(name in properties for name in names)
 
 
 def limit_numbers(spec: ToolSpec, inputs: JsonObject) -> JsonObject:

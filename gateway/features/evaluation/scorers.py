@@ -37,8 +37,9 @@ def _list_failures(checks: Checks, outcome: Outcome) -> Iterator[str]:
     if checks.asks and not is_question(outcome.answer):
         yield "answer: asks nothing"
     yield from check_changes(checks.changes, outcome.changes)
-    succeeded = {use.tool for use in outcome.tool_uses if use.ok}
-    yield from (f"calls: {tool} did not succeed" for tool in checks.tools if tool not in succeeded)
+    # Tools of servers are in lower case here, and as the server writes them in a task.
+    succeeded = {use.tool.lower() for use in outcome.tool_uses if use.ok}
+    yield from (f"calls: {tool} did not succeed" for tool in checks.tools if tool.lower() not in succeeded)
     if checks.max_calls is not None and len(outcome.tool_uses) > checks.max_calls:
         yield f"calls: {len(outcome.tool_uses)} tool calls, at most {checks.max_calls} are needed"
     if checks.approvals is not None and outcome.approvals != checks.approvals:
