@@ -86,7 +86,7 @@ def plan_explicit_calls(run: Run, why: str) -> Plan:
             tool=tools[place],
             args=quote_call_args(call, ids[:place]),
             depends_on=tuple(name for name in ids[:place] if name in find_references(call.args)),
-            intent=describe_requested_call(call.tool),
+            intent=call.intent or describe_requested_call(call.tool),
             effect=registry.get(tools[place]).spec.effect,
         )
         for place, call in enumerate(calls)

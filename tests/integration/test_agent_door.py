@@ -40,6 +40,32 @@ async def test_arguments_under_a_name_nobody_reads_are_refused_by_name(serve: Se
     assert both.json()["error"]["message"].startswith("'session_id' is another name of")
 
 
+async def test_the_plan_that_query_shows_can_be_sent_as_calls(serve: Serve) -> None:
+    """Steps with `step_id`, `description` and `tool_call`, in each way that a call is written."""
+    steps: list[dict[str, object]] = [
+        {"step_id": 1, "description": "räkna", "tool_call": 'calculator(expression="17*3")', "status": "pending"},
+        {"step_id": 2, "description": "add", "tool_call": 'calculator({"expression": "17*3 + 1"})'},
+        {"step_id": 3, "description": "the time", "tool_call": "current_time", "status": "pending"},
+    ]
+    async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+
+        async def send(calls: list[dict[str, object]]) -> httpx.Response:
+            return await client.post("/v1/agent", json={"metadata": {"tool_calls": calls}})
+
+        taken = (await send(steps)).json()
+        unordered = await send([steps[1], steps[0]])
+        twice = await send([{**steps[0], "args": {"expression": "1"}}])
+        no_call = await send([{"step_id": 1, "tool_call": "calculator(17*3)"}])
+    results = taken["metadata"]["tool_results"]
+    assert [one["tool"] for one in results] == ["calculator", "calculator", "current_time"]
+    assert "52" in str(results[1])
+    assert [step["intent"] for step in taken["metadata"]["plan"]["steps"]][:2] == ["räkna", "add"]
+    assert [one.status_code for one in (unordered, twice, no_call)] == [400, 400, 400]
+    assert "number the steps from 1" in unordered.json()["error"]["message"]
+    assert "twice" in twice.json()["error"]["message"]
+    assert "calculator(17*3)" in no_call.json()["error"]["message"]
+
+
 @pytest.mark.row("S001-12", "S001-50")
 @pytest.mark.parametrize("name", ["", " ", None])
 async def test_a_conversation_without_a_name_is_none(serve: Serve, name: str | None) -> None:

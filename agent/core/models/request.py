@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, ValidationEr
 from agent.core.errors import BadRequestError
 from agent.core.models.room import LARGEST_PLAN, MODEL_MARK
 from agent.core.models.words import PROVIDER_FIELDS, FrozenModel, JsonObject, Role
+from agent.core.models.written_call import read_written_call
 
 RESERVED_METADATA = frozenset(
     {
@@ -63,6 +64,7 @@ class ToolCallRequest(FrozenModel):
 
     tool: str = Field(min_length=1)
     args: JsonObject = Field(default_factory=dict)
+    intent: str = ""
 
 
 class AgentRequest(FrozenModel):
@@ -162,11 +164,16 @@ def _is_blank(name: object) -> bool:
     return isinstance(name, str) and not name.strip()
 
 
-CALL_FORM = 'each call is {"tool": name, "args": {...}}'
+CALL_FORM = (
+    'each call is {"tool": name, "args": {...}}, or {"step_id": 1, "description": text, "tool_call": "name(key=value)"}'
+)
 
 
 def read_explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ...]:
-    """Reads `metadata.tool_calls`, each `{"tool": ..., "args": {...}}`. Accepts `name` and `arguments` too."""
+    """Reads `metadata.tool_calls`, each `{"tool": ..., "args": {...}}` or a step as `/query` shows its plan.
+
+    Accepts `name` and `arguments` too.
+    """
     calls = request.metadata.get("tool_calls")
     if calls is None:
         return ()
@@ -178,12 +185,31 @@ def read_explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ..
             f"{len(calls):,} tool calls are asked for; at most {LARGEST_PLAN} are made", param="metadata.tool_calls"
         )
     parsed = []
-    for call in calls:
+    for place, call in enumerate(calls, start=1):
         if not isinstance(call, dict):
             raise BadRequestError(form, param="metadata.tool_calls")
-        fields = {"tool": call.get("tool", call.get("name")), "args": call.get("args", call.get("arguments", {}))}
         try:
-            parsed.append(ToolCallRequest.model_validate(fields))
+            parsed.append(ToolCallRequest.model_validate(_read_call(call, place)))
         except ValidationError as error:
             raise BadRequestError(form, param="metadata.tool_calls") from error
     return tuple(parsed)
+
+
+def _read_call(call: JsonObject, place: int) -> JsonObject:
+    """The fields of a call. A step's number is its place, as results are referred to by it; its status says nothing."""
+    if call.get("step_id", place) not in (place, str(place), f"s{place}"):
+        raise BadRequestError(
+            f"metadata.tool_calls: step_id {call['step_id']!r} stands at place {place}; number the steps from 1",
+            param="metadata.tool_calls",
+        )
+    if "tool_call" not in call:
+        tool, args = call.get("tool", call.get("name")), call.get("args", call.get("arguments", {}))
+    elif {"tool", "name", "args", "arguments"} & call.keys():
+        raise BadRequestError(
+            f"metadata.tool_calls: call {place} has its tool or its arguments twice; tool_call holds both",
+            param="metadata.tool_calls",
+        )
+    else:
+        tool, args = read_written_call(call["tool_call"])
+    intent = str(call.get("description") or "")[:500]
+    return {"tool": tool, "args": {} if args is None else args, "intent": intent}

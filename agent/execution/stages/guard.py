@@ -22,7 +22,7 @@ from agent.tools import ToolRegistry
 from agent.tools.client_tools import check_client_tools
 from agent.tools.external_schema import MAX_CHARS
 
-_CALL_FIELDS = frozenset({"tool", "name", "args", "arguments", "id"})
+_CALL_FIELDS = frozenset({"tool", "name", "args", "arguments", "id", "step_id", "description", "tool_call", "status"})
 
 
 def validate_request(

@@ -8,7 +8,7 @@ import re
 
 from pydantic import JsonValue
 
-from agent.core.models import JsonObject
+from agent.core.models.words import JsonObject
 
 MAX_CALL_CHARS = 20_000
 _CALL = re.compile(r"\s*(?P<name>[\w.-]+)\s*\((?P<inside>.*)\)\s*", re.DOTALL)
