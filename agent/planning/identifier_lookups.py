@@ -31,7 +31,7 @@ def find_described_value(request: PlanningRequest, call: RoundResult) -> str:
         is_code = any(map(str.isdigit, value))
         is_another = is_code and value.casefold() not in question and any(value in text for text in results)
         names = [part for part in path if isinstance(part, str)]
-        is_meant = lists_codes or bool(names and _takes_identifier(names[-1]))
+        is_meant = lists_codes or bool(names and takes_identifier(names[-1]))
         if is_meant and (is_another or not is_code):
             return value
     return ""
@@ -58,7 +58,7 @@ def list_lookup_tools(request: PlanningRequest, spec: ToolSpec, *, takes_codes: 
 
 def is_identifier(name: str, value: str) -> bool:
     """Whether a value of an input identifies something: by the input's name, or because it is a code."""
-    return _takes_identifier(name) or bool(find_codes(value))
+    return takes_identifier(name) or bool(find_codes(value))
 
 
 def find_text_input(spec: ToolSpec) -> str | None:
@@ -71,7 +71,7 @@ def _takes_words(spec: ToolSpec) -> bool:
     """Whether a tool can be called with words alone, or with nothing."""
     declared = spec.input_schema.get("properties")
     properties = declared if isinstance(declared, dict) else {}
-    return all(not _takes_identifier(name) and is_free_text(properties.get(name)) for name in _list_needed(spec))
+    return all(not takes_identifier(name) and is_free_text(properties.get(name)) for name in _list_needed(spec))
 
 
 def _list_needed(spec: ToolSpec) -> list[str]:
@@ -79,5 +79,6 @@ def _list_needed(spec: ToolSpec) -> list[str]:
     return [str(name) for name in required] if isinstance(required, list) else []
 
 
-def _takes_identifier(name: str) -> bool:
+def takes_identifier(name: str) -> bool:
+    """Whether an input of this name takes an identifier."""
     return not _IDENTIFIERS.isdisjoint(split_name(name).casefold().split()[-1:])

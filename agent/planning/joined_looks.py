@@ -13,7 +13,13 @@ from pydantic import JsonValue
 
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject, PlanStep
-from agent.planning.identifier_lookups import find_described_value, find_text_input, is_identifier, list_lookups
+from agent.planning.identifier_lookups import (
+    find_described_value,
+    find_text_input,
+    is_identifier,
+    list_lookups,
+    takes_identifier,
+)
 from agent.planning.input_schemas import build_inputs_schema
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.text.json_entries import read_json_entries, read_json_values
@@ -54,8 +60,8 @@ def list_joins_before(request: PlanningRequest, steps: Iterable[PlanStep], part:
 def _is_of_another(name: str, names: AbstractSet[str]) -> bool:
     """Whether an input takes an identifier, and results have the value only as that of other things."""
     own = _fold_name(name)
-    others = [one for one in names if is_identifier(one, "") and one != "id"]
-    is_told_apart = is_identifier(own, "") and own != "id" and len(others) == len(names)
+    others = [one for one in names if takes_identifier(one) and one != "id"]
+    is_told_apart = takes_identifier(own) and own != "id" and len(others) == len(names)
     return is_told_apart and bool(names) and not any(own.endswith(one) or one.endswith(own) for one in others)
 
 
@@ -72,7 +78,8 @@ def list_described_looks(request: PlanningRequest) -> list[RoundResult]:
                 if (name := find_text_input(one)) is not None
             ]
             inputs.sort(key=lambda one: not one[1])
-            looks += [replace(call, tool=one.name, args=args) for one, args in inputs]
+            made = [(one.tool, one.args) for one in looks]
+            looks += [replace(call, tool=one.name, args=args) for one, args in inputs if (one.name, args) not in made]
     return looks[:MAX_JOINS]
 
 

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from starlette.types import Message, Receive
 
@@ -18,7 +18,7 @@ from agent.storage.api_keys import KeyStore
 log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 5.0
-"""Seconds between two looks at a key, another process may have revoked it."""
+"""Seconds between two checks of a key, which another process may have revoked."""
 _END: Final = object()
 T = TypeVar("T")
 
@@ -32,18 +32,17 @@ class KeyWatch:
 
     async def follow(self, items: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
         """Yields the items. Raises `AuthError` as soon as the key is found to be revoked, deleted or expired."""
-        refused = asyncio.ensure_future(self._wait_until_refused())
-        following = asyncio.ensure_future(anext(items, _END))
-        waited: list[asyncio.Future[Any]] = [refused]
+        refused: asyncio.Future[Any] = asyncio.ensure_future(self._wait_until_refused())
+        following: asyncio.Future[Any] = asyncio.ensure_future(anext(items, _END))
         try:
             while True:
-                await asyncio.wait([following, *waited], return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait([following, refused], return_when=asyncio.FIRST_COMPLETED)
                 if refused.done():
                     raise refused.result()
                 item = following.result()
                 if item is _END:
                     return
-                yield cast("T", item)
+                yield item
                 following = asyncio.ensure_future(anext(items, _END))
         finally:
             refused.cancel()
@@ -51,7 +50,7 @@ class KeyWatch:
             await items.aclose()
 
     @contextlib.asynccontextmanager
-    async def disconnect(self, receive: Receive) -> AsyncGenerator[Receive, None]:
+    async def wrap_receive(self, receive: Receive) -> AsyncGenerator[Receive, None]:
         """A `receive` that says that the client has left as soon as the key is refused, for servers that end their
         streams then.
         """

@@ -135,5 +135,5 @@ class _Endpoint:
         if watch is None:
             await endpoint(scope, receive, send)
             return
-        async with watch.disconnect(receive) as watched:
+        async with watch.wrap_receive(receive) as watched:
             await endpoint(scope, watched, send)

@@ -81,7 +81,7 @@ async def test_a_stream_of_a_revoked_key_ends_with_the_reason(serve: Serve, tmp_
         rest, is_orderly = await asyncio.wait_for(ending, 20)
         assert is_orderly
         assert "was revoked" in "\n".join(rest)
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.5)  # five looks at the other key
         assert not staying.done(), "the stream of another key goes on"
         staying.cancel()
 
@@ -118,7 +118,7 @@ async def test_a_listener_with_a_revoked_key_is_disconnected(
             await asyncio.gather(*(one.wait() for one in started))
         await revoke(tmp_path / "data", revoked)
         await asyncio.wait_for(ending, 20)
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.5)  # five looks at the other key
         assert not staying.done(), "the stream of another key goes on"
         staying.cancel()
 

@@ -67,8 +67,8 @@ NEED_QUESTION = "You decide whether a request can be answered by writing alone."
 CHANGES_QUESTION = "Before anything else"
 """The beginning of the question with which tools the request asks to change something."""
 SIDE_QUESTIONS = {NEED_QUESTION: Reply(text='{"needs":"tool"}'), ASK_QUESTION: Reply(text='{"asks":"change"}')}
-"""What the script says to them, so that its rules are about decisions, unless one of them is about the question. What
-is to be changed, the rules about that say."""
+"""What the script says to them, so that its rules are about decisions, unless one of them is about the question. Which
+tools the request wants to change something with, `wants` says."""
 
 
 @dataclass

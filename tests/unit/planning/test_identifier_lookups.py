@@ -4,7 +4,7 @@ import pytest
 from pydantic import JsonValue
 
 from agent.planning.identifier_lookups import find_described_value, list_lookups
-from agent.planning.joined_looks import list_joins
+from agent.planning.joined_looks import list_described_looks, list_joins
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
@@ -115,3 +115,9 @@ def test_an_identifier_that_stands_in_no_named_field_is_left_to_the_model() -> N
     prose = RoundResult(0, "store__search_items", {"query": "tape"}, "Tape & Co is SUP-21")
     assert join(prose, call) == []
     assert join(call) == [], "nothing tells whose it is"
+
+
+def test_two_calls_that_describe_the_same_have_it_looked_for_once() -> None:
+    both = ask(fail(UNKNOWN), fail(UNKNOWN, "store__get_history", itemId="strapping tape"))
+    looks = [(one.tool, one.args) for one in list_described_looks(both)]
+    assert looks == [("store__search_items", {"query": "strapping tape"}), ("store__list_bins", {})]
