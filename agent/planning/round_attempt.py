@@ -29,6 +29,7 @@ from agent.planning.round_prompt import (
     encode_decision,
     format_inputs,
     format_tool_line,
+    list_offered,
     say,
 )
 from agent.planning.wider_looks import list_single_words
@@ -137,11 +138,12 @@ class Attempt:
         self.refusals = 0
         self.must_call = self.is_looking_up = False
         self.values = {}
-        self.tools = choose_tools(self.request.catalogue, self.request.question)
+        tools = choose_tools(self.request.catalogue, self.request.question)
+        self.tools = list_offered(self.request, tools)
         if self.parts:
             self.add_turn(encode_decision(ANSWER), build_reminder(self.request, self.parts))
         else:  # without the questions about parts: after them, a small model calls again what it has called
-            self.messages = build_round_messages(replace(self.request, open_parts=()), self.tools)
+            self.messages = build_round_messages(replace(self.request, open_parts=()), tools)
 
     def call_now(self, tool: str) -> None:
         """Has the next decision call this tool, after the model took the request for done."""

@@ -8,6 +8,7 @@ questioned once: small models answer from memory what a tool would look up.
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import takewhile
 
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
 from agent.llm.port import ModelReply
@@ -38,6 +39,7 @@ from agent.planning.round_prompt import (
     choose_tools,
     encode_decision,
     format_tool_line,
+    list_offered,
     say,
 )
 from agent.planning.round_reply import read_choice, read_decision
@@ -51,6 +53,7 @@ from agent.planning.round_steps import (
 )
 from agent.planning.ruled_rounds import make_further_round, make_join_round, make_ruled_round
 from agent.planning.rules import RulePlanner
+from agent.planning.shared_names import find_shared_names, format_choice
 from agent.planning.tool_need import fits_request, needs_no_tool
 from agent.planning.validate import format_problems
 from agent.prompts import render
@@ -63,7 +66,7 @@ from agent.tools.client_tools import CLIENT_ORIGIN
 MAX_REPLIES = 10
 """Replies of the model to one decision, those about parts that it passes over too."""
 MAX_FAILURES = 5
-"""Calls that fail one after the other until the run is answered."""
+"""Different calls that fail one after the other until the run is answered."""
 UNDECIDED = "the model did not say whether one is needed"
 """Why nobody knows whether an answer needs a tool."""
 
@@ -82,7 +85,7 @@ class RoundPlanner:
         attempt = Attempt(
             request,
             build_round_messages(request, tools),
-            tools,
+            list_offered(request, tools),
             is_questioned=not request.checks_answers,
             parts=[part for part in request.open_parts if not is_made(part, request.rounds)],
             may_change=request.may_change,
@@ -272,11 +275,16 @@ class RoundPlanner:
         return True
 
     def _check_values(self, request: PlanningRequest, attempt: Attempt, planned: Planned) -> Planned:
-        """The round if the values of its changes come from somewhere. Else raises `MadeUpValueError`, once; then the
-        user is asked for the value, or must see the change, unless other parts are open: a small model counts on in a
-        list of things that ends earlier."""
+        """The round if the values of its changes come from somewhere, and name one thing. Else raises
+        `MadeUpValueError`, once; then the user is asked for the value, or must see the change, unless other parts are
+        open: a small model counts on in a list of things that ends earlier."""
         steps = [step for step in planned.plan.steps if step.id not in request.used_ids]
-        made_up = () if planned.question else find_made_up_values(steps, request)
+        if planned.question or not any(map(request.catalogue.has_side_effect, steps)):
+            return planned
+        names = find_shared_names(steps, request) if request.may_ask else ()
+        if names:
+            return Planned(build_completion_plan(request, None), "llm", "llm", question=format_choice(names))
+        made_up = find_made_up_values(steps, request)
         if not made_up:
             return planned
         if not attempt.refusals or len(attempt.parts) > 1:  # the second time the part is passed over
@@ -343,5 +351,5 @@ def _may_need_tool(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
 
 def _fails_on(request: PlanningRequest) -> bool:
     """Whether the newest calls of the run all failed: a small model goes round in circles."""
-    newest = request.rounds[-MAX_FAILURES:]
-    return len(newest) == MAX_FAILURES and all(call.failed for call in newest)
+    failures = takewhile(lambda call: call.failed, reversed(request.rounds))
+    return len({(call.tool, str(call.args)) for call in failures}) >= MAX_FAILURES
