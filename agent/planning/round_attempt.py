@@ -23,6 +23,7 @@ from agent.planning.refused_inputs import RepeatedCallError, list_other_values
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.planning.round_prompt import (
     ANSWER,
+    QUESTION_AGAIN_CHARS,
     build_reminder,
     build_round_messages,
     choose_tools,
@@ -52,6 +53,14 @@ class UnaskedChangeError(PlanInvalidError):
         self.tools = tools
 
 
+class CopiedStepsError(PlanInvalidError):
+    """Raised for a decision whose steps are all copied from the prompt's examples: its calls serve them, too."""
+
+    def __init__(self, step: str) -> None:
+        super().__init__([f"the steps are those of an example, such as: {step}"])
+        self.step = step
+
+
 @dataclass
 class Attempt:
     """The messages so far, what may be chosen, and what was refused."""
@@ -75,6 +84,8 @@ class Attempt:
     """Whether the model was asked if a tool is needed, and did not say."""
     is_looking_up: bool = False
     """Whether only tools are offered that find an identifier, which the first open part needs."""
+    has_copied: bool = False
+    """Whether the model was asked for steps of its own."""
     refusals: int = 0
     """Unusable replies to the question that is asked now."""
 
@@ -170,6 +181,20 @@ class Attempt:
             # Offered others too, a small model puts the value that was meant into another tool.
             lost = {spec.name for spec in self.tools} - {call.tool} if values else {call.tool}
         self.tools = tuple(spec for spec in self.tools if spec.name not in lost)
+
+    def refuse_copied_steps(self, decision: JsonObject) -> None:
+        """Raises `CopiedStepsError`, once, for a decision that only has steps of the prompt's examples."""
+        todo = decision.get("todo")
+        steps = [str(step) for step in (todo if isinstance(todo, list) else [])]
+        if steps and not self.parts and not self.has_copied and all(map(self.is_copied, steps)):
+            raise CopiedStepsError(steps[0])
+
+    def ask_for_own_steps(self, error: CopiedStepsError) -> None:
+        """Has the next decision list the steps of the request. Shown all that it copied, a small model copies again."""
+        self.has_copied = True
+        copied: JsonObject = {"next": {"kind": "calls", "todo": [error.step]}}
+        question = self.request.question[:QUESTION_AGAIN_CHARS]
+        self.add_turn(encode_decision(copied), render("decide_copied", request=question))
 
     def refuse_made_up_addresses(self, decision: JsonObject) -> None:
         """Raises `PlanInvalidError` for a decision that reads addresses which nobody named, and offers the tools of

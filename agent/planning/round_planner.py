@@ -31,7 +31,7 @@ from agent.planning.refused_inputs import (
 )
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply
 from agent.planning.request import PlanningRequest
-from agent.planning.round_attempt import Attempt, UnaskedChangeError
+from agent.planning.round_attempt import Attempt, CopiedStepsError, UnaskedChangeError
 from agent.planning.round_parts import CHECK, MAY_CHANGE, divide_parts
 from agent.planning.round_prompt import (
     ANSWER,
@@ -138,22 +138,33 @@ class RoundPlanner:
                 else:
                     return await self._take_calls(request, attempt, meant)
             except PlanInvalidError as error:
-                attempt.rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
-                attempt.refusals += 1
-                is_known = isinstance(error, RepeatedCallError) and not error.call.failed
-                # Asked for a call, a small model changes something for a part that only says how to answer.
-                is_unasked = isinstance(error, UnaskedChangeError) and attempt.must_call and bool(attempt.parts)
-                gives_up = attempt.refusals > 1 or is_unasked or (is_known and (attempt.parts or not request.doubt))
-                if gives_up and len(attempt.parts) > 1:
-                    attempt.pass_part()
-                elif gives_up and not is_unasked and await self._misses_change(request, attempt):
-                    attempt.refusals = 0
-                elif gives_up:
-                    return None if is_unasked else make_further_round(request)  # the model finds nothing else to call
-                else:
-                    attempt.rule_out(error)
-                    attempt.add_turn(reply.text, render("planner_reask", problems=format_problems(error.problems)))
+                if not await self._goes_on(request, attempt, reply, error):
+                    # Not forced to call, the model only finds nothing else to call.
+                    return None if _is_forced_change(attempt, error) else make_further_round(request)
         return None
+
+    async def _goes_on(
+        self, request: PlanningRequest, attempt: Attempt, reply: ModelReply, error: PlanInvalidError
+    ) -> bool:
+        """Whether the model is asked again after an unusable reply: for a better one, or about what else is open."""
+        if isinstance(error, CopiedStepsError):
+            attempt.ask_for_own_steps(error)
+            return True
+        attempt.rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
+        attempt.refusals += 1
+        is_known = isinstance(error, RepeatedCallError) and not error.call.failed
+        is_forced = _is_forced_change(attempt, error)
+        gives_up = attempt.refusals > 1 or is_forced or (is_known and (attempt.parts or not request.doubt))
+        if not gives_up:
+            attempt.rule_out(error)
+            attempt.add_turn(reply.text, render("planner_reask", problems=format_problems(error.problems)))
+        elif len(attempt.parts) > 1:
+            attempt.pass_part()
+        elif is_forced or not await self._misses_change(request, attempt):
+            return False
+        else:
+            attempt.refusals = 0
+        return True
 
     async def _take_answer(self, request: PlanningRequest, attempt: Attempt) -> Planned | None:
         """The answer, if it may be written now. Else None, and the next decision goes on with what is open."""
@@ -209,10 +220,12 @@ class RoundPlanner:
         return joined or self._check_values(request, attempt, planned)
 
     def _read_decision(self, request: PlanningRequest, attempt: Attempt, reply: ModelReply) -> Reply:
-        """What the reply decides, without calls that are repeated or copied; an answer if no call is left."""
+        """What the reply decides, without calls that are repeated or copied; an answer if no call is left. Raises
+        `PlanInvalidError`."""
         meant = read_decision(reply, {spec.name: spec.input_schema for spec in attempt.tools})
         if not isinstance(meant, PlanReply):
             return meant
+        attempt.refuse_copied_steps(meant.data)
         tidy = tidy_calls(meant.data, request, attempt.is_copied)
         if not tidy["steps"] and not attempt.refusals:
             attempt.refuse_made_up_addresses(meant.data)
@@ -334,6 +347,12 @@ class RoundPlanner:
 def _build_answer(request: PlanningRequest) -> Planned:
     """The plan that only writes the answer."""
     return Planned(build_completion_plan(request, None), "llm", "llm")
+
+
+def _is_forced_change(attempt: Attempt, error: PlanInvalidError) -> bool:
+    """Whether an unasked change comes from asking for a call: a small model then changes something for a part that only
+    says how to answer."""
+    return isinstance(error, UnaskedChangeError) and attempt.must_call and bool(attempt.parts)
 
 
 def _is_first_decision(request: PlanningRequest) -> bool:
