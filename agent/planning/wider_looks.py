@@ -16,9 +16,10 @@ from agent.planning.known_words import SHORTEST_STEM, WORD, KnownWords, is_known
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.text.codes import find_codes
 from agent.text.dates import DateMention, find_dates, find_times
-from agent.text.terms import fold, map_query_terms
+from agent.text.terms import extract_terms, fold, map_query_terms
 from agent.text.values import find_values
 from agent.tools import ToolSpec
+from agent.tools.catalogue import split_name
 
 MIN_WORDS, MAX_WORDS = 2, 8
 """Words of a search that one of them may replace."""
@@ -27,31 +28,31 @@ MIN_WORDS, MAX_WORDS = 2, 8
 def name_stated_choices(spec: ToolSpec, args: JsonObject, request: PlanningRequest) -> JsonObject:
     """The inputs of a look with the one choice that the request names, where a small model took another one that it
     does not name: it asks for the lights where blinds are meant."""
-    words = KnownWords([request.question, request.original])
+    terms = {*extract_terms(f"{request.question}\n{request.original}")}
     return {
-        name: _name_stated(value, schema, words) if (schema := declared.get(name)) is not None else value
+        name: _name_stated(value, schema, terms) if (schema := declared.get(name)) is not None else value
         for declared in [_read_properties(build_inputs_schema(spec))]
         for name, value in args.items()
     }
 
 
-def _name_stated(value: JsonValue, schema: JsonValue, words: KnownWords) -> JsonValue:
+def _name_stated(value: JsonValue, schema: JsonValue, terms: AbstractSet[str]) -> JsonValue:
     forms = schema.get("anyOf") if isinstance(schema, dict) else None
     for form in forms if isinstance(forms, list) else [schema]:
         properties = _read_properties(form)
         if isinstance(value, dict) and value.keys() <= properties.keys():
-            return {name: _name_stated(one, properties[name], words) for name, one in value.items()}
+            return {name: _name_stated(one, properties[name], terms) for name, one in value.items()}
         choices = form.get("enum") if isinstance(form, dict) else None
         if isinstance(value, str) and isinstance(choices, list) and value in choices:
-            stated = [one for one in choices if isinstance(one, str) and _is_named(one, words)]
+            stated = [one for one in choices if isinstance(one, str) and _is_named(one, terms)]
             return stated[0] if len(stated) == 1 else value
     return value
 
 
-def _is_named(choice: str, words: KnownWords) -> bool:
+def _is_named(choice: str, terms: AbstractSet[str]) -> bool:
     """Whether each word of a choice stands there. A word such as "on" stands everywhere."""
-    own = split_words(choice.replace("_", " "))
-    return any(len(word) >= SHORTEST_STEM for word in own) and all(map(words.hold, own))
+    own = {*extract_terms(split_name(choice))}
+    return any(len(term) >= SHORTEST_STEM for term in own) and own <= terms
 
 
 def _read_properties(schema: JsonValue) -> JsonObject:

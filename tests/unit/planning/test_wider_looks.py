@@ -21,7 +21,7 @@ SEARCH = spec("search_mails", {"query": TEXT, "sender": TEXT, "limit": {"type": 
 DELETE = spec("delete_mails", {"query": TEXT, "sender": TEXT}, ["query"], annotations=SIDE_EFFECT)
 
 
-KINDS: dict[str, JsonValue] = {"type": "string", "enum": ["light", "blind", "on", "coffee_machine"]}
+KINDS: dict[str, JsonValue] = {"type": "string", "enum": ["light", "blind", "thermostat", "on", "coffee_machine"]}
 DEVICES = spec("list_devices", {"room": TEXT, "kind": {"anyOf": [KINDS, {"type": "null"}]}})
 WITHIN = spec("find_devices", {"where": {"type": "object", "properties": {"kind": KINDS}}})
 
