@@ -26,7 +26,7 @@ from gateway.deferred_response import DeferredResponse
 from gateway.doors.agent import STREAM
 from gateway.doors.dependencies import Gateway, get_stepgate
 from gateway.doors.early_failure import raise_early_failure
-from gateway.doors.json_body import JsonRoute
+from gateway.doors.json_body import OpenAIRoute
 from gateway.doors.openai_messages import list_ignored, refuse_unsupported, to_agent_request
 from gateway.doors.openai_wire import ChatCompletionRequest
 from gateway.doors.openwebui import (
@@ -41,7 +41,7 @@ from gateway.render.errors import OpenAIErrorBody, build_openai_error, to_json
 from gateway.render.openai import OpenAIChunks, build_completion_body
 from gateway.sse import format_frame
 
-router = APIRouter(tags=["OpenAI"], route_class=JsonRoute, dependencies=[require_scope("chat")])
+router = APIRouter(tags=["OpenAI"], route_class=OpenAIRoute, dependencies=[require_scope("chat")])
 
 CHAT_ID_CHARS = 200
 DONE_FRAME = "data: [DONE]\n\n"
