@@ -116,7 +116,8 @@ def build_agent_service(
     settings = context.settings
 
     def validate(request: AgentRequest, room: Room) -> None:
-        validate_request(request, room, engine.registry, engine.skills, settings)
+        sees = engine.models.sees_pictures(room)
+        validate_request(request, room, engine.registry, engine.skills, settings, sees_pictures=sees)
 
     def remove_secrets(request: AgentRequest) -> AgentRequest:
         return redact_request(request, engine.secrets)
