@@ -10,12 +10,13 @@ from collections.abc import Set as AbstractSet
 
 from agent.core.models import JsonObject
 from agent.planning.decision_schema import build_choice_schema, build_choices_schema
+from agent.planning.known_words import KnownWords, is_known, split_words
 from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel
 from agent.planning.reply import PlanReply
 from agent.planning.request import PlanningRequest
 from agent.planning.round_attempt import Attempt, UnaskedChangeError
-from agent.planning.round_prompt import format_skill_line, format_tool_line, say
+from agent.planning.round_prompt import choose_tools, format_skill_line, format_tool_line, list_offered, say
 from agent.planning.round_reply import read_choice
 from agent.planning.round_steps import drop_calls
 from agent.planning.tool_need import asks_for_change
@@ -54,7 +55,9 @@ class ChangeQuestions:
         Where no decision called one, the model was not asked yet. It is asked about tools of servers: what those
         change, no rule of ours brings up again, and an answer would say that it is done. It says yes to many a tool
         that only fits the words, so it is first asked whether the request wants a change."""
-        changing = [spec for spec in attempt.tools if spec.has_side_effect and is_foreign(spec)]
+        # All of them: one that was ruled out in this attempt may be the one that is wanted.
+        offered = list_offered(request, choose_tools(request.catalogue, request.question))
+        changing = [spec for spec in offered if spec.has_side_effect and is_foreign(spec)]
         if attempt.may_change is None and request.checks_answers and changing:
             if await asks_for_change(self._model, request):
                 attempt.may_change = await self._ask_whether(attempt, list_changing_lines(request, changing))
@@ -122,17 +125,20 @@ def _add_question(attempt: Attempt, question: str) -> tuple[JsonObject, ...]:
 def _select_fitting(request: PlanningRequest, tools: Sequence[ToolSpec], calls: Sequence[JsonObject]) -> frozenset[str]:
     """The tools that have anything to do with the request's words, by their own or by a value of their call.
 
-    A small model says yes to any change that it has just planned. "Open it halfway" means what the user's last words
-    named."""
+    A small model says yes to any change that it has just planned. "Open it halfway" is about what the user named in
+    the turn before."""
     scores = CatalogueIndex([*tools]).compute_scores(request.question)
+    words = OwnWords(request.question, request.original)
     before = [message.content for message in request.history if message.role == "user"][-1:]
-    words = OwnWords(*before, request.question, request.original)
+    earlier_words = KnownWords(before)
     skills = {card.name for card in request.catalogue.skills}
     fitting: set[str] = set()
     for call in calls:
         name, inputs = str(call.get("tool")), call.get("inputs")
         values = inputs.values() if isinstance(inputs, dict) else ()
-        if scores.get(name, 0.0) > 0 or name in skills or any(map(words.hold, values)):
+        fits = scores.get(name, 0.0) > 0 or name in skills or any(map(words.hold, values))
+        named = [one for one in values if isinstance(one, str) and split_words(one)]
+        if fits or any(is_known(one, earlier_words, earlier_words) for one in named):
             fitting.add(name)
     return frozenset(fitting)
 
