@@ -10,7 +10,6 @@ from collections.abc import Set as AbstractSet
 
 from agent.core.models import JsonObject
 from agent.planning.decision_schema import build_choice_schema, build_choices_schema
-from agent.planning.known_words import KnownWords, is_known, split_words
 from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel
 from agent.planning.reply import PlanReply
@@ -68,9 +67,12 @@ class ChangeQuestions:
     async def _find_allowed(
         self, request: PlanningRequest, attempt: Attempt, lines: Mapping[str, str], meant: PlanReply
     ) -> AbstractSet[str]:
-        """The tools that may change something, of those that a decision calls."""
+        """The tools that may change something, of those that a decision calls.
+
+        After text from outside was read, one that has nothing to do with the request's words is refused at once, unless
+        the model is asked whether the request wants a change: "ok, halfway please" names nothing."""
         fitting = _select_fitting(request, attempt.tools, _list_calls(meant.data)) & lines.keys()
-        if request.has_read_outside and not fitting:
+        if request.has_read_outside and not fitting and not request.checks_answers:
             return frozenset()
         if attempt.may_change is None and request.checks_answers and not await asks_for_change(self._model, request):
             attempt.may_change = frozenset()
@@ -125,20 +127,15 @@ def _add_question(attempt: Attempt, question: str) -> tuple[JsonObject, ...]:
 def _select_fitting(request: PlanningRequest, tools: Sequence[ToolSpec], calls: Sequence[JsonObject]) -> frozenset[str]:
     """The tools that have anything to do with the request's words, by their own or by a value of their call.
 
-    A small model says yes to any change that it has just planned. "Open it halfway" is about what the user named in
-    the turn before."""
+    A small model says yes to any change that it has just planned."""
     scores = CatalogueIndex([*tools]).compute_scores(request.question)
     words = OwnWords(request.question, request.original)
-    before = [message.content for message in request.history if message.role == "user"][-1:]
-    earlier_words = KnownWords(before)
     skills = {card.name for card in request.catalogue.skills}
     fitting: set[str] = set()
     for call in calls:
         name, inputs = str(call.get("tool")), call.get("inputs")
         values = inputs.values() if isinstance(inputs, dict) else ()
-        fits = scores.get(name, 0.0) > 0 or name in skills or any(map(words.hold, values))
-        named = [one for one in values if isinstance(one, str) and split_words(one)]
-        if fits or any(is_known(one, earlier_words, earlier_words) for one in named):
+        if scores.get(name, 0.0) > 0 or name in skills or any(map(words.hold, values)):
             fitting.add(name)
     return frozenset(fitting)
 
