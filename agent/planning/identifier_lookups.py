@@ -28,7 +28,7 @@ def find_described_value(request: PlanningRequest, call: RoundResult) -> str:
     for path, value in iter_leaves(call.args):
         if not isinstance(value, str) or not value.strip() or value.casefold() not in error:
             continue
-        is_code = any(map(str.isdigit, value))
+        is_code = is_one_code(value)
         is_another = is_code and value.casefold() not in question and any(value in text for text in results)
         names = [part for part in path if isinstance(part, str)]
         is_meant = lists_codes or bool(names and takes_identifier(names[-1]))
@@ -44,7 +44,7 @@ def list_lookups(request: PlanningRequest, call: RoundResult) -> tuple[ToolSpec,
     value = find_described_value(request, call) if spec is not None and is_foreign(spec) else ""
     if not value or spec is None:
         return ()
-    return list_lookup_tools(request, spec, takes_codes=any(map(str.isdigit, value)))
+    return list_lookup_tools(request, spec, takes_codes=is_one_code(value))
 
 
 def list_lookup_tools(request: PlanningRequest, spec: ToolSpec, *, takes_codes: bool = False) -> tuple[ToolSpec, ...]:
@@ -59,6 +59,11 @@ def list_lookup_tools(request: PlanningRequest, spec: ToolSpec, *, takes_codes: 
 def is_identifier(name: str, value: str) -> bool:
     """Whether a value of an input identifies something: by the input's name, or because it is a code."""
     return takes_identifier(name) or bool(find_codes(value))
+
+
+def is_one_code(value: str) -> bool:
+    """Whether a value is one word with a digit. "60x40 cardboard box" describes a thing."""
+    return any(map(str.isdigit, value)) and len(value.split()) == 1
 
 
 def find_text_input(spec: ToolSpec) -> str | None:

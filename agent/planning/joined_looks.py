@@ -17,6 +17,7 @@ from agent.planning.identifier_lookups import (
     find_described_value,
     find_text_input,
     is_identifier,
+    is_one_code,
     list_lookups,
     takes_identifier,
 )
@@ -36,7 +37,7 @@ def list_joins(request: PlanningRequest) -> list[RoundResult]:
     sources = []
     for call in _list_last(request):
         value = find_described_value(request, call)
-        if any(map(str.isdigit, value)):
+        if is_one_code(value):
             sources.append((call, value, _list_names(request, value)))
     return _list_calls(request, sources)
 
@@ -72,7 +73,7 @@ def list_described_looks(request: PlanningRequest) -> list[RoundResult]:
     looks: list[RoundResult] = []
     for call in _list_last(request):
         value = find_described_value(request, call)
-        if value and not any(map(str.isdigit, value)):
+        if value and not is_one_code(value):
             inputs: list[tuple[ToolSpec, JsonObject]] = [
                 (one, {name: value} if name else {})
                 for one in list_lookups(request, call)
@@ -92,7 +93,7 @@ def list_resolved_calls(request: PlanningRequest) -> list[RoundResult]:
     resolved = []
     for call in request.rounds:
         value = find_described_value(request, call)
-        if not value or any(map(str.isdigit, value)):
+        if not value or is_one_code(value):
             continue
         words = {*split_words(value)}
         named = [one for one in entries if any(words <= {*split_words(str(leaf))} for _, leaf in iter_leaves(one))]

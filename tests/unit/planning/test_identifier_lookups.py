@@ -41,6 +41,14 @@ def test_codes_in_the_error_show_that_an_identifier_is_meant_whatever_the_input_
     assert list_lookups(ask(call), call)
 
 
+def test_words_with_a_measure_describe_a_thing() -> None:
+    call = fail("there is no item '60x40 cardboard box'; known: SKU-1042, SKU-1077", item_id="60x40 cardboard box")
+    looks = [(one.tool, one.args) for one in list_described_looks(ask(call))]
+    assert looks == [("store__search_items", {"query": "60x40 cardboard box"}), ("store__list_bins", {})]
+    code = fail("there is no item 'X-9'; known: SKU-1042, SKU-1077", item_id="X-9")
+    assert list_described_looks(ask(code)) == []
+
+
 def test_a_description_within_a_list_of_objects_is_one_too() -> None:
     call = fail(f"{UNKNOWN}; known: SKU-1042, SKU-1077", "store__order", lines=[{"sku": "strapping tape", "count": 2}])
     assert find_described_value(ask(call), call) == "strapping tape"
