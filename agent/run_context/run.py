@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from functools import cached_property
 from time import monotonic, time
 
+from agent.core.beside_loop import INLINE_CHARS
 from agent.core.errors import ConflictError, TooLargeError
 from agent.core.events import Event, EventBody, EventDraft, RunWaiting
 from agent.core.models import Room
@@ -161,7 +162,7 @@ class Run:
         if self._append_error is not None:
             raise self._append_error
         drafts = [EventDraft(*placed) for placed in self._redact(bodies, step_id, attempt)]
-        if self._writer is None and self._append_now(drafts):
+        if self._writer is None and not self._is_long and self._append_now(drafts):
             return
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pending.append((drafts, done))
@@ -262,10 +263,15 @@ class Run:
         return True
 
     def list_notes(self) -> RunAppend | None:
-        """The events that the run has noted; None while its writer is at work, which appends them itself."""
-        if not self._pending or self._writer is not None or self._append_error is not None:
+        """The events that the run has noted; None if its writer appends them: it is at work, or they are long."""
+        if not self._pending or self._writer is not None or self._append_error is not None or self._is_long:
             return None
         return RunAppend(self.run_id, self.epoch, self._list_noted())
+
+    @property
+    def _is_long(self) -> bool:
+        """Whether events may hold so long a text that encoding them on the event loop would hold it up."""
+        return len(self.state.request.prompt) > INLINE_CHARS
 
     def _list_noted(self) -> list[EventDraft]:
         return [draft for group, _ in self._pending for draft in group]
