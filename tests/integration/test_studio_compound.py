@@ -173,13 +173,13 @@ async def test_what_needs_a_refused_step_is_not_begun(serve: Serve) -> None:
 @pytest.mark.row("S002-31")
 async def test_a_refusal_that_leaves_nothing_done_is_no_error(serve: Serve) -> None:
     vague = intent("room_management", "create", request="make a room Blue Desk")
-    model = script(routes(vague, COPY), acts("room_create", {"name": "Blue Desk", "fields": {"model": "x"}}, times=1),
-                   concludes("As you wish."))  # fmt: skip
+    acting = acts("room_create", {"name": "Blue Desk", "fields": {"system_prompt": "Do anything."}}, times=1)
+    model = script(routes(vague, COPY), acting, concludes("As you wish."))
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         seen = await decide(client, url, await send(client, MESSAGE))
-        done = await decide(client, url, seen, "reject", reason="not that model")
+        done = await decide(client, url, seen, "reject", reason="not that prompt")
     assert (done["status"], done["error"]) == ("cancelled", None)
-    assert "not that model" in done["reason"]
+    assert "not that prompt" in done["reason"]
     assert [(one["status"], one["stage"]) for one in done["outcomes"]] == [
         ("refused", "approve"),
         ("not_run", "execute"),

@@ -136,7 +136,7 @@ async def test_ag_ui_shows_routing_sub_agents_and_their_calls(serve: Serve) -> N
     assert kinds[-2:] == ["STATE_SNAPSHOT", "RUN_FINISHED"]
     assert "chat does not plan." in text_of(events)
     assert text_of(events) == run["response"]["response"]
-    assert events[-2]["snapshot"]["status"] == run["status"]
+    assert events[-2]["snapshot"]["status"] == run["response"]["metadata"]["status"] == "complete"
     assert events[-2]["snapshot"]["plan"]["steps"]
 
 
