@@ -70,9 +70,8 @@ def check_events(events: Sequence[dict[str, Any]]) -> dict[str, Any]:
     Response.model_validate(last)
     done = {e["output_index"]: e["item"] for e in events if e["type"] == "response.output_item.done"}
     ended = [done[index] for index in sorted(done)]
-    last_message = next((item for item in reversed(ended) if item["type"] == "message"), None)
-    replaced = [item for item in ended if item["type"] == "message" and item is not last_message]
-    assert all(item["status"] == "incomplete" for item in replaced)
+    messages = [item for item in ended if item["type"] == "message"]
+    replaced = [item for item in messages[:-1] if item["status"] == "incomplete"]
     assert [item for item in ended if item not in replaced] == last["output"]
     return last
 

@@ -128,6 +128,19 @@ def test_fields_show_their_results_and_forms_their_choices(tmp_path: Path) -> No
     assert text_of(read(word_file(body + never_ends), tmp_path)) == "12 March, tree Ash, paid ☒\nIt goes on."
 
 
+@pytest.mark.parametrize("stored", ["", '<w:r><w:fldChar w:fldCharType="separate"/></w:r>' + run("Ash tree")])
+@pytest.mark.parametrize("chosen", ['<w:result w:val="1"/>', '<w:default w:val="1"/>'])
+def test_a_choice_of_a_form_is_shown_once_and_counted(tmp_path: Path, chosen: str, stored: str) -> None:
+    listed = (
+        f'<w:ffData><w:ddList>{chosen}<w:listEntry w:val="Oak"/><w:listEntry w:val="Ash tree"/></w:ddList></w:ffData>'
+    )
+    body = f'<w:r><w:fldChar w:fldCharType="begin">{listed}</w:fldChar></w:r>{stored}'
+    output = read(word_file(paragraph(run("Tree: "), body, '<w:r><w:fldChar w:fldCharType="end"/></w:r>')), tmp_path)
+    assert text_of(output) == "Tree: Ash tree"
+    assert output.coverage is not None
+    assert (output.coverage.share, output.coverage.total) == (1.0, 3)
+
+
 def test_a_table_and_a_text_box_within_a_cell_follow_the_table(tmp_path: Path) -> None:
     inner = table(row(*text_cells("Volt", "230")), row(*text_cells("Ampere", "16")))
     boxed = paragraph(run("see"), text_box(paragraph(run("Code 8812")) + table(row(*text_cells("Hz", "50")))))

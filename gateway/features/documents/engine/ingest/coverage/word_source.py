@@ -100,6 +100,9 @@ class _Counter:
         self._instruction = ""
         self._default = ""
         """What the field of a form that began last shows before it is filled in."""
+        self._chosen = ""
+        """The entry that a drop-down list shows; some programs store it as the field's result too."""
+        self._has_result_text = False
         self._carried = ""
 
     def count(self, element: Element, kind: str) -> None:
@@ -186,6 +189,7 @@ class _Counter:
             self._follow_field(element)
         elif name == "t" and all(self._fields):
             parts.append(element.text or "")
+            self._has_result_text = self._has_result_text or bool(element.text)
         elif name != "t":
             parts.append("-" if name == "noBreakHyphen" else " ")
 
@@ -214,11 +218,16 @@ class _Counter:
                 texts = [one for one in mark.iter() if get_name(one) == "textInput"]
                 defaults = [one for text in texts for one in text if get_name(one) == "default"]
                 self._default = " ".join(get_attribute(one, "val") or "" for one in defaults)
+                self._chosen, self._has_result_text = _find_chosen_entry(mark), False
             case "separate" if self._fields:
                 self._fields[-1] = True
             case "end" if self._fields:
-                if not self._fields.pop():
+                has_result = self._fields.pop()
+                if self._chosen and not self._has_result_text:
+                    self._source.add_loose("field", self._chosen)
+                elif not has_result and not self._chosen:
                     self._count_instruction()
+                self._chosen = ""
 
     def _count_instruction(self) -> None:
         match = _SHOWN_FIELD.match(self._instruction)
@@ -235,6 +244,16 @@ class _Counter:
                     get_name(o) == "rStyle" and get_attribute(o, "val") in self._hidden_styles for o in properties
                 )
         return False
+
+
+def _find_chosen_entry(mark: Element) -> str:
+    """The entry that a drop-down list of a form shows: the chosen one, the default one or the first."""
+    choices = [one for lists in mark.iter() if get_name(lists) == "ddList" for one in lists]
+    values = {get_name(one): get_attribute(one, "val") or "" for one in choices}
+    entries = [get_attribute(one, "val") or "" for one in choices if get_name(one) == "listEntry"]
+    number = values.get("result", values.get("default", "0"))
+    chosen = entries[int(number) :] if number.isdecimal() else []
+    return next(iter(chosen or entries), "")
 
 
 def _has_style(paragraph: Element, styles: set[str]) -> bool:

@@ -54,8 +54,12 @@ class NoteReference(NamedTuple):
 
 @dataclass(slots=True)
 class _OpenField:
-    """A field whose end has not come. `default_text` is what it shows before somebody fills it in."""
+    """A field whose end has not come. `default_text` is what it shows before somebody fills it in, `chosen` its entry
+    or box, which some programs also store as its result. `start` is the number of parts before it.
+    """
 
+    start: int
+    chosen: str
     instruction: list[str] = field(default_factory=list)
     default_text: str = ""
     has_result: bool = False
@@ -172,13 +176,16 @@ class InlineReader:
     def _visit_field_mark(self, mark: Element, inline: Inline) -> None:
         match mark.get(qn("w:fldCharType")):
             case "begin":
-                self._add(_read_form_field(mark), inline)
-                self._fields.append(_OpenField(default_text=_read_default_text(mark)))
+                opened = _OpenField(len(inline.parts), _read_form_field(mark), default_text=_read_default_text(mark))
+                self._fields.append(opened)
             case "separate" if self._fields:
                 self._fields[-1].has_result = True
             case "end" if self._fields:
                 closed = self._fields.pop()
-                if not closed.has_result:
+                if closed.chosen:
+                    is_stored = any(part.strip() for part in inline.parts[closed.start :])
+                    self._add("" if is_stored else closed.chosen, inline)
+                elif not closed.has_result:
                     self._add(closed.default_text or format_field("".join(closed.instruction)), inline)
 
     def _visit_ruby(self, ruby: Element, inline: Inline) -> None:
@@ -228,6 +235,7 @@ def _read_form_field(mark: Element) -> str:
     if choices is not None:
         entries = [entry.get(qn("w:val"), "") for entry in choices.findall(qn("w:listEntry"))]
         result = choices.find(qn("w:result"))
+        result = choices.find(qn("w:default")) if result is None else result
         index = result.get(qn("w:val"), "0") if result is not None else "0"
         return entries[int(index)] if index.isdecimal() and int(index) < len(entries) else "".join(entries[:1])
     box = data.find(qn("w:checkBox"))
