@@ -16,14 +16,13 @@ from agent.core.entry_points import InstalledExtension
 from agent.core.settings import Settings
 from agent.llm.embedder import Embedder
 from agent.llm.tiers import ModelTiers
-from agent.memory import MemoryStore
-from agent.owners import OwnerDeletion
-from agent.rooms import Rooms
 from agent.run_context.extensions import merge_extensions
+from agent.run_context.memory import MemoryStore
 from agent.run_context.run import Run
 from agent.runs.client_conversations import ClientConversations
 from agent.runs.conversation_list import ConversationList
 from agent.runs.retention import RunRetention
+from agent.runs.rooms import Rooms
 from agent.runs.run_intake import RunIntake
 from agent.runs.run_search import RunSearch
 from agent.runs.service import AgentService
@@ -32,6 +31,7 @@ from agent.skills import SkillLibrary
 from agent.storage.api_keys import KeyStore
 from agent.storage.audit import StoredAuditLog
 from agent.storage.journal import Journal
+from agent.storage.owners import OwnerDeletion
 from agent.storage.prompt_log import PromptLog
 from agent.storage.usage import UsageLedger
 from agent.tools import ToolRegistry

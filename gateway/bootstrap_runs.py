@@ -15,12 +15,12 @@ from agent.execution.subagent_runner import SubAgentRunner
 from agent.execution.workflow import drive
 from agent.llm.tiers import ModelTiers
 from agent.policy.redaction.requests import redact_request
-from agent.rooms import Rooms
 from agent.run_context.engine import Engine, Observer
 from agent.run_context.ground import GroundSources
 from agent.run_context.run import Run
 from agent.run_context.token_estimates import estimate_first_call_tokens
 from agent.runs.conversation_tree import ConversationTree
+from agent.runs.rooms import Rooms
 from agent.runs.run_intake import RunIntake, WebhookRegistry
 from agent.runs.run_worker import ServiceLimits
 from agent.runs.service import AgentService

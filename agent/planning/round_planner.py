@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
 from agent.llm.port import ModelReply
+from agent.llm.prompts import render
 from agent.planning.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines
 from agent.planning.decision_schema import build_choice_schema
 from agent.planning.identifier_lookups import find_described_value
@@ -53,7 +54,6 @@ from agent.planning.ruled_rounds import make_further_round, make_join_round, mak
 from agent.planning.rules import RulePlanner
 from agent.planning.tool_need import fits_request, needs_no_tool
 from agent.planning.validate import format_problems
-from agent.prompts import render
 from agent.text.codes import find_codes
 from agent.text.numbers import find_numbers
 from agent.tools import ToolSpec

@@ -45,7 +45,7 @@ class OwnedStore(Protocol):
 
 
 class OwnedMemory(Protocol):
-    """The memories of owners. `agent.memory.MemoryStore` implements it."""
+    """The memories of owners. `agent.run_context.memory.MemoryStore` implements it."""
 
     async def delete_all(self, owner: str) -> int:
         """Removes every memory of an owner."""
