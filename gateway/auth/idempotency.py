@@ -20,7 +20,7 @@ from agent.core.models import LOCAL_OWNER
 from agent.runs.service import AcceptedRun
 from gateway.auth.authentication import Caller
 from gateway.auth.idempotency_store import RUN_HEADER, IdempotencyStore, StartedRequest, StoredResponse
-from gateway.errors import build_error_response
+from gateway.render.error_responses import build_error_response
 
 HEADER_NAME = b"idempotency-key"
 MAX_KEY_CHARS = 255

@@ -20,7 +20,13 @@ from agent.core.settings import Settings
 from gateway.auth.authentication import Caller
 from gateway.auth.origin_rules import HostRules, OriginRules
 from gateway.auth.refusal_page import build_refusal_page
-from gateway.errors import HostError, MediaTypeError, OriginError, RequestFormatError, build_error_response
+from gateway.render.error_responses import (
+    HostError,
+    MediaTypeError,
+    OriginError,
+    RequestFormatError,
+    build_error_response,
+)
 from gateway.render.errors import get_http_status
 
 PROBE_PATHS = frozenset({"/health", "/healthz", "/ready", "/readyz"})

@@ -20,7 +20,7 @@ from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
-from gateway.errors import FieldError
+from gateway.render.error_responses import FieldError
 
 router = APIRouter(tags=["file roots"], route_class=JsonRoute, dependencies=[require_scope("admin")])
 

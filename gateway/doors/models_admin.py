@@ -24,7 +24,6 @@ from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
-from gateway.errors import FieldError
 from gateway.model_choice import (
     CheckedModel,
     ModelState,
@@ -37,6 +36,7 @@ from gateway.model_choice import (
     test_endpoint,
     test_file,
 )
+from gateway.render.error_responses import FieldError
 
 router = APIRouter(tags=["models"], route_class=JsonRoute, dependencies=[require_scope("admin")])
 

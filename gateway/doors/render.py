@@ -11,7 +11,7 @@ from agent.core.models import DeferredModel
 from gateway.auth.dependencies import require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.json_body import JsonRoute, StrictBody
-from gateway.errors import RequestFormatError
+from gateway.render.error_responses import RequestFormatError
 from gateway.render.html import render_markdown
 
 router = APIRouter(tags=["render"], route_class=JsonRoute, dependencies=[require_scope("chat")])

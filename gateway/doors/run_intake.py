@@ -12,7 +12,7 @@ from agent.runs.service import AcceptedRun
 from gateway.auth.authentication import Caller
 from gateway.auth.idempotency import start_once
 from gateway.bootstrap import Stepgate
-from gateway.errors import ClientDisconnectedError
+from gateway.render.error_responses import ClientDisconnectedError
 
 RUN_ID_HEADER = "x-stepgate-run-id"
 

@@ -19,7 +19,7 @@ from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.openai import OPENAI_ERRORS
 from gateway.doors.openai_wire import WireModel
-from gateway.errors import RequestFormatError
+from gateway.render.error_responses import RequestFormatError
 
 log = logging.getLogger(__name__)
 router = APIRouter(tags=["OpenAI"], route_class=JsonRoute, dependencies=[require_scope("chat")])
