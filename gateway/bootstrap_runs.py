@@ -26,12 +26,12 @@ from agent.runs.run_worker import ServiceLimits
 from agent.runs.service import AgentService
 from agent.storage.prompt_log import PromptLog
 from agent.text.language import LanguageDetector
-from gateway.auth.unshared_sources import UnsharedSources
+from gateway.access.run_concurrency import MeteredRunConcurrency
+from gateway.access.unshared_sources import UnsharedSources
 from gateway.bootstrap_access import Access
 from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_dispatch import Dispatch
 from gateway.feature_host import FeatureHost
-from gateway.limits.run_concurrency import MeteredRunConcurrency
 from gateway.model_probe.idle_prober import IdleProber
 from gateway.observe.logs import log_run
 from gateway.observe.traces import RunTraces, build_tracer_provider

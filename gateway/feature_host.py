@@ -18,7 +18,7 @@ from agent.storage.sql import SqlClient
 from agent.subagents.registry import RegisteredSubAgent
 from agent.subagents.spawn import make_spawn_tools
 from agent.tools import ToolRegistry
-from gateway.auth.authentication import Authenticator
+from gateway.access.authentication import Authenticator
 from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_memory import BuiltMemory
 from gateway.bootstrap_tools import Tools

@@ -14,8 +14,8 @@ from agent.core.errors import BadRequestError
 from agent.core.events import Event, RunFailed, RunWaiting
 from agent.core.models import AgentResponse, DeferredModel, RunStatus, Webhook
 from agent.runs.service import AcceptedRun
-from gateway.auth.authentication import Caller
-from gateway.auth.dependencies import get_caller, get_event_stream, require_scope
+from gateway.access.authentication import Caller
+from gateway.access.dependencies import get_caller, get_event_stream, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.dependencies import get_stepgate
 from gateway.doors.json_body import JsonRoute, refuse_unknown_fields

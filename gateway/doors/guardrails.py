@@ -12,7 +12,7 @@ from agent.policy.guardrails import models
 from agent.policy.guardrails.models import CheckType, GuardrailsOutput
 from agent.policy.redaction.requests import make_blocked_failure
 from agent.policy.redaction.text_check import check_text
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody

@@ -10,7 +10,7 @@ from agent.core.errors import BusyError
 from agent.core.principal import LOCAL, Principal
 from agent.core.principal import STATE_KEY as PRINCIPAL_KEY
 from agent.core.settings import Settings
-from gateway.auth.origin_check import is_json
+from gateway.access.origin_check import is_json
 from gateway.bootstrap import Stepgate
 from gateway.doors.mcp_messages import McpMessageMiddleware
 from gateway.render.error_responses import RequestFormatError, build_error_response

@@ -19,7 +19,7 @@ from agent.llm.model_address import read_address
 from agent.llm.profile import Count, ProfileSource, choose_profile, get_profile_source
 from agent.llm.saved_models import BOTH_ROLES, ModelName, Role
 from agent.storage.audit import AuditEvent
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway

@@ -20,7 +20,7 @@ from agent.core.failures import AgentFailure
 from agent.core.models import MODEL_MARK, DeferredModel, Room
 from agent.runs.run_intake import ChatRequest, HiddenRequest
 from agent.runs.service import AcceptedRun
-from gateway.auth.dependencies import CurrentCaller, get_caller, get_event_stream, require_scope
+from gateway.access.dependencies import CurrentCaller, get_caller, get_event_stream, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import STREAM
 from gateway.doors.dependencies import Gateway, get_stepgate

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from agent.core.errors import TooLargeError
 from agent.core.models import DeferredModel
-from gateway.auth.dependencies import require_scope
+from gateway.access.dependencies import require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.json_body import JsonRoute, StrictBody
 from gateway.render.error_responses import RequestFormatError

@@ -9,8 +9,8 @@ from fastapi import Request
 
 from agent.core.models import Webhook
 from agent.runs.service import AcceptedRun
-from gateway.auth.authentication import Caller
-from gateway.auth.idempotency import start_once
+from gateway.access.authentication import Caller
+from gateway.access.idempotency import start_once
 from gateway.bootstrap import Stepgate
 from gateway.render.error_responses import ClientDisconnectedError
 

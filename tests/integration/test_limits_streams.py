@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from agent.core.models import JsonObject
 from agent.core.settings import Settings
-from gateway.limits.http_protocol import make_protocol_with_limits
+from gateway.access.http_protocol import make_protocol_with_limits
 from gateway.render.deferred_response import DeferredResponseMiddleware
 from gateway.render.native import build_failure_frame
 from gateway.render.sse import EventStream, format_frame

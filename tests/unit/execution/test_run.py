@@ -24,7 +24,7 @@ from agent.storage.event_codec import encode
 from agent.storage.journal import Claim, RunAppend
 from agent.storage.journal_rows import check_terminal_last, derive_status
 from agent.storage.journal_sqlite import SqliteJournal, open_in_memory
-from gateway.limits.run_concurrency import _RELEASING_EVENTS
+from gateway.access.run_concurrency import _RELEASING_EVENTS
 from tests.support.builders import RUN_ID, created, log
 
 AT = 5.0

@@ -19,7 +19,7 @@ from agent.core.errors import StoreFullError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.record_item import RecordItem
 from agent.core.settings import Settings
-from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
+from gateway.access.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway

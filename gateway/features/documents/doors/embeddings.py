@@ -14,7 +14,7 @@ from agent.core.models import DeferredModel
 from agent.core.settings import Settings
 from agent.llm.embedder.port import MAX_TEXT_CHARS
 from agent.run_context.token_estimates import estimate_tokens_from_chars
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.openai import OPENAI_ERRORS

@@ -13,8 +13,8 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from agent.core.settings import Settings
-from gateway.auth.authentication import read_key
-from gateway.auth.origin_check import OriginCheckMiddleware
+from gateway.access.authentication import read_key
+from gateway.access.origin_check import OriginCheckMiddleware
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import bind_socket
 from gateway.doors import catalogue

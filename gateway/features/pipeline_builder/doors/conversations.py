@@ -14,7 +14,7 @@ from agent.core.models import JsonObject
 from agent.core.run_reducer import fold
 from agent.runs.run_failed import RunFailedError
 from agent.runs.service import AcceptedRun
-from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope, require_tool
+from gateway.access.dependencies import CallerStream, CurrentCaller, require_scope, require_tool
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS, STREAM
 from gateway.doors.dependencies import Gateway

@@ -25,8 +25,8 @@ from agent.core.value_faults import describe_fault
 from agent.policy.approval import find_waiting_run
 from agent.runs.run_intake import ChatRequest
 from agent.runs.service import AcceptedRun, Decision
-from gateway.auth.authentication import Caller
-from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
+from gateway.access.authentication import Caller
+from gateway.access.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS, STREAM
 from gateway.doors.dependencies import Gateway

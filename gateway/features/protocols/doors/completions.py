@@ -17,7 +17,7 @@ from agent.core.models import JsonObject, Room
 from agent.runs.response import build_response
 from agent.runs.run_intake import ChatRequest
 from agent.runs.service import AcceptedRun
-from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
+from gateway.access.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import STREAM
 from gateway.doors.dependencies import Gateway

@@ -24,8 +24,8 @@ from agent.core.run_state import RunState
 from agent.run_context.token_estimates import estimate_input_tokens
 from agent.runs.run_intake import ApprovalReplies, ApprovalText, ChatRequest
 from agent.runs.service import AcceptedRun
-from gateway.auth.authentication import Caller
-from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
+from gateway.access.authentication import Caller
+from gateway.access.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import STREAM
 from gateway.doors.dependencies import Gateway

@@ -9,7 +9,7 @@ from agent.core.errors import NotFoundError
 from agent.core.events import ApprovalDecided, Event, RunCreated, RunWaiting
 from agent.core.models import JsonObject
 from agent.core.run_reducer import fold
-from gateway.auth.authentication import Caller
+from gateway.access.authentication import Caller
 from gateway.bootstrap import Stepgate
 from gateway.features.protocols.doors.response_input import list_input_items
 from gateway.features.protocols.render.responses import (

@@ -11,7 +11,7 @@ from agent.core.errors import NotFoundError
 from agent.core.models import DeferredModel, JsonObject, Webhook
 from agent.core.record_item import RecordItem
 from agent.planning.required import CONTEXT_CHARS, CONTEXT_KEYS, split_context
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.catalogue import ToolItems, list_tools
 from gateway.doors.dependencies import Gateway

@@ -10,8 +10,8 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.core.models import DeferredModel
-from gateway.auth.authentication import Caller
-from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
+from gateway.access.authentication import Caller
+from gateway.access.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
