@@ -136,6 +136,7 @@ _DOORS = (
     (100, approvals.router),
     (110, memories.router),
     (170, catalogue.router),
+    (170, catalogue.probes),
     (190, sessions.router),
     (210, audit.router),
     (220, usage.router),

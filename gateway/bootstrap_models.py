@@ -146,6 +146,7 @@ def describe_saved_model(entry: SavedModel, *, has_key: bool) -> ConfiguredModel
         source="file",
         has_key=has_key,
         product=entry.product,
+        vision=entry.vision,
         file=entry.file,
     )
 

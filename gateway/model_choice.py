@@ -21,8 +21,10 @@ from agent.core.value_faults import describe_first_fault
 from agent.llm.discovery import FoundEndpoint, discover_endpoints, find_obstacle
 from agent.llm.listed_models import is_stepgate, read_listed_models
 from agent.llm.model_address import list_roots
+from agent.llm.port import ModelClient
 from agent.llm.saved_models import Role, SavedModel
 from agent.llm.sdk import LiteLLMClient
+from agent.llm.sight import can_see
 from agent.llm.tiers import ConfiguredModel
 from agent.llm.trial import ModelTrial, try_model
 from agent.policy.redaction.secrets import make_secret_finder
@@ -143,9 +145,9 @@ async def list_models(base_url: str, key: str | None, *, seconds: float) -> list
         await client.aclose()
 
 
-async def test_endpoint(base_url: str, key: str | None, model: str | None) -> ModelTrial:
+async def test_endpoint(base_url: str, key: str | None, model: str | None, *, looks: bool) -> ModelTrial:
     """Makes one real call of a model; of the endpoint's first one that chats if none is named. The trial says what went
-    wrong, and at which base URL the API is.
+    wrong, at which base URL the API is, and, where `looks` is set, whether the model sees pictures.
     """
     trial = ModelTrial(ok=False)
     for root in list_roots(base_url):
@@ -153,7 +155,7 @@ async def test_endpoint(base_url: str, key: str | None, model: str | None) -> Mo
         if isinstance(fault, ModelUnreachableError):
             trial = ModelTrial(ok=False, reason=fault.message, model=model or "")
             break
-        trial = await _try_at(root, key, model, listing, fault)
+        trial = await _try_at(root, key, model, listing, fault, looks=looks)
         if listing is not None or trial.ok:
             break
     if key is None or trial.ok:
@@ -176,7 +178,13 @@ async def _read_listing(root: str, key: str | None) -> tuple[dict[str, Any] | No
 
 
 async def _try_at(
-    root: str, key: str | None, model: str | None, listing: dict[str, Any] | None, fault: ModelError | None
+    root: str,
+    key: str | None,
+    model: str | None,
+    listing: dict[str, Any] | None,
+    fault: ModelError | None,
+    *,
+    looks: bool,
 ) -> ModelTrial:
     from agent.llm.http import HttpModelClient  # noqa: PLC0415 - as above
 
@@ -191,17 +199,25 @@ async def _try_at(
         return ModelTrial(ok=False, reason=fault.message if fault else f"{root} lists no model that chats; name one")
     client = HttpModelClient(root, key)
     try:
-        trial = await try_model(client, chosen, timeout_s=TRIAL_SECONDS)
+        trial = await _try(client, chosen, TRIAL_SECONDS, looks=looks)
     finally:
         await client.aclose()
     return trial.model_copy(update={"base_url": root})
 
 
-async def test_file(settings: Settings, file: Path) -> ModelTrial:
-    """Loads a model file, makes one real call, and unloads it. The trial says what went wrong."""
+async def _try(client: ModelClient, model: str, seconds: float, *, looks: bool) -> ModelTrial:
+    trial = await try_model(client, model, timeout_s=seconds)
+    sees = looks and trial.ok and await can_see(client, model)
+    return trial.model_copy(update={"vision": sees})
+
+
+async def test_file(settings: Settings, file: Path, *, looks: bool) -> ModelTrial:
+    """Loads a model file, makes one real call, and unloads it. The trial says what went wrong, and, where `looks` is
+    set, whether the model sees pictures.
+    """
     client = build_file_client(settings, file)
     try:
-        return await try_model(client, client.engine.options.name, timeout_s=LOAD_SECONDS)
+        return await _try(client, client.engine.options.name, LOAD_SECONDS, looks=looks)
     finally:
         await client.aclose()
 
@@ -214,14 +230,14 @@ async def choose_model(live: LiveModels, entry: SavedModel, key: str | None) -> 
     """
     check_name_is_free(live, entry)
     if entry.file is not None:
-        trial = await test_file(live.settings, Path(entry.file))
+        trial = await test_file(live.settings, Path(entry.file), looks=True)
     else:
-        trial = await test_endpoint(entry.base_url or "", key, entry.model)
+        trial = await test_endpoint(entry.base_url or "", key, entry.model, looks=True)
         entry = entry.model_copy(update={"base_url": trial.base_url or entry.base_url})
     if not trial.ok:
         place = entry.file or f"{entry.model} at {entry.base_url}"
         raise ModelTrialError(f"{place} cannot be used, so nothing was saved: {trial.reason}")
-    await live.save(entry, key)
+    await live.save(entry.model_copy(update={"vision": trial.vision}), key)
     return trial
 
 

@@ -6,7 +6,7 @@ sum or a product of two. So it counts only if few other figures of the same size
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from agent.text.numbers import NumberMention
@@ -36,6 +36,10 @@ class Quantity:
             return self.value * self.factor / other.factor
         return self.value
 
+    def divide(self, scale: float) -> "Quantity":
+        """The figure in a larger scale, with its precision."""
+        return replace(self, value=self.value / scale, tolerance=self.tolerance / scale)
+
 
 def read_quantities(mention: NumberMention) -> list[Quantity]:
     """The values that a number can stand for, without signs."""
@@ -54,22 +58,30 @@ class Derivations:
 
     def __init__(self, operands: Iterable[Quantity]) -> None:
         # One more or less than a known number is another number.
-        self._operands = list(dict.fromkeys(one for one in operands if one.value not in (0, 1)))[:MAX_OPERANDS]
+        self.operands = list(dict.fromkeys(one for one in operands if one.value not in (0, 1)))[:MAX_OPERANDS]
         self._prepared: dict[tuple[str, float], _Operands] = {}
 
     def explain(self, figure: Quantity, limit: float) -> bool:
         """Whether the figure follows from two operands, and at most `limit` of figures like it do too."""
-        return bool(self._operands) and is_unlikely_hit(figure, self._is_derivable, limit)
+        return bool(self.operands) and is_unlikely_hit(figure, self._is_derivable, limit)
 
     def _is_derivable(self, figure: Quantity) -> bool:
         key = (figure.dimension, figure.factor)
         if key not in self._prepared:
-            self._prepared[key] = _Operands(self._operands, figure)
+            self._prepared[key] = _Operands(self.operands, figure)
         return self._prepared[key].derive(figure)
 
 
 def is_unlikely_hit(figure: Quantity, test: Callable[[Quantity], bool], limit: float) -> bool:
-    """Whether the figure passes a test that at most `limit` (a share) of figures like it pass."""
+    """Whether the figure passes a test that at most `limit` (a share) of figures like it pass.
+
+    What is hit without rounding needs to be unlikely among exact hits only."""
+    return _passes_alone(figure, test, limit) or (
+        figure.tolerance > 0 and _passes_alone(figure, lambda one: test(replace(one, tolerance=0.0)), limit)
+    )
+
+
+def _passes_alone(figure: Quantity, test: Callable[[Quantity], bool], limit: float) -> bool:
     if not test(figure):
         return False
     probes = [one for one in _iter_probes(figure) if figure.dimension != "%" or one != 100]  # all of anything

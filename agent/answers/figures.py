@@ -27,9 +27,10 @@ from agent.answers.totals import list_counts, list_totals
 from agent.text.codes import CodeMention
 from agent.text.dates import MONTHS, DateMention, TimeMention
 from agent.text.decimal_marks import get_digits, settle_readings
-from agent.text.numbers import AMBIGUOUS_WORDS, FRACTIONS, NUMBER_WORDS, SCALES, NumberMention, is_number_word
+from agent.text.number_words import AMBIGUOUS_WORDS, NUMBER_WORDS, SCALES, is_number_word
+from agent.text.numbers import FRACTIONS, NumberMention
 from agent.text.pieces import split_pieces
-from agent.text.spoken_times import CLOCK_WORDS, find_spoken_times, list_halves
+from agent.text.spoken_times import CLOCK_WORDS, HOUR_WORDS, find_spoken_times, list_halves
 from agent.text.superscripts import RAISED
 from agent.text.units import UNITS
 from agent.text.values import KnownValues, ValueMention, find_values
@@ -49,6 +50,10 @@ _DOTTED = re.compile(r"[vV]?\d+(?:\.\d+){2,}")
 """A version, a section or an address of a network: its parts say something together."""
 _SHORT_YEAR = re.compile(r"['\u2019]$")
 _WORD = re.compile(r"[^\W\d_]+")
+_ORDINAL = re.compile(r"\d(?:st|nd|rd|th|:[ae]|er|ère|ème|e)$", re.IGNORECASE)
+_YEAR_OR_MONTH = re.compile(
+    r"\b(?:year|annual|month|jahr|jähr|monat|år|månad|an(?![^\W\d_])|ann[eé]|mois|mensuel)", re.IGNORECASE
+)
 _LONG_CODE = re.compile(r"\d{4}")
 _COUNT_UNITS = ("time", "months", "nights", "x")
 """Dimensions whose small whole numbers are counts like any other: seven days, three times."""
@@ -81,7 +86,7 @@ def asks_to_invent(request: str) -> bool:
 def _find_claims(text: str) -> list[ValueMention]:
     """The values that a text claims, and the numbers under ten that its equations need."""
     words = () if _DIGIT.search(text) else _WORD.findall(text.lower())
-    if words and not any(map(is_number_word, words)) and CLOCK_WORDS.isdisjoint(words):
+    if words and not any(map(is_number_word, words)) and HOUR_WORDS.isdisjoint(words):
         return []
     plain = _LINK.sub(lambda match: " " * len(match[0]), text)
     spoken = find_spoken_times(plain)
@@ -213,9 +218,12 @@ class _Search:
     def _is_derived(self, mention: ValueMention, factors: Sequence[NumberMention], local: KnownValues) -> bool:
         if isinstance(mention, DateMention | TimeMention):
             return DerivedDates(self._evidence.known, local).explain(mention)
-        if not isinstance(mention, NumberMention) or mention.is_word:
+        if not isinstance(mention, NumberMention) or mention.is_word or _ORDINAL.search(mention.text):
             return False
         quantities = read_quantities(mention)
+        if mention.unscaled:  # of a table in millions
+            scale = mention.value / mention.unscaled
+            quantities += [one.divide(float(scale)) for one in quantities if scale in self._evidence.known.scales]
         if any(one is mention for one in factors) and any(_is_conversion(one.value) for one in quantities):
             return True
         return any(self._follows(one, mention) for one in quantities)
@@ -237,24 +245,39 @@ class _Search:
         totals = self._evidence.totals
         if is_unlikely_hit(figure, lambda one: contains_near(totals, one.value, one.tolerance), _IN_TOTALS):
             return True
-        own = self._own_totals
+        own = self._list_other_totals(mention)
         if is_unlikely_hit(figure, lambda one: contains_near(own, one.value, one.tolerance), _IN_TOTALS):
+            return True
+        multiples = self._list_multiples(mention)
+        if is_unlikely_hit(figure, lambda one: contains_near(multiples, one.value, one.tolerance), _IN_EVIDENCE):
             return True
         limit = _IN_EVIDENCE if figure.dimension != "%" else _IN_EVIDENCE / 2  # every pair of numbers has a share
         return self._evidence.derivations.explain(figure, limit)
 
+    def _list_multiples(self, mention: NumberMention) -> list[float]:
+        """The numbers of the evidence times and divided by the counts of the mention's sentence: "ten cost 499"."""
+        start, end = self._find_sentence(mention)
+        counts = {float(one.value) for one in self._list_neighbours(mention) if one.unit is None and one.value > 1}
+        counts |= {12.0} if _YEAR_OR_MONTH.search(self._text, start, end) else set()
+        values = [one.value for one in self._evidence.derivations.operands]
+        return sorted(result for count in counts for one in values for result in (one * count, one / count))
+
     def _list_neighbours(self, mention: NumberMention) -> list[NumberMention]:
         """The explained numbers of the mention's own sentence."""
-        span = next((one for one in self._sentences if one[0] <= mention.start < one[1]), (0, 0))
-        return [one for one in self._explained if span[0] <= one.start < span[1]]
+        start, end = self._find_sentence(mention)
+        return [one for one in self._explained if start <= one.start < end]
+
+    def _find_sentence(self, mention: NumberMention) -> tuple[int, int]:
+        return next((one for one in self._sentences if one[0] <= mention.start < one[1]), (0, 0))
 
     @cached_property
     def _counts(self) -> list[float]:
         return list_counts(self._evidence.text, self._text)
 
-    @cached_property
-    def _own_totals(self) -> list[float]:
-        return list_totals(self._text)
+    def _list_other_totals(self, mention: NumberMention) -> list[float]:
+        """The totals of the answer without the mention: where it is far the largest, it would be its own sum."""
+        text = self._text
+        return list_totals(text[: mention.start] + " " * (mention.end - mention.start) + text[mention.end :])
 
     @cached_property
     def _dates(self) -> DerivedDates:
@@ -350,7 +373,7 @@ def has_only_quoted_figures(text: str, evidence: str) -> bool:
         return False
     words = _QUOTED_WORD.findall(text.lower())
     if any(word in SCALES or (is_number_word(word) and NUMBER_WORDS.get(word, 13) > 12) for word in words) or (
-        not CLOCK_WORDS.isdisjoint(words) and find_spoken_times(text)
+        not HOUR_WORDS.isdisjoint(words) and find_spoken_times(text)
     ):
         return False
     known = set(_FIGURE.findall(evidence))

@@ -23,7 +23,7 @@ def list_totals(text: str) -> list[float]:
     lines = [line for line in text.splitlines() if line.strip()]
     for line in lines[:MAX_CELLS]:
         if sum(map(str.isdigit, line)) >= _MIN_ADDENDS:
-            totals += _sum_up([float(one.value) for one in find_numbers(line[:2_000])])
+            totals += _sum_up([float(one.value) for one in find_numbers(line[:2_000], is_claim=True)])
     return sorted(set(totals))
 
 

@@ -46,6 +46,7 @@ _ERROR_TEXT = re.compile(
 )
 _NOTHING_TEXTS = ("", '""', "[]", "{}", "null", "None")
 """How the text of a result says that there is no value."""
+_TOOL_ACTIONS = ("tool", "memory")
 QUOTED_ERROR_CHARS = 60
 """An error message whose first characters, this many, occur in the tool's input is a quotation."""
 
@@ -232,15 +233,15 @@ def _judge_misfit(misfit: str, *, may_rewrite: bool) -> CheckResult:
 
 def _judge_empty_result(step: PlanStep, output: StepOutput, *, needed_by_later: bool) -> StepOutcome:
     """The verdict on an empty result. A tool's effect has happened: to call it a failure would be wrong, and to
-    repeat it harmful. A read without a value found nothing. An empty text of a read or a model is a failure, unless a
-    model's reply was cut off or withheld before its first word: the next one would be too.
+    repeat it harmful. A read without a value found nothing. A value that a read does not put into words, and an empty
+    text of a model, are failures, unless a model's reply was cut off or withheld before its first word: the next one
+    would be too.
     """
+    if step.action in _TOOL_ACTIONS and step.effect == "effect":
+        reason = f"{step.tool} ran and returned nothing"
+        return StepOutcome(outcome=Outcome.SUCCESS, reason=reason, evidence="none")
     if _is_nothing_of_tool(step, output):
-        if step.effect == "effect":
-            reason = f"{step.tool} ran and returned nothing"
-            return StepOutcome(outcome=Outcome.SUCCESS, reason=reason, evidence="none")
-        if output.value != "":
-            return _judge_empty_search(step, needed_by_later=needed_by_later, unasked=())
+        return _judge_empty_search(step, needed_by_later=needed_by_later, unasked=())
     if step.is_completion and output.finish_reason in ("length", "content_filter"):
         return StepOutcome(outcome=Outcome.SUCCESS, reason=EMPTY_REPLIES[output.finish_reason])
     reason = EMPTY_REPLIES["stop"] if step.is_completion else "the result is empty"
@@ -282,8 +283,11 @@ def _build_failure_verdict(outcome: Outcome, reason: str, fix: str | None, step:
 
 def _is_nothing_of_tool(step: PlanStep, output: StepOutput) -> bool:
     """Whether a tool returned nothing at all: no value, or an empty one, and nothing to say."""
-    is_nothing = output.value in (None, "", [], {}) and output.blob is None and output.text.strip() in _NOTHING_TEXTS
-    return is_nothing and step.action in ("tool", "memory")
+    value = output.value
+    if isinstance(value, dict) and value.keys() == {"result"}:  # some MCP servers put what is no object into one
+        value = value["result"]
+    is_nothing = value in (None, "", [], {}) and output.blob is None and output.text.strip() in _NOTHING_TEXTS
+    return is_nothing and step.action in _TOOL_ACTIONS
 
 
 def _is_empty(output: StepOutput) -> bool:

@@ -40,6 +40,8 @@ class SavedModel(FrozenModel):
     credential: str | None = None
     """Name of the credential that holds the endpoint's key."""
     product: Annotated[str, Field(max_length=100)] = ""
+    vision: bool = False
+    """Whether it sees pictures, as its trial has shown."""
 
     @model_validator(mode="after")
     def _check_place(self) -> Self:

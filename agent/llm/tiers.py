@@ -47,6 +47,8 @@ class ConfiguredModel:
     source: Literal["environment", "file"]
     has_key: bool = False
     product: str = ""
+    vision: bool = False
+    """Whether it is known to see pictures."""
     file: str | None = None
     """The GGUF file that the gateway serves itself."""
 
@@ -128,6 +130,17 @@ class ModelTiers:
     def get_model_name(self, tier: Tier, room: Room) -> str:
         """The model of a tier in a room that is asked first. Raises `ModelNotConfiguredError`."""
         return self.list_upstreams(tier, room)[0]
+
+    def sees_pictures(self, room: Room) -> bool:
+        """Whether pictures may be sent to a room: as it says itself, else if each model that may answer there first is
+        known to see them.
+        """
+        if room.vision is not None or not self.is_configured:
+            return bool(room.vision)
+        plans_high = room.planning and room.answer_tier != "high"
+        tiers: tuple[Tier, ...] = ("fast", "high") if plans_high else (room.answer_tier,)
+        seeing = {one.upstream for one in self.configured if one.vision}
+        return {self.get_model_name(tier, room) for tier in tiers} <= seeing
 
     def list_upstreams(self, tier: Tier, room: Room) -> tuple[str, ...]:
         """The models of a tier in a room, in the order in which they are asked.

@@ -21,6 +21,8 @@ class ModelTrial(FrozenModel):
     seconds: float = 0.0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    vision: bool = False
+    """Whether the model sees pictures, if it was tried."""
 
 
 async def try_model(client: ModelClient, model: str, *, timeout_s: float) -> ModelTrial:

@@ -51,15 +51,15 @@ class ChangeQuestions:
     async def find_wanted(self, request: PlanningRequest, attempt: Attempt) -> frozenset[str]:
         """The tools with which the request asks to change something. Raises `ModelError`.
 
-        Where no decision called one, the model was not asked yet. It is asked about tools of servers, if a word of the
-        request fits one, or is in another language: what those change, no rule of ours brings up again. It says yes to
-        many a tool that only fits the words, so it is first asked whether the request wants a change."""
+        Where no decision called one, the model was not asked yet. It is asked about tools of servers: what those
+        change, no rule of ours brings up again, and an answer would say that it is done. It says yes to many a tool
+        that only fits the words, so it is first asked whether the request wants a change."""
         changing = [spec for spec in attempt.tools if spec.has_side_effect and is_foreign(spec)]
         if attempt.may_change is None and request.checks_answers and changing:
-            scores = CatalogueIndex([*attempt.tools]).compute_scores(request.question)
-            fits = request.answer_language or any(scores.get(spec.name, 0.0) > 0 for spec in changing)
-            if fits and await asks_for_change(self._model, request):
+            if await asks_for_change(self._model, request):
                 attempt.may_change = await self._ask_whether(attempt, list_changing_lines(request, changing))
+            else:
+                attempt.may_change = frozenset()
         return attempt.may_change or frozenset()
 
     async def _find_allowed(
@@ -122,9 +122,11 @@ def _add_question(attempt: Attempt, question: str) -> tuple[JsonObject, ...]:
 def _select_fitting(request: PlanningRequest, tools: Sequence[ToolSpec], calls: Sequence[JsonObject]) -> frozenset[str]:
     """The tools that have anything to do with the request's words, by their own or by a value of their call.
 
-    A small model says yes to any change that it has just planned."""
+    A small model says yes to any change that it has just planned. "Open it halfway" means what the user's last words
+    named."""
     scores = CatalogueIndex([*tools]).compute_scores(request.question)
-    words = OwnWords(request.question, request.original)
+    before = [message.content for message in request.history if message.role == "user"][-1:]
+    words = OwnWords(*before, request.question, request.original)
     skills = {card.name for card in request.catalogue.skills}
     fitting: set[str] = set()
     for call in calls:
@@ -136,7 +138,8 @@ def _select_fitting(request: PlanningRequest, tools: Sequence[ToolSpec], calls: 
 
 
 def _select_named(request: PlanningRequest, attempt: Attempt, meant: PlanReply) -> frozenset[str]:
-    """The called tools that a step of the decision names in the request's own words, beside the tool's name.
+    """The called tools that a step of the decision names in the request's own words, beside the tool's name. One that
+    has nothing but the tool's name says only what the model sees on offer.
 
     Asked about a second change alone, a small model says yes to it. A step in the words of a request in another
     language is translated, so all tools count there."""
@@ -152,7 +155,8 @@ def _select_named(request: PlanningRequest, attempt: Attempt, meant: PlanReply) 
         scores = index.compute_scores(part)
         best = {name for name, score in scores.items() if score and score == max(scores.values())}
         words = {term for term, word in map_query_terms(split_name(part)).items() if not is_filler(word)}
-        named |= {name for name in best if words <= spoken_terms | {*extract_terms(split_name(name))}}
+        if words & spoken_terms:
+            named |= {name for name in best if words <= spoken_terms | {*extract_terms(split_name(name))}}
     return frozenset(named)
 
 

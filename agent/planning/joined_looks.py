@@ -21,8 +21,9 @@ from agent.planning.identifier_lookups import (
     takes_identifier,
 )
 from agent.planning.input_schemas import build_inputs_schema
+from agent.planning.known_words import split_words
 from agent.planning.request import PlanningRequest, RoundResult
-from agent.text.json_entries import read_json_entries, read_json_values
+from agent.text.json_entries import list_json_objects, read_json_values
 from agent.tools import ToolSpec
 from agent.tools.catalogue import is_foreign, split_name
 
@@ -81,6 +82,45 @@ def list_described_looks(request: PlanningRequest) -> list[RoundResult]:
             made = [(one.tool, one.args) for one in looks]
             looks += [replace(call, tool=one.name, args=args) for one, args in inputs if (one.name, args) not in made]
     return looks[:MAX_JOINS]
+
+
+def list_resolved_calls(request: PlanningRequest) -> list[RoundResult]:
+    """The calls that failed because they described what is meant in place of its identifier, with the identifier of the
+    one thing that a call of the last round found for the words."""
+    made = [(call.tool, call.args) for call in request.rounds]
+    entries = [entry for call in _list_last(request) if not call.failed for entry in list_json_objects(call.text)]
+    resolved = []
+    for call in request.rounds:
+        value = find_described_value(request, call)
+        if not value or any(map(str.isdigit, value)):
+            continue
+        words = {*split_words(value)}
+        named = [one for one in entries if any(words <= {*split_words(str(leaf))} for _, leaf in iter_leaves(one))]
+        args = _replace_described(call.args, value, named)
+        if args != call.args and (call.tool, args) not in made:
+            made.append((call.tool, args))
+            resolved.append(replace(call, args=args))
+    return resolved[:MAX_JOINS]
+
+
+def _replace_described(args: JsonObject, value: str, named: Sequence[JsonObject]) -> JsonObject:
+    """Inputs in which the fields that held a description hold the identifier that all things of this name share under
+    the field's name."""
+
+    def replace_in(node: JsonValue, name: str) -> JsonValue:
+        if isinstance(node, dict):
+            return {key: replace_in(inner, key) for key, inner in node.items()}
+        if node != value or not takes_identifier(name):
+            return node
+        identifiers = {
+            inner
+            for one in named
+            for key, inner in one.items()
+            if _fold_name(key) == _fold_name(name) and isinstance(inner, str | int)
+        }
+        return identifiers.pop() if len(identifiers) == 1 else node
+
+    return {name: replace_in(node, name) for name, node in args.items()}
 
 
 def list_next_looks(request: PlanningRequest) -> list[RoundResult]:
@@ -145,9 +185,8 @@ def _list_names(request: PlanningRequest, value: str) -> frozenset[str]:
 
 def _read_only_entry(text: str) -> JsonObject:
     """The one thing that a result is about; empty for none or several."""
-    listed = read_json_entries(text)
-    things = list(listed.entries) if listed is not None else read_json_values(text)
-    return things[0] if len(things) == 1 and isinstance(things[0], dict) else {}
+    things = list_json_objects(text)
+    return things[0] if len(things) == 1 else {}
 
 
 def _place_value(schema: JsonValue, names: AbstractSet[str], value: JsonValue) -> JsonObject:

@@ -17,6 +17,7 @@ from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.tools import ToolSpec
+from agent.tools.catalogue import is_foreign
 
 MAX_VALUES = 60
 """Values that are offered for one input; each is a rule of the grammar."""
@@ -27,6 +28,7 @@ _QUOTED = re.compile(r"'([^']{1,60})'|\"([^\"]{1,60})\"")
 _WORD = re.compile(r"[^\s,;:()\[\]{}\"'`<>]+")
 _IDENTIFIER = re.compile(r"\S*\d\S*")
 _LIST = re.compile(r"[,;\n]")
+_SEPARATORS = re.compile(r"[\W_]+")
 
 
 class RepeatedCallError(PlanInvalidError):
@@ -59,9 +61,9 @@ def list_other_values(
 ) -> dict[str, list[str]]:
     """The values that may be meant instead, for each text input whose value the call's error names.
 
-    An identifier with a digit that the request gives has none: another ticket than the one that the user named would be
-    a wrong one. If another tool of the `rounds` took it, it is one of that tool's, and here something else is meant. A
-    word may be misspelt, or a description of what is meant.
+    An identifier with a digit that the request gives has none, unless the error has it in another writing: another
+    ticket than the one that the user named would be a wrong one. If another tool of the `rounds` took it, it is one of
+    that tool's, and here something else is meant. A word may be misspelt, or a description of what is meant.
     """
     accepted = {str(value).casefold() for one in rounds if not one.failed for value in one.args.values()}
     properties = spec.input_schema.get("properties")
@@ -77,7 +79,10 @@ def list_other_values(
         and value.casefold() in error
         and _is_free_text(known_properties.get(name))
         and not (
-            _IDENTIFIER.fullmatch(value) and value.casefold() in request.casefold() and value.casefold() not in accepted
+            _IDENTIFIER.fullmatch(value)
+            and value.casefold() in request.casefold()
+            and value.casefold() not in accepted
+            and not _list_same(value, _iterate_values(call.text))
         )
     ]
     other_values: dict[str, list[str]] = {}
@@ -97,8 +102,41 @@ def _quotes(value: str, tried: str) -> bool:
 def _select_near(tried: str, values: Sequence[str], error: str) -> list[str]:
     """The values of the error that `tried` may be a misspelling of. Beside others, a small model takes the first."""
     named = {value.casefold() for value in _iterate_values(error) if value.casefold() not in tried.split()}
+    same = _list_same(tried, values)
+    if same:
+        return same
     near = difflib.get_close_matches(tried, sorted(named), n=3, cutoff=NEAR)
     return [value for value in values if value.casefold() in near]
+
+
+def _list_same(tried: str, values: Iterable[str]) -> list[str]:
+    """The values with the same letters and digits in another writing: `SKU-1105` for `sku1105`."""
+    own = _SEPARATORS.sub("", tried.casefold())
+    folded = ((value, _SEPARATORS.sub("", value.casefold())) for value in values)
+    return [value for value, other in folded if own == other and value.casefold() != tried.casefold()]
+
+
+def list_interrupted_calls(request: PlanningRequest) -> list[RoundResult]:
+    """The calls of the last round whose error speaks of nothing that they named: what is down for a moment is asked
+    once more. Only calls that read, of servers, and each tool once a run."""
+    last = max((call.number for call in request.rounds), default=0)
+    interrupted = []
+    for call in request.rounds:
+        spec = request.catalogue.get_tool(call.tool)
+        if call.number != last or not call.failed or spec is None or not is_foreign(spec) or spec.effect != "read":
+            continue
+        made = [str(one.args) for one in request.rounds if one.tool == call.tool and one.failed]
+        if len({*made}) == len(made) and not _speaks_of_inputs(call):
+            interrupted.append(call)
+    return interrupted
+
+
+def _speaks_of_inputs(call: RoundResult) -> bool:
+    """Whether an error has the name or the value of one of the call's inputs."""
+    error = call.text.casefold().replace(call.tool.casefold(), " ")
+    names = {str(part).casefold() for path, _ in iter_leaves(call.args) for part in path if isinstance(part, str)}
+    values = {str(leaf).casefold() for _, leaf in iter_leaves(call.args)} - {""}
+    return any(one in error for one in names | values)
 
 
 def list_corrected_calls(request: PlanningRequest) -> list[RoundResult]:

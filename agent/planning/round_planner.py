@@ -8,6 +8,7 @@ questioned once: small models answer from memory what a tool would look up.
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import takewhile
 
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
 from agent.llm.port import ModelReply
@@ -31,7 +32,7 @@ from agent.planning.refused_inputs import (
 )
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply
 from agent.planning.request import PlanningRequest
-from agent.planning.round_attempt import Attempt, UnaskedChangeError
+from agent.planning.round_attempt import Attempt, CopiedStepsError, UnaskedChangeError
 from agent.planning.round_parts import CHECK, MAY_CHANGE, divide_parts
 from agent.planning.round_prompt import (
     ANSWER,
@@ -39,6 +40,7 @@ from agent.planning.round_prompt import (
     choose_tools,
     encode_decision,
     format_tool_line,
+    list_offered,
     say,
 )
 from agent.planning.round_reply import read_choice, read_decision
@@ -52,6 +54,7 @@ from agent.planning.round_steps import (
 )
 from agent.planning.ruled_rounds import make_further_round, make_join_round, make_ruled_round
 from agent.planning.rules import RulePlanner
+from agent.planning.shared_names import find_shared_names, format_choice
 from agent.planning.tool_need import fits_request, needs_no_tool
 from agent.planning.validate import format_problems
 from agent.text.codes import find_codes
@@ -63,7 +66,7 @@ from agent.tools.client_tools import CLIENT_ORIGIN
 MAX_REPLIES = 10
 """Replies of the model to one decision, those about parts that it passes over too."""
 MAX_FAILURES = 5
-"""Calls that fail one after the other until the run is answered."""
+"""Different calls that fail one after the other until the run is answered."""
 UNDECIDED = "the model did not say whether one is needed"
 """Why nobody knows whether an answer needs a tool."""
 
@@ -82,7 +85,7 @@ class RoundPlanner:
         attempt = Attempt(
             request,
             build_round_messages(request, tools),
-            tools,
+            list_offered(request, tools),
             is_questioned=not request.checks_answers,
             parts=[part for part in request.open_parts if not is_made(part, request.rounds)],
             may_change=request.may_change,
@@ -135,22 +138,33 @@ class RoundPlanner:
                 else:
                     return await self._take_calls(request, attempt, meant)
             except PlanInvalidError as error:
-                attempt.rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
-                attempt.refusals += 1
-                is_known = isinstance(error, RepeatedCallError) and not error.call.failed
-                # Asked for a call, a small model changes something for a part that only says how to answer.
-                is_unasked = isinstance(error, UnaskedChangeError) and attempt.must_call and bool(attempt.parts)
-                gives_up = attempt.refusals > 1 or is_unasked or (is_known and (attempt.parts or not request.doubt))
-                if gives_up and len(attempt.parts) > 1:
-                    attempt.pass_part()
-                elif gives_up and not is_unasked and await self._misses_change(request, attempt):
-                    attempt.refusals = 0
-                elif gives_up:
-                    return None if is_unasked else make_further_round(request)  # the model finds nothing else to call
-                else:
-                    attempt.rule_out(error)
-                    attempt.add_turn(reply.text, render("planner_reask", problems=format_problems(error.problems)))
+                if not await self._goes_on(request, attempt, reply, error):
+                    # Not forced to call, the model only finds nothing else to call.
+                    return None if _is_forced_change(attempt, error) else make_further_round(request)
         return None
+
+    async def _goes_on(
+        self, request: PlanningRequest, attempt: Attempt, reply: ModelReply, error: PlanInvalidError
+    ) -> bool:
+        """Whether the model is asked again after an unusable reply: for a better one, or about what else is open."""
+        if isinstance(error, CopiedStepsError):
+            attempt.ask_for_own_steps(error)
+            return True
+        attempt.rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
+        attempt.refusals += 1
+        is_known = isinstance(error, RepeatedCallError) and not error.call.failed
+        is_forced = _is_forced_change(attempt, error)
+        gives_up = attempt.refusals > 1 or is_forced or (is_known and (attempt.parts or not request.doubt))
+        if not gives_up:
+            attempt.rule_out(error)
+            attempt.add_turn(reply.text, render("planner_reask", problems=format_problems(error.problems)))
+        elif len(attempt.parts) > 1:
+            attempt.pass_part()
+        elif is_forced or not await self._misses_change(request, attempt):
+            return False
+        else:
+            attempt.refusals = 0
+        return True
 
     async def _take_answer(self, request: PlanningRequest, attempt: Attempt) -> Planned | None:
         """The answer, if it may be written now. Else None, and the next decision goes on with what is open."""
@@ -206,10 +220,12 @@ class RoundPlanner:
         return joined or self._check_values(request, attempt, planned)
 
     def _read_decision(self, request: PlanningRequest, attempt: Attempt, reply: ModelReply) -> Reply:
-        """What the reply decides, without calls that are repeated or copied; an answer if no call is left."""
+        """What the reply decides, without calls that are repeated or copied; an answer if no call is left. Raises
+        `PlanInvalidError`."""
         meant = read_decision(reply, {spec.name: spec.input_schema for spec in attempt.tools})
         if not isinstance(meant, PlanReply):
             return meant
+        attempt.refuse_copied_steps(meant.data)
         tidy = tidy_calls(meant.data, request, attempt.is_copied)
         if not tidy["steps"] and not attempt.refusals:
             attempt.refuse_made_up_addresses(meant.data)
@@ -272,11 +288,16 @@ class RoundPlanner:
         return True
 
     def _check_values(self, request: PlanningRequest, attempt: Attempt, planned: Planned) -> Planned:
-        """The round if the values of its changes come from somewhere. Else raises `MadeUpValueError`, once; then the
-        user is asked for the value, or must see the change, unless other parts are open: a small model counts on in a
-        list of things that ends earlier."""
+        """The round if the values of its changes come from somewhere, and name one thing. Else raises
+        `MadeUpValueError`, once; then the user is asked for the value, or must see the change, unless other parts are
+        open: a small model counts on in a list of things that ends earlier."""
         steps = [step for step in planned.plan.steps if step.id not in request.used_ids]
-        made_up = () if planned.question else find_made_up_values(steps, request)
+        if planned.question or not any(map(request.catalogue.has_side_effect, steps)):
+            return planned
+        names = find_shared_names(steps, request) if request.may_ask else ()
+        if names:
+            return Planned(build_completion_plan(request, None), "llm", "llm", question=format_choice(names))
+        made_up = find_made_up_values(steps, request)
         if not made_up:
             return planned
         if not attempt.refusals or len(attempt.parts) > 1:  # the second time the part is passed over
@@ -328,6 +349,12 @@ def _build_answer(request: PlanningRequest) -> Planned:
     return Planned(build_completion_plan(request, None), "llm", "llm")
 
 
+def _is_forced_change(attempt: Attempt, error: PlanInvalidError) -> bool:
+    """Whether an unasked change comes from asking for a call: a small model then changes something for a part that only
+    says how to answer."""
+    return isinstance(error, UnaskedChangeError) and attempt.must_call and bool(attempt.parts)
+
+
 def _is_first_decision(request: PlanningRequest) -> bool:
     """Whether nothing was decided yet for a request that may need no tool, and the model is one to be questioned."""
     is_new = not request.rounds and not request.open_parts and request.replan_reason is None
@@ -343,5 +370,5 @@ def _may_need_tool(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
 
 def _fails_on(request: PlanningRequest) -> bool:
     """Whether the newest calls of the run all failed: a small model goes round in circles."""
-    newest = request.rounds[-MAX_FAILURES:]
-    return len(newest) == MAX_FAILURES and all(call.failed for call in newest)
+    failures = takewhile(lambda call: call.failed, reversed(request.rounds))
+    return len({(call.tool, str(call.args)) for call in failures}) >= MAX_FAILURES

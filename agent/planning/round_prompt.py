@@ -17,7 +17,7 @@ from agent.planning.prompt import MESSAGE_CHARS, QUESTION_CHARS, RESULT_CHARS, f
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.text.excerpts import cut_to_excerpt
 from agent.tools import ToolSpec
-from agent.tools.catalogue import Catalogue, SkillCard, get_first_sentence, is_foreign, shorten
+from agent.tools.catalogue import Catalogue, CatalogueIndex, SkillCard, get_first_sentence, is_foreign, shorten
 from agent.tools.client_tools import CLIENT_ORIGIN
 
 DESCRIPTION_CHARS, SKILL_CHARS = 160, 110
@@ -42,6 +42,16 @@ def choose_tools(catalogue: Catalogue, question: str, query: str = "") -> tuple[
     best = catalogue.rank(foreign, question, query)[: max(0, MAX_TOOLS - len(own))]
     chosen = {spec.name for spec in (*own[:MAX_TOOLS], *best)}
     return tuple(spec for spec in tools if spec.name in chosen)
+
+
+def list_offered(request: PlanningRequest, tools: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
+    """Those of the tools in the prompt that a decision may call. The prompt names the others, too: its beginning is the
+    same for all requests."""
+    if not request.checks_answers or request.answer_language:
+        return tuple(tools)
+    before = [message.content for message in request.history[-2:]]
+    scores = CatalogueIndex([*tools]).compute_scores("\n".join((*before, request.question)))
+    return tuple(spec for spec in tools if not spec.hints.is_called_by_name or scores.get(spec.name, 0.0) > 0)
 
 
 def build_round_messages(request: PlanningRequest, tools: Sequence[ToolSpec]) -> tuple[JsonObject, ...]:

@@ -9,7 +9,7 @@ from agent.core.models import JsonObject, PlanStep
 from agent.planning.made_up_values import holds_made_up_address, leave_out_unasked_texts, list_unasked_changes
 from agent.planning.planned import Planned
 from agent.planning.request import PlanningRequest
-from agent.planning.wider_looks import leave_out_made_up_codes
+from agent.planning.wider_looks import leave_out_made_up_codes, name_stated_choices
 from agent.text.own_words import OwnWords
 from agent.tools.catalogue import is_foreign
 from agent.tools.spec import limit_numbers
@@ -65,8 +65,11 @@ def _limit_call(call: JsonValue, request: PlanningRequest) -> JsonValue:
     spec = request.catalogue.get_tool(str(call.get("tool"))) if isinstance(call, dict) else None
     if not isinstance(call, dict) or not isinstance(inputs, dict) or spec is None:
         return call
-    leave_out = leave_out_made_up_codes if spec.effect == "read" else leave_out_unasked_texts
-    stated = leave_out(spec, inputs, request) if is_foreign(spec) or spec.effect == "read" else inputs
+    stated = inputs
+    if spec.effect == "read":
+        stated = name_stated_choices(spec, leave_out_made_up_codes(spec, inputs, request), request)
+    elif is_foreign(spec):
+        stated = leave_out_unasked_texts(spec, inputs, request)
     return {**call, "inputs": limit_numbers(spec, stated)}
 
 

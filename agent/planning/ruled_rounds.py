@@ -19,10 +19,11 @@ from agent.planning.joined_looks import (
     list_joins,
     list_joins_before,
     list_next_looks,
+    list_resolved_calls,
 )
 from agent.planning.planned import Planned
 from agent.planning.planner import append_new_steps, build_plan_steps
-from agent.planning.refused_inputs import list_corrected_calls
+from agent.planning.refused_inputs import list_corrected_calls, list_interrupted_calls
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.planning.round_parts import MAY_CHANGE, divide_parts, serve_parts
 from agent.planning.round_steps import build_plan_more
@@ -41,7 +42,9 @@ JOINED: Final = _Rule("a call named what is meant by the identifier of another t
 FURTHER: Final = _Rule("one thing was found, and these take its identifier", list_further_looks, looks_up=True)
 RULES: Final = (
     _Rule("the error of a call names the value that was meant", list_corrected_calls),
+    _Rule("it failed, and the error speaks of nothing that it named", list_interrupted_calls),
     JOINED,
+    _Rule("what a call only described was found", list_resolved_calls),
     _Rule("a call described what is meant in place of its identifier", list_described_looks, looks_up=True),
     _Rule("it found nothing with inputs that nobody gave", list_wider_calls),
     FURTHER._replace(list_calls=list_next_looks),

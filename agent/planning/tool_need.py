@@ -33,6 +33,8 @@ BEGIN_CHARS, END_CHARS = 300, 150
 small model on a laptop seconds."""
 BEFORE_CHARS = 100
 """Characters of the last turn, of each side."""
+QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f")
+"""The usual one, and those of Chinese and Japanese, and of Arabic."""
 SEPARATOR: Final = "\n=> "
 """Between an example and its reply, in the files of examples."""
 
@@ -44,7 +46,13 @@ async def needs_no_tool(model: PlannerModel, request: PlanningRequest, tools: Se
     and for words of a skill or of somebody else's tool: what those are for, only they say."""
     if _names_an_own_thing(request, tools):
         return False
-    return await _choose(model, NEED, (WRITING, TOOL), _describe(request)) == WRITING
+    if await _choose(model, NEED, (WRITING, TOOL), _describe(request)) != WRITING:
+        return False
+    earlier = [message.content for message in request.history if message.role == "user"]
+    if not earlier or not any(mark in request.question for mark in QUESTION_MARKS):
+        return True
+    # "And the smaller one?" alone says nothing of what it is about: it needs what the question before it needed.
+    return await _choose(model, NEED, (WRITING, TOOL), _shorten(earlier[-1])) == WRITING
 
 
 async def asks_for_change(model: PlannerModel, request: PlanningRequest) -> bool:

@@ -1,5 +1,5 @@
-"""Looks that find nothing because a small model narrowed them: by inputs that nobody gave, or by all words of a request
-at once where a search takes one.
+"""Looks that find nothing because a small model narrowed them: by inputs that nobody gave, by another kind of thing
+than the request names, or by all words of a request at once where a search takes one.
 """
 
 import json
@@ -11,16 +11,53 @@ from pydantic import JsonValue
 
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
-from agent.planning.known_words import WORD, KnownWords, is_known, list_known_texts, split_words
+from agent.planning.input_schemas import build_inputs_schema
+from agent.planning.known_words import SHORTEST_STEM, WORD, KnownWords, is_known, list_known_texts, split_words
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.text.codes import find_codes
 from agent.text.dates import DateMention, find_dates, find_times
-from agent.text.terms import fold, map_query_terms
+from agent.text.terms import extract_terms, fold, map_query_terms
 from agent.text.values import find_values
 from agent.tools import ToolSpec
+from agent.tools.catalogue import split_name
 
 MIN_WORDS, MAX_WORDS = 2, 8
 """Words of a search that one of them may replace."""
+
+
+def name_stated_choices(spec: ToolSpec, args: JsonObject, request: PlanningRequest) -> JsonObject:
+    """The inputs of a look with the one choice that the request names, where a small model took another one that it
+    does not name: it asks for the lights where blinds are meant."""
+    terms = {*extract_terms(f"{request.question}\n{request.original}")}
+    return {
+        name: _name_stated(value, schema, terms) if (schema := declared.get(name)) is not None else value
+        for declared in [_read_properties(build_inputs_schema(spec))]
+        for name, value in args.items()
+    }
+
+
+def _name_stated(value: JsonValue, schema: JsonValue, terms: AbstractSet[str]) -> JsonValue:
+    forms = schema.get("anyOf") if isinstance(schema, dict) else None
+    for form in forms if isinstance(forms, list) else [schema]:
+        properties = _read_properties(form)
+        if isinstance(value, dict) and value.keys() <= properties.keys():
+            return {name: _name_stated(one, properties[name], terms) for name, one in value.items()}
+        choices = form.get("enum") if isinstance(form, dict) else None
+        if isinstance(value, str) and isinstance(choices, list) and value in choices:
+            stated = [one for one in choices if isinstance(one, str) and _is_named(one, terms)]
+            return stated[0] if len(stated) == 1 else value
+    return value
+
+
+def _is_named(choice: str, terms: AbstractSet[str]) -> bool:
+    """Whether each word of a choice stands there. A word such as "on" stands everywhere."""
+    own = {*extract_terms(split_name(choice))}
+    return any(len(term) >= SHORTEST_STEM for term in own) and own <= terms
+
+
+def _read_properties(schema: JsonValue) -> JsonObject:
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return properties if isinstance(properties, dict) else {}
 
 
 def leave_out_made_up_codes(spec: ToolSpec, args: JsonObject, request: PlanningRequest) -> JsonObject:
@@ -45,21 +82,39 @@ def list_wider_calls(request: PlanningRequest) -> list[RoundResult]:
     last = max((call.number for call in request.rounds), default=0)
     made = [(call.tool, call.args) for call in request.rounds]
     wider_calls: list[RoundResult] = []
-    words: KnownWords | None = None
+    words: tuple[KnownWords, KnownWords] | None = None
     named = _list_named(request.question)
     for call in request.rounds:
         spec = request.catalogue.get_tool(call.tool)
         if call.number != last or spec is None or spec.effect != "read" or not _found_nothing(call, named):
             continue
-        words = words or KnownWords([*list_known_texts(request), request.ground])
+        words = words or _read_words_before(request, last)
         optional = _list_optional(spec, call.args)
-        unstated = {name for name, value in optional.items() if not _is_stated(value, words)}
+        unstated = {name for name, value in optional.items() if not _is_stated(value, words[0])}
+        if not unstated and not call.failed:
+            unstated = _list_todays(optional, call.args, *words)
         args = {name: value for name, value in call.args.items() if name not in unstated}
         is_about_others = call.failed and any(_stands_in(value, call.text) for value in args.values())
         if unstated and not is_about_others and (call.tool, args) not in made:
             made.append((call.tool, args))
             wider_calls.append(replace(call, args=args))
     return wider_calls
+
+
+def _read_words_before(request: PlanningRequest, last: int) -> tuple[KnownWords, KnownWords]:
+    """What stood anywhere before the last round, whose results repeat its inputs; and that without today's date."""
+    before = replace(request, rounds=tuple(call for call in request.rounds if call.number < last))
+    texts = list_known_texts(before)
+    return KnownWords([*texts, request.ground]), KnownWords(texts)
+
+
+def _list_todays(optional: JsonObject, args: JsonObject, known: KnownWords, spoken: KnownWords) -> set[str]:
+    """The inputs that are today's date, of which nobody spoke, if another one is stated: a small model fills them in.
+    What is found without them has its own dates."""
+    dated = {name for name, value in optional.items() if isinstance(value, str) and find_dates(value)}
+    todays = {name for name in dated if is_known(args[name], known, known) and not is_known(args[name], spoken, spoken)}
+    others = [value for name, value in args.items() if name not in dated and isinstance(value, str)]
+    return todays if any(is_known(value, spoken, spoken) for value in others) else set()
 
 
 def list_single_words(spec: ToolSpec, call: RoundResult) -> dict[str, list[str]]:

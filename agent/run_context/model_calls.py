@@ -60,6 +60,7 @@ class MeteredModels:
         request = self._build_request(
             purpose, messages, tier, tools, schema, max_tokens, formed=formed, retry_timeouts=retry_timeouts
         )
+        request = await self._redact(request)
         started = monotonic()
         async with self._reserve_budget(request) as meter:
             try:
@@ -129,6 +130,7 @@ class MeteredModels:
     ) -> AsyncGenerator[ModelChunk, None]:
         """Yields the chunks of a call, collects them in `streamed` and records the call. `finish_reply` is called with
         the whole reply in `streamed`, and returns the turn to keep in the log."""
+        request = await self._redact(request)
         started = monotonic()
         async with self._reserve_budget(request) as meter:
             try:
@@ -185,6 +187,7 @@ class MeteredModels:
         temperature: float = 0.0,
         retry_timeouts: bool = True,
     ) -> ModelRequest:
+        """A request that is not redacted yet, so that a spent budget raises `BudgetError` at once."""
         run, models = self._run, self._run.engine.models
         options = redact_options(run.state.request, run.room.guard_input) if purpose == "completion" else {}
         if not formed:
@@ -198,9 +201,9 @@ class MeteredModels:
             tools = redact_client_tools(run.state.request, run.room.guard_input)
         return ModelRequest(
             model=model,
-            messages=run.redaction.redact_for_model(messages),
+            messages=messages,
             purpose=purpose,
-            tools=run.redaction.redact_for_model(tools),
+            tools=tools,
             response_schema=schema,
             temperature=run.state.request.temperature if purpose == "completion" else temperature,
             max_tokens=max_tokens or models.max_tokens,
@@ -210,6 +213,12 @@ class MeteredModels:
             retry_timeouts=retry_timeouts,
             tokens_left=self._count_tokens_left(messages, tools),
         )
+
+    async def _redact(self, request: ModelRequest) -> ModelRequest:
+        """The request as the model may read it; nothing else is ever sent."""
+        redaction = self._run.redaction
+        messages = await redaction.redact_for_model(request.messages)
+        return replace(request, messages=messages, tools=await redaction.redact_for_model(request.tools))
 
     def _note_slowness(self, request: ModelRequest, error: BaseException) -> None:
         """Notes a model that sent nothing in time, also when it was asked again.

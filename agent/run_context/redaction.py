@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import JsonValue
 
+from agent.core.beside_loop import compute_beside_loop
 from agent.core.errors import UnsafeAnswerError
 from agent.core.events import (
     AnswerFinished,
@@ -195,9 +196,12 @@ class RunRedaction:
 
     # Redaction of model calls and replies.
 
-    def redact_for_model(self, items: tuple[JsonObject, ...]) -> tuple[JsonObject, ...]:
+    async def redact_for_model(self, items: tuple[JsonObject, ...]) -> tuple[JsonObject, ...]:
         """Messages or tools, redacted for a model."""
-        return redact_for_model(items, self._run.state, self.secrets)
+        state = self._run.state
+        contents = [content for item in items if isinstance(content := item.get("content"), str)]
+        chars = sum(map(len, (state.request.prompt, *contents)))  # a long prompt may have thousands of placeholders
+        return await compute_beside_loop(chars, lambda: redact_for_model(items, state, self.secrets))
 
     def redact_reply(self, reply: ModelReply) -> ModelReply:
         """A model's reply without this gateway's secrets."""

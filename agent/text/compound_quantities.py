@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from agent.text.numbers import NUMBER_WORDS, NumberMention, NumberReading
+from agent.text.number_words import NUMBER_WORDS
+from agent.text.numbers import NumberMention, NumberReading
 from agent.text.units import UNITS, Unit
 
 _DIMENSIONS = frozenset({"time", "months", "length", "mass"})

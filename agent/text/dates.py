@@ -54,6 +54,8 @@ _TIME = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_UNTIL = re.compile(rf"{_SPACE}*[-\u2013]{_SPACE}*(?P<hour>[01]?\d|2[0-4])[.:](?P<minute>[0-5]\d)(?![\w:]|[.,]\d)")
+"""The end of a range of times whose sign stands before its beginning only: `kl. 13.00-14.45`."""
 _ISO_TIME = re.compile(r"(?<![^\W\d_])T(?=\d\d:\d\d)")
 
 
@@ -192,3 +194,6 @@ def _iter_times(text: str) -> Iterator[TimeMention]:
         if half and hour <= 12:
             hour = hour % 12 + (12 if half[0].lower() == "p" else 0)
         yield TimeMention(match[0], match.start(), match.end(), TimeValue(hour, int(minute)))
+        if groups["hour3"] and (until := _UNTIL.match(text, match.end())) is not None:
+            time = TimeValue(int(until["hour"]), int(until["minute"]))
+            yield TimeMention(text[until.start("hour") : until.end()], until.start("hour"), until.end(), time)

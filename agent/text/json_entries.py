@@ -38,6 +38,13 @@ def read_json_entries(text: str) -> JsonEntries | None:
     return JsonEntries(tuple(lists[longest]), others or None)
 
 
+def list_json_objects(text: str) -> list[dict[str, JsonValue]]:
+    """The objects among the entries of a JSON text, or the one that it is; empty for other texts."""
+    listed = read_json_entries(text)
+    things = list(listed.entries) if listed is not None else read_json_values(text)
+    return [one for one in things if isinstance(one, dict)]
+
+
 def read_json_values(text: str) -> list[JsonValue]:
     """The JSON values of a text that holds nothing else, one after the other; empty for other texts."""
     values: list[JsonValue] = []

@@ -11,103 +11,25 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
 
-from agent.text.ordinals import build_ordinals
+from agent.text.number_words import (
+    AMBIGUOUS_WORDS,
+    HALF_TAIL,
+    SCALE_PATTERN,
+    SCALES,
+    SPACES,
+    is_number_word,
+    read_lower_places,
+    read_number_word,
+    read_scale_word,
+)
 from agent.text.superscripts import RAISED_DIGITS, lower_figures
 from agent.text.units import UNITS, Unit, find_unit
 
-_SPACES = " \u00a0\u2007\u2009\u202f"
 FRACTIONS = {sign: str(round(unicodedata.numeric(sign), 3)) for sign in "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"}
 """Fractions of one character, and their values to three places."""
 _FRACTION = "".join(FRACTIONS)
 
-_ONES = {
-    "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen",
-    "sv": "noll ett två tre fyra fem sex sju åtta nio tio elva tolv tretton fjorton femton sexton sjutton arton nitton",
-    "de": "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn "
-    "siebzehn achtzehn neunzehn",
-    "fr": "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept "
-    "dix-huit dix-neuf",
-}
-_TENS = {
-    "en": "twenty thirty forty fifty sixty seventy eighty ninety",
-    "sv": "tjugo trettio fyrtio femtio sextio sjuttio åttio nittio",
-    "de": "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
-}
-
-_FRENCH_TENS = (
-    (20, "vingt", 10), (30, "trente", 10), (40, "quarante", 10), (50, "cinquante", 10), (60, "soixante", 20),
-    (80, "quatre-vingt", 20), (70, "septante", 10), (90, "nonante", 10),
-)  # fmt: skip
-"""The first number of each ten, its name, and how many numbers are named after it."""
-
-
-def _build_words() -> dict[str, int]:
-    words = {word: number for names in _ONES.values() for number, word in enumerate(names.split())}
-    for language, names in _TENS.items():
-        ones = _ONES[language].split()
-        for tens, name in enumerate(names.split(), start=2):
-            words[name] = 10 * tens
-            for one in range(1, 10):
-                if language == "de":
-                    words[f"{'ein' if one == 1 else ones[one]}und{name}"] = 10 * tens + one
-                elif language == "sv":
-                    words[f"{name}{ones[one]}"] = 10 * tens + one
-                else:
-                    words[f"{name}-{ones[one]}"] = 10 * tens + one
-    return words | _build_french_words()
-
-
-def _build_french_words() -> dict[str, int]:
-    """The French words from 20 to 99, joined by hyphens: `vingt-et-un`, `soixante-dix-sept`."""
-    ones = _ONES["fr"].split()
-    words = {}
-    for first, name, count in _FRENCH_TENS:
-        for one in range(count):
-            joint = "-et-" if one in (1, 11) and first < 80 else "-"
-            words[f"{name}{joint}{ones[one]}" if one else name] = first + one
-    return words | {"quatre-vingts": 80}
-
-
-ORDINAL_WORDS = build_ordinals(
-    {language: names.split() for language, names in _ONES.items()},
-    {language: names.split() for language, names in _TENS.items()},
-    _build_french_words(),
-)
-NUMBER_WORDS: dict[str, int | Decimal] = {
-    **ORDINAL_WORDS, **_build_words(), "en": 1, "ein": 1, "eine": 1, "einen": 1, "einem": 1, "einer": 1, "dozen": 12,
-    "dussin": 12, "dutzend": 12, "half": Decimal("0.5"), "halv": Decimal("0.5"), "halbe": Decimal("0.5"),
-    "une": 1, "douzaine": 12, "quinzaine": 15, "vingtaine": 20, "trentaine": 30, "centaine": 100,
-}  # fmt: skip
-"""Number words of English, Swedish, German and French, and ordinals from the fourth on."""
-_COMPOUND_STARTS = frozenset(
-    "-".join(parts[:count]) for parts in (word.split("-") for word in NUMBER_WORDS) for count in range(1, len(parts))
-)
-"""The beginnings of number words that have more than one part."""
-_AMBIGUOUS_WORDS = (
-    "zero one ett en ein eine einen einem einer eins sex elf null noll acht half halv halbe un une neuf centaine"
-)
-AMBIGUOUS_WORDS = frozenset(_AMBIGUOUS_WORDS.split())
-"""Number words that are other words too. They can support a claim; they make none."""
-_SCALE_TABLE = """
-100            hundred hundra hundert
-1000           thousand thousands tusen tausend tsd k mille milliers
-100000         lakh lakhs lac lacs
-1000000        million millions mn mio mill miljon miljoner millionen millioner millones
-1000000        millón milione milioni milhão milhões
-10000000       crore crores
-1000000000     md mds billion billions bn mrd mdkr mia miljard miljarder milliarde milliarden
-1000000000     milliarder milliard milliards
-1000000000000  trillion trillions biljon biljoner billionen
-"""
-SCALES = {
-    word: Decimal(factor) for factor, *words in map(str.split, _SCALE_TABLE.strip().splitlines()) for word in words
-}
-"""Scale words and their factors. English "billion" is 10^9, German "Billionen" 10^12."""
-_COMPOUND_SCALES = (("tausend", 1000), ("tusen", 1000), ("hundert", 100), ("hundra", 100))
-"""German and Swedish scale words inside of one word: `zweihundertfünfzig`."""
 _SCALED_CURRENCIES = {
     f"{prefix}{code}": (factor, code)
     for prefix, factor in (("t", Decimal(1000)), ("k", Decimal(1000)), ("m", Decimal(10**6)))
@@ -115,33 +37,23 @@ _SCALED_CURRENCIES = {
 }
 """Abbreviations such as MSEK, TEUR and tkr."""
 
-_SCALE = "|".join(sorted(map(re.escape, SCALES), key=len, reverse=True))
 _SCALED = "|".join(sorted(map(re.escape, _SCALED_CURRENCIES), key=len, reverse=True))
 # Begins with a character set, so that `re` skips to the next digit; what may stand before it is looked at afterwards.
 _DIGITS = re.compile(
     rf"""
     (?P<digits>
-      (?:\d{{1,3}}(?:[{_SPACES}]\d{{3}}(?!\d))+(?:[.,\u066b]\d+)?|\d+(?:[.,'\u2019\u066b\u066c]\d+)*|\.\d+)
-      (?:[eE][-+]?\d{{1,3}}(?!\w)|[{_SPACES}]?[x×·*][{_SPACES}]?10(?:\^[-+\u2212]?\d{{1,3}}|[⁺⁻]?[{RAISED_DIGITS}]{{1,3}})(?![\w⁺⁻]))?
+      (?:\d{{1,3}}(?:[{SPACES}]\d{{3}}(?!\d))+(?:[.,\u066b]\d+)?|\d+(?:[.,'\u2019\u066b\u066c]\d+)*|\.\d+)
+      (?:[eE][-+]?\d{{1,3}}(?!\w)|[{SPACES}]?[x×·*][{SPACES}]?10(?:\^[-+\u2212]?\d{{1,3}}|[⁺⁻]?[{RAISED_DIGITS}]{{1,3}})(?![\w⁺⁻]))?
       [{_FRACTION}]?
       |[{_FRACTION}]
     )
-    (?:(?P<ordinal>st|nd|rd|th|:[ae]|er|ère|ème|e)\b|[{_SPACES}]*-?(?:(?P<scale>{_SCALE})\b\.?|(?P<scaled>{_SCALED})(?!\w))|(?P<mega>[MB])\b)?
+    (?:(?P<ordinal>st|nd|rd|th|:[ae]|er|ère|ème|e)\b|[{SPACES}]*-?(?:(?P<scale>{SCALE_PATTERN})\b\.?|(?P<scaled>{_SCALED})(?!\w))|(?P<mega>[MB])\b)?
     """,
     re.IGNORECASE | re.VERBOSE,
 )
 _SIGN = re.compile(r"(?:(?:(?<![\w)\]%.])|(?<=\w\s))[-\u2212]|\bminus )[$€£¥₹]?$", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
-_WORD_TAIL = re.compile(rf"[-{_SPACES}](?P<one>[^\W\d_]+)")
-_LOWER_PLACES = re.compile(rf"[{_SPACES}-]+(?:(?:and|och|und|et)[{_SPACES}]+)?(?P<one>[^\W\d_]+)", re.IGNORECASE)
-_SCALE_TAIL = re.compile(rf"[{_SPACES}]+(?:a[{_SPACES}]+)?(?P<scale>{_SCALE})\b", re.IGNORECASE)
-_HALF_TAIL = re.compile(
-    rf"[{_SPACES}-]+(?:and|och|und|et)[{_SPACES}]+(?:an?[{_SPACES}]+|en[{_SPACES}]+|eine[nmr]?[{_SPACES}]+)?"
-    r"(?:half|halv|halbe[nmrs]?|demie?)\b",
-    re.IGNORECASE,
-)
-"""The rest of "two and a half", before or behind a scale: "deux millions et demi"."""
-_GROUPED = re.compile(rf"\d{{1,3}}(?:([,.'\u2019\u066c{_SPACES}])\d{{3}})(?:\1\d{{3}})*(?:[.,\u066b]\d+)?")
+_GROUPED = re.compile(rf"\d{{1,3}}(?:([,.'\u2019\u066c{SPACES}])\d{{3}})(?:\1\d{{3}})*(?:[.,\u066b]\d+)?")
 _INDIAN = re.compile(r"\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d+)?")
 _APPROXIMATE = re.compile(
     r"(?:\b(?:about|around|approximately|approx\.?|roughly|nearly|almost|some|circa|ca\.?|over|more than|less than|"
@@ -152,7 +64,7 @@ _APPROXIMATE = re.compile(
 )
 _APPROXIMATE_ENDS = "~≈±$€£¥₹."
 _CURRENCY_SIGNS = ("$", "€", "£", "¥", "₹")
-_POWER = re.compile(rf"[{_SPACES}]?[x×·*][{_SPACES}]?10\^?(?P<power>.+)")
+_POWER = re.compile(rf"[{SPACES}]?[x×·*][{SPACES}]?10\^?(?P<power>.+)")
 _TIMES = re.compile(r"(?<![^\W\d])\d[xX]$")
 """Before the second number of `120x80`."""
 _MAX_DIGITS = 40
@@ -218,69 +130,24 @@ def _iter_words(text: str, *, is_claim: bool) -> Iterator[NumberMention]:
         word = match[0].lower()
         if match.start() < at or not is_number_word(word) or _is_part_of_word(text, match.start(), match.end()):
             continue
-        value, at = _read_word(text, word, match.end())
-        half = _HALF_TAIL.match(text, at)
-        scale = _SCALE_TAIL.match(text, at if half is None else half.end())
-        if half is not None and (scale is not None or word not in AMBIGUOUS_WORDS):
+        value, at = read_number_word(text, word, match.end())
+        half = HALF_TAIL.match(text, at)
+        factor, scale_end = read_scale_word(text, word, at if half is None else half.end())
+        if half is not None and (factor != 1 or word not in AMBIGUOUS_WORDS):
             value, at = value + Decimal("0.5"), half.end()
-        if scale is None and is_claim and word in AMBIGUOUS_WORDS:
+        if factor == 1 and is_claim and word in AMBIGUOUS_WORDS:
             continue
         unscaled = None
-        if scale is not None:
-            unscaled, factor, at = value, SCALES[scale["scale"].lower()], scale.end()
-            value, at = _read_lower_places(text, value * factor, factor, at)
-            if (half := _HALF_TAIL.match(text, at)) is not None:
+        is_rounded = value == Decimal("0.5") or _is_approximate(text[max(0, match.start() - 16) : match.start()])
+        if factor != 1:
+            unscaled = value
+            value, at = read_lower_places(text, value * factor, factor, scale_end)
+            if (half := HALF_TAIL.match(text, at)) is not None:
                 value, at = value + factor / 2, half.end()
         unit, start, end = find_unit(text, match.start(), at)
-        reading = NumberReading(value, Decimal(0))
+        is_rounded = is_rounded and value == int(value)
+        reading = NumberReading(value, _find_step(Decimal(int(value)), approximate=True) if is_rounded else Decimal(0))
         yield NumberMention(text[start:end], start, end, (reading,), unit, (), unscaled, is_word=True)
-
-
-def is_number_word(word: str) -> bool:
-    """Whether a word in small letters is a number by itself: `twenty`, `zweihundertfünfzig`, `fifteenth`."""
-    return word in NUMBER_WORDS or (any(name in word for name, _ in _COMPOUND_SCALES) and bool(_read_compound(word)))
-
-
-def _read_word(text: str, word: str, at: int) -> tuple[Decimal, int]:
-    """The value of a number word of one or more parts (`twenty-one`, `soixante et onze`), and its end."""
-    value = Decimal(NUMBER_WORDS[word] if word in NUMBER_WORDS else _read_compound(word))
-    end, key = at, word
-    while key in _COMPOUND_STARTS and (tail := _WORD_TAIL.match(text, end)) is not None:
-        key, end = f"{key}-{tail['one'].lower()}", tail.end("one")
-        if key in NUMBER_WORDS:
-            value, at = Decimal(NUMBER_WORDS[key]), end
-    return value, at
-
-
-def _read_lower_places(text: str, value: Decimal, factor: Decimal, at: int) -> tuple[Decimal, int]:
-    """Adds the words below a scale word to its value: the fifty of `two hundred and fifty`. Returns the end too."""
-    while (tail := _LOWER_PLACES.match(text, at)) is not None and tail["one"].lower() in NUMBER_WORDS:
-        lower, end = _read_word(text, tail["one"].lower(), tail.end("one"))
-        scale = _SCALE_TAIL.match(text, end)
-        place = SCALES[scale["scale"].lower()] if scale is not None else Decimal(1)
-        if factor == 100 and place > factor > lower:  # two hundred and fifty thousand
-            value, factor, at = (value + lower) * place, place, scale.end() if scale is not None else end
-            continue
-        if lower * place >= factor or tail["one"].lower() in AMBIGUOUS_WORDS:
-            break
-        value, factor, at = value + lower * place, place, scale.end() if scale is not None else end
-    return value, at
-
-
-@lru_cache(maxsize=256)
-def _read_compound(word: str) -> int:
-    """The value of a German or Swedish word with scale words in it (`zweihundertfünfzig`), or 0."""
-    if word in NUMBER_WORDS:
-        return int(NUMBER_WORDS[word])
-    for name, factor in _COMPOUND_SCALES:
-        head, scale, tail = word.partition(name)
-        tail = tail.removeprefix("und").removeprefix("och")
-        if scale and (head or tail):
-            counts = [_read_compound(part) if part else None for part in (head, tail)]
-            if 0 in counts:
-                return 0
-            return (counts[0] or 1) * factor + (counts[1] or 0)
-    return 0
 
 
 def _is_part_of_word(text: str, start: int, end: int) -> bool:
@@ -296,8 +163,7 @@ def _read_digits(match: re.Match[str]) -> NumberMention | None:
     plain, parts = _read_separators(match["digits"])
     signed = _SIGN.search(before)
     sign = -1 if signed is not None else 1
-    last = before.rstrip()[-1:]  # looked at first, because most numbers stand behind no such word
-    approximate = bool(last) and (last.isalpha() or last in _APPROXIMATE_ENDS) and bool(_APPROXIMATE.search(before))
+    approximate = _is_approximate(before)
     readings = tuple(
         dict.fromkeys(
             NumberReading(sign * scale * value, scale * _find_step(value, approximate=approximate)) for value in plain
@@ -312,6 +178,12 @@ def _read_digits(match: re.Match[str]) -> NumberMention | None:
         start = min(start, match.start() - len(signed[0]))
     unscaled = sign * plain[0] if scale != 1 else None
     return NumberMention(text[start:end].strip(), start, end, readings, unit, tuple(parts), unscaled)
+
+
+def _is_approximate(before: str) -> bool:
+    """Whether a number behind this text is a round one: about, nearly, more than."""
+    last = before.rstrip()[-1:]  # looked at first, because most numbers stand behind no such word
+    return bool(last) and (last.isalpha() or last in _APPROXIMATE_ENDS) and _APPROXIMATE.search(before) is not None
 
 
 def _read_scale(match: re.Match[str], before: str) -> tuple[Decimal, str]:
@@ -337,7 +209,7 @@ def _read_separators(written: str) -> tuple[list[Decimal], list[Decimal]]:
     digits, _, exponent = _POWER.sub(_write_power, written.replace("\u066b", ".").lower()).partition("e")
     factor = Decimal(10) ** int(exponent) if exponent else Decimal(1)
     values = [value * factor + fraction for value in _read_plain(digits)]
-    parts = re.split(rf"[,{_SPACES}]", digits)
+    parts = re.split(rf"[,{SPACES}]", digits)
     is_list = len(parts) > 1 and all(part.isdigit() for part in parts)
     if is_list and "," in digits and _GROUPED.fullmatch(digits):
         is_list = False  # 1,234 is a thousand and more; 5 100 may be two numbers

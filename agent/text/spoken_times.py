@@ -1,16 +1,18 @@
-"""Times of day in words: "half past two", "Viertel vor fünf", "halv tre", "à quatre heures et demie".
+"""Times of day in words: "half past two", "Viertel vor fünf", "halv tre", "à quatre heures et demie", "drei Uhr".
 
-Only halves and quarters of hours, which nothing else in a sentence means: "ten past three" is left to its numbers.
+Only full hours with their word, and halves and quarters, which nothing else in a sentence means: "ten past three" is
+left to its numbers.
 """
 
 import re
 
 from agent.text.dates import TimeMention, TimeValue
-from agent.text.numbers import NUMBER_WORDS
+from agent.text.number_words import NUMBER_WORDS
 
 _HOURS = {word: int(value) for word, value in NUMBER_WORDS.items() if value in range(1, 13) and len(word) > 1}
 _HOURS |= {str(hour): hour for hour in range(1, 13)} | {"midi": 12, "minuit": 12}
 _HOUR = "|".join(sorted(map(re.escape, _HOURS), key=len, reverse=True))
+_HOUR_WORD = "|".join(sorted((word for word in _HOURS if word.isalpha()), key=len, reverse=True))
 _SPACE = r"[ \t\u00a0\u202f]+"
 _PATTERN = re.compile(
     rf"""
@@ -20,11 +22,18 @@ _PATTERN = re.compile(
     | \b(?:viertel{_SPACE}(?P<german>nach|vor)|kvart{_SPACE}(?P<swedish>över|i)){_SPACE}(?P<quarter_hour>{_HOUR})\b
     | \b(?:à|vers|dès|avant|après|jusqu['\u2019]à){_SPACE}(?P<french_hour>{_HOUR})(?:{_SPACE}heures?)?{_SPACE}
       (?P<french>et{_SPACE}demie?|et{_SPACE}quart|moins{_SPACE}le{_SPACE}quart)\b
+    | \b(?:klockan|klokken){_SPACE}(?P<nordic_full>{_HOUR_WORD})\b
+    | \b(?P<full>{_HOUR_WORD}){_SPACE}(?:uhr|o['\u2019]clock)\b
+    | \bà{_SPACE}(?P<french_full>{_HOUR_WORD}){_SPACE}heures?\b(?!{_SPACE}(?:et|moins)\b)
     """,
     re.IGNORECASE | re.VERBOSE,
 )
 CLOCK_WORDS = frozenset({"half", "quarter", "halb", "halv", "viertel", "kvart", "demie", "demi", "quart"})
-"""Words of which each such time has one."""
+"""Words of which each time with a half or a quarter has one."""
+HOUR_WORDS = CLOCK_WORDS | {"klockan", "klokken", "uhr", "clock", "heure", "heures"}
+"""Words of which each spoken time has one."""
+
+_FULL = ("nordic_full", "full", "french_full")
 
 
 def find_spoken_times(text: str) -> list[TimeMention]:
@@ -40,11 +49,13 @@ def list_halves(time: TimeValue) -> tuple[TimeValue, TimeValue]:
 def _read(match: re.Match[str]) -> TimeValue:
     hour_word = next(
         match[name]
-        for name in ("half_past", "english_hour", "half_to", "quarter_hour", "french_hour")
+        for name in (*_FULL, "half_past", "english_hour", "half_to", "quarter_hour", "french_hour")
         if match[name] is not None
     )
     hour = _HOURS[hour_word.lower()]
-    if match["half_past"]:
+    if any(match[name] for name in _FULL):
+        minutes = 0
+    elif match["half_past"]:
         minutes = 30
     elif match["half_to"]:
         minutes = -30

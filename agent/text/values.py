@@ -15,7 +15,8 @@ from agent.text.codes import CodeMention, find_codes, make_code_key
 from agent.text.compound_quantities import find_iso_durations, join_units
 from agent.text.dates import DateMention, DateValue, TimeMention, TimeValue, find_dates, find_times
 from agent.text.decimal_marks import get_digits, settle_readings
-from agent.text.numbers import ORDINAL_WORDS, SCALES, NumberMention, NumberReading, find_numbers
+from agent.text.number_words import ORDINAL_WORDS, SCALES
+from agent.text.numbers import NumberMention, NumberReading, find_numbers
 from agent.text.units import BINARY_FACTORS, UNITS_OF_LABELS, Unit, can_share_value
 
 ValueMention = DateMention | TimeMention | NumberMention | CodeMention
@@ -29,6 +30,8 @@ _MARKUP: Final = re.compile(
 _SCALE_WORD: Final = re.compile(rf"\b(?:{'|'.join(sorted(SCALES, key=len, reverse=True))})\b", re.IGNORECASE)
 _SMALL_MILLION: Final = re.compile(r"\dm$")
 _WORD_ENDING: Final = re.compile(r"(?<=\w)-[^\W\d_]{3,}$")
+_VERSION: Final = re.compile(r"[vV]?(?P<plain>(?P<short>\d+\.\d+)\.\d.*)")
+_CLOCK: Final = re.compile(r"(\d+):(\d\d):(\d\d)")
 _CSV_LINE: Final = re.compile(r"[^\d\s,],\S|\S,[^\d\s,]")
 _SHARE: Final = re.compile(
     r"(?<![\d/.,-])(?P<part>\d{1,3})(?:/|\s(?:in|of|out of|av|von|sur|på)\s)(?P<whole>\d{1,3})(?![\d/.,-]\d|\d)"
@@ -73,7 +76,8 @@ class KnownValues:
         self._times: set[TimeValue] = set()
         self._codes: set[str] = set()
         self._numbers: list[tuple[Decimal, Unit | None]] = []
-        self._scales: set[Decimal] = set()
+        self.scales: set[Decimal] = set()
+        """The factors of the scale words of the texts: of "in millions"."""
         self._squeezed: list[str] = []
         for text in texts:
             self._add(text)
@@ -134,10 +138,9 @@ class KnownValues:
                     self._dates.update(dates)
                 case TimeMention(value=time):
                     self._times.add(time)
+                    self._numbers += _iter_clock_seconds(mention.text)
                 case CodeMention():
-                    self._codes.add(mention.key)
-                    # The numbers of a code can be spoken of without the rest: "version 2", "tickets 7 and 8".
-                    self._numbers += [(one.value, None) for one in find_numbers(mention.text.replace("-", " "))]
+                    self._add_code(mention)
                 case NumberMention():
                     self.numbers.append(mention)
                     self._numbers += [(reading.value, mention.unit) for reading in mention.readings]
@@ -151,8 +154,15 @@ class KnownValues:
                         self._numbers += [(part, None) for part in mention.parts]
         self._numbers += [(share, None) for share in _iter_shares(text)] if self._by_language else []
         self._numbers += find_iso_durations(text)
-        self._scales |= {SCALES[match[0].lower()] for match in _SCALE_WORD.finditer(text)}
+        self.scales |= {SCALES[match[0].lower()] for match in _SCALE_WORD.finditer(text)}
         self._squeezed.append("".join(char for char in text.casefold() if char.isalnum()))
+
+    def _add_code(self, mention: CodeMention) -> None:
+        self._codes.add(mention.key)
+        # The numbers of a code can be spoken of without the rest: "version 2", "tickets 7 and 8".
+        self._numbers += [(one.value, None) for one in find_numbers(mention.text.replace("-", " "))]
+        if (version := _VERSION.match(mention.text)) is not None:  # 2.18 is said of 2.18.0
+            self._numbers.append((Decimal(version["short"]), None))
 
     def _note_spelling(self, mention: NumberMention) -> None:
         if len(mention.readings) > 1:
@@ -174,6 +184,8 @@ class KnownValues:
         if mention.key in self._codes or any(mention.key in text for text in self._squeezed):
             return True
         if mention.is_number and self._has_phone(mention.key):
+            return True
+        if (version := _VERSION.match(mention.text)) is not None and make_code_key(version["plain"]) in self._codes:
             return True
         # "A3-larmet", "P300-pumpen": the ending is a word of the claim's own language.
         code = _WORD_ENDING.sub("", mention.text)
@@ -216,11 +228,13 @@ class KnownValues:
         step = mention.readings[0].step
         if _SMALL_MILLION.search(mention.text):
             return self._has_value(mention.value * 10**6, step * 10**6)
-        if mention.unscaled is None or not mention.unscaled:
+        if mention.unscaled is None and mention.value % 1000 == 0:  # 18,600,000 for the 18.6 of a table in millions
+            return any(self._has_value(mention.value / one, Decimal(0)) for one in self.scales)
+        if not mention.unscaled:
             return False
         scale = mention.value / mention.unscaled
         return any(
-            self._has_value(mention.value / one, step / one if one != scale else Decimal(0)) for one in self._scales
+            self._has_value(mention.value / one, step / one if one != scale else Decimal(0)) for one in self.scales
         )
 
     def _has_other_unit(self, reading: NumberReading, unit: Unit) -> bool:
@@ -270,6 +284,13 @@ class KnownValues:
     def _has_absolute(self, value: Decimal, step: Decimal) -> bool:
         at = bisect_left(self._absolute, (abs(value) - step / 2, False))
         return at < len(self._absolute) and self._absolute[at][0] <= abs(value) + step / 2
+
+
+def _iter_clock_seconds(time: str) -> Iterator[tuple[Decimal, Unit]]:
+    """Yields what a time with seconds is as a span of time: `3:28:18`."""
+    if (match := _CLOCK.match(time)) is not None:
+        hours, minutes, seconds = map(int, match.groups())
+        yield Decimal(hours * 3600 + minutes * 60 + seconds), UNITS_OF_LABELS["s"]
 
 
 def _find_unit_of_label(text: str, start: int) -> Unit | None:

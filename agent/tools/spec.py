@@ -77,6 +77,9 @@ class PlanHints:
     would read such a file line by line."""
     is_for_whole_plans: bool = False
     """Whether only a plan that is made ahead needs it: in rounds, the planner reads the results itself."""
+    is_called_by_name: bool = False
+    """Whether it works on the gateway's own things, which people call by their names. In rounds, a model that has to be
+    questioned may choose it only where a word of the request fits it."""
     accepted_wishes: str = ""
     """What a reply to the question about its call may change besides yes and no, where no model reads the reply: `use
     the name NAME`."""

@@ -12,12 +12,13 @@ from agent.core.models import DeferredModel, Effect, JsonObject
 from agent.core.record_item import RecordItem
 from gateway.access.dependencies import CurrentCaller, may_see_details, require_scope
 from gateway.doors.agent import ERRORS
-from gateway.doors.deferred_route import DeferredRoute
+from gateway.doors.deferred_route import DeferredRoute, OpenRoute
 from gateway.doors.dependencies import Gateway
 from gateway.observe.metrics import CONTENT_TYPE
 from gateway.readiness import check_readiness
 
 router = APIRouter(tags=["gateway"], route_class=DeferredRoute)
+probes = APIRouter(tags=["gateway"], route_class=OpenRoute)
 
 
 class SkillItem(RecordItem):
@@ -107,8 +108,8 @@ class Pointer(DeferredModel):
 _NOT_READY: dict[int | str, dict[str, Any]] = {503: {"model": Readiness}}
 
 
-@router.head("/", include_in_schema=False)
-@router.get("/")
+@probes.head("/", include_in_schema=False)
+@probes.get("/")
 async def get_root(http: Request) -> Pointer:
     """List the doors."""
     served = {route.path for route in http.app.routes if isinstance(route, Route)}
@@ -129,15 +130,15 @@ async def list_tools(stepgate: Gateway, caller: CurrentCaller) -> ToolItems:
     return ToolItems(data=ToolItem.from_records(visible))
 
 
-@router.head("/health", include_in_schema=False)
-@router.get("/health")
-@router.api_route("/healthz", methods=["GET", "HEAD"], include_in_schema=False)
+@probes.head("/health", include_in_schema=False)
+@probes.get("/health")
+@probes.api_route("/healthz", methods=["GET", "HEAD"], include_in_schema=False)
 async def get_health() -> Health:
     """Report that the process is alive."""
     return Health()
 
 
-@router.get(
+@probes.get(
     "/metrics",
     response_class=Response,
     responses={
@@ -157,9 +158,9 @@ async def get_metrics(stepgate: Gateway) -> Response:
     return Response(stepgate.metrics.render(), media_type=CONTENT_TYPE)
 
 
-@router.head("/ready", include_in_schema=False)
-@router.get("/ready", response_model=Readiness, responses=_NOT_READY)
-@router.api_route("/readyz", methods=["GET", "HEAD"], include_in_schema=False)
+@probes.head("/ready", include_in_schema=False)
+@probes.get("/ready", response_model=Readiness, responses=_NOT_READY)
+@probes.api_route("/readyz", methods=["GET", "HEAD"], include_in_schema=False)
 async def get_readiness(request: Request, stepgate: Gateway) -> JSONResponse:
     """Report whether runs can be stored and executed: 200 or 503.
 

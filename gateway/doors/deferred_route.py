@@ -2,11 +2,18 @@
 most processes serve few of the routes.
 """
 
-from collections.abc import Callable
-from typing import Any
+import difflib
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from typing import Any, ClassVar
 
+from fastapi import Request
+from fastapi.dependencies.models import Dependant
+from fastapi.responses import Response
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from starlette.routing import compile_path, get_name
+
+from gateway.render.error_responses import RequestFormatError
 
 
 class DeferredRoute(APIRoute):
@@ -14,7 +21,11 @@ class DeferredRoute(APIRoute):
     `/openapi.json`, builds the rest.
 
     A mistake in an endpoint's signature is therefore found by the tests, which build every route, not at start.
+    Query parameters that the route does not declare are refused.
     """
+
+    takes_any_query: ClassVar[bool] = False
+    """Whether undeclared query parameters are ignored instead."""
 
     def __init__(
         self,
@@ -42,3 +53,47 @@ class DeferredRoute(APIRoute):
     def build(self, options: dict[str, Any]) -> None:
         """Builds what the constructor has left out. Called once."""
         super().__init__(self.path, self.endpoint, name=self.name, methods=self.methods, **options)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI's handler, called once the query has no unknown parameter."""
+        handle = super().get_route_handler()
+        if self.takes_any_query:
+            return handle
+        names = sorted(set(_list_query_names(self.dependant)))
+
+        async def check_query(request: Request) -> Response:
+            _refuse_unknown_parameters(request.query_params, names)
+            return await handle(request)
+
+        return check_query
+
+
+class OpenRoute(DeferredRoute):
+    """A route that ignores undeclared query parameters: those of monitors, browsers and a protocol's other clients."""
+
+    takes_any_query = True
+
+
+def _list_query_names(dependant: Dependant) -> Iterator[str]:
+    """The names of the query parameters of a route and its dependencies."""
+    for field in dependant.query_params:
+        kind = field.field_info.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from (part.alias or name for name, part in kind.model_fields.items())
+        else:
+            yield field.alias
+    for inner in dependant.dependencies:
+        yield from _list_query_names(inner)
+
+
+def _refuse_unknown_parameters(given: Iterable[str], names: list[str]) -> None:
+    for name in given:
+        if name in names:
+            continue
+        excerpt = name[:100]
+        near = difflib.get_close_matches(excerpt, names, n=1)
+        if near:
+            hint = f"Did you mean '{near[0]}'?"
+        else:
+            hint = f"The parameters are {', '.join(names)}." if names else "There are no query parameters here."
+        raise RequestFormatError(f"Unknown query parameter: '{excerpt}'. {hint}", excerpt, "unknown_parameter")

@@ -52,6 +52,12 @@ class JsonRoute(DeferredRoute):
         return read_first
 
 
+class OpenAIRoute(JsonRoute):
+    """A route of OpenAI's API, whose clients add query parameters of their own, such as `api-version`."""
+
+    takes_any_query = True
+
+
 class _JsonRequest(Request):
     """A request that keeps the JSON of its body."""
 

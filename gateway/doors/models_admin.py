@@ -55,6 +55,7 @@ class ModelItem(DeferredModel):
     base_url: str | None = Field(description="null for a provider that LiteLLM calls, and for a file")
     file: str | None = Field(description="a GGUF file that the gateway serves itself")
     product: str
+    vision: bool = Field(description="whether its trial has shown that it sees pictures")
     roles: list[Role]
     source: Literal["environment", "file"] = Field(description="`file` can be changed here")
     has_key: bool
@@ -167,9 +168,9 @@ async def get_models(stepgate: Gateway) -> ModelReport:
 async def test_model(body: ModelTrialBody, stepgate: Gateway) -> ModelTrialItem:
     """Make one real call of a model, of at most 16 tokens. Nothing is saved; `ok` says whether it answered."""
     if body.file is not None:
-        return ModelTrialItem.model_validate(await test_file(stepgate.settings, _get_file(body)))
+        return ModelTrialItem.model_validate(await test_file(stepgate.settings, _get_file(body), looks=False))
     url, key = _get_url(body), await _find_key(stepgate, body)
-    return ModelTrialItem.model_validate(await test_endpoint(url, key, body.model))
+    return ModelTrialItem.model_validate(await test_endpoint(url, key, body.model, looks=False))
 
 
 @router.post("/v1/admin/models", status_code=201, responses=ERRORS)
@@ -243,6 +244,7 @@ def _to_item(checked: CheckedModel) -> ModelItem:
         base_url=model.base_url,
         file=model.file,
         product=model.product,
+        vision=model.vision,
         roles=[*model.roles],
         source=model.source,
         has_key=model.has_key,

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from agent.core.events import RunCreated, RunFailed, RunWaiting
 from agent.core.failures import AgentFailure
-from agent.core.models import MODEL_MARK, DeferredModel, Room
+from agent.core.models import MODEL_MARK, DeferredModel
 from agent.runs.run_intake import ChatRequest, HiddenRequest
 from agent.runs.service import AcceptedRun
 from gateway.access.dependencies import CurrentCaller, get_caller, get_event_stream, require_scope
@@ -25,7 +25,7 @@ from gateway.bootstrap import Stepgate
 from gateway.doors.agent import STREAM
 from gateway.doors.dependencies import Gateway, get_stepgate
 from gateway.doors.early_failure import raise_early_failure
-from gateway.doors.json_body import JsonRoute
+from gateway.doors.json_body import OpenAIRoute
 from gateway.doors.openai_messages import list_ignored, refuse_unsupported, to_agent_request
 from gateway.doors.openai_wire import ChatCompletionRequest
 from gateway.doors.openwebui import (
@@ -41,7 +41,7 @@ from gateway.render.errors import OpenAIErrorBody, build_openai_error, to_json
 from gateway.render.openai import OpenAIChunks, build_completion_body
 from gateway.render.sse import format_frame
 
-router = APIRouter(tags=["OpenAI"], route_class=JsonRoute, dependencies=[require_scope("chat")])
+router = APIRouter(tags=["OpenAI"], route_class=OpenAIRoute, dependencies=[require_scope("chat")])
 
 CHAT_ID_CHARS = 200
 DONE_FRAME = "data: [DONE]\n\n"
@@ -117,15 +117,16 @@ async def chat_completions(body: ChatCompletionRequest, http: Request) -> Respon
 async def list_models(stepgate: Gateway, caller: CurrentCaller) -> ModelList:
     """List the rooms, each as a model, and as `room@model` with every model that may be chosen in it."""
     rooms = stepgate.rooms.list_visible(caller.owner)
-    choices = [_to_model_card(room, model) for room in rooms for model in stepgate.rooms.list_choices(room)]
-    return ModelList(data=[*map(_to_model_card, rooms), *choices])
+    names = [room.id for room in rooms]
+    names += [f"{room.id}{MODEL_MARK}{model}" for room in rooms for model in stepgate.rooms.list_choices(room)]
+    return ModelList(data=[_build_model_card(stepgate, name, caller.owner) for name in names])
 
 
 # A model's name may hold slashes.
 @router.get("/v1/models/{model:path}", responses=OPENAI_ERRORS)
 async def get_model(model: str, stepgate: Gateway, caller: CurrentCaller) -> ModelCard:
     """Return one room, or one room with a model."""
-    return _to_model_card(stepgate.rooms.get(model, caller.owner), model.partition(MODEL_MARK)[2] or None)
+    return _build_model_card(stepgate, model, caller.owner)
 
 
 async def _respond(
@@ -181,7 +182,8 @@ def _build_error_frame(failure: AgentFailure) -> str:
     return format_frame(to_json(build_openai_error(failure)))
 
 
-def _to_model_card(room: Room, model: str | None = None) -> ModelCard:
+def _build_model_card(stepgate: Stepgate, model_id: str, owner: str | None) -> ModelCard:
+    room, model = stepgate.rooms.get(model_id, owner), model_id.partition(MODEL_MARK)[2] or None
     name = room.name or room.id
     return ModelCard(
         id=room.id if model is None else f"{room.id}{MODEL_MARK}{model}",
@@ -191,5 +193,5 @@ def _to_model_card(room: Room, model: str | None = None) -> ModelCard:
         suggestions=list(room.suggestions) if model is None else [],
         room=room.id,
         model=model,
-        vision=room.vision,
+        vision=stepgate.models.sees_pictures(room),
     )

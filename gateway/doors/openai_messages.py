@@ -29,11 +29,11 @@ def to_agent_request(
     `plain` is for a room that passes the conversation to its model: then no message has to be the request. `messages`
     replaces those of the body.
     """
-    if messages is None:
-        messages = [to_chat_message(message, index) for index, message in enumerate(body.messages)]
-    if len(messages) > max_messages:
+    if len(messages if messages is not None else body.messages) > max_messages:  # each takes its time
         message = f"At most {max_messages:,} messages are accepted."
         raise RequestFormatError(message, "messages", "array_above_max_length")
+    if messages is None:
+        messages = [to_chat_message(message, index) for index, message in enumerate(body.messages)]
     last = _find_prompt(messages)
     if last is None and not plain:
         raise RequestFormatError("There is no user message; the last one is the request.", "messages", "invalid_value")

@@ -13,7 +13,7 @@ from pydantic import AwareDatetime, Field, JsonValue
 
 from agent.core.content_blocks import get_artifact_type, read_artifact
 from agent.core.errors import BadRequestError, NotFoundError
-from agent.core.events import Event, ModelReturned, ToolReturned
+from agent.core.events import Event, ModelReturned, RunClaimed, ToolReturned
 from agent.core.models import (
     ENDED_STATUSES,
     AgentResponse,
@@ -103,6 +103,7 @@ class RunDetail(RunSummary):
     verdicts: list[RunVerdict]
     response: AgentResponse
     model_calls: list[ModelCallItem] = Field(default=[], description="calls of models, in order")
+    claimed_at: datetime | None = Field(default=None, description="when a worker first took it up")
     forked_from: str | None = Field(default=None, description="the run whose plan this one was started with")
 
 
@@ -172,6 +173,7 @@ async def get_run(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> RunD
         verdicts=verdicts,
         response=build_response(events),
         model_calls=_list_model_calls(events),
+        claimed_at=next((event.timestamp for event in events if isinstance(event.body, RunClaimed)), None),
         forked_from=state.given.from_run if state.given is not None else None,
     )
 

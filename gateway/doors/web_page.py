@@ -13,7 +13,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from agent.core.errors import NotFoundError
-from gateway.doors.deferred_route import DeferredRoute
+from gateway.doors.deferred_route import OpenRoute
 
 WEB_FOLDER: Final = Path(__file__).resolve().parents[1] / "web"
 INDEX: Final = "index.html"
@@ -39,7 +39,7 @@ HEADERS: Final = {
 }
 
 
-class BrowserRoute(DeferredRoute):
+class BrowserRoute(OpenRoute):
     """A route for browsers only; another route serves the same path to other clients."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -48,7 +48,7 @@ class BrowserRoute(DeferredRoute):
         return matched if matched[0] is not Match.FULL or wants_html(scope) else (Match.NONE, {})
 
 
-router = APIRouter(route_class=DeferredRoute, include_in_schema=False)
+router = APIRouter(route_class=OpenRoute, include_in_schema=False)
 
 
 async def get_page(http: Request) -> Response:

@@ -54,7 +54,7 @@ function configured(one) {
     ({ currentTarget }) => act(currentTarget, () => send("DELETE", `${API}/${encodeURIComponent(one.name)}`)), { kind: "plain" });
   return el("li.cardrow", {},
     el("div", {}, el("b", { title: one.model }, el(`span.dot.${STATES[one.state]}`), short(one.model)),
-      el("span.quiet", {}, [one.product || one.base_url || one.file, one.roles.length > 1 ? "for all work" : one.roles[0] === "fast" ? "for fast work" : "for hard work", one.source === "environment" && "set by the environment", one.has_key && "with a key"].filter(Boolean).join(" · ")),
+      el("span.quiet", {}, [one.product || one.base_url || one.file, one.roles.length > 1 ? "for all work" : one.roles[0] === "fast" ? "for fast work" : "for hard work", one.source === "environment" && "set by the environment", one.has_key && "with a key", one.vision && "sees pictures"].filter(Boolean).join(" · ")),
       one.reason && el(one.state === "unused" ? "span.quiet" : "span.problem", {}, plain(one.reason))),
     one.source === "file" && away);
 }

@@ -87,13 +87,13 @@ export function welcome({ hero, rooms, picks, say, focus }) {
   const target = () => (picks.value ? `${rooms.value}@${picks.value}` : rooms.value);
 
   /** Whether the chosen room takes pictures. */
-  const sees = () => Boolean(known.find((one) => one.id === rooms.value)?.vision);
+  const sees = () => Boolean([...known, ...choices].find((one) => one.id === target())?.vision);
 
   /** Says why a picture cannot be sent to the chosen room, and where it can. */
   function describeVision() {
     const seeing = known.filter((one) => one.vision).map((one) => one.name || one.id);
     return seeing.length ? `Pictures can be sent to: ${seeing.join(", ")}. Choose one below.`
-      : "No room here takes pictures: one whose model sees has “vision: true” in its settings (Studio, Rooms).";
+      : "No room here takes pictures: no model in use was seen to see them. Choose one that does in Models.";
   }
 
   return { load, draw, choose, has, target, sees, describeVision };

@@ -92,7 +92,8 @@ def _convert_protocol_error(name: str, error: types.ErrorData, timeout: float, s
     if error.code == types.PARSE_ERROR and error.message.startswith(_UNREADABLE):
         problem = f"MCP server {name!r} sent an answer that cannot be read{OUTCOME_UNKNOWN}"
         return ToolError(problem, agent_id=name)
-    words = error.message.strip() or find_words(error.data)
+    message, details = error.message.strip(), find_words(error.data)
+    words = ": ".join(dict.fromkeys(filter(None, (message, "" if details in message else details))))
     clean_text = sanitize_text(words[:MAX_ERROR_CHARS]).text or "it reports an error without a message"
     return ToolError(f"MCP server {name!r}: {clean_text}", agent_id=name)
 

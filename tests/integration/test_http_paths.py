@@ -140,3 +140,18 @@ async def _answer_in_plain(reader: asyncio.StreamReader, writer: asyncio.StreamW
     writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
     await writer.drain()
     writer.close()
+
+
+async def test_a_query_parameter_that_a_door_does_not_take_is_refused_by_its_name(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=15) as client:
+        paths = (await client.get("/openapi.json")).json()["paths"]
+        reads = {path: methods["get"]["tags"] for path, methods in paths.items() if "get" in methods}
+        answers = {
+            path: await client.get(path.replace("{", "").replace("}", ""), params={"tpye": "x"}) for path in reads
+        }
+        misspelt = await client.get("/v1/studio/entities", params={"tpye": "room"})
+    lenient = {path for path, answer in answers.items() if "Unknown query parameter" not in answer.text}
+    assert {tag for path in lenient for tag in reads[path]} == {"OpenAI", "gateway"}, "other people's clients, probes"
+    assert lenient.isdisjoint({"/v1/tools", "/v1/skills"})
+    assert misspelt.status_code == 400
+    assert misspelt.json()["error"]["message"] == "Unknown query parameter: 'tpye'. Did you mean 'type'?"

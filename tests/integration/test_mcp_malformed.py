@@ -238,6 +238,7 @@ ERRORS: list[tuple[Any, str]] = [
     ({"error": {"code": "E7", "message": "no such note"}}, "no such note"),
     ({"error": {"code": -32000, "message": "the account is closed"}}, "the account is closed"),
     ({"error": {"code": 7, "message": "", "data": {"detail": "no such note"}}}, "no such note"),
+    ({"error": {"code": -32603, "message": "Internal error", "data": {"detail": "no such note"}}}, "no such note"),
     ({"error": {"code": 7, "message": None, "data": "x"}, "jsonrpc": ABSENT}, "code"),
 ]
 

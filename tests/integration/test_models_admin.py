@@ -1,9 +1,11 @@
 """`/v1/admin/models` and `stepgate models`: what can be chosen is shown, tried and used without a restart."""
 
 import asyncio
+import base64
 import json
 import stat
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +103,38 @@ async def test_another_model_of_the_same_program_is_offered_and_saved_beside_the
             await until_async(are_recorded)
             used = (await client.get("/v1/usage?by=model")).json()["data"]
             assert {one["model"] for one in used} == {"llama3@ollama"}, "one name, whatever a call was for"
+
+
+def name_colour(body: dict[str, Any]) -> str:
+    """What a model that sees says: the colour of the first dot of the picture, if there is one."""
+    content = body["messages"][-1]["content"]
+    if isinstance(content, str):
+        return "ready"
+    png = base64.b64decode(content[1]["image_url"]["url"].partition(",")[2])
+    if b"IDAT" not in png:
+        return "A dot."
+    begin = png.index(b"IDAT") + 4
+    red, _, blue = zlib.decompressobj().decompress(png[begin:])[1:4]
+    return "Red." if red > blue else "It is blue."
+
+
+async def test_a_model_that_sees_is_sent_pictures_and_one_that_guesses_is_not(serve: Serve) -> None:
+    picture = {"prompt": "What is this?", "images": ["data:image/png;base64,iVBORw0KGgo="], "room": "chat"}
+    async with (
+        model_endpoint(list_of("eyes"), answer=name_colour) as seeing,
+        model_endpoint(list_of("blind"), answer=lambda body: "red") as blind,
+        serve(None) as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+    ):
+        for endpoint, model, sees in ((seeing, "eyes", True), (blind, "blind", False)):
+            saved = await client.post(MODELS, json={"base_url": endpoint.url, "model": model, "name": model})
+            assert saved.json()["configured"][0]["vision"] == sees
+            cards = {one["id"]: one["vision"] for one in (await client.get("/v1/models")).json()["data"]}
+            assert (cards["chat"], cards["stepgate"]) == (sees, sees)
+            assert (await client.post("/v1/agent", json=picture)).status_code == (200 if sees else 400)
+        assert (cards["chat@eyes@eyes"], cards["chat@blind@blind"]) == (True, False)
+        chosen = await client.post("/v1/agent", json=picture | {"room": "chat@eyes@eyes"})
+        assert chosen.status_code == 200, chosen.text
 
 
 async def test_a_key_is_kept_apart_sent_to_its_address_only_and_never_shown(serve: Serve, tmp_path: Path) -> None:

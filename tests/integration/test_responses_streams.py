@@ -69,7 +69,11 @@ def check_events(events: Sequence[dict[str, Any]]) -> dict[str, Any]:
     last: dict[str, Any] = events[-1]["response"]
     Response.model_validate(last)
     done = {e["output_index"]: e["item"] for e in events if e["type"] == "response.output_item.done"}
-    assert [done[index] for index in sorted(done)] == last["output"]
+    ended = [done[index] for index in sorted(done)]
+    last_message = next((item for item in reversed(ended) if item["type"] == "message"), None)
+    replaced = [item for item in ended if item["type"] == "message" and item is not last_message]
+    assert all(item["status"] == "incomplete" for item in replaced)
+    assert [item for item in ended if item not in replaced] == last["output"]
     return last
 
 
@@ -227,3 +231,12 @@ async def test_a_failure_after_the_first_byte_is_an_event(serve: Serve) -> None:
     assert events[-1]["type"] == "response.failed"
     assert response["status"] == "failed"
     assert response["output"][0]["status"] == "incomplete"
+
+
+async def test_an_answer_that_was_begun_again_is_in_the_response_once(serve: Serve) -> None:
+    broken = says("It is a long answer.", to="completion", times=1, chunk=2, fault="half_stream")
+    model = script(broken, says("It is a long answer.", to="completion", chunk=2))
+    async with serve(model) as url, sdk(url) as client:
+        response = await client.responses.create(model="chat", input="hi")
+        read = await client.responses.retrieve(response.id)
+    assert (response.status, response.output_text, read.output_text) == ("completed", *["It is a long answer."] * 2)

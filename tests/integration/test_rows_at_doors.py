@@ -81,16 +81,35 @@ async def test_a_text_is_summarized_in_its_own_sentences_within_its_words(serve:
 
 @pytest.mark.row("S004-20")
 async def test_deadlines_are_found_each_with_its_moment(serve: Serve) -> None:
-    text = "The report is due by 2026-12-04. The outage began on 2026-11-20. Send the slides within 4 hours."
+    text = (
+        "The report is due by 2026-12-04. The outage began on 2026-11-20. Send the slides within 4 hours. "
+        "Answer by Tuesday, and pay on 5 December at noon."
+    )
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         found = (await call(client, "extract_deadlines", text=text, now="2026-11-27T10:00:00Z"))["deadlines"]
         nothing = await call(client, "extract_deadlines", text="The cache is slow.")
     assert [(one["kind"], datetime.fromisoformat(one["due"]).strftime("%m-%d %H:%M")) for one in found] == [
         ("date", "12-04 23:59"),
         ("duration", "11-27 14:00"),
+        ("weekday", "12-01 23:59"),
+        ("date", "12-05 12:00"),
     ]
     assert found[0]["sentence"] == "The report is due by 2026-12-04."
     assert nothing["deadlines"] == []
+
+
+@pytest.mark.row("S004-17")
+async def test_what_a_report_names_is_found_by_kind_and_days_are_no_names(serve: Serve) -> None:
+    text = (
+        "On Monday Anna Berg saw HTTP 503 of profile-media-api in v2.4.1; MED-101 had 12 % of failures in March. "
+        "In March and on Friday we call the supplier."
+    )
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        found = (await call(client, "extract_entities", text=text))["entities"]
+    kinds = {one["text"]: one["type"] for one in found}
+    wanted = {"Anna Berg": "name", "profile-media-api": "service", "MED-101": "ticket", "v2.4.1": "version"}
+    assert wanted.items() <= kinds.items(), kinds
+    assert [one for one in kinds if kinds[one] == "name"] == ["Anna Berg"]
 
 
 @pytest.mark.row("S004-21")

@@ -18,6 +18,8 @@ async def finished_run(client: httpx.AsyncClient) -> tuple[str, int]:
 async def test_a_client_that_has_seen_the_end_is_told_to_stop_reconnecting(serve: Serve) -> None:
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
         run_id, last = await finished_run(client)
+        run = (await client.get(f"/v1/runs/{run_id}")).json()
+        assert run["created_at"] <= run["claimed_at"] <= run["updated_at"]
         for seen in (last, last + 1, 10**15):
             response = await client.get(f"/v1/runs/{run_id}/events", headers={"last-event-id": str(seen)})
             assert (response.status_code, response.content) == (204, b"")

@@ -125,6 +125,7 @@ async def test_a_command_that_fails_says_why_and_changes_nothing(
             assert error["message"].startswith(reason), "the failure of the call, not that of a model"
             assert (error["error_code"], error["stage"]) == ("ERR_TOOL_INPUT", stage), message
             assert (outcome["status"], outcome["error_code"]) == ("failed", "ERR_TOOL_INPUT")
+            assert outcome["stage"] == stage
             assert reason in failed["answer"]
             assert "no model is configured" not in failed["answer"]
     assert list_rooms(tmp_path) == []

@@ -164,9 +164,26 @@ async def test_what_needs_a_refused_step_is_not_begun(serve: Serve) -> None:
         done = await decide(client, url, seen, "reject", reason="the code is ugly")
         assert done["status"] == "partial", done
         assert [one["status"] for one in done["outcomes"]] == ["done", "done", "refused", "not_run"], done["outcomes"]
+        assert [one["stage"] for one in done["outcomes"]] == ["", "", "approve", "execute"]
         assert "the code is ugly" in done["outcomes"][2]["reason"]
         assert await read_room_tools(client) is None
         assert "4. give it to Parts: not begun" in done["answer"]
+
+
+@pytest.mark.row("S002-31")
+async def test_a_refusal_that_leaves_nothing_done_is_no_error(serve: Serve) -> None:
+    vague = intent("room_management", "create", request="make a room Blue Desk")
+    model = script(routes(vague, COPY), acts("room_create", {"name": "Blue Desk", "fields": {"model": "x"}}, times=1),
+                   concludes("As you wish."))  # fmt: skip
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        seen = await decide(client, url, await send(client, MESSAGE))
+        done = await decide(client, url, seen, "reject", reason="not that model")
+    assert (done["status"], done["error"]) == ("cancelled", None)
+    assert "not that model" in done["reason"]
+    assert [(one["status"], one["stage"]) for one in done["outcomes"]] == [
+        ("refused", "approve"),
+        ("not_run", "execute"),
+    ]
 
 
 @pytest.mark.row("S002-29")

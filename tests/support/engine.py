@@ -140,7 +140,8 @@ async def engine_bench(
     name = worker or make_worker_name()
 
     def validate(request: AgentRequest, wanted: Room) -> None:
-        validate_request(request, wanted, registry, engine.skills, configured)
+        sees = engine.models.sees_pictures
+        validate_request(request, wanted, registry, engine.skills, configured, sees_pictures=sees)
 
     service = AgentService(
         store.journal,

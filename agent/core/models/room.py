@@ -198,7 +198,9 @@ class Room(FrozenModel):
     retrieval_mode: RetrievalMode | None = Field(
         default=None, description="how documents are searched here; null: AGENT_RETRIEVAL_MODE"
     )
-    vision: bool = False
+    vision: bool | None = Field(
+        default=None, description="whether pictures are sent to the model; null: if its model is known to see them"
+    )
     citations: bool = False
     gates: tuple[str, ...] = Field(
         default=(), description="gates that every run here must pass, else it fails; see agent/execution/gates"

@@ -12,6 +12,7 @@ from agent.answers.final_answer import (
 )
 from agent.answers.from_memory import find_undecided_reason
 from agent.answers.looping_answer import REASON as REPEATED
+from agent.core.beside_loop import compute_beside_loop
 from agent.core.errors import AgentError, UnsafeAnswerError
 from agent.core.events import (
     AnswerFinished,
@@ -28,7 +29,7 @@ from agent.core.plan_outcome import find_empty_reply, find_halting_step, find_un
 from agent.core.run_state import RunState
 from agent.execution.gates import list_failed_gates
 from agent.planning.round_parts import list_unmade_changes
-from agent.policy.redaction.inbound import replace_with_kinds, restore_text
+from agent.policy.redaction.inbound import replace_with_kinds, restore_long_text
 from agent.run_context.message_labels import label_answer
 from agent.run_context.run import Run
 from agent.text.plurals import format_count
@@ -199,15 +200,17 @@ async def _save_exchange(run: Run, answer: AnswerFinished, *, complete: bool) ->
     tainted = state.has_outside_text or state.has_unknown_answers
     tainted = tainted or any(step.output.tainted for step in state.steps.values() if step.output is not None)
     await run.flush()  # after a crash, the resumed run must finalize the same answer
+    prompt = await restore_long_text(state, state.prompt)
     await run.engine.conversations.add_exchange(
-        state.owner, conversation, run.run_id, restore_text(state, state.prompt), answer.text, tainted=tainted
+        state.owner, conversation, run.run_id, prompt, answer.text, tainted=tainted
     )
     own = state.request.messages is not None  # a client that sends the whole conversation needs no memory of it
     if not complete or own or _is_help_text(state):
         return
     if run.room.memory and state.retrieval is not None and state.retrieval.requested:
         try:
-            prompt, reply = replace_with_kinds(state, state.prompt), replace_with_kinds(state, answer.text)
+            prompt = await compute_beside_loop(len(prompt), lambda: replace_with_kinds(state, state.prompt))
+            reply = await compute_beside_loop(len(answer.text), lambda: replace_with_kinds(state, answer.text))
             await run.engine.memory.save_exchange(state.owner, conversation, prompt, reply, tainted=tainted)
         except AgentError as error:  # a failed memory does not fail the run
             log.warning("the exchange of run %s is not remembered: %s", run.run_id, error.message)

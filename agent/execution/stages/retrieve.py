@@ -8,7 +8,7 @@ from agent.core.events import MemoryItem, MemoryRetrieved
 from agent.core.models import ChatMessage, Role
 from agent.execution.earlier_run import find_confirmed_values, find_earlier_results
 from agent.policy.guardrails.message_labels import split_attachments
-from agent.policy.redaction.inbound import HistoryRedactor, restore_text
+from agent.policy.redaction.inbound import HistoryRedactor, restore_long_text
 from agent.policy.redaction.requests import redact_history
 from agent.run_context.memory import MemorySearchResult, format_exchange
 from agent.run_context.message_labels import label_messages, label_prompt
@@ -99,7 +99,7 @@ async def _search_memory(run: Run) -> MemorySearchResult:
     """Searches the memory. After a failure returns an empty result with the reason: the request can proceed."""
     question = run.state.understanding.question if run.state.understanding else run.state.prompt
     if not run.engine.memory.has_embedder:  # a local search gets the real words; an endpoint gets placeholders
-        question = restore_text(run.state, question)
+        question = await restore_long_text(run.state, question)
     # The messages of a request replace the stored conversation, and therefore its memories.
     conversation = run.state.request.conversation_id if run.state.request.messages is None else None
     try:

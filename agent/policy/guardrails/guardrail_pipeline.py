@@ -1,10 +1,10 @@
 """The guardrails agent: runs every detector, applies the policy, and gives the reason."""
 
-import asyncio
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
+from agent.core.beside_loop import compute_beside_loop
 from agent.policy.guardrails.harm import HarmDetector
 from agent.policy.guardrails.injection import InjectionDetector
 from agent.policy.guardrails.models import (
@@ -22,8 +22,6 @@ from agent.policy.guardrails.placeholders import PlaceholderMap
 from agent.policy.guardrails.secrets import SecretScanner
 from agent.policy.guardrails.spans import replace_spans
 
-THREAD_CHARS: Final = 20_000
-"""Longer texts are checked in a thread: they take about 40 ms, which would block other requests."""
 _CATEGORIES_BY_SEVERITY: Final[tuple[GuardedCategory, ...]] = (
     "injection",
     "malicious_code",
@@ -69,12 +67,13 @@ class GuardrailPipeline:
         """
         findings = await self.collect_findings(request)
         mapping = (placeholders or PlaceholderMap()) if request.check_type == "input_validation" else None
-        return self.apply_policy(request.content, findings, mapping)
+        return await compute_beside_loop(
+            len(request.content), lambda: self.apply_policy(request.content, findings, mapping)
+        )
 
     async def collect_findings(self, request: GuardrailsInput) -> list[Finding]:
         """The findings of the detectors and of the other guardrails."""
-        long = len(request.content) > THREAD_CHARS
-        findings = await asyncio.to_thread(self.run_detectors, request) if long else self.run_detectors(request)
+        findings = await compute_beside_loop(len(request.content), lambda: self.run_detectors(request))
         for other in self._others:
             findings += [finding for finding in (await other.check(request)).findings if self._is_enabled(finding)]
         return findings
@@ -124,11 +123,13 @@ class GuardrailPipeline:
         ]
         if placeholders is None:
             return replace_spans(text, spans)
-        removed = bytearray(len(text))
-        for start, end, _ in spans:
-            removed[start:end] = b"\x01" * (end - start)
         placeholders.reserve_existing(text)
-        remaining = [f for f in restorable if not any(removed[f.start : f.end])]
+        remaining = restorable
+        if spans:
+            removed = bytearray(len(text))
+            for start, end, _ in spans:
+                removed[start:end] = b"\x01" * (end - start)
+            remaining = [f for f in restorable if not any(removed[f.start : f.end])]
         spans += [
             (f.start, f.end, f"<{placeholders.assign_placeholder(f.kind, text[f.start : f.end])}>") for f in remaining
         ]

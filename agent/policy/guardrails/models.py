@@ -64,14 +64,8 @@ class GuardrailsPolicy(FrozenModel):
 
     def get_action(self, category: GuardedCategory) -> PolicyAction:
         """The action for a finding of this category."""
-        actions: dict[GuardedCategory, PolicyAction] = {
-            "injection": self.injection,
-            "pii": self.pii,
-            "secret": self.secret,
-            "hate_speech": self.hate_speech,
-            "malicious_code": self.malicious_code,
-        }
-        return actions[category]
+        action: PolicyAction = getattr(self, category)
+        return action
 
 
 class Guardrail(Protocol):

@@ -33,13 +33,18 @@ class PlaceholderMap:
     """
 
     def __init__(self, entries: Mapping[str, str] | None = None) -> None:
-        self._values: dict[str, str] = dict(entries or {})
+        self._values: Mapping[str, str] = entries if entries is not None else {}
+        """Those it was made with, until the first assignment: most maps only restore, and a text can hold thousands."""
+        self._own_values: dict[str, str] = {}
+        """`_values`, once something was assigned."""
         self._placeholders: dict[tuple[str, str], str] | None = None
-        """By kind and value; made with the first assignment, since most maps only restore."""
+        """By kind and value; made with the first assignment."""
         self._reserved: set[str] = set()
         self._last_numbers: dict[str, int] = {}
         self._searched: tuple[int, int, dict[str, list[tuple[str, str]]]] | None = None
         """How many values there were, and what `_mask_many` looks for."""
+        self._kinds: tuple[int, frozenset[str]] = (0, frozenset())
+        """How many values there were, and their kinds."""
 
     @property
     def entries(self) -> dict[str, str]:
@@ -49,7 +54,10 @@ class PlaceholderMap:
     @property
     def kinds(self) -> frozenset[str]:
         """The kinds of values that have a placeholder: `EMAIL`."""
-        return frozenset(placeholder.rpartition("_")[0] for placeholder in self._values)
+        count = len(self._values)
+        if self._kinds[0] != count:
+            self._kinds = count, frozenset([placeholder.rpartition("_")[0] for placeholder in self._values])
+        return self._kinds[1]
 
     def replace_findings(self, text: str, findings: Iterable[Finding]) -> str:
         """The text with a placeholder for each finding."""
@@ -72,7 +80,7 @@ class PlaceholderMap:
             number = self._last_numbers.get(kind, 0) + 1
             while f"{kind}_{number}" in self._reserved:
                 number += 1
-            self._values[f"{kind}_{number}"] = value
+            self._own_values[f"{kind}_{number}"] = value
             placeholders[same] = f"{kind}_{number}"
             self._last_numbers[kind] = number
         return placeholders[same]
@@ -141,6 +149,7 @@ class PlaceholderMap:
     def _load_placeholders(self) -> dict[tuple[str, str], str]:
         if self._placeholders is None:
             self._placeholders = {}
+            self._values = self._own_values = dict(self._values)
             for placeholder, value in self._values.items():
                 kind, _, number = placeholder.rpartition("_")
                 self._placeholders[kind, _fold_value(value)] = placeholder
@@ -148,6 +157,9 @@ class PlaceholderMap:
         return self._placeholders
 
     def _restore_match(self, match: re.Match[str]) -> str:
+        whole = match[0]
+        if whole[0] == "<" and (value := self._values.get(whole[1:-1])) is not None:  # as we write it
+            return value
         before = match.string[match.start() - 1 : match.start()]
         if match["open"] is None and (before.isalnum() or before == "_"):
             return match[0]

@@ -17,6 +17,7 @@ from agent.core.json_walk import iter_texts
 from agent.core.models import JsonObject, Source
 from agent.core.run_state import RunState
 from agent.llm.provider_fields import map_reasoning
+from agent.policy.guardrails.egress import make_link_filter
 from agent.policy.guardrails.plain_text import has_live_parts, remove_live_parts
 from agent.policy.redaction.answers import (
     collect_caller_text,
@@ -73,7 +74,10 @@ class EventRedactor:
         return self._without_personal(self._scanner.redact(text)) if text else text
 
     def redact_answer_text(self, text: str) -> str:
-        """A model's text as an answer may hold it: also what is called a password is removed."""
+        """A model's text as an answer may hold it: what is called a password is removed too, and no link or image
+        carries away what was read. Traces, step cards and events of every protocol quote it.
+        """
+        text = self._clean_links(text)
         if text == self.clean_text:
             return text
         redacted = self._answers.redact(text)
@@ -164,6 +168,10 @@ class EventRedactor:
             build_omission_notice(block, why) if self._may_bytes_hold_secret(part) else block
             for block, part in zip(whole, parts, strict=True)
         ]
+
+    def _clean_links(self, text: str) -> str:
+        links = make_link_filter(self._get_state()) if has_live_parts(text) else None
+        return links.sanitize(text) if links is not None else text
 
     def _suspects(self, texts: Iterable[str]) -> bool:
         return self._is_personal or self._scanner.may_contain_secret("\n".join(texts))
@@ -261,9 +269,9 @@ class EventRedactor:
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
 
         tree: JsonValue = body.result.model_dump(mode="json")
-        if not self._suspects(iter_texts(tree)):
+        if not any(map(has_live_parts, iter_texts(tree))) and not self._suspects(iter_texts(tree)):
             return body
-        clean = map_json_texts(tree, lambda text, _: self.redact_text(text))
+        clean = map_json_texts(tree, lambda text, _: self.redact_text(self._clean_links(text)))
         return body.model_copy(update={"result": type(body.result).model_validate(clean)})
 
     def _redact_step_finished(self, body: ev.StepFinished) -> ev.StepFinished:
@@ -276,14 +284,12 @@ class EventRedactor:
 
     def _redact_step_judged(self, body: ev.StepJudged) -> ev.StepJudged:
         verdict = body.verdict
-        if verdict.by != "model" or not self._suspects((verdict.reason, verdict.evidence, verdict.suggested_fix or "")):
+        written = {name: getattr(verdict, name) or "" for name in ("reason", "evidence", "suggested_fix")}
+        is_plain = not any(map(has_live_parts, written.values())) and not self._suspects(written.values())
+        if verdict.by != "model" or is_plain:
             return body  # what a rule says is taken from results, which were redacted before
-        fix = self.redact_text(verdict.suggested_fix) if verdict.suggested_fix else verdict.suggested_fix
-        words = {
-            "reason": self.redact_text(verdict.reason),
-            "evidence": self.redact_text(verdict.evidence),
-            "suggested_fix": fix,
-        }
+        words = {name: self.redact_text(self._clean_links(text)) if text else None for name, text in written.items()}
+        words |= {"reason": words["reason"] or "", "evidence": words["evidence"] or ""}
         return body.model_copy(update={"verdict": verdict.model_copy(update=words)})
 
     def _redact_answer_body(self, body: Any) -> Any:

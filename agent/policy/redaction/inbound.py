@@ -4,7 +4,6 @@ The placeholders of a run are in its log. Tools get the values back, and people 
 to tools only. The secrets of this gateway's settings get no placeholder: they are removed for good.
 """
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
+from agent.core.beside_loop import compute_beside_loop
 from agent.core.models import ChatMessage, JsonObject, RoomGuards
 from agent.core.run_state import RunState
 from agent.llm.port import ModelReply
@@ -46,8 +46,10 @@ class HistoryRedactor:
     @property
     def new_placeholders(self) -> dict[str, str]:
         """The placeholders that the log does not hold yet, with their values."""
+        if self._placeholders is None or self._placeholders is self._known_placeholders:
+            return {}
         former = self._known_placeholders.entries if self._known_placeholders is not None else {}
-        entries = self._placeholders.entries if self._placeholders is not None else {}
+        entries = self._placeholders.entries
         return {sign: value for sign, value in entries.items() if sign not in former}
 
     async def redact_messages(self, messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
@@ -65,13 +67,8 @@ class HistoryRedactor:
             self._placeholders = PlaceholderMap(
                 self._known_placeholders.entries if self._known_placeholders is not None else {}
             )
-        if self._placeholders.entries:
-            text = self._placeholders.escape_foreign_placeholders(text)
-        if len(text) > CACHED_CHARS:
-            spans = await asyncio.to_thread(_find_private.__wrapped__, text, self._kinds)
-        else:
-            spans = _find_private(text, self._kinds)
-        return self._placeholders.replace_findings(text, spans)
+        placeholders = self._placeholders
+        return await compute_beside_loop(len(text), lambda: _replace_private(text, self._kinds, placeholders))
 
     def anonymize_messages(self, messages: Iterable[ChatMessage]) -> list[str]:
         """The texts of redacted messages as a memory keeps them: the kind of a value, not the value."""
@@ -152,9 +149,9 @@ def redact_reply(reply: ModelReply, secrets: tuple[str, ...]) -> ModelReply:
 
 def get_placeholders(state: RunState) -> "PlaceholderMap | None":
     """The placeholders of a run: of its prompt and of what was said before. None where there are none."""
-    given = dict(state.input_guard.placeholders) if state.input_guard is not None else {}
-    if state.retrieval is not None:
-        given |= state.retrieval.placeholders
+    of_prompt = state.input_guard.placeholders if state.input_guard is not None else {}
+    of_history = state.retrieval.placeholders if state.retrieval is not None else {}
+    given = {**of_prompt, **of_history} if of_prompt and of_history else of_prompt or of_history  # may be thousands
     if not given:
         return None
     from agent.policy.guardrails import PlaceholderMap  # noqa: PLC0415 - loaded with the first request
@@ -165,7 +162,7 @@ def get_placeholders(state: RunState) -> "PlaceholderMap | None":
 def get_placeholders_for_people(state: RunState) -> "PlaceholderMap | None":
     """The placeholders as people may read them: a credential stays removed."""
     placeholders = get_placeholders(state)
-    if placeholders is None or not any(sign.startswith(CREDENTIAL) for sign in placeholders.entries):
+    if placeholders is None or CREDENTIAL not in placeholders.kinds:
         return placeholders
     removed = f"[removed: {CREDENTIAL}]"
     visible_values = {
@@ -192,6 +189,11 @@ def restore_args(state: RunState, args: JsonObject) -> JsonObject:
     return {key: restore(value) for key, value in args.items()}
 
 
+async def restore_long_text(state: RunState, text: str) -> str:
+    """`restore_text`, which leaves the event loop to others if the text is long."""
+    return await compute_beside_loop(len(text), lambda: restore_text(state, text))
+
+
 def restore_text(state: RunState, text: str) -> str:
     """A text as the person wrote or reads it, for what is kept for them; credentials stay removed."""
     placeholders = get_placeholders_for_people(state)
@@ -204,6 +206,13 @@ def replace_with_kinds(state: RunState, text: str) -> str:
     if placeholders is None:
         return text
     return placeholders.anonymize_placeholders(placeholders.mask_known_values(text))
+
+
+def _replace_private(text: str, kinds: tuple[str, ...], placeholders: "PlaceholderMap") -> str:
+    if placeholders.kinds:
+        text = placeholders.escape_foreign_placeholders(text)
+    find = _find_private if len(text) <= CACHED_CHARS else _find_private.__wrapped__
+    return placeholders.replace_findings(text, find(text, kinds))
 
 
 @lru_cache(maxsize=1024)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from agent.core.beside_loop import compute_beside_loop
 from agent.core.failures import AgentFailure
 from agent.core.json_walk import iter_texts
 from agent.core.models import AgentRequest, ChatMessage, JsonObject, RoomGuards
@@ -99,7 +100,7 @@ async def check_prompt(prompt: str, guards: RoomGuards) -> CheckedPrompt:
     if not findings:
         return CheckedPrompt(prompt)
     placeholders = PlaceholderMap()
-    check = pipeline.apply_policy(prompt, findings, placeholders)
+    check = await compute_beside_loop(len(prompt), lambda: pipeline.apply_policy(prompt, findings, placeholders))
     if check.action == "block":
         return CheckedPrompt("", (check.reasoning,), blocked=make_blocked_failure(check))
     return CheckedPrompt(check.sanitized_content, (check.reasoning,), placeholders.entries or None)

@@ -7,8 +7,17 @@ _RUNS_VIEW = (
     "{updated} AS updated_at, state AS state_json, plan AS plan_json, tool_results AS tool_results_json, "
     "verification AS verification_json FROM task_runs"
 )
-"""The runs of tasks for people with SQL: times as text or timestamps, each document in a column of its own."""
+"""What `_RUN_COLUMNS` replace."""
 _ISO = "strftime('%Y-%m-%dT%H:%M:%fZ', {name}, 'unixepoch')"
+_TIMES = ("created", "updated")
+_DOCUMENTS = ("state", "plan", "tool_results", "verification")
+_RUN_COLUMNS = (
+    *((f"{one}_at", "TEXT", _ISO.format(name=one), "TIMESTAMPTZ", f"to_timestamp({one})") for one in _TIMES),
+    *((f"{one}_json", "TEXT", one, "JSON", f"{one}::json") for one in _DOCUMENTS),
+)
+"""The runs of tasks for people with SQL: times as text or timestamps, documents as JSON. Generated columns rather
+than a view of this name: processes of the version before go on writing the table while a database is upgraded."""
+_DROP_VIEW = "DROP VIEW task_run_artifacts"
 
 FEATURE = Feature(
     name="protocols",
@@ -30,6 +39,24 @@ FEATURE = Feature(
             "task_run_artifacts",
             (_RUNS_VIEW.format(created=_ISO.format(name="created"), updated=_ISO.format(name="updated")),),
             (_RUNS_VIEW.format(created="to_timestamp(created)", updated="to_timestamp(updated)"),),
+        ),
+        Revision(
+            "task_runs_columns",
+            (
+                _DROP_VIEW,
+                *(
+                    f"ALTER TABLE task_runs ADD COLUMN {name} {kind} GENERATED ALWAYS AS ({value}) VIRTUAL"
+                    for name, kind, value, _, _ in _RUN_COLUMNS
+                ),
+            ),
+            (
+                _DROP_VIEW,
+                "ALTER TABLE task_runs "
+                + ", ".join(
+                    f"ADD COLUMN {name} {kind} GENERATED ALWAYS AS ({value}) STORED"
+                    for name, _, _, kind, value in _RUN_COLUMNS
+                ),
+            ),
         ),
     ),
 )

@@ -4,6 +4,7 @@ import pytest
 
 from agent.answers.figures import find_unexplained_figures
 from tests.support.everyday_figure_pairs import EVERYDAY_PAIRS
+from tests.support.figure_answers import read_answers
 from tests.support.figure_pairs import PAIRS, FigurePair
 
 SETS = pytest.mark.parametrize("pairs", [PAIRS, EVERYDAY_PAIRS], ids=["kinds", "everyday"])
@@ -21,6 +22,14 @@ def test_invented_figures_are_found(pairs: list[FigurePair]) -> None:
     assert len(missed) <= 0.05 * len(pairs), missed
 
 
+def test_answers_that_count_and_derive() -> None:
+    pairs = read_answers()
+    marked = [pair.true for pair in pairs if find_unexplained_figures(pair.true, pair.evidence)]
+    missed = [pair.invented for pair in pairs if not find_unexplained_figures(pair.invented, pair.evidence)]
+    assert len(marked) <= 0.05 * len(pairs), marked
+    assert len(missed) <= 0.06 * len(pairs), missed
+
+
 @pytest.mark.parametrize(
     ("evidence", "true", "invented"),
     [
@@ -35,6 +44,29 @@ def test_invented_figures_are_found(pairs: list[FigurePair]) -> None:
         ("2.5e-6 C", "It is 2.5 \u00d7 10\u207b\u2076 C.", "It is 2.5 \u00d7 10\u207b\u2079 C."),
         ("sheet 120x80", "It measures 120 by 80 cm.", "It measures 120 by 85 cm."),
         ("1 in 8 tenants", "12.5 % of them do.", "17.5 % of them do."),
+        ("visiteurs 2023 : 1 130 000", "1,13 million de personnes en 2023.", "1,4 million de personnes en 2023."),
+        ('"versions": ["3.1.0", "3.1.4"]', "The latest one is v3.1.4.", "The latest one is v3.1.5."),
+        ("version 2.18.0", "Version 2.18 is out.", "Version 2.19 is out."),
+        (
+            "pi\u00e8ces : 426",
+            "Il compte quatre cent vingt-six pi\u00e8ces.",
+            "Il compte quatre cent soixante-deux pi\u00e8ces.",
+        ),
+        ("1 650 000", "Un million six cent cinquante mille ventes.", "Un million deux cent cinquante mille ventes."),
+        ("inscrits : 21", "Vingt et une personnes viennent.", "Trente et une personnes viennent."),
+        ("visitors 512340", "About half a million visitors came.", "About three million visitors came."),
+        ("Umsatz (Mio. \u20ac) 18,6", "Es waren 18.600.000 \u20ac.", "Es waren 16.800.000 \u20ac."),
+        ("| Mio. |\n| 12,4 |\n| 15,5 |\n| 18,6 |", "Es sind 46,5 Millionen.", "Es sind 47,5 Millionen."),
+        ("kl. 13:00-14:45", "Det p\u00e5g\u00e5r kl. 13.00\u201314.45.", "Det p\u00e5g\u00e5r kl. 13.00\u201315.25."),
+        ("time 3:28:18", "3 hours, 28 minutes and 18 seconds", "3 hours, 38 minutes and 18 seconds"),
+        ("2026-09-14T15:00", "The call is at three o'clock.", "The call is at five o'clock."),
+        ("15:00", "M\u00f6tet b\u00f6rjar klockan tre.", "M\u00f6tet b\u00f6rjar klockan fem."),
+        ("15:00", "Es beginnt um drei Uhr.", "Es beginnt um f\u00fcnf Uhr."),
+        ("15:00", "Elle commence \u00e0 trois heures.", "Elle commence \u00e0 cinq heures."),
+        ("2026-06-15", "Den sl\u00e4pptes i vecka 25.", "Den sl\u00e4pptes i vecka 29."),
+        ("net 1,250.00, vat 250.00, gross 1,500.00, due_days 30", "The rate is 20 %.", "The rate is 25 %."),
+        ("prix 49.9, stock 8321", "Dix lampes co\u00fbtent 499 euros.", "Dix lampes co\u00fbtent 489 euros."),
+        ("rent 2,350 pcm, notice 90 days", "That is 28,200 a year.", "That is 26,200 a year."),
     ],
 )
 def test_a_kind_of_figure(evidence: str, true: str, invented: str) -> None:

@@ -4,7 +4,7 @@ import pytest
 from pydantic import JsonValue
 
 from agent.planning.identifier_lookups import find_described_value, list_lookups
-from agent.planning.joined_looks import list_described_looks, list_joins
+from agent.planning.joined_looks import list_described_looks, list_joins, list_resolved_calls
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
@@ -121,3 +121,29 @@ def test_two_calls_that_describe_the_same_have_it_looked_for_once() -> None:
     both = ask(fail(UNKNOWN), fail(UNKNOWN, "store__get_history", itemId="strapping tape"))
     looks = [(one.tool, one.args) for one in list_described_looks(both)]
     assert looks == [("store__search_items", {"query": "strapping tape"}), ("store__list_bins", {})]
+
+
+TAPE = '{"item_id": "SKU-7", "name": "Strapping tape 50 mm"}'
+
+
+@pytest.mark.parametrize(
+    ("text", "args"),
+    [
+        (TAPE, [{"item_id": "SKU-7"}]),
+        (f'[{TAPE}, {{"item_id": "SKU-8", "name": "Tape"}}]', [{"item_id": "SKU-7"}]),
+        (f'{TAPE}\n{{"item_id": "SKU-9", "name": "Strapping tape 20 mm"}}', []),
+        ('{"bin_id": "B-1", "name": "Strapping tape"}', []),
+        ("[]", []),
+    ],
+    ids=["one", "one of this name", "two of this name", "another thing", "nothing"],
+)
+def test_a_call_that_described_a_thing_is_made_with_the_identifier_that_was_found(
+    text: str, args: list[JsonValue]
+) -> None:
+    look = RoundResult(1, "store__search_items", {"query": "strapping tape"}, text)
+    assert [call.args for call in list_resolved_calls(ask(fail(UNKNOWN), look))] == args
+
+
+def test_it_is_made_once() -> None:
+    look = RoundResult(1, "store__search_items", {"query": "strapping tape"}, TAPE)
+    assert list_resolved_calls(ask(fail(UNKNOWN), fail("SKU-7 is gone", item_id="SKU-7"), look)) == []

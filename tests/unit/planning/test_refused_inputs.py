@@ -5,9 +5,17 @@ from dataclasses import replace
 import pytest
 
 from agent.core.models import JsonObject
-from agent.planning.refused_inputs import RepeatedCallError, check_repetition, list_other_values
+from agent.planning.refused_inputs import (
+    RepeatedCallError,
+    check_repetition,
+    list_corrected_calls,
+    list_interrupted_calls,
+    list_other_values,
+)
 from agent.planning.request import RoundResult
 from agent.tools import READ_ONLY, ToolSpec
+from agent.tools.catalogue import Catalogue
+from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
 
 FIND = ToolSpec(
     "find_person",
@@ -90,3 +98,34 @@ def test_an_identifier_of_the_request_is_replaced_only_where_another_tool_has_ta
     found = list_other_values(FIND, failure, [ticket.text], "Who has T-4?", (ticket, failure))
     assert {"ann", "ben"} <= set(found["name"])
     assert list_other_values(FIND, failure, [], "Who has T-4?", (replace(ticket, failed=True),)) == {}
+
+
+STOCK = spec("stock", {"sku": {"type": "string"}}, ["sku"], origin="mcp:store")
+ORDER = spec("order", {"sku": {"type": "string"}}, ["sku"], origin="mcp:store", annotations=SIDE_EFFECT)
+STORE = Catalogue(skills=(), tools=(STOCK, ORDER))
+
+
+def fail(text: str, tool: str = "stock", sku: str = "sku1105", number: int = 0) -> RoundResult:
+    return RoundResult(number, tool, {"sku": sku}, text, failed=True)
+
+
+def test_a_code_of_the_request_in_another_writing_is_the_one_that_the_error_has() -> None:
+    unknown = fail("there is no item 'sku1105'; known: SKU-1042, SKU-1105, SKU-1106")
+    request = asking("How many of sku1105 are left?", catalogue=STORE, rounds=(unknown,))
+    assert [call.args for call in list_corrected_calls(request)] == [{"sku": "SKU-1105"}]
+    other = fail("there is no item 'sku1105'; known: SKU-1042, SKU-1106")
+    assert list_corrected_calls(replace(request, rounds=(other,))) == [], "a code like it is another thing"
+
+
+@pytest.mark.parametrize("text", ["temporarily unavailable", "stock: 503", "Error executing tool stock: busy"])
+def test_what_is_down_for_a_moment_is_asked_once_more(text: str) -> None:
+    request = asking("How many of sku1105?", catalogue=STORE, rounds=(fail(text),))
+    assert list_interrupted_calls(request) == [fail(text)]
+    assert list_interrupted_calls(replace(request, rounds=(fail(text), fail(text, number=1)))) == []
+    assert list_interrupted_calls(replace(request, rounds=(fail(text, "order"),))) == [], "a change is not repeated"
+
+
+@pytest.mark.parametrize("text", ["there is no item 'sku1105'", "sku must be a code"])
+def test_an_error_about_the_inputs_is_no_interruption(text: str) -> None:
+    request = asking("How many of sku1105?", catalogue=STORE, rounds=(fail(text),))
+    assert list_interrupted_calls(request) == []

@@ -1,17 +1,29 @@
 """Looks of a small model that find nothing because it narrowed them."""
 
+from dataclasses import replace
+
 import pytest
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject
 from agent.planning.request import PlanningRequest, RoundResult
-from agent.planning.wider_looks import leave_out_made_up_codes, list_single_words, list_wider_calls
+from agent.planning.wider_looks import (
+    leave_out_made_up_codes,
+    list_single_words,
+    list_wider_calls,
+    name_stated_choices,
+)
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
 
 TEXT: dict[str, JsonValue] = {"type": "string"}
 SEARCH = spec("search_mails", {"query": TEXT, "sender": TEXT, "limit": {"type": "integer"}}, ["query"])
 DELETE = spec("delete_mails", {"query": TEXT, "sender": TEXT}, ["query"], annotations=SIDE_EFFECT)
+
+
+KINDS: dict[str, JsonValue] = {"type": "string", "enum": ["light", "blind", "thermostat", "on", "coffee_machine"]}
+DEVICES = spec("list_devices", {"room": TEXT, "kind": {"anyOf": [KINDS, {"type": "null"}]}})
+WITHIN = spec("find_devices", {"where": {"type": "object", "properties": {"kind": KINDS}}})
 
 
 def ask(question: str, *calls: RoundResult) -> PlanningRequest:
@@ -84,3 +96,32 @@ def test_a_search_for_several_words_may_be_made_for_each() -> None:
     assert list_single_words(SEARCH, look("none found", failed=True, query="Nordbank")) == {}
     both = look("none found", failed=True, query="reset code", sender="my bank adviser")
     assert list_single_words(SEARCH, both) == {}, "it is not known which one is wrong"
+
+
+@pytest.mark.parametrize(
+    ("question", "meant"),
+    [
+        ("Is the blind in the hall open?", "blind"),
+        ("Are the blinds open?", "blind"),
+        ("Is the coffee machine on?", "coffee_machine"),
+        ("Is the light or the blind on?", "light"),
+        ("Is anything on?", "light"),
+    ],
+    ids=["named", "in the plural", "of two words", "two are named", "a word that stands everywhere"],
+)
+def test_the_one_kind_that_the_request_names_is_looked_for(question: str, meant: str) -> None:
+    args: JsonObject = {"room": "hall", "kind": "light"}
+    assert name_stated_choices(DEVICES, args, ask(question)) == {"room": "hall", "kind": meant}
+    assert name_stated_choices(WITHIN, {"where": {"kind": "light"}}, ask(question)) == {"where": {"kind": meant}}
+
+
+def test_what_only_the_result_of_a_look_repeats_was_given_by_nobody() -> None:
+    request = ask("Is mail 204 there?", look('{"sender": "landlord", "mail": 101}', query="mail", sender="landlord"))
+    assert [call.args for call in list_wider_calls(request)] == [{"query": "mail"}]
+
+
+def test_todays_date_of_which_nobody_spoke_does_not_narrow_a_search() -> None:
+    request = replace(ask("Move the lunch", look("[]", query="lunch", sender="2026-11-28")), ground="2026-11-28")
+    assert [call.args for call in list_wider_calls(request)] == [{"query": "lunch"}]
+    alone = replace(ask("Is there anything?", look("[]", query="me", sender="2026-11-28")), ground="2026-11-28")
+    assert list_wider_calls(alone) == [], "nothing that was asked for would be left"

@@ -16,13 +16,13 @@ from agent.llm.embedder.port import MAX_TEXT_CHARS
 from agent.run_context.token_estimates import estimate_tokens_from_chars
 from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import JsonRoute
+from gateway.doors.json_body import OpenAIRoute
 from gateway.doors.openai import OPENAI_ERRORS
 from gateway.doors.openai_wire import WireModel
 from gateway.render.error_responses import RequestFormatError
 
 log = logging.getLogger(__name__)
-router = APIRouter(tags=["OpenAI"], route_class=JsonRoute, dependencies=[require_scope("chat")])
+router = APIRouter(tags=["OpenAI"], route_class=OpenAIRoute, dependencies=[require_scope("chat")])
 
 MAX_INPUTS: Final = 2_048
 """OpenAI's own limit."""

@@ -8,7 +8,7 @@ from pydantic import Field
 from agent.core.errors import AgentError, ToolDeniedError, ToolError, ToolInputError
 from agent.core.models import DeferredModel, JsonObject
 from agent.text.plurals import format_count
-from agent.tools import ToolAnnotations, ToolContext, TypedTool, declare_roles
+from agent.tools import PlanHints, ToolAnnotations, ToolContext, TypedTool, declare_roles
 from gateway.features.documents.engine.ingest.allowed_paths import resolve_allowed
 from gateway.features.documents.engine.ingest.collections import IngestReport, Library
 from gateway.features.documents.engine.ingest.errors import ConnectorAuthError
@@ -93,6 +93,7 @@ class IngestTool(TypedTool[IngestInput, IngestOutput]):
     tainted = True
     timeout_s = TIMEOUT_S
     keywords = ("ingest", "import", "index")
+    hints = PlanHints(is_called_by_name=True)
 
     def __init__(self, library: Library, roots: Sequence[Path]) -> None:
         super().__init__()

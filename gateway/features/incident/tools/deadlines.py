@@ -42,7 +42,8 @@ _DAY_NAME = r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\.?"
 _DATE = re.compile(
     rf"\b(?:{_LEAD}\s+)?(?:{_DAY_NAME},?\s+(?:the\s+)?)?(?:(?P<y>\d{{4}})-(?P<m>\d{{2}})-(?P<d>\d{{2}})"
     rf"|(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m1>{_MONTH_NAME})(?:,?\s+(?P<y1>\d{{4}}))?"
-    rf"|(?P<m2>{_MONTH_NAME})\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(?P<y2>\d{{4}}))?(?!\d)){_CLOCK}",
+    rf"|(?P<m2>{_MONTH_NAME})\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(?P<y2>\d{{4}}))?(?!\d))"
+    rf"(?:,?\s+(?:at\s+)?(?P<then>noon|midnight)\b|{_CLOCK})",
     re.IGNORECASE,
 )
 _WEEKDAY = re.compile(
@@ -236,6 +237,8 @@ def _resolve_date(match: re.Match[str], now: datetime) -> datetime | None:
     resolved_date = date(int(year) if year else now.year, number, int(day))
     if year is None and (now.date() - resolved_date).days > 31:  # "by 3 January", written in December
         resolved_date = resolved_date.replace(year=now.year + 1)
+    if (match["then"] or "").lower() == "noon":
+        return datetime.combine(resolved_date, time(12), now.tzinfo)
     return _combine_time(resolved_date, match, now)
 
 

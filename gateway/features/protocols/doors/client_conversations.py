@@ -17,12 +17,12 @@ from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.dependencies import Gateway
 from gateway.doors.item_pages import ItemPage, format_page
-from gateway.doors.json_body import JsonRoute
+from gateway.doors.json_body import OpenAIRoute
 from gateway.doors.openai import OPENAI_ERRORS
 from gateway.features.protocols.doors.response_input import convert_input, list_input_items
 
 router = APIRouter(
-    prefix="/v1/conversations", tags=["OpenAI"], route_class=JsonRoute, dependencies=[require_scope("chat")]
+    prefix="/v1/conversations", tags=["OpenAI"], route_class=OpenAIRoute, dependencies=[require_scope("chat")]
 )
 
 MAX_NEW_ITEMS = 20

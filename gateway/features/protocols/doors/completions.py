@@ -22,7 +22,7 @@ from gateway.bootstrap import Stepgate
 from gateway.doors.agent import STREAM
 from gateway.doors.dependencies import Gateway
 from gateway.doors.early_failure import raise_early_failure
-from gateway.doors.json_body import JsonRoute
+from gateway.doors.json_body import OpenAIRoute
 from gateway.doors.openai import DONE_FRAME, OPENAI_ERRORS
 from gateway.doors.openai_messages import list_unknown_fields, to_agent_request
 from gateway.doors.openai_wire import ChatCompletionRequest, StreamOptions, WireModel
@@ -34,7 +34,7 @@ from gateway.render.errors import to_json as error_to_json
 from gateway.render.openai import RESTARTED_NOTE, build_trace, build_usage_body
 from gateway.render.sse import format_frame
 
-router = APIRouter(tags=["OpenAI"], route_class=JsonRoute, dependencies=[require_scope("chat")])
+router = APIRouter(tags=["OpenAI"], route_class=OpenAIRoute, dependencies=[require_scope("chat")])
 
 
 class CompletionRequest(WireModel):

@@ -31,7 +31,7 @@ from gateway.doors.agent import STREAM
 from gateway.doors.dependencies import Gateway
 from gateway.doors.early_failure import raise_early_failure
 from gateway.doors.item_pages import ItemPage, cut_page
-from gateway.doors.json_body import JsonRoute
+from gateway.doors.json_body import OpenAIRoute
 from gateway.doors.openai import OPENAI_ERRORS
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.features.protocols.doors.response_input import read_approval_replies
@@ -48,7 +48,7 @@ from gateway.render.error_responses import RequestFormatError
 from gateway.render.errors import build_openai_error
 from gateway.render.sse import format_frame
 
-router = APIRouter(tags=["OpenAI"], route_class=JsonRoute, dependencies=[require_scope("chat")])
+router = APIRouter(tags=["OpenAI"], route_class=OpenAIRoute, dependencies=[require_scope("chat")])
 
 MAX_NUMBER = 2**53
 

@@ -25,8 +25,16 @@ class ResponseOutput:
         self._number = 0
         self._steps: dict[StepKey, int] = {}
         self._message: int | None = None
+        self._void: set[int] = set()
+        """The messages whose text was begun once more."""
         self._reasoning: int | None = None
         self._thought_number = 0
+
+    @property
+    def valid_items(self) -> list[JsonObject]:
+        """The items without the messages that others replaced: a client joins the texts of all messages."""
+        last = max((at for at, item in enumerate(self.items) if item["type"] == "message"), default=0)
+        return [item for at, item in enumerate(self.items) if at not in self._void or at == last]
 
     @property
     def has_message(self) -> bool:
@@ -206,6 +214,11 @@ class ResponseOutput:
             self.build_frame("response.content_part.done", **where, part={**part}),
             *self._finish_item(index),
         ]
+
+    def void_message(self) -> list[JsonObject]:
+        """Ends the message as incomplete: its text is void."""
+        self._void |= {self._message} if self._message is not None else set()
+        return self.close_message("incomplete")
 
     def add_call(self, call: JsonObject) -> list[JsonObject]:
         """The frames of a call of one of the client's own tools."""

@@ -113,7 +113,7 @@ class ResponseProjection:
             "status": self._get_status(),
             "error": self._build_error(),
             "incomplete_details": self._build_incomplete_details(),
-            "output": [*self._output.items],
+            "output": self._output.valid_items,
             "parallel_tool_calls": True,
             "tool_choice": "auto",
             "tools": [],
@@ -211,7 +211,7 @@ class ResponseProjection:
             case ev.StepDiscarded(reason=reason):
                 return self._output.close_step(key, "", f"discarded: {reason}") if self._output.has_step(key) else []
             case ev.AnswerStarted(restarted=True):
-                return [*self._output.close_message("incomplete"), *self._output.close_reasoning()]
+                return [*self._output.void_message(), *self._output.close_reasoning()]
             case ev.AnswerDelta(kind="reasoning", text=text):
                 return self._output.add_reasoning(text)
             case ev.AnswerDelta(kind=kind, text=text):
@@ -250,7 +250,7 @@ class ResponseProjection:
             frames += self._output.add_reasoning(whole)
         streamed = self._output.read_message()
         if not answer.text.startswith(streamed):
-            frames += self._output.close_message("incomplete")  # what was streamed is void
+            frames += self._output.void_message()
             streamed = ""
         if answer.text or not answer.tool_calls:
             frames += self._output.add_text(answer.text[len(streamed) :], refusal=answer.refused)

@@ -35,7 +35,7 @@ class RecipeSaveTool(_RecipeTool[RecipeSaveInput, RecipeOutput]):
     )
     annotations = SAVES
     argument_roles = SAVE_ROLES
-    hints = PlanHints(source="runs")
+    hints = PlanHints(source="runs", is_called_by_name=True)
     is_opt_in = False
     timeout_s = 3 * TRIAL_SECONDS
     keywords = ("recipe", "skill", "save", "repeat")
@@ -76,7 +76,7 @@ class RecipeApplyTool(_RecipeTool[RecipeApplyInput, RecipeOutput]):
     description = "Take a staged recipe into use. The user is always asked first."
     annotations = SAVES
     argument_roles = declare_roles(name="id", rename="other")
-    hints = PlanHints(source="runs")
+    hints = PlanHints(source="runs", is_called_by_name=True)
     is_opt_in = False
     requires_approval = True
     keywords = ("recipe", "skill", "confirm", "apply")

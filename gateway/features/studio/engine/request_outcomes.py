@@ -16,8 +16,8 @@ StudioStatus = RunStatus | Literal["error"]
 
 
 class IntentOutcome(DeferredModel):
-    """What became of one request of a message. `reason` says why it is not done, `error_code` and `stage` which failure
-    it was and the check that refused it."""
+    """What became of one request of a message. `reason` says why it is not done, `error_code` which failure it was, and
+    `stage` which check refused it, or which stage of the run it did not pass; empty if it is done or waits."""
 
     step_id: str
     category: str
@@ -45,10 +45,11 @@ def build_outcomes(state: RunState) -> list[IntentOutcome]:
     if read is None or read.task_plan is None or state.plan is None:
         return []
     steps = [step for step in state.plan.steps if step.is_work]
-    return [
+    outcomes = [
         _build_outcome(state, step, intent.category, task.action)
         for step, intent, task in zip(steps, read.intents, read.task_plan.steps, strict=False)
     ]
+    return [one.model_copy(update={"stage": one.stage or _find_stage(state, one.status)}) for one in outcomes]
 
 
 def derive_status(state: RunState, outcomes: Sequence[IntentOutcome]) -> StudioStatus:
@@ -59,7 +60,7 @@ def derive_status(state: RunState, outcomes: Sequence[IntentOutcome]) -> StudioS
     if "waiting" in kinds:
         return "awaiting_input"
     if state.status == "failed" or (state.status == "partial" and "done" not in kinds):
-        return "cancelled" if kinds == {"refused"} else "error"
+        return "cancelled" if "refused" in kinds and kinds <= {"refused", "not_run"} else "error"
     return "partial" if kinds - {"done"} else state.status
 
 
@@ -87,7 +88,7 @@ def build_error(state: RunState, status: StudioStatus, outcomes: Sequence[Intent
         if one.status in ("failed", "refused", "not_run"):
             return StudioError(
                 message=one.reason or "nothing was done",
-                stage=one.stage or "execute",
+                stage=one.stage,
                 recoverable=True,
                 error_code=one.error_code,
             )
@@ -122,6 +123,15 @@ def _build_outcome(state: RunState, step: PlanStep, category: str, action: str) 
     verdict = get_last_verdict(state.get_step(step.id))
     reason = end.result.summary if end is not None else verdict.reason if verdict is not None else "it did not finish"
     return outcome.model_copy(update={"status": "refused" if _was_refused(state, step) else "failed", "reason": reason})
+
+
+def _find_stage(state: RunState, status: IntentStatus) -> str:
+    """The stage of the run that a request did not pass; empty if it is done or waits."""
+    if status in ("done", "waiting"):
+        return ""
+    if status == "refused":
+        return "approve"
+    return get_stage(state.failure) if state.failure is not None else "execute"
 
 
 def _find_end(state: RunState, step_id: str) -> SubAgentFinished | None:

@@ -1,0 +1,56 @@
+"""Names that several things share, before one of them is changed."""
+
+import pytest
+from pydantic import JsonValue
+
+from agent.core.models import PlanStep
+from agent.planning.request import RoundResult
+from agent.planning.shared_names import find_shared_names, format_choice
+from agent.tools.catalogue import Catalogue
+from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
+
+TEXT: dict[str, JsonValue] = {"type": "string"}
+CHANGE = spec("hotel__update", {"booking": TEXT, "board": TEXT}, origin="mcp:hotel", annotations=SIDE_EFFECT)
+READ = spec("hotel__get", {"booking": TEXT}, origin="mcp:hotel")
+PETRA = '{"booking": "BK-1", "guest_name": "Petra Schmidt", "room": "double", "title": "Double Room"}'
+HOLGER = '{"booking": "BK-2", "guest_name": "Holger Schmidt", "room": "double", "title": "Double Suite"}'
+MIA = '{"booking": "BK-3", "guest_name": "Mia Sandberg", "room": "double", "title": "Double Bed"}'
+
+
+def find(question: str, *bookings: str, tool: str = "hotel__update", text: str = "") -> tuple[str, ...]:
+    steps = [
+        PlanStep(id=f"s{at}", executor="agent", action="tool", tool=tool, args={"booking": one}, effect="effect")
+        for at, one in enumerate(bookings)
+    ]
+    look = RoundResult(0, "hotel__get", {}, text or f"{PETRA}\n{HOLGER}\n{MIA}")
+    catalogue = Catalogue(skills=(), tools=(CHANGE, READ))
+    return find_shared_names(steps, asking(question, catalogue=catalogue, rounds=(look,)))
+
+
+def test_the_people_who_are_called_so_are_named() -> None:
+    names = find("please add breakfast to the schmidt booking", "BK-1")
+    assert names == ("Petra Schmidt", "Holger Schmidt")
+    assert format_choice(names) == "Which one do you mean: Petra Schmidt or Holger Schmidt?"
+
+
+@pytest.mark.parametrize(
+    ("question", "bookings", "tool"),
+    [
+        ("add breakfast to the booking of Petra Schmidt", ["BK-1"], "hotel__update"),
+        ("add breakfast to the Sandberg booking", ["BK-3"], "hotel__update"),
+        ("add breakfast to the first booking of a double room", ["BK-1"], "hotel__update"),
+        ("add breakfast to both Schmidt bookings", ["BK-1", "BK-2"], "hotel__update"),
+        ("what has Schmidt booked?", ["BK-1"], "hotel__get"),
+        ("add breakfast to BK-9 of Schmidt", ["BK-9"], "hotel__update"),
+    ],
+    ids=["told apart", "the only one", "not a name", "all of them", "it only reads", "not among them"],
+)
+def test_others_are_not_asked_about(question: str, bookings: list[str], tool: str) -> None:
+    assert find(question, *bookings, tool=tool) == ()
+
+
+def test_a_list_of_many_and_a_long_text_are_no_choice() -> None:
+    many = "\n".join(f'{{"booking": "BK-{at}", "name": "Name{chr(97 + at)} Schmidt"}}' for at in range(7))
+    assert find("cancel the Schmidt booking", "BK-1", text=many) == ()
+    long = " ".join(["Schmidt"] * 40)
+    assert find("cancel the Schmidt booking", "BK-1", text=f'{PETRA}\n{{"booking": "BK-2", "name": "{long}"}}') == ()
