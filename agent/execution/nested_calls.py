@@ -1,18 +1,22 @@
 """`NestedCalls`: calls of other tools within the call of a tool that is built on them.
 
 The outer call has the worst effect class of the tools that it may call, so that a person was asked about it, and a
-crash in between is reported as that of the outer call. Its result is redacted, and tainted if theirs may be.
+crash in between is reported as that of the outer call. Its result is redacted, and tainted if theirs may be. Nobody can
+be asked about a nested call, so none changes anything with what the same call has read.
 """
 
+import asyncio
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent.core.errors import ToolDeniedError, ToolInputError
 from agent.core.models import JsonObject, PlanStep
 from agent.execution.arguments import find_argument_problem
 from agent.execution.egress_facts import find_egress_problem, make_nested_read
 from agent.policy.guardrails.egress import ReadText
+from agent.policy.redaction.inbound import restore_args
 from agent.run_context.calls import CallSite
+from agent.run_context.message_labels import collect_own_words
 from agent.run_context.run import Run
 from agent.run_context.run_tools import list_allowed_tools
 from agent.tools import ExplainingTool, ToolContext, ToolResult
@@ -41,7 +45,12 @@ class NestedCalls:
         problem = find_argument_problem(tool.spec, args)
         if problem is not None:
             raise ToolInputError(problem, agent_id=name)
+        has_read = any(read.is_untrusted for read in self.reads)
+        if has_read and tool.spec.has_side_effect and not await asyncio.to_thread(self._holds, args):
+            reason = f"{name!r} would change something with values that were read, or made, within this call"
+            raise ToolDeniedError(f"{reason}. Call it in a step of its own", agent_id=name)
         inner = self.build_context(idempotency_key=f"{self.key}{suffix}")
+        inner = replace(inner, tainted=True) if has_read else inner
         inner.report_progress(f"calls {name}")
         egress = None
         if tool.spec.reads_over_network:
@@ -53,6 +62,19 @@ class NestedCalls:
         tainted = tool.spec.tainted or result.tainted
         self.reads.append(make_nested_read(tool.spec, args, result.text, tainted=tainted))
         return result
+
+    def note_read(self, text: str, is_private: bool) -> None:
+        """Notes what the tool has read without another tool: a file, or a page."""
+        self.reads.append(ReadText(text, is_private=is_private))
+
+    def _holds(self, args: JsonObject) -> bool:
+        """Whether each value is the user's, or one of the outer call, which a person could have been asked about."""
+        state = self.run.state
+        attempt = state.get_step(self.site.step_id).find_attempt(self.site.attempt)
+        call = attempt.find_call(self.site.call_id) if attempt is not None else None
+        outer = [*restore_args(state, call.intent.args).values()] if call is not None else []
+        words = collect_own_words(state)
+        return all(value in outer or words.hold(value) for value in args.values())
 
 
 def list_parent_tools(run: Run, site: CallSite) -> frozenset[str]:

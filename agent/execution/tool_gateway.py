@@ -197,7 +197,8 @@ def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = F
         ask_client=partial(run.engine.client_requests.send, run.run_id),
         check_redirect=partial(check_redirect, run, site),
     )
-    return build(idempotency_key=key, call_tool=NestedCalls(run, site, key, build))
+    nested = NestedCalls(run, site, key, build)
+    return build(idempotency_key=key, call_tool=nested, note_read=nested.note_read)
 
 
 def _report_progress(run: Run, line: str) -> None:

@@ -28,9 +28,9 @@ from agent.llm.endpoint_origin import TYPED_IN, EndpointOrigin, hide_key
 from agent.llm.faults import build_status_error, describe_connection_error
 from agent.llm.parameters import ParameterSupport
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest
-from agent.llm.replies import read_reply
 from agent.llm.schema_dialect import find_dialect
 from agent.llm.stream_reader import MAX_REPLY_BYTES, StreamReader
+from agent.llm.streamed_body import read_body
 from agent.llm.token_timer import TokenTimer
 
 MAX_STREAM_BYTES = 10 * MAX_REPLY_BYTES
@@ -235,7 +235,7 @@ class HttpModelClient:
             raise self._translate_error(error, request.timeout_s) from error
         if response.status >= 300:
             raise build_status_error(response.status, response.headers, answer, self._where)
-        return read_reply(answer, self._where)
+        return read_body(answer, self._where, request.model)
 
     async def _open_stream(self, request: ModelRequest) -> tuple[aiohttp.ClientResponse, int]:
         """The response of a streamed call after its status was checked, and the number of requests it took."""

@@ -16,7 +16,7 @@ from agent.planning.planner import PlannerModel
 from agent.planning.reply import PlanReply
 from agent.planning.request import PlanningRequest
 from agent.planning.round_attempt import Attempt, UnaskedChangeError
-from agent.planning.round_prompt import format_skill_line, format_tool_line, say
+from agent.planning.round_prompt import choose_tools, format_skill_line, format_tool_line, list_offered, say
 from agent.planning.round_reply import read_choice
 from agent.planning.round_steps import drop_calls
 from agent.planning.tool_need import asks_for_change
@@ -54,7 +54,9 @@ class ChangeQuestions:
         Where no decision called one, the model was not asked yet. It is asked about tools of servers: what those
         change, no rule of ours brings up again, and an answer would say that it is done. It says yes to many a tool
         that only fits the words, so it is first asked whether the request wants a change."""
-        changing = [spec for spec in attempt.tools if spec.has_side_effect and is_foreign(spec)]
+        # All of them: one that was ruled out in this attempt may be the one that is wanted.
+        offered = list_offered(request, choose_tools(request.catalogue, request.question))
+        changing = [spec for spec in offered if spec.has_side_effect and is_foreign(spec)]
         if attempt.may_change is None and request.checks_answers and changing:
             if await asks_for_change(self._model, request):
                 attempt.may_change = await self._ask_whether(attempt, list_changing_lines(request, changing))
@@ -65,9 +67,12 @@ class ChangeQuestions:
     async def _find_allowed(
         self, request: PlanningRequest, attempt: Attempt, lines: Mapping[str, str], meant: PlanReply
     ) -> AbstractSet[str]:
-        """The tools that may change something, of those that a decision calls."""
+        """The tools that may change something, of those that a decision calls.
+
+        After text from outside was read, one that has nothing to do with the request's words is refused at once, unless
+        the model is asked whether the request wants a change: "ok, halfway please" names nothing."""
         fitting = _select_fitting(request, attempt.tools, _list_calls(meant.data)) & lines.keys()
-        if request.has_read_outside and not fitting:
+        if request.has_read_outside and not fitting and not request.checks_answers:
             return frozenset()
         if attempt.may_change is None and request.checks_answers and not await asks_for_change(self._model, request):
             attempt.may_change = frozenset()
@@ -122,11 +127,9 @@ def _add_question(attempt: Attempt, question: str) -> tuple[JsonObject, ...]:
 def _select_fitting(request: PlanningRequest, tools: Sequence[ToolSpec], calls: Sequence[JsonObject]) -> frozenset[str]:
     """The tools that have anything to do with the request's words, by their own or by a value of their call.
 
-    A small model says yes to any change that it has just planned. "Open it halfway" means what the user's last words
-    named."""
+    A small model says yes to any change that it has just planned."""
     scores = CatalogueIndex([*tools]).compute_scores(request.question)
-    before = [message.content for message in request.history if message.role == "user"][-1:]
-    words = OwnWords(*before, request.question, request.original)
+    words = OwnWords(request.question, request.original)
     skills = {card.name for card in request.catalogue.skills}
     fitting: set[str] = set()
     for call in calls:

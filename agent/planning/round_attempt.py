@@ -257,7 +257,7 @@ class Attempt:
         )
 
     def _list_kinds(self) -> list[str]:
-        if self.must_call:
+        if self.must_call and self.tools:
             return ["calls", "ask"] if self.parts and self.request.may_ask else ["calls"]
         kinds = ["calls"]
         if self.is_untried and not self.refusals:

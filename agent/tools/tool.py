@@ -85,6 +85,10 @@ async def _allow_redirect(source: str, target: str) -> None:
     """Allows the redirect: outside of a run, nothing was read that it could carry."""
 
 
+def _ignore_read(text: str, is_private: bool) -> None:
+    """Outside of a run, no other tool is called."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """The context of a call."""
@@ -118,6 +122,8 @@ class ToolContext:
     """Decides whether a request of the call may be redirected: words must not travel on to another host."""
     call_tool: CallOtherTool | None = None
     """Calls another tool of the run, for tools that are built on others; None outside of a run."""
+    note_read: Callable[[str, bool], None] = _ignore_read
+    """Notes a text from outside, and whether it is private, that such a tool has read by itself."""
 
     def to_principal(self) -> Principal:
         """On whose behalf the call is made, for a tool that starts runs: with the caller's own rights."""

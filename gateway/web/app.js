@@ -25,6 +25,8 @@ const LOOK_MS = 30_000; // between two looks at the gateway's status
 const themeButton = document.getElementById("theme");
 const THEMES = { system: ["half", "as the system"], light: ["sun", "light"], dark: ["moon", "dark"] };
 
+let owner = ""; // whose key it is
+
 /** Shows the view of an address like #/runs/run_1 or #/studio/rooms/office. */
 async function route() {
   const [, name = "chat", ...rest] = location.hash.split("/");
@@ -56,16 +58,30 @@ function askForKey(problem) {
   keyDialog.returnValue = "";
   keyDialog.showModal();
   return new Promise((resolve) => {
-    keyDialog.onclose = () => {
+    keyDialog.onclose = async () => {
       const given = keyDialog.returnValue === "use" ? field.value.trim() : "";
       if (given) key.set(given);
       drawKey();
+      if (given && (await isOfAnother())) return startOver("#/chat"); // nothing of the one before is shown, or sent
       resolve(given || null);
       if (!given) return;
       offerViews();
       drawState();
     };
   });
+}
+
+/** Whether the key is that of another person than the page was loaded for. */
+async function isOfAnother() {
+  const caller = await get("v1/me", { quiet: true }).catch(() => null); // a wrong key: the next request says so
+  return Boolean(owner && caller && caller.owner !== owner);
+}
+
+/** Loads the page again without what was written in it. */
+function startOver(place) {
+  forgetDrafts();
+  if (place) location.hash = place;
+  location.reload();
 }
 
 /** The next of light, dark, and the system's colours. */
@@ -84,7 +100,8 @@ function drawTheme() {
 
 /** Shows the views that the caller may use, and how many questions wait. */
 async function offerViews() {
-  const { scopes } = await me();
+  const { scopes, owner: caller } = await me();
+  owner = caller;
   for (const [name, scope] of Object.entries(NEEDS))
     document.querySelector(`header nav a[href="#/${name}"]`).hidden = !scopes.includes(scope);
   if (!location.hash && !scopes.includes(NEEDS.chat)) location.hash = document.querySelector("header nav a:not([hidden])").hash;
@@ -119,8 +136,7 @@ keyDialog.querySelector("form").addEventListener("submit", (event) => {
 keyDialog.querySelector("[value=cancel]").addEventListener("click", () => keyDialog.close("cancel"));
 keyButton.addEventListener("click", () => {
   key.forget();
-  forgetDrafts();
-  location.reload();
+  startOver();
 });
 
 document.querySelector(".skip").addEventListener("click", (event) => {

@@ -137,6 +137,7 @@ async def test_an_analyzer_without_an_end_leaves_its_doubt(
         looping = loops("Analyse the source", "enumerate_files")
         model_server.load(script(looping, calls("spawn_source_analyzer", source_id=mine.source_id), DONE))
         await mine.say("Index the folder")
+        assert model_server.purposes().count("subagent") == 30
         known = await mine.look()
         assert any("did not come to its end" in one for one in open_ones(known, "notable")), known["uncertainties"]
         assert (known["source_analysis"]["success"], known["source_analysis"]["total_files"]) == (False, 2)
@@ -159,6 +160,7 @@ async def test_a_validator_without_an_end_settles_nothing_and_says_so(
         call = calls("spawn_pipeline_validator", pipeline=REPORTS, source_id=mine.source_id)
         model_server.load(script(looping, call, DONE))
         assert read_answer(await mine.say("Try again")) == "Done."
+        assert model_server.purposes().count("subagent") == 25
         known = await mine.look()
         assert open_ones(known, "blocking") == blocking
         assert any("did not come to its end" in one for one in open_ones(known, "notable"))

@@ -203,6 +203,21 @@ async def test_what_is_over_for_long_is_archived(serve: Serve, tmp_path: Path) -
         assert (await over.look())["status"] == "abandoned", "it can still be looked at"
 
 
+@pytest.mark.row("S000-59")
+async def test_over_for_long_means_thirty_days(serve: Serve, tmp_path: Path) -> None:
+    folder = papers(tmp_path / "data", 1)
+    async with client_of(serve) as client:
+        ended = {days: await talk(client, folder) for days in (29, 31)}
+        (path,) = (tmp_path / "data").glob("*.db")
+        for days, one in ended.items():
+            await client.post(f"{API}/{one.id}/abandon")
+            with sqlite3.connect(path) as store:
+                values = (time.time() - days * 86_400, one.id)
+                store.execute("UPDATE agent_conversations SET updated = ? WHERE id = ?", values)
+        listed = (await client.get(API)).json()["data"]
+    assert [one["id"] for one in listed] == [ended[29].id]
+
+
 @pytest.mark.row("S000-03", "S000-06")
 async def test_what_belongs_to_somebody_else_is_not_there(serve: Serve, tmp_path: Path) -> None:
     folder = papers(tmp_path / "data", 1)

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+import redis
 
 from agent.storage.ttl_store import LocalTtlStore
 from gateway.features.pipeline_builder.engine.messages import MessageLog, list_chat_history
@@ -80,6 +81,12 @@ async def test_messages_in_redis_outlive_the_gateway(
     with own_prefix() as prefix:
         async with client_of(serve, Script(), redis_url=URL, redis_prefix=prefix) as client:
             mine = await analysed(client, model_server, folder)
+            key = f"{prefix}:agent:conversation:{mine.id}:messages"
+            with redis.Redis.from_url(URL) as server:
+                server.expire(key, 100)
+                model_server.load(script(says("Yes.", to="skill")))
+                await mine.say("Sure?")
+                assert DAY - 60 < int(str(server.ttl(key))) <= DAY, "24 hours after the last activity"
             before = (await mine.look())["messages"]
         async with client_of(serve, Script(), redis_url=URL, redis_prefix=prefix) as client:
             assert (await Talk(client, mine.id, mine.source_id).look())["messages"] == before

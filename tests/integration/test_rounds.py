@@ -6,9 +6,21 @@ from typing import Any
 import pytest
 
 from agent.core.events import ApprovalRequested, ModelReturned, PlanProposed
-from agent.core.models import AgentRequest, Budgets, Room
+from agent.core.models import AgentRequest, Budgets, ChatMessage, Room
 from tests.support.engine import Bench, engine_bench
-from tests.support.script import NEED_QUESTION, answers, decides, is_writing, judges, needs, plans, says, script, wants
+from tests.support.script import (
+    NEED_QUESTION,
+    answers,
+    asks_for,
+    decides,
+    is_writing,
+    judges,
+    needs,
+    plans,
+    says,
+    script,
+    wants,
+)
 from tests.support.tools import EFFECT, FunctionTool, returning
 
 TICKET = {"tool": "get_ticket", "inputs": {"x": "T-3"}}
@@ -219,15 +231,24 @@ async def test_text_from_outside_adds_no_change_that_the_request_does_not_ask_fo
     assert not any(isinstance(event.body, ApprovalRequested) for event in events)
 
 
-async def test_a_change_that_has_nothing_to_do_with_the_request_is_not_asked_about(tmp_path: Path) -> None:
-    model = script(decides(PAGE, times=1), decides(SEND, times=1), decides(), ANSWER)
+async def test_a_request_that_wants_no_change_is_not_asked_about_the_tool(tmp_path: Path) -> None:
+    model = script(asks_for("information"), decides(PAGE, times=1), decides(SEND, times=1), decides(), ANSWER)
     tools = make_page_tools()
     async with engine_bench(tmp_path, model, tools=tools, model_profile="small") as bench:
         await bench.run("What does the page say?")
-        purposes, again = bench.client.purposes(), bench.client.requests[2]["form"]
-    assert purposes == ["planner"] * 3 + ["completion"]
+        purposes, again = bench.client.purposes(), bench.client.requests[3]["form"]
+    assert purposes == ["planner"] * 4 + ["completion"]
     assert "send" not in str(again), "the tool is no choice any more"
     assert tools[1].calls == []
+
+
+async def test_a_follow_up_may_change_what_the_turn_before_it_named(tmp_path: Path) -> None:
+    model = script(wants("send"), decides(PAGE, times=1), decides(SEND, times=1), decides(), ANSWER)
+    tools = make_page_tools()
+    spoken = (ChatMessage(role="user", content="Is Carla there?"), ChatMessage(role="assistant", content="Yes."))
+    async with engine_bench(tmp_path, model, tools=tools, model_profile="small") as bench:
+        await bench.run("Do it", messages=spoken)
+    assert tools[1].calls == [{"x": "carla"}]
 
 
 async def test_a_change_with_values_from_outside_is_asked_about(tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ async def test_the_analyzers_tools_answer_its_model_and_errors_are_told(
         ends(about="tool_calls", summary="Seen."),
         asks(
             ("sample_files", {"extension": ".md", "count": 5}),
+            ("sample_files", {"min_size": 1000, "count": 50}),
             ("sample_files", {"count": 4, "seed": 3}),
             ("sample_files", {"count": 4, "seed": 3}),
             ("sample_files", {"count": 4, "seed": 8}),
@@ -101,6 +102,9 @@ async def test_the_analyzers_tools_answer_its_model_and_errors_are_told(
         told = [str(message) for message in door.bodies("subagent")[-1]["messages"]]
     sample = partial(returned, events, "sample_files")
     assert [one["file"] for one in sample(extension=".md")["output"]["files"]] == ["deep/svenska.md"]
+    large = {str(one.relative_to(docs)) for one in docs.rglob("*") if one.is_file() and one.stat().st_size >= 1000}
+    assert large
+    assert {one["file"] for one in sample(min_size=1000)["output"]["files"]} == large
     picked = [
         [one["file"] for one in sample(seed=seed, at=at)["output"]["files"]] for seed, at in ((3, 0), (3, 1), (8, 0))
     ]
@@ -150,6 +154,19 @@ async def test_the_validators_tools_look_into_single_files(tmp_path: Path, model
     assert chunks["count"] == 1
     assert chunks["passages"][0]["preview"].startswith("A paragraph that can be read.")
     assert collections == [], "nothing is indexed"
+
+
+@pytest.mark.row("S000-27")
+async def test_fifty_files_are_tried_unless_another_number_is_said(
+    tmp_path: Path, model_server: ScriptedServer
+) -> None:
+    docs = folder_of_texts(tmp_path, good=60, bad=0)
+    async with door_to(tmp_path, docs, model_server) as door:
+        tried = [
+            end_of(await spawn(door, "pipeline_validator", docs, pipeline=DEFAULT, **said))["result"]["data"]
+            for said in ({}, {"sample_count": 3})
+        ]
+    assert [one["files_tested"] for one in tried] == [50, 3]
 
 
 @pytest.mark.row("S000-42", "S000-43", "S000-39")

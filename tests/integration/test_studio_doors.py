@@ -116,6 +116,7 @@ async def test_ag_ui_shows_routing_sub_agents_and_their_calls(serve: Serve) -> N
         events = await read(
             client, turn("compare chat with stepgate, and list the rooms", forwardedProps={"room": "studio"})
         )
+        run = (await client.get(f"/v1/runs/{events[-1]['result']['run_id']}")).json()
     verify(events)
     kinds = [event["type"] for event in events]
     thoughts = [event["delta"] for event in events if event["type"] == "REASONING_MESSAGE_CONTENT"]
@@ -134,6 +135,9 @@ async def test_ag_ui_shows_routing_sub_agents_and_their_calls(serve: Serve) -> N
     assert set(ids) == results
     assert kinds[-2:] == ["STATE_SNAPSHOT", "RUN_FINISHED"]
     assert "chat does not plan." in text_of(events)
+    assert text_of(events) == run["response"]["response"]
+    assert events[-2]["snapshot"]["status"] == run["status"]
+    assert events[-2]["snapshot"]["plan"]["steps"]
 
 
 @pytest.mark.row("S002-44", "S002-49")

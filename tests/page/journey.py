@@ -42,6 +42,11 @@ async def reload(page: Page) -> None:
     """Load the page again, and wait for it."""
     await page.evaluate("window.isOld = true")
     await page.send("Page.reload")
+    await wait_until_loaded(page)
+
+
+async def wait_until_loaded(page: Page) -> None:
+    """Wait for the page that replaces the one of which `window.isOld` was set."""
     for _ in range(200):
         try:
             if await page.evaluate("!window.isOld && document.querySelectorAll('.composer option').length > 0"):

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.integration.conftest import Serve, model_server, serve
-from tests.page.journey import choose_room, page_at, picture, reload, send
+from tests.page.journey import choose_room, page_at, picture, reload, send, wait_until_loaded
 from tests.support.browser import BROWSER_TEST, running_chromium
 from tests.support.model_endpoint import list_of, model_endpoint
 from tests.support.script import says, script
@@ -255,6 +255,37 @@ async def test_a_team_sees_its_people_and_a_revoked_key_is_asked_for_again(devto
             await page.press("Enter")
             await page.until(f"document.querySelectorAll('.mine').length >= 2 && ({ANSWER}).includes('Fine')")
             await page.until("!document.querySelector('.answer:last-of-type .banner')")
+            page.faults.clear()  # the browser reports the refused requests
+
+
+async def test_a_key_of_another_person_begins_with_an_empty_page(devtools: str, serve: Serve) -> None:
+    async with serve(script(says("Fine."))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        fields = {"name": "laptop", "scopes": ["chat", "agent", "rooms"]}
+        anna, bob = [
+            (await client.post("/v1/admin/keys", json=fields | {"owner": owner})).json() for owner in ("anna", "bob")
+        ]
+        room = {"id": "desk", "name": "Desk", "planning": False}
+        made = await client.post("/v1/rooms", json=room, headers={"x-api-key": bob["text"]})
+        assert made.status_code == 201, made.text
+        async with page_at(devtools, url) as page:
+            await page.evaluate(f"sessionStorage.setItem('stepgate.key', {json.dumps(anna['text'])})")
+            await reload(page)
+            await send(page, "Hello from Anna")
+            await page.until(f"({ANSWER}).includes('Fine')")
+            await client.delete(f"/v1/admin/keys/{anna['id']}")
+            await page.write(".chat textarea", "For Anna only")
+            await page.press("Enter")
+            await page.until("document.querySelector('#key[open]')")
+            await page.evaluate("window.isOld = true")
+            await page.write("#key input", bob["text"])
+            await page.press("Enter")
+            await wait_until_loaded(page)
+            await page.until("document.querySelector('.composer option[value=desk]')")
+            await page.until("document.querySelector('.past')?.innerText.includes('Your chats appear here')")
+            assert "Anna" not in await page.text()
+            assert await page.evaluate("document.querySelector('.chat textarea').value") == ""
+            mine = await client.get("/v1/runs", headers={"x-api-key": bob["text"]})
+            assert mine.json()["data"] == [], "what Anna wrote was not sent by Bob"
             page.faults.clear()  # the browser reports the refused requests
 
 

@@ -113,7 +113,7 @@ class ResponseProjection:
             "status": self._get_status(),
             "error": self._build_error(),
             "incomplete_details": self._build_incomplete_details(),
-            "output": self._output.valid_items,
+            "output": [*self._output.valid_items],
             "parallel_tool_calls": True,
             "tool_choice": "auto",
             "tools": [],

@@ -34,9 +34,13 @@ class HostFunctions:
         """Carries out a call. Raises `ToolDeniedError` for what the manifest does not permit, and `ToolError`s."""
         match name, arguments:
             case "http_get", [str(url)]:
-                return await self._get_page(manifest, url)
+                text = await self._get_page(manifest, url)
+                context.note_read(text, False)
+                return text
             case "read_file", [str(path)]:
-                return await self._read(manifest, path)
+                text = await self._read(manifest, path)
+                context.note_read(text, True)
+                return text
             case "call_tool", [str(tool), dict(args)]:
                 return await _call_tool(manifest, context, tool, args)
         raise ToolInputError(f"{name[:50]} was called with arguments of the wrong type")
