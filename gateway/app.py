@@ -10,14 +10,14 @@ from starlette.routing import BaseRoute
 
 from agent.core.settings import Settings
 from agent.core.settings.loading import load_settings
-from gateway import errors
-from gateway.auth.authentication import Caller, read_key
-from gateway.auth.idempotency import IdempotencyMiddleware
-from gateway.auth.origin_check import BodyTypeMiddleware, OriginCheckMiddleware
+from gateway.access.authentication import Caller, read_key
+from gateway.access.head_requests import HeadMiddleware
+from gateway.access.http_limits import BodyLimitMiddleware, HeaderLimitMiddleware
+from gateway.access.idempotency import IdempotencyMiddleware
+from gateway.access.origin_check import BodyTypeMiddleware, OriginCheckMiddleware
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.bootstrap_database import Storage
 from gateway.configured_features import choose_configured
-from gateway.deferred_response import DeferredResponseMiddleware
 from gateway.doors import (
     agent,
     approvals,
@@ -41,9 +41,9 @@ from gateway.doors import (
 from gateway.doors.lazy_mcp import LazyMcpDoor
 from gateway.feature_loader import import_target, list_hooks
 from gateway.feature_routes import collect_routes, collect_upload_limits
-from gateway.limits.head_requests import HeadMiddleware
-from gateway.limits.http_limits import BodyLimitMiddleware, HeaderLimitMiddleware
 from gateway.observe.requests import RequestMiddleware
+from gateway.render import error_responses
+from gateway.render.deferred_response import DeferredResponseMiddleware
 from gateway.worker_process import WorkerProcess
 
 
@@ -92,7 +92,7 @@ def create_app(
     # Not `include_router`: nested routers add a match and a frame to every request.
     routes = [*collect_routes(_list_doors(settings), features, settings), *mcp.routes]
     app.router.routes.extend(routes)
-    errors.install_error_handlers(app, routes)
+    error_responses.install_error_handlers(app, routes)
     # The last one added is the outermost: every response has a request id, refusals too.
     uploads = collect_upload_limits(features, settings)
 

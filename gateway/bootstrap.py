@@ -16,14 +16,13 @@ from agent.core.entry_points import InstalledExtension
 from agent.core.settings import Settings
 from agent.llm.embedder import Embedder
 from agent.llm.tiers import ModelTiers
-from agent.memory import MemoryStore
-from agent.owners import OwnerDeletion
-from agent.rooms import Rooms
 from agent.run_context.extensions import merge_extensions
+from agent.run_context.memory import MemoryStore
 from agent.run_context.run import Run
 from agent.runs.client_conversations import ClientConversations
 from agent.runs.conversation_list import ConversationList
 from agent.runs.retention import RunRetention
+from agent.runs.rooms import Rooms
 from agent.runs.run_intake import RunIntake
 from agent.runs.run_search import RunSearch
 from agent.runs.service import AgentService
@@ -32,11 +31,14 @@ from agent.skills import SkillLibrary
 from agent.storage.api_keys import KeyStore
 from agent.storage.audit import StoredAuditLog
 from agent.storage.journal import Journal
+from agent.storage.owners import OwnerDeletion
 from agent.storage.prompt_log import PromptLog
 from agent.storage.usage import UsageLedger
 from agent.tools import ToolRegistry
-from gateway.auth.authentication import CACHE_SECONDS, Authenticator
-from gateway.auth.idempotency_store import IdempotencyStore
+from gateway.access.authentication import CACHE_SECONDS, Authenticator
+from gateway.access.idempotency_store import IdempotencyStore
+from gateway.access.quota_reservations import KeyQuotas
+from gateway.access.run_concurrency import MeteredRunConcurrency
 from gateway.bootstrap_access import build_access
 from gateway.bootstrap_context import BuildContext, open_context
 from gateway.bootstrap_database import Storage
@@ -47,8 +49,6 @@ from gateway.bootstrap_runs import build_agent_service, build_engine, build_inta
 from gateway.bootstrap_tools import build_tools
 from gateway.feature_host import FeatureHost, RunServices
 from gateway.foreign_servers import ForeignServers
-from gateway.limits.quota_reservations import KeyQuotas
-from gateway.limits.run_concurrency import MeteredRunConcurrency
 from gateway.live_models import LiveModels, open_models
 from gateway.model_probe.idle_prober import IdleProber, build_prober
 from gateway.observe.metrics import Metrics

@@ -6,12 +6,12 @@ from agent.core.settings import Settings
 from agent.runs.usage_recorder import UsageRecorder
 from agent.storage.key_budgets import KeyBudgets
 from agent.storage.usage import UsageLedger
-from gateway.auth.authentication import Authenticator, is_key_required
-from gateway.auth.external_tokens import build_token_verifier
+from gateway.access.authentication import Authenticator, is_key_required
+from gateway.access.external_tokens import build_token_verifier
+from gateway.access.quota_reservations import KeyQuotas
+from gateway.access.rate_limiter import FallbackRateLimiter, LocalRateLimiter, RateLimiter
+from gateway.access.run_concurrency import MeteredRunConcurrency
 from gateway.bootstrap_context import BuildContext
-from gateway.limits.quota_reservations import KeyQuotas
-from gateway.limits.rate_limiter import FallbackRateLimiter, LocalRateLimiter, RateLimiter
-from gateway.limits.run_concurrency import MeteredRunConcurrency
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def _build_rate_limiter(settings: Settings) -> RateLimiter:
     """The rate limiter: shared through Redis if configured, else for this process."""
     if settings.redis_url is None:
         return LocalRateLimiter()
-    from gateway.limits.rate_limiter_redis import RedisRateLimiter  # noqa: PLC0415 - 0.1 s of start-up time, needed only with Redis
+    from gateway.access.rate_limiter_redis import RedisRateLimiter  # noqa: PLC0415 - 0.1 s of start-up time, needed only with Redis
 
     return FallbackRateLimiter(
         RedisRateLimiter(settings.redis_url.get_secret_value(), settings.redis_prefix), LocalRateLimiter()

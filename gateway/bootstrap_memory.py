@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 from agent.llm.embedder import Embedder, LiteLLMEmbedder, OnnxEmbedder, check_model_folder
-from agent.memory import MemoryStore
+from agent.run_context.memory import MemoryStore
 from agent.storage.journal_sqlite import SqliteStore
 from agent.storage.vectors import VectorIndex
 from agent.storage.vectors.exact import ExactIndex

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agent.core.errors import ConfigError
 from agent.core.models import Room
 from agent.core.settings import Settings
-from agent.rooms import Rooms, load_rooms
+from agent.runs.rooms import Rooms, load_rooms
 from agent.skills import SkillLibrary, list_skill_roots
 from gateway.bootstrap_context import BuildContext
 from gateway.feature_loader import VARIABLE, LoadedFeatures, find_hook, import_target

@@ -1,13 +1,11 @@
 """The runs' part of the composition root: the engine, the service that runs it, and what starts runs through it."""
 
 import logging
-from time import monotonic
+from functools import partial
 
 from agent.core.errors import ConfigError
-from agent.core.events import Event
 from agent.core.models import AgentRequest, Room
 from agent.core.own_ids import OwnIds
-from agent.core.run_state import RunState
 from agent.execution.executor import RunExecutor
 from agent.execution.graph import build_langgraph_driver
 from agent.execution.stages.guard import validate_request
@@ -15,25 +13,25 @@ from agent.execution.subagent_runner import SubAgentRunner
 from agent.execution.workflow import drive
 from agent.llm.tiers import ModelTiers
 from agent.policy.redaction.requests import redact_request
-from agent.rooms import Rooms
 from agent.run_context.engine import Engine, Observer
 from agent.run_context.ground import GroundSources
 from agent.run_context.run import Run
 from agent.run_context.token_estimates import estimate_first_call_tokens
 from agent.runs.conversation_tree import ConversationTree
-from agent.runs.run_intake import RunIntake, WebhookRegistry
+from agent.runs.rooms import Rooms
+from agent.runs.run_intake import RunIntake
 from agent.runs.run_worker import ServiceLimits
 from agent.runs.service import AgentService
 from agent.storage.prompt_log import PromptLog
 from agent.text.language import LanguageDetector
-from gateway.auth.unshared_sources import UnsharedSources
+from gateway.access.unshared_sources import UnsharedSources
 from gateway.bootstrap_access import Access
 from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_dispatch import Dispatch
 from gateway.feature_host import FeatureHost
-from gateway.limits.run_concurrency import MeteredRunConcurrency
 from gateway.model_probe.idle_prober import IdleProber
 from gateway.observe.logs import log_run
+from gateway.observe.run_observers import observe_awaited_ends, observe_slots, observe_use_of_model
 from gateway.observe.traces import RunTraces, build_tracer_provider
 
 
@@ -60,51 +58,20 @@ def build_engine(
         subagents=SubAgentRunner(host.subagents),
         observers=(
             context.metrics.observe_event,
-            _observe_slots(access.run_concurrency),
-            _observe_use_of_model(prober),
+            observe_slots(access.run_concurrency),
+            observe_use_of_model(prober),
             *_build_trace_observers(context),
         ),
         end_observers=(
             log_run,
             access.usage.record_end,
-            *((_observe_awaited_ends(webhooks),) if webhooks is not None else ()),
+            *((observe_awaited_ends(webhooks),) if webhooks is not None else ()),
         ),
         quota_reservations=access.quotas,
         prompts=prompts if settings.keep_prompts else None,
         extensions=context.extensions,
         ground=GroundSources(tools.builtins.walk_files, tools.list_instructions, context.extensions.collections),
     )
-
-
-def _observe_slots(run_concurrency: MeteredRunConcurrency) -> Observer:
-    """Lets the slots of parallel runs be released. Only runs with a key hold one."""
-
-    def observe(state: RunState, event: Event) -> None:
-        if state.api_key_id is not None:
-            run_concurrency.observe_event(state, event)
-
-    return observe
-
-
-def _observe_use_of_model(prober: IdleProber) -> Observer:
-    """Keeps the prober from using the model while runs do."""
-
-    def observe(_: RunState, __: Event) -> None:
-        prober.active_at = monotonic()
-        if prober.is_measuring:
-            prober.interrupt()
-
-    return observe
-
-
-def _observe_awaited_ends(webhooks: WebhookRegistry) -> Observer:
-    """Calls the feature that posts the ends of runs for those that it waits for."""
-
-    def observe(state: RunState, _: Event) -> None:
-        if state.run_id in webhooks.awaited_runs:
-            webhooks.notice_end(state.run_id)
-
-    return observe
 
 
 def build_agent_service(
@@ -115,13 +82,6 @@ def build_agent_service(
     """
     settings = context.settings
 
-    def validate(request: AgentRequest, room: Room) -> None:
-        sees = engine.models.sees_pictures(room)
-        validate_request(request, room, engine.registry, engine.skills, settings, sees_pictures=sees)
-
-    def remove_secrets(request: AgentRequest) -> AgentRequest:
-        return redact_request(request, engine.secrets)
-
     async def check_quota(key: str, request: AgentRequest, room: Room) -> None:
         if engine.models.is_configured:
             tokens = estimate_first_call_tokens(request, room, settings.llm_max_tokens)
@@ -131,11 +91,17 @@ def build_agent_service(
         engine.journal,
         RunExecutor(engine, context.worker, build_langgraph_driver() if settings.workflow == "langgraph" else drive),
         rooms,
-        validate,
+        partial(
+            validate_request,
+            registry=engine.registry,
+            skills=engine.skills,
+            settings=settings,
+            sees_pictures=engine.models.sees_pictures,
+        ),
         worker=context.worker,
         limits=ServiceLimits(settings.max_concurrent_runs, settings.max_queued_runs, settings.lease_seconds),
         audit=context.audit,
-        redact_request=remove_secrets,
+        redact_request=partial(redact_request, values=engine.secrets),
         check_quota=check_quota,
         list_unshared=UnsharedSources(context.keys, settings).list_for,
         list_approval_exempt=engine.registry.list_approval_exempt,

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent.memory import MemoryStore
-from agent.rooms import Rooms
+from agent.run_context.memory import MemoryStore
+from agent.runs.rooms import Rooms
 from agent.tools import ToolRegistry
 from gateway.bootstrap_context import BuildContext
 from gateway.foreign_servers import ForeignServers, build_foreign_servers

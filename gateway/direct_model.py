@@ -11,7 +11,7 @@ from agent.llm.port import ModelRequest, ResponseSchema
 from agent.llm.tiers import ModelTiers
 from agent.policy.redaction.secrets import make_secret_finder
 from agent.run_context.token_estimates import estimate_call
-from gateway.limits.quota_reservations import KeyQuotas
+from gateway.access.quota_reservations import KeyQuotas
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 from agent.llm.tiers import ModelTiers
-from agent.owners import OwnedStore
 from agent.run_context.extensions import Extension
 from agent.run_context.run import Run
 from agent.runs.run_intake import RequestHandler, RoomConversations, RunIntake, WebhookRegistry
 from agent.runs.service import AgentService
+from agent.storage.owners import OwnedStore
 from agent.storage.sql import SqlClient
 from agent.subagents.registry import RegisteredSubAgent
 from agent.subagents.spawn import make_spawn_tools
 from agent.tools import ToolRegistry
-from gateway.auth.authentication import Authenticator
+from gateway.access.authentication import Authenticator
 from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_memory import BuiltMemory
 from gateway.bootstrap_tools import Tools

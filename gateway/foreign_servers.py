@@ -11,7 +11,7 @@ from agent.core.errors import ConfigError, StoreError
 from agent.core.settings import Settings
 from agent.core.throttled_log import ThrottledLog
 from agent.net import SafeClient
-from agent.rooms import Rooms
+from agent.runs.rooms import Rooms
 from agent.storage.audit import AuditLog
 from agent.storage.credentials import Credentials
 from agent.storage.sql import SqlClient

@@ -28,7 +28,7 @@ from agent.llm.sight import can_see
 from agent.llm.tiers import ConfiguredModel
 from agent.llm.trial import ModelTrial, try_model
 from agent.policy.redaction.secrets import make_secret_finder
-from gateway.auth.authentication import can_others_call
+from gateway.access.authentication import can_others_call
 from gateway.bootstrap_models import build_file_client
 from gateway.live_models import LiveModels, check_name_is_free
 

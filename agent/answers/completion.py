@@ -19,8 +19,8 @@ from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
 from agent.core.plan_outcome import EMPTY_REPLIES, list_abandoned_steps
 from agent.llm.port import ModelChunk, ModelReply
+from agent.llm.prompts import render
 from agent.llm.streamed_reply import StreamedReply, to_openai_call
-from agent.prompts import render
 from agent.run_context.answer_stream import DeltaWriter
 from agent.run_context.conversation import (
     build_instructions,

@@ -17,7 +17,7 @@ from agent.core.errors import ModelRequestError, RunError
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, TailorOutput, Tier
 from agent.llm.port import ModelReply
-from agent.prompts import render
+from agent.llm.prompts import render
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import format_data_block
 

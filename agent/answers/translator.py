@@ -11,7 +11,7 @@ from agent.answers.mask_for_translation import KEPT_IN_ANSWER, KEPT_IN_REQUEST, 
 from agent.core.errors import ModelOutputError
 from agent.core.languages import get_language_name
 from agent.core.models import JsonObject
-from agent.prompts import format_block, render
+from agent.llm.prompts import format_block, render
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.run import Run
 

@@ -15,8 +15,7 @@ from agent.policy.approval import is_plan_approved
 from agent.run_context.outputs import has_tainted_inputs, load_output, load_whole_output, remove_citations
 from agent.run_context.run import Run
 from agent.tools import ToolResult, ToolSpec
-from agent.tools.catalogue import is_foreign
-from agent.tools.client_tools import CLIENT_ORIGIN
+from agent.tools.client_tools import is_from_outside
 from agent.tools.declared_arguments import collect_arguments, list_undeclared_arguments
 from agent.tools.spec import declares_all
 
@@ -25,8 +24,7 @@ def find_undeclared_args(spec: ToolSpec, args: JsonObject) -> tuple[str, ...]:
     """The arguments that the tool does not declare and does not allow either."""
     if declares_all(spec.input_schema, args):
         return ()
-    is_of_others = is_foreign(spec) or spec.origin == CLIENT_ORIGIN
-    return list_undeclared_arguments(spec.input_schema, args, is_foreign=is_of_others)
+    return list_undeclared_arguments(spec.input_schema, args, is_foreign=is_from_outside(spec))
 
 
 def list_text_arg_names(spec: ToolSpec) -> frozenset[str]:

@@ -19,7 +19,7 @@ from agent.core.events import StepOutput
 from agent.core.failures import FAILURES
 from agent.core.models import JsonObject, Outcome, PlanStep, StepOutcome
 from agent.core.plan_outcome import EMPTY_REPLIES
-from agent.prompts import render
+from agent.llm.prompts import render
 
 _OUTCOME_OF_ERROR = {
     "ERR_TOOL_TIMEOUT": Outcome.RETRY,

@@ -12,7 +12,7 @@ from agent.core.plan_outcome import find_failure_reason, list_abandoned_steps
 from agent.core.run_state import AttemptState
 from agent.execution.checks import list_unexplained
 from agent.execution.rounds import may_look_again
-from agent.prompts import format_block
+from agent.llm.prompts import format_block
 from agent.run_context.list_figures import describe_list_figures
 from agent.run_context.outputs import (
     JUDGE_CHARS,

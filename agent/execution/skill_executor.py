@@ -15,7 +15,7 @@ from agent.execution.nested_calls import list_step_tools
 from agent.execution.rules_skill import run_by_rules
 from agent.execution.skill_files import SkillFileTool
 from agent.execution.tool_turns import ToolTurns, build_assistant_message
-from agent.prompts import render
+from agent.llm.prompts import render
 from agent.run_context.answer_stream import SkillReplyStream
 from agent.run_context.calls import CallSite
 from agent.run_context.model_calls import MeteredModels, to_assistant_turn

@@ -23,8 +23,8 @@ from agent.execution.evidence import collect_figure_evidence, judge_blocks
 from agent.execution.rounds import may_look_again
 from agent.execution.unasked_sources import list_unasked_sources
 from agent.llm.port import ResponseSchema
+from agent.llm.prompts import render
 from agent.planning.references import find_references
-from agent.prompts import render
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from agent.core.models import JsonObject
+from agent.llm.prompts import render
 from agent.planning.decision_schema import build_choice_schema, build_choices_schema
 from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel
@@ -19,7 +20,6 @@ from agent.planning.round_prompt import choose_tools, format_skill_line, format_
 from agent.planning.round_reply import read_choice
 from agent.planning.round_steps import drop_calls
 from agent.planning.tool_need import asks_for_change
-from agent.prompts import render
 from agent.text.own_words import OwnWords
 from agent.text.terms import extract_terms, is_filler, map_query_terms
 from agent.tools import ToolSpec

@@ -6,9 +6,9 @@ The parts that are the same for every request come first, so that endpoints can 
 from collections.abc import Sequence
 
 from agent.core.models import JsonObject
+from agent.llm.prompts import format_block, render
 from agent.planning.request import PlanningRequest
 from agent.planning.validate import format_problems
-from agent.prompts import format_block, render
 from agent.tools.catalogue import CatalogueView
 from agent.tools.extracted_fields import EXTRACT
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject
 from agent.llm.port import ResponseSchema
+from agent.llm.prompts import render
 from agent.planning.decision_schema import MAX_TOOLS, build_decision_schema
 from agent.planning.identifier_lookups import (
     find_described_value,
@@ -34,7 +35,6 @@ from agent.planning.round_prompt import (
     say,
 )
 from agent.planning.wider_looks import list_single_words
-from agent.prompts import render
 from agent.tools import ToolSpec
 from agent.tools.catalogue import is_foreign
 

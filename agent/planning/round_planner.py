@@ -12,6 +12,7 @@ from itertools import takewhile
 
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
 from agent.llm.port import ModelReply
+from agent.llm.prompts import render
 from agent.planning.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines
 from agent.planning.decision_schema import build_choice_schema
 from agent.planning.identifier_lookups import find_described_value
@@ -56,7 +57,6 @@ from agent.planning.rules import RulePlanner
 from agent.planning.shared_names import find_shared_names, format_choice
 from agent.planning.tool_need import fits_request, needs_no_tool
 from agent.planning.validate import format_problems
-from agent.prompts import render
 from agent.text.codes import find_codes
 from agent.text.numbers import find_numbers
 from agent.tools import ToolSpec

@@ -11,10 +11,10 @@ from itertools import groupby
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject
+from agent.llm.prompts import format_block, render
 from agent.planning.decision_schema import LATER, MAX_TOOLS
 from agent.planning.prompt import MESSAGE_CHARS, QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.request import PlanningRequest, RoundResult
-from agent.prompts import format_block, render
 from agent.text.excerpts import cut_to_excerpt
 from agent.tools import ToolSpec
 from agent.tools.catalogue import Catalogue, CatalogueIndex, SkillCard, get_first_sentence, is_foreign, shorten

@@ -11,13 +11,13 @@ from functools import cache
 from typing import Final
 
 from agent.core.models import JsonObject
+from agent.llm.prompts import render
 from agent.planning.decision_schema import build_choice_schema
 from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel
 from agent.planning.request import PlanningRequest
 from agent.planning.round_prompt import DESCRIPTION_CHARS, SHOWN_INPUTS, encode_decision, say
 from agent.planning.rules import read_calls
-from agent.prompts import render
 from agent.text.terms import extract_terms
 from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex, get_first_sentence, is_foreign, keep_ends, split_name

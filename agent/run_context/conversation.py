@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import ChatMessage
 from agent.core.run_state import RunState
-from agent.prompts import render
+from agent.llm.prompts import render
 from agent.run_context.run import Run
 
 INSTRUCTION_ROLES = ("system", "developer")

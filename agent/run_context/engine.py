@@ -11,10 +11,10 @@ from agent.core.progress import RunProgress
 from agent.core.run_state import RunState
 from agent.core.settings import Settings
 from agent.llm.tiers import ModelTiers
-from agent.memory import MemoryStore
 from agent.run_context.calls import CallSite
 from agent.run_context.extensions import NO_EXTENSIONS, Extensions
 from agent.run_context.ground import GroundSources
+from agent.run_context.memory import MemoryStore
 from agent.run_context.note_timer import NoteTimer
 from agent.skills import SkillLibrary
 from agent.storage.journal import ConversationStore, Journal

@@ -11,7 +11,7 @@ from agent.core.events import StepOutput, ToolReturned
 from agent.core.models import JsonObject, PlanStep, Source
 from agent.core.plan_outcome import find_failure_reason
 from agent.core.run_state import RunState
-from agent.prompts import format_block
+from agent.llm.prompts import format_block
 from agent.run_context.list_figures import describe_list_figures
 from agent.run_context.run import Run
 from agent.text.excerpts import cut_to_excerpt

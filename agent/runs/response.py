@@ -8,10 +8,10 @@ from agent.core import events as ev
 from agent.core.models import AgentResponse, JsonObject
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
-from agent.core.trace import build_projection
-from agent.core.trace.gate_summary import build_gate_summary
-from agent.core.trace.run_summary import build_run_summary
 from agent.policy.approval import format_approval_question
+from agent.runs.gate_summary import build_gate_summary
+from agent.runs.run_summary import build_run_summary
+from agent.runs.trace_projection import build_projection
 from agent.text.repetition import find_loop
 
 

@@ -30,7 +30,7 @@ from agent.core.principal import LOCAL, Principal
 from agent.core.progress import RunProgress
 from agent.core.run_reducer import fold
 from agent.policy.approval import build_signal_payload
-from agent.rooms import Rooms
+from agent.runs.rooms import Rooms
 from agent.runs.run_reader import RunReader
 from agent.runs.run_worker import Executor, Live, RunWorker, ServiceLimits, WorkerFactory
 from agent.storage.audit import NO_AUDIT, AuditAction, AuditEvent, AuditLog

@@ -4,7 +4,7 @@ Ingestion jobs, their batches and collection locks each hold one row and use `ke
 
 - Run claims (`agent/runs/run_worker.py`) are fenced by the run's epoch, and all runs of a worker are renewed by one
   statement of the journal, in the loop that also applies signals and recovers runs.
-- Run concurrency (`gateway/limits/run_concurrency.py`) counts slots of an API key in the rate limiter, in Redis or this
+- Run concurrency (`gateway/access/run_concurrency.py`) counts slots of an API key in the rate limiter, in Redis or this
   process. Nobody owns a slot and none can be lost: renewing one writes it again, even if it has expired.
 """
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from agent.core.events import StepOutput
 from agent.core.models import ChatMessage, JsonObject
 from agent.core.subagent_result import SubAgentResult
-from agent.prompts import PromptSource
+from agent.llm.prompts import PromptSource
 from agent.tools import Tool
 
 In = TypeVar("In", bound=BaseModel)

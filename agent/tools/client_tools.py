@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from agent.core.errors import BadRequestError
 from agent.core.models import AgentRequest, JsonObject, Room
+from agent.tools.catalogue import is_foreign
 from agent.tools.external_schema import find_schema_problem
 from agent.tools.spec import ToolAnnotations, ToolSpec
 
@@ -26,6 +27,11 @@ _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _PATTERNS: Final = frozenset({"pattern", "patternProperties"})
 _VALUES: Final = frozenset({"const", "enum", "default", "examples"})
 """Keywords of a schema whose values are not schemas."""
+
+
+def is_from_outside(spec: ToolSpec) -> bool:
+    """Whether a foreign MCP server or the client offers the tool: its schema and names are not this gateway's."""
+    return is_foreign(spec) or spec.origin == CLIENT_ORIGIN
 
 
 def check_client_tools(request: AgentRequest, room: Room, taken: Container[str]) -> None:

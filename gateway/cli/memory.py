@@ -10,7 +10,7 @@ from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import format_local_time, gateway_command, get_operator_name, print_json
 
 if TYPE_CHECKING:
-    from agent.memory import Kind
+    from agent.run_context.memory import Kind
     from gateway.bootstrap import Stepgate
 
 app = typer.Typer(help="Memory: list and delete your memories.", cls=HelpfulGroup)

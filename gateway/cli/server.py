@@ -13,12 +13,12 @@ import uvicorn
 
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
+from gateway.access.authentication import can_others_call
+from gateway.access.http_protocol import make_protocol_with_limits
 from gateway.app import create_app
-from gateway.auth.authentication import can_others_call
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import bind_socket, describe_default_port
 from gateway.garbage_collector import pause_garbage_collector
-from gateway.limits.http_protocol import make_protocol_with_limits
 from gateway.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)

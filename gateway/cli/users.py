@@ -22,7 +22,7 @@ async def delete(
 ) -> None:
     """Delete an owner and everything they own: keys, runs, tasks, conversations, memories, documents and sources."""
     from agent.core.errors import NotFoundError  # noqa: PLC0415 - loaded with the engine
-    from agent.owners import format_counts  # noqa: PLC0415 - likewise
+    from agent.storage.owners import format_counts  # noqa: PLC0415 - likewise
 
     row_counts = await stepgate.owners.count_rows(owner)
     if not row_counts:

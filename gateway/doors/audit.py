@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.record_item import RecordItem
 from agent.storage.audit import MAX_ID
-from gateway.auth.dependencies import require_scope
+from gateway.access.dependencies import require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway

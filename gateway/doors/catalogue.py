@@ -10,7 +10,7 @@ from starlette.routing import Route
 from agent.core.errors import NotFoundError
 from agent.core.models import DeferredModel, Effect, JsonObject
 from agent.core.record_item import RecordItem
-from gateway.auth.dependencies import CurrentCaller, may_see_details, require_scope
+from gateway.access.dependencies import CurrentCaller, may_see_details, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute, OpenRoute
 from gateway.doors.dependencies import Gateway

@@ -13,14 +13,14 @@ from agent.core.models import LOCAL_OWNER, DeferredModel
 from agent.core.readable_roots import AddedRoots
 from agent.core.settings import Settings
 from agent.storage.audit import AuditEvent
+from gateway.access.authentication import can_others_call, is_loopback
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.added_roots import RootRefusedError, add_root, find_settings_obstacle, remove_root
-from gateway.auth.authentication import can_others_call, is_loopback
-from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
-from gateway.errors import FieldError
+from gateway.render.error_responses import FieldError
 
 router = APIRouter(tags=["file roots"], route_class=JsonRoute, dependencies=[require_scope("admin")])
 

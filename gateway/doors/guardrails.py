@@ -12,11 +12,11 @@ from agent.policy.guardrails import models
 from agent.policy.guardrails.models import CheckType, GuardrailsOutput
 from agent.policy.redaction.requests import make_blocked_failure
 from agent.policy.redaction.text_check import check_text
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
-from gateway.errors import FieldError, build_error_response
+from gateway.render.error_responses import FieldError, build_error_response
 from gateway.render.errors import FailureBody
 
 router = APIRouter(tags=["guardrails"], route_class=JsonRoute, dependencies=[require_scope("agent")])

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 
 from agent.core.models import JsonObject
 from gateway.doors.deferred_route import DeferredRoute
-from gateway.errors import MediaTypeError, RequestFormatError
+from gateway.render.error_responses import MediaTypeError, RequestFormatError
 
 MAX_DEPTH = 100
 """Most levels of nested objects and lists. No client nests deeper; later parsers and stores recurse."""

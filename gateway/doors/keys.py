@@ -7,7 +7,7 @@ from pydantic import Field
 
 from agent.core.models import DeferredModel
 from agent.storage.api_keys import SCOPES, ApiKey, Scope
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway

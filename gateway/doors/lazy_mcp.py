@@ -15,8 +15,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agent.core.errors import BusyError, NotFoundError
 from agent.core.principal import STATE_KEY
 from agent.core.settings import Settings
-from gateway.auth.authentication import read_key
-from gateway.auth.key_watch import KeyWatch
+from gateway.access.authentication import read_key
+from gateway.access.key_watch import KeyWatch
 from gateway.packaged_files import SHIPPED_VIEWS
 from mcp_tools.server.toolsets import QUERY_PARAMETER
 from mcp_tools.server.views import View, list_missing_tools, load_configured_views, make_default_view

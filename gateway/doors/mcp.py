@@ -10,10 +10,10 @@ from agent.core.errors import BusyError
 from agent.core.principal import LOCAL, Principal
 from agent.core.principal import STATE_KEY as PRINCIPAL_KEY
 from agent.core.settings import Settings
-from gateway.auth.origin_check import is_json
+from gateway.access.origin_check import is_json
 from gateway.bootstrap import Stepgate
 from gateway.doors.mcp_messages import McpMessageMiddleware
-from gateway.errors import RequestFormatError, build_error_response
+from gateway.render.error_responses import RequestFormatError, build_error_response
 from gateway.render.errors import MCP_PATH
 from mcp_tools.server.mcp_server import ServerDependencies, build_server
 from mcp_tools.server.sessions import IDLE_SECONDS, MAX_SESSIONS, RETRY_MS, SessionManager, build_session_user

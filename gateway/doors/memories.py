@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from agent.core.models import DeferredModel
-from agent.memory import Kind
-from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
+from agent.run_context.memory import Kind
+from gateway.access.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway

@@ -20,8 +20,8 @@ from agent.runs.conversation_list import MAX_QUERY_CHARS, TOP, ListPosition
 from agent.runs.conversation_tree import Branches
 from agent.runs.sessions import build_unknown_conversation_error
 from agent.storage.conversation_path import ROOT
-from gateway.auth.authentication import Caller
-from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
+from gateway.access.authentication import Caller
+from gateway.access.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import STREAM
 from gateway.doors.dependencies import Gateway

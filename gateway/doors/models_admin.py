@@ -19,12 +19,11 @@ from agent.llm.model_address import read_address
 from agent.llm.profile import Count, ProfileSource, choose_profile, get_profile_source
 from agent.llm.saved_models import BOTH_ROLES, ModelName, Role
 from agent.storage.audit import AuditEvent
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
-from gateway.errors import FieldError
 from gateway.model_choice import (
     CheckedModel,
     ModelState,
@@ -37,6 +36,7 @@ from gateway.model_choice import (
     test_endpoint,
     test_file,
 )
+from gateway.render.error_responses import FieldError
 
 router = APIRouter(tags=["models"], route_class=JsonRoute, dependencies=[require_scope("admin")])
 

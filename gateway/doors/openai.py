@@ -20,9 +20,8 @@ from agent.core.failures import AgentFailure
 from agent.core.models import MODEL_MARK, DeferredModel
 from agent.runs.run_intake import ChatRequest, HiddenRequest
 from agent.runs.service import AcceptedRun
-from gateway.auth.dependencies import CurrentCaller, get_caller, get_event_stream, require_scope
+from gateway.access.dependencies import CurrentCaller, get_caller, get_event_stream, require_scope
 from gateway.bootstrap import Stepgate
-from gateway.deferred_response import DeferredResponse
 from gateway.doors.agent import STREAM
 from gateway.doors.dependencies import Gateway, get_stepgate
 from gateway.doors.early_failure import raise_early_failure
@@ -36,10 +35,11 @@ from gateway.doors.openwebui import (
     remove_client_additions,
 )
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect, notify_on_disconnect
-from gateway.errors import ClientDisconnectedError
+from gateway.render.deferred_response import DeferredResponse
+from gateway.render.error_responses import ClientDisconnectedError
 from gateway.render.errors import OpenAIErrorBody, build_openai_error, to_json
 from gateway.render.openai import OpenAIChunks, build_completion_body
-from gateway.sse import format_frame
+from gateway.render.sse import format_frame
 
 router = APIRouter(tags=["OpenAI"], route_class=OpenAIRoute, dependencies=[require_scope("chat")])
 

@@ -8,10 +8,10 @@ from pydantic import Field
 
 from agent.core.errors import TooLargeError
 from agent.core.models import DeferredModel
-from gateway.auth.dependencies import require_scope
+from gateway.access.dependencies import require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.json_body import JsonRoute, StrictBody
-from gateway.errors import RequestFormatError
+from gateway.render.error_responses import RequestFormatError
 from gateway.render.html import render_markdown
 
 router = APIRouter(tags=["render"], route_class=JsonRoute, dependencies=[require_scope("chat")])

@@ -9,10 +9,10 @@ from fastapi import Request
 
 from agent.core.models import Webhook
 from agent.runs.service import AcceptedRun
-from gateway.auth.authentication import Caller
-from gateway.auth.idempotency import start_once
+from gateway.access.authentication import Caller
+from gateway.access.idempotency import start_once
 from gateway.bootstrap import Stepgate
-from gateway.errors import ClientDisconnectedError
+from gateway.render.error_responses import ClientDisconnectedError
 
 RUN_ID_HEADER = "x-stepgate-run-id"
 

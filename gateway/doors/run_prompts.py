@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue
 
 from agent.core.models import DeferredModel
 from agent.storage.prompt_log import KeptPrompt
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway

@@ -31,7 +31,7 @@ from agent.runs.forks import ForkRequest, RepeatedEffects
 from agent.runs.response import build_response
 from agent.runs.run_search import RunFilter
 from agent.runs.service import Decision
-from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
+from gateway.access.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS, STREAM
 from gateway.doors.dependencies import Gateway

@@ -18,7 +18,7 @@ from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.run_context.outputs import cut_text
 from agent.runs.sessions import build_session_name, build_unknown_conversation_error
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute

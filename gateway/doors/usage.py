@@ -8,7 +8,7 @@ from pydantic import AwareDatetime
 
 from agent.core.models import DeferredModel
 from agent.storage.usage import DAY_SECONDS
-from gateway.auth.dependencies import CurrentCaller
+from gateway.access.dependencies import CurrentCaller
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway

@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 
 from agent.core.models import DeferredModel
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway

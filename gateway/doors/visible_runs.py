@@ -4,7 +4,7 @@ from typing import Literal
 
 from agent.storage.audit import AuditEvent
 from agent.storage.journal import RunRow
-from gateway.auth.authentication import Caller
+from gateway.access.authentication import Caller
 from gateway.bootstrap import Stepgate
 
 RunPart = Literal["run", "events", "prompts", "artifact"]

@@ -14,7 +14,7 @@ from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import AgentError
 from agent.llm.tiers import ConfiguredModel
 from agent.storage.leases import HousekeepingLease
-from gateway.auth.authentication import is_loopback
+from gateway.access.authentication import is_loopback
 from gateway.bootstrap_context import BuildContext
 from gateway.live_models import LiveModels
 from gateway.model_probe.measuring import ModelMeasurement

@@ -11,12 +11,12 @@ from agent.core.models import JsonObject
 from agent.execution.supervisor import VERDICT_SCHEMA, parse_verdict
 from agent.llm.call_forms import read_calls
 from agent.llm.port import ResponseSchema
+from agent.llm.prompts import format_block, render
 from agent.planning.parse import parse_strict, strip_thinking
 from agent.planning.planned import Planned
 from agent.planning.planner import PlannerAgent
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.planning.round_planner import RoundPlanner
-from agent.prompts import format_block, render
 from agent.text.language import LanguageDetector
 from gateway.model_probe.asked_model import AskedModel
 from gateway.model_probe.probe_tools import CONVERT, ORDER, SEND, TOOLS, WEATHER, build_request, list_many_tools

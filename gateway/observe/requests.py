@@ -8,10 +8,10 @@ from starlette.datastructures import State
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway.auth.authentication import Caller
-from gateway.errors import build_defect_response, make_request_id
+from gateway.access.authentication import Caller
 from gateway.observe.logs import request_id as current_request
 from gateway.observe.metrics import Metrics
+from gateway.render.error_responses import build_defect_response, make_request_id
 
 log = logging.getLogger("gateway.requests")
 

@@ -1,3 +1,5 @@
-"""Renders events as frames, one module a protocol. Pure: a frame depends only on events, so that any door can
-resume.
+"""What leaves the gateway: events of a run as frames, one module a protocol, and failures as bodies.
+
+These are pure: a frame depends only on events, so that any door can resume. `sse.py`, `deferred_response.py` and
+`error_responses.py` send them.
 """

@@ -21,8 +21,8 @@ from agent.llm.provider_fields import iter_reasoning_texts
 from agent.policy.approval import format_question
 from agent.runs.response import build_response
 from gateway.render.html import BlockStream, render_markdown
+from gateway.render.sse import format_frame
 from gateway.render.status import StatusLines
-from gateway.sse import format_frame
 
 LEFT_OUT: Final = frozenset({"tool_results", "plan"})
 """Metadata that the steps show already."""

@@ -1,4 +1,6 @@
-"""Renders failures as error bodies, one shape a protocol. Pure; `gateway/errors.py` decides which failure it is."""
+"""Renders failures as error bodies, one shape a protocol. Pure; `error_responses.py` beside it decides
+which failure it is.
+"""
 
 import json
 from collections.abc import Mapping

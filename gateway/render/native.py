@@ -7,7 +7,7 @@ from agent.core.events import Event
 from agent.core.failures import AgentFailure
 from agent.runs.response import build_response
 from gateway.render.errors import build_native_error, to_json
-from gateway.sse import format_frame
+from gateway.render.sse import format_frame
 
 
 def build_event_frame(event: Event) -> str:

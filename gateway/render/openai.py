@@ -16,10 +16,10 @@ from agent.core import events as ev
 from agent.core.models import JsonObject, Source
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
-from agent.core.trace import build_projection
 from agent.policy.approval import ASK_PREFIX
 from agent.run_context.outputs import number_sources
 from agent.runs.response import build_metadata, build_response, get_answer_text
+from agent.runs.trace_projection import build_projection
 from gateway.render.openwebui import EMPTY_TEXT_EVENT, RichView
 from gateway.render.status import StatusLines
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent.core import events as ev
 from agent.core.models import JsonObject, Outcome, Plan
-from agent.core.trace import shorten
+from agent.runs.trace_details import shorten
 
 MAX_CARD_CHARS = 2_000
 CARD_PREFIX = "card_"

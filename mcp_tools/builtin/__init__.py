@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from agent.core.settings import Settings
-from agent.memory import MemoryStore
 from agent.net import SafeClient
 from agent.run_context.ground import GroundFile
+from agent.run_context.memory import MemoryStore
 from agent.tools import Tool
 from mcp_tools.builtin.calculator import CalculatorTool
 from mcp_tools.builtin.current_time import CurrentTimeTool

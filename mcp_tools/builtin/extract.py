@@ -13,7 +13,7 @@ from agent.core.errors import ModelError, ToolError, ToolInputError, ToolOutputE
 from agent.core.fenced_json import iterate_json_blocks
 from agent.core.models import DeferredModel, JsonObject
 from agent.llm.port import ResponseSchema
-from agent.prompts import format_block, render
+from agent.llm.prompts import format_block, render
 from agent.tools import PlanHints, ToolContext, ToolResult, TypedTool
 from agent.tools.extracted_fields import EXTRACT, build_fields_schema, describe_fields, parse_fields, read_values
 

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from agent.core.errors import ToolInputError
 from agent.core.models import DeferredModel
-from agent.memory import MemorySearchResult, MemoryStore
+from agent.run_context.memory import MemorySearchResult, MemoryStore
 from agent.text.terms import extract_query_terms, extract_terms, has_content_words
 from agent.tools import READ_ONLY, PlanHints, ToolAnnotations, ToolContext, TypedTool
 from mcp_tools.builtin.memory_forms import SAVE_ROLES, FoundMemory, MemorySaveInput, to_found_memory

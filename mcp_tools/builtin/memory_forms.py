@@ -1,7 +1,7 @@
 """The forms of a memory: as routes and commands send it, as tools show it, and as a model saves it.
 
-A field of a memory is defined in `Memory` and stored in its payload (`agent/memory.py`). It is added here to each
-form that has it.
+A field of a memory is defined in `Memory` and stored in its payload (`agent/run_context/memory.py`). It is added here
+to each form that has it.
 """
 
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 
 from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
-from agent.memory import MAX_CHARS, Kind, Memory
+from agent.run_context.memory import MAX_CHARS, Kind, Memory
 from agent.tools import declare_roles
 
 SAVE_ROLES = declare_roles(text="content")

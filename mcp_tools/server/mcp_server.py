@@ -18,9 +18,9 @@ from starlette.requests import Request
 
 from agent.core.errors import BadRequestError, RoomUnknownError
 from agent.core.models import JsonObject
-from agent.core.trace import shorten
 from agent.runs.run_intake import RunIntake
 from agent.runs.service import AgentService
+from agent.runs.trace_details import shorten
 from agent.skills import SkillLibrary
 from agent.tools import ToolRegistry, ToolSpec
 from mcp_tools.server.agent_tools import AGENT_TOOLS

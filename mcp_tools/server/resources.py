@@ -8,10 +8,11 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agent.core.errors import NotFoundError
 from agent.core.models import ENDED_STATUSES
-from agent.core.trace import build_trace, shorten
 from agent.run_context.run import Run
 from agent.runs.response import build_response
 from agent.runs.service import AgentService
+from agent.runs.trace_details import shorten
+from agent.runs.trace_projection import build_trace
 from mcp_tools.server.current_principal import get_current_owner
 from mcp_tools.server.sessions import Context
 from mcp_tools.server.skills import SkillViews

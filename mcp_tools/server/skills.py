@@ -21,7 +21,7 @@ from pydantic import JsonValue
 
 from agent.core.errors import SkillUnknownError
 from agent.core.models import JsonObject
-from agent.core.trace import shorten
+from agent.runs.trace_details import shorten
 from agent.skills import Skill, SkillLibrary
 from agent.skills.front import split_front_matter
 from mcp_tools.server.pagination import paginate

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import mcp_types as types
 
-from agent.core.trace import shorten
+from agent.runs.trace_details import shorten
 
 MAX_DESCRIPTION = 1024
 

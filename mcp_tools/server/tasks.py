@@ -16,11 +16,12 @@ from starlette.requests import Request
 
 from agent.core.errors import ConflictError, NotFoundError, ScopeError
 from agent.core.models import ENDED_STATUSES, JsonObject
-from agent.core.trace import build_trace, shorten
 from agent.run_context.run import Run
 from agent.runs.input_replies import follow_replies
 from agent.runs.run_intake import RunIntake
 from agent.runs.service import AgentService
+from agent.runs.trace_details import shorten
+from agent.runs.trace_projection import build_trace
 from agent.storage.journal import RunRow
 from mcp_tools.server.approval import (
     MAX_FORM_CHARS,

@@ -14,7 +14,7 @@ from agent.core.models import JsonObject
 from agent.core.record_item import RecordItem
 from agent.runs.run_intake import RunIntake
 from agent.tools import READ_ONLY, ToolAnnotations, ToolRegistry, ToolSpec, build_flat_schema
-from agent.tools.catalogue import CatalogueIndex
+from agent.tools.catalogue import CatalogueIndex, is_foreign
 from mcp_tools.server.agent_tools import AGENT_TOOLS
 from mcp_tools.server.call_conversations import add_argument
 from mcp_tools.server.client_call import CallResult, ClientCall
@@ -28,7 +28,7 @@ from mcp_tools.server.tools import (
     make_error_result,
     to_mcp_annotations,
 )
-from mcp_tools.server.toolsets import find_named_toolset, get_toolset, is_foreign
+from mcp_tools.server.toolsets import find_named_toolset, get_toolset
 from mcp_tools.server.views import CALL_TOOL, FIND_TOOL, View
 
 _ANY_EFFECT = ToolAnnotations()

@@ -10,13 +10,13 @@ from typing import Final
 
 from agent.core.errors import BadRequestError
 from agent.tools import ToolSpec
+from agent.tools.catalogue import is_foreign
 
 ALL, DEFAULT = "all", "default"
 """The words for every toolset, and for those of `DEFAULT_TOOLSETS`."""
 QUERY_PARAMETER = "toolsets"
 GENERATED, EXTERNAL, OTHER = "generated", "external", "other"
 """Toolsets of tools that have no fixed names: generated ones, those of other MCP servers, and those of packages."""
-_OWN_ORIGINS = ("builtin", "generated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +154,3 @@ def get_toolset(spec: ToolSpec) -> str:
 def find_named_toolset(name: str) -> str:
     """The toolset that names this tool of ours, or `other`."""
     return next((key for key, toolset in TOOLSETS.items() if name in toolset.tools), OTHER)
-
-
-def is_foreign(spec: ToolSpec) -> bool:
-    """Whether a tool belongs to another MCP server."""
-    return spec.origin not in _OWN_ORIGINS

@@ -15,7 +15,7 @@ from agent.core.errors import BadRequestError, ConfigError, RoomUnknownError
 from agent.core.models import JsonObject
 from agent.core.settings import Settings
 from agent.core.value_faults import describe_first_fault
-from agent.rooms import Rooms
+from agent.runs.rooms import Rooms
 from agent.tools import ToolRegistry
 from mcp_tools.server.agent_tools import AGENT_TOOLS
 from mcp_tools.server.toolsets import DEFAULT, expand_toolsets, split_names

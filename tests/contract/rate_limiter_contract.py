@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gateway.limits.rate_limiter import RateLimiter
+from gateway.access.rate_limiter import RateLimiter
 from tests.contract.ephemeral_contract import Pass
 
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from agent.core.errors import ConfigError, StoreError
-from gateway.limits.rate_limiter import LOCAL_FALLBACK_SECONDS, FallbackRateLimiter, LocalRateLimiter
-from gateway.limits.rate_limiter_redis import RedisRateLimiter
+from gateway.access.rate_limiter import LOCAL_FALLBACK_SECONDS, FallbackRateLimiter, LocalRateLimiter
+from gateway.access.rate_limiter_redis import RedisRateLimiter
 from tests.contract.ephemeral_contract import Pass
 from tests.contract.journal_stores import Clock
 from tests.contract.rate_limiter_contract import MetersContract

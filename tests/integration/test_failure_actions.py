@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agent.core import events as ev
-from agent.rooms import load_rooms
 from agent.runs.response import build_response
+from agent.runs.rooms import load_rooms
 from agent.storage.credentials import CredentialError
 from gateway.features.documents.engine.ingest.connectors.port import MissedDocument
 from gateway.features.documents.engine.ingest.errors import ConnectorAuthError, ConnectorError

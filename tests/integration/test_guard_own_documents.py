@@ -12,7 +12,7 @@ import pytest
 from agent.core.models import LOCAL_OWNER
 from agent.core.principal import LOCAL, Principal
 from agent.core.settings import Settings
-from gateway.auth.unshared_sources import OWNED_SOURCES, UnsharedSources
+from gateway.access.unshared_sources import OWNED_SOURCES, UnsharedSources
 from tests.integration.conftest import Serve
 from tests.integration.test_audit import keys_of
 from tests.integration.test_keys import bearer

@@ -14,9 +14,9 @@ from starlette.types import Receive, Scope, Send
 from agent.storage.api_keys import KeyStore
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import SqliteClient
-from gateway.auth.authentication import CACHE_SECONDS, Caller
-from gateway.auth.idempotency import IdempotencyMiddleware
-from gateway.auth.idempotency_store import IdempotencyStore
+from gateway.access.authentication import CACHE_SECONDS, Caller
+from gateway.access.idempotency import IdempotencyMiddleware
+from gateway.access.idempotency_store import IdempotencyStore
 from tests.integration.conftest import Serve
 from tests.support.script import says, script
 

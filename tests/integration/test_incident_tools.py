@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent.core.errors import ToolSetupError
 from agent.core.events import RunFailed
 from agent.core.models import JsonObject
-from agent.rooms import load_rooms
+from agent.runs.rooms import load_rooms
 from agent.tools import ToolContext, ToolResult
 from gateway.features.documents.engine.ingest.corpus import CorpusDocument
 from gateway.features.documents.engine.ingest.corpus_index import CorpusIndexer

@@ -16,8 +16,8 @@ from agent.storage.api_keys import ApiKey, KeyLimits, KeyStore
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.key_budgets import KeyBudgets
 from agent.storage.sql import PostgresClient, SqlClient, SqliteClient
-from gateway.auth.authentication import Authenticator, Caller, format_duration
-from gateway.limits.quota_reservations import RESERVED_RETRY_SECONDS, KeyQuotas
+from gateway.access.authentication import Authenticator, Caller, format_duration
+from gateway.access.quota_reservations import RESERVED_RETRY_SECONDS, KeyQuotas
 from tests.integration.conftest import Serve
 from tests.integration.test_openai_door import MODEL, sdk, user
 from tests.support import warm

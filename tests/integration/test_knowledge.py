@@ -7,7 +7,7 @@ import pytest
 
 from agent.core.errors import ConflictError, NotFoundError
 from agent.core.models import AgentResponse
-from agent.rooms import load_rooms
+from agent.runs.rooms import load_rooms
 from agent.tools import ToolContext
 from gateway.features.documents.engine.ingest.collections import FoundDocument, IngestReport
 from gateway.features.documents.engine.search.documents import Document

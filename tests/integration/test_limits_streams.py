@@ -13,10 +13,10 @@ from starlette.types import Receive, Scope, Send
 
 from agent.core.models import JsonObject
 from agent.core.settings import Settings
-from gateway.deferred_response import DeferredResponseMiddleware
-from gateway.limits.http_protocol import make_protocol_with_limits
+from gateway.access.http_protocol import make_protocol_with_limits
+from gateway.render.deferred_response import DeferredResponseMiddleware
 from gateway.render.native import build_failure_frame
-from gateway.sse import EventStream, format_frame
+from gateway.render.sse import EventStream, format_frame
 from tests.integration.conftest import Serve
 from tests.integration.test_http_streaming import gateway
 from tests.integration.test_limits import Raw, is_broken

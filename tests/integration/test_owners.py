@@ -12,8 +12,8 @@ import pytest
 
 from agent.core.settings import Settings
 from agent.core.subagent_result import Uncertainty
-from agent.owners import OWNED_TABLES
 from agent.storage.api_keys import KeyStore
+from agent.storage.owners import OWNED_TABLES
 from agent.storage.sql import SqlClient, SqlStatement
 from agent.storage.tables import metadata
 from gateway.bootstrap_database import build_statements, open_store

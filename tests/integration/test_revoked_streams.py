@@ -27,7 +27,7 @@ def slow_model() -> Any:
 
 @pytest.fixture(autouse=True)
 def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.auth.key_watch.CHECK_SECONDS", 0.1)
+    monkeypatch.setattr("gateway.access.key_watch.CHECK_SECONDS", 0.1)
 
 
 async def revoke(folder: Path, key: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from agent.answers.answer_without_model import list_examples
 from agent.core.models import Room
 from agent.planning.rules import find_tool_calls
-from agent.rooms import load_rooms
+from agent.runs.rooms import load_rooms
 from gateway.packaged_files import PACKAGE_ROOT
 from tests.support.engine import Bench, engine_bench
 

@@ -10,9 +10,9 @@ import pytest
 from agent.answers.evidence import NOT_IN_DOCUMENTS
 from agent.core import events as ev
 from agent.core.models import AgentResponse, TraceStep
-from agent.rooms import load_rooms
 from agent.run_context.extensions import Extension
 from agent.runs.response import build_response
+from agent.runs.rooms import load_rooms
 from gateway.features.documents.engine.document_runs import DocumentRuns
 from gateway.packaged_files import PACKAGE_ROOT
 from gateway.render.openai import OpenAIChunks

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from agent.core.errors import AuthError, ConfigError, StoreError
 from agent.core.settings import Settings
-from gateway.auth import issuer_keys, issuer_metadata
-from gateway.auth.external_tokens import JwtVerifier, TokenGrant, build_token_verifier
+from gateway.access import issuer_keys, issuer_metadata
+from gateway.access.external_tokens import JwtVerifier, TokenGrant, build_token_verifier
 from tests.integration.conftest import Serve
 from tests.support.canned import Canned, CannedServer, canned_server
 

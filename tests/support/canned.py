@@ -56,7 +56,7 @@ async def canned_server() -> AsyncIterator[CannedServer]:
 @asynccontextmanager
 async def serve_requests(answer: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
     """The address of a server on a free port, in this process, all of whose requests get an `answer`."""
-    app = web.Application()
+    app = web.Application(client_max_size=50_000_000)
     app.router.add_route("*", "/{path:.*}", answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()

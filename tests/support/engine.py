@@ -16,14 +16,14 @@ from agent.execution.subagent_runner import SubAgentRunner
 from agent.execution.workflow import drive
 from agent.llm.embedder import Embedder
 from agent.llm.tiers import ModelTiers
-from agent.memory import MemoryStore
 from agent.net import SafeClient
-from agent.rooms import Rooms
 from agent.run_context.engine import Engine, Observer
 from agent.run_context.extensions import Extension, merge_extensions
 from agent.run_context.ground import GroundCollections, GroundSources
+from agent.run_context.memory import MemoryStore
 from agent.run_context.run import Run
 from agent.runs.response import build_response
+from agent.runs.rooms import Rooms
 from agent.runs.run_worker import ServiceLimits, make_worker_name
 from agent.runs.service import AgentService
 from agent.skills import SkillLibrary, SkillRoot
@@ -140,7 +140,7 @@ async def engine_bench(
     name = worker or make_worker_name()
 
     def validate(request: AgentRequest, wanted: Room) -> None:
-        sees = engine.models.sees_pictures(wanted)
+        sees = engine.models.sees_pictures
         validate_request(request, wanted, registry, engine.skills, configured, sees_pictures=sees)
 
     service = AgentService(

@@ -8,6 +8,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.support.canned import serve_requests
+
 Answer = Callable[[dict[str, Any]], str]
 
 
@@ -24,12 +26,17 @@ class ModelEndpoint:
     """Awaited before each answer."""
     paths: list[str] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
-    port: int = 0
+    origin: str = ""
 
     @property
     def url(self) -> str:
         """The base URL."""
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"{self.origin}/v1"
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self.origin.rpartition(":")[2])
 
     async def handle(self, request: web.Request) -> web.Response:
         """Answers any request."""
@@ -66,14 +73,5 @@ def list_of(*names: str, **fields: Any) -> dict[str, Any]:
 async def model_endpoint(listing: dict[str, Any], **options: Any) -> AsyncIterator[ModelEndpoint]:
     """Serves an endpoint on a free port of 127.0.0.1."""
     endpoint = ModelEndpoint(listing, **options)
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", endpoint.handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    endpoint.port = runner.addresses[0][1]
-    try:
+    async with serve_requests(endpoint.handle) as endpoint.origin:
         yield endpoint
-    finally:
-        await runner.cleanup()

@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.support.canned import serve_requests
 from tests.support.schema_samples import NotWritableError, write_value
 from tests.support.script import NEED_QUESTION, find_side_question
 
@@ -40,12 +41,12 @@ class OddEndpoint:
     finish: str = "stop"
     bodies: list[Body] = field(default_factory=list)
     compiled: set[str] = field(default_factory=set)
-    port: int = 0
+    origin: str = ""
 
     @property
     def url(self) -> str:
         """The base URL."""
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"{self.origin}/v1"
 
     @property
     def schemas(self) -> list[Any]:
@@ -128,14 +129,5 @@ def get_schema(body: Body) -> Any:
 @asynccontextmanager
 async def serve_odd(endpoint: OddEndpoint) -> AsyncIterator[OddEndpoint]:
     """Serves the endpoint on a free port of 127.0.0.1."""
-    app = web.Application(client_max_size=50_000_000)
-    app.router.add_route("*", "/{path:.*}", endpoint.handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    endpoint.port = runner.addresses[0][1]
-    try:
+    async with serve_requests(endpoint.handle) as endpoint.origin:
         yield endpoint
-    finally:
-        await runner.cleanup()

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 import uvicorn
 
 from agent.core.settings import Settings
+from gateway.access.http_protocol import make_protocol_with_limits
 from gateway.app import create_app
 from gateway.bootstrap import Stepgate
-from gateway.limits.http_protocol import make_protocol_with_limits
 
 DEADLINE_S = 20
 """How long its start and its end may take, in seconds."""

@@ -21,7 +21,7 @@ import httpx
 
 from agent.core.settings import Settings
 from agent.storage.sqlite import SqliteDatabase
-from gateway.limits.http_protocol import BoundedConnection
+from gateway.access.http_protocol import BoundedConnection
 from tests.support.processes import ROOT
 from tests.support.script import plans, says, script
 from tests.support.scripted_server import ScriptedServer

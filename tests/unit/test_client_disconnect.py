@@ -7,7 +7,7 @@ from fastapi import Request
 from starlette.types import Message
 
 from gateway.doors.run_intake import cancel_on_disconnect
-from gateway.errors import ClientDisconnectedError
+from gateway.render.error_responses import ClientDisconnectedError
 
 
 def make_request(left: asyncio.Event) -> Request:

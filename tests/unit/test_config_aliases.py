@@ -90,6 +90,7 @@ def test_no_variable_sets_a_constant_and_a_program_may(monkeypatch: pytest.Monke
 
 def test_a_removed_name_is_reported_with_what_replaces_it(tmp_path: Path) -> None:
     removed = list_removed_names()
+    assert "AGENT_PLANNER_ANSWER" in removed
     fixed = {*ConstantSettings.model_fields, *DerivedSettings.model_fields}
     assert removed.keys() >= {f"AGENT_{name.upper()}" for name in fixed}
     lines = find_unknown_settings(dict.fromkeys(removed, "1"), tmp_path / "none")

@@ -5,7 +5,7 @@ import pickle
 from agent.core.events import Event, RunClaimed
 from agent.core.models import AgentRequest, FrozenModel, Usage
 from agent.core.models.answer import TraceStep
-from agent.core.trace.trace_lines import TraceLines
+from agent.runs.trace_lines import TraceLines
 
 
 def test_values_of_a_kind_share_what_pydantic_keeps_of_their_fields() -> None:

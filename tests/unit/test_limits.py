@@ -10,8 +10,8 @@ from starlette.types import Message, Receive, Scope, Send
 from agent.core.models import Budgets
 from agent.core.settings import Settings
 from agent.storage.api_keys import KeyLimits
-from gateway.limits.http_limits import BodyLimitMiddleware, HeaderLimitMiddleware
-from gateway.limits.reference_table import ANSWERS, REQUESTS, RUNS
+from gateway.access.http_limits import BodyLimitMiddleware, HeaderLimitMiddleware
+from gateway.access.reference_table import ANSWERS, REQUESTS, RUNS
 
 LIMIT = 10
 App = Callable[[Scope, Receive, Send], Awaitable[None]]

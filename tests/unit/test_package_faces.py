@@ -28,7 +28,7 @@ def list_pairs(docstring: str) -> list[tuple[str, str]]:
 
 
 def test_the_kernel_and_the_gateway_have_faces() -> None:
-    assert len(FACES) >= 15
+    assert len(FACES) >= 14
 
 
 @pytest.mark.parametrize("path", FACES, ids=lambda path: path.parent.relative_to(ROOT).as_posix())

@@ -5,13 +5,14 @@ import re
 import pytest
 
 from agent.core.models import Outcome
-from agent.prompts import PROMPTS, PromptSource
+from agent.llm.prompts import PROMPTS, PromptSource
 from tests.support.processes import ROOT
 
 SOURCES = {
-    path.parent: PromptSource(path.parent)
+    path: PromptSource(path)
     for package in ("agent", "gateway")
-    for path in (ROOT / package).rglob("prompts/__init__.py")
+    for path in (ROOT / package).rglob("prompts/")
+    if any(path.glob("*.md"))
 }
 """The kernel's prompts and those of each feature."""
 FILES = sorted(path for folder in SOURCES for path in folder.glob("*.md"))

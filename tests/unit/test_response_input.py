@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gateway.errors import RequestFormatError
 from gateway.features.protocols.doors.response_input import convert_input
+from gateway.render.error_responses import RequestFormatError
 
 
 @pytest.mark.parametrize("kind", [[], {}, ["message"], 1, None])

@@ -58,6 +58,7 @@ STANDARD: Final[Mapping[str, tuple[str, ...]]] = {
 REMOVED: Final[Mapping[str, str]] = {
     **{field.upper(): f"set {names[0]}" for field, names in STANDARD.items()},
     "OBJECTS_SECRET_FILE": "set AWS_SECRET_ACCESS_KEY_FILE",
+    "PLANNER_ANSWER": REPLACED["PLANNER_ANSWER"],
     "EXECUTOR_MODE": "AGENT_PLANNER_MODE covers skills and answers too",
     "TASK_ROOM": "tasks run in the room `incident`; a file `incident.yaml` in AGENT_ROOMS_DIR replaces it",
     "INCIDENT_KNOWLEDGE": "the room `incident` names it: the first one of its `collections`",

@@ -2,7 +2,7 @@
 
 import json
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 
 from agent.answers.schema_check import get_requested_schema
@@ -32,7 +32,7 @@ def validate_request(
     skills: SkillLibrary,
     settings: Settings,
     *,
-    sees_pictures: bool,
+    sees_pictures: Callable[[Room], bool],
 ) -> None:
     """Raises `BadRequestError` or `TooLargeError` for a request that this room cannot serve."""
     handed_on = not room.planning and room.skill is None and bool(request.messages)
@@ -40,7 +40,7 @@ def validate_request(
         raise BadRequestError("the request is empty: send a prompt", param="prompt")
     _check_sizes(request, settings)
     has_images = bool(request.images) or any(message.images for message in request.messages or ())
-    if has_images and not sees_pictures:
+    if has_images and not sees_pictures(room):
         raise BadRequestError(
             f"the room {room.id!r} takes no images; send text, or ask a room with vision", param="messages"
         )

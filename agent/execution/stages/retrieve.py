@@ -7,10 +7,10 @@ from agent.core.errors import AgentError
 from agent.core.events import MemoryItem, MemoryRetrieved
 from agent.core.models import ChatMessage, Role
 from agent.execution.earlier_run import find_confirmed_values, find_earlier_results
-from agent.memory import MemorySearchResult, format_exchange
 from agent.policy.guardrails.message_labels import split_attachments
 from agent.policy.redaction.inbound import HistoryRedactor, restore_long_text
 from agent.policy.redaction.requests import redact_history
+from agent.run_context.memory import MemorySearchResult, format_exchange
 from agent.run_context.message_labels import label_messages, label_prompt
 from agent.run_context.run import Run
 

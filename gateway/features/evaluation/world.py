@@ -23,7 +23,7 @@ from pydantic import JsonValue, SecretStr
 from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import ConfigError
 from agent.core.settings import PREFIX, Settings
-from gateway.auth.authentication import is_loopback
+from gateway.access.authentication import is_loopback
 from gateway.features.evaluation.task_files import SITE_PLACEHOLDER, EvalTask, WorldSpec
 from gateway.features.evaluation.task_sets import find_set
 from gateway.features.evaluation.world_tables import render_table

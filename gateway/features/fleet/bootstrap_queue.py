@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
 
 from agent.core.settings import Settings
-from agent.rooms import Rooms
 from agent.run_context.run import Run
 from agent.runs.dispatch import RUN_JOB, Dispatcher, Lane
+from agent.runs.rooms import Rooms
 from agent.runs.run_worker import RunWorker, is_dead_worker
 from agent.skills import SkillLibrary
 from gateway.bootstrap_database import check_queue_settings

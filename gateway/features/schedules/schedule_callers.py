@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from agent.core.errors import AuthError
 from agent.core.principal import Principal
 from agent.storage.api_keys import KeyStore
-from gateway.auth.authentication import Authenticator, Caller
+from gateway.access.authentication import Authenticator, Caller
 from gateway.features.schedules.engine.schedule_store import Schedule
 
 

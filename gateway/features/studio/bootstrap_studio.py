@@ -8,7 +8,7 @@ from agent.core.errors import AuthError, ToolDeniedError
 from agent.core.events import RunCreated
 from agent.core.models import LOCAL_OWNER, JsonObject, Room
 from agent.execution.gates import GATES
-from agent.rooms import parse_room
+from agent.runs.rooms import parse_room
 from agent.storage.api_keys import KeyStore
 from agent.storage.credentials import Credentials
 from agent.storage.journal import Journal

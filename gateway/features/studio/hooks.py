@@ -44,7 +44,7 @@ async def prepare(host: FeatureHost) -> None:
 
 @dataclass(frozen=True, slots=True)
 class OwnedRooms:
-    """The rooms of owners. Implements `agent.owners.OwnedStore`."""
+    """The rooms of owners. Implements `agent.storage.owners.OwnedStore`."""
 
     editor: RoomEditor
 

@@ -16,15 +16,15 @@ from agent.core.events import Event, EventDraft
 from agent.core.models import ENDED_STATUSES, JsonObject, Usage
 from agent.core.run_reducer import _ATTEMPT_RULES, _FIELD_OF_NEWEST, _RULES, _change_attempt, fold
 from agent.core.run_state import RunState
-from agent.core.trace.projection import _RULES as _TRACE_RULES
 from agent.run_context import run as run_module
 from agent.run_context.engine import Engine
 from agent.run_context.run import Run
+from agent.runs.trace_projection import _RULES as _TRACE_RULES
 from agent.storage.event_codec import encode
 from agent.storage.journal import Claim, RunAppend
 from agent.storage.journal_rows import check_terminal_last, derive_status
 from agent.storage.journal_sqlite import SqliteJournal, open_in_memory
-from gateway.limits.run_concurrency import _RELEASING_EVENTS
+from gateway.access.run_concurrency import _RELEASING_EVENTS
 from tests.support.builders import RUN_ID, created, log
 
 AT = 5.0

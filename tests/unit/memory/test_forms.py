@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent.memory import Memory
+from agent.run_context.memory import Memory
 from mcp_tools.builtin.memory_forms import SAVE_ROLES, FoundMemory, MemoryEntry, MemorySaveInput, to_found_memory
 
 MEMORY = Memory("mem_1", "anna", "Likes tea.", "fact", "run r1", 60.0, tainted=True, score=0.12345)

@@ -8,7 +8,7 @@ import pytest
 from agent.core.errors import EmbedderError, NotFoundError, VectorSpaceError
 from agent.core.vector_space import VectorSpace
 from agent.llm.embedder import Embedded
-from agent.memory import MAX_CHARS, MemoryStore
+from agent.run_context.memory import MAX_CHARS, MemoryStore
 from agent.storage.journal_sqlite import SqliteStore, open_sqlite
 from agent.storage.vectors.exact import ExactIndex
 from agent.storage.vectors.sqlite import SqliteVectorRows

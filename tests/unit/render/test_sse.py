@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from gateway.sse import HEARTBEAT, add_heartbeat, format_frame
+from gateway.render.sse import HEARTBEAT, add_heartbeat, format_frame
 
 
 def test_a_frame_has_its_name_its_id_and_ends_with_a_blank_line() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from agent.core.errors import ConfigError
 from agent.core.models import Room
-from agent.rooms import parse_room
+from agent.runs.rooms import parse_room
 from gateway.features.studio.engine.errors import ValidationError
 from gateway.features.studio.engine.room_checks import (
     RoomRegistries,

@@ -7,7 +7,8 @@ from pydantic_core import to_json
 
 from agent.core import events as ev
 from agent.core.models import Effect, Outcome, TraceStep
-from agent.core.trace import MAX_TEXT_CHARS, build_projection, build_trace
+from agent.runs.trace_details import MAX_TEXT_CHARS
+from agent.runs.trace_projection import build_projection, build_trace
 from tests.support.builders import (
     answered,
     called,

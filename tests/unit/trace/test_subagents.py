@@ -6,7 +6,7 @@ from agent.core import events as ev
 from agent.core.models import Usage
 from agent.core.run_reducer import fold
 from agent.core.subagent_result import SubAgentResult
-from agent.core.trace import build_projection, build_trace
+from agent.runs.trace_projection import build_projection, build_trace
 from tests.support.builders import RUN_ID, Placed, called, created, finished, judged, log, planned, started, tool_step
 
 PLAN = planned(tool_step("s1", "spawn_scout"))

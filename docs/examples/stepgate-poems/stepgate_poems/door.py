@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from pydantic import BaseModel
 
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.doors.dependencies import Gateway
 
 router = APIRouter(tags=["poems"], dependencies=[require_scope("agent")])

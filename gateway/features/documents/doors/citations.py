@@ -11,7 +11,7 @@ from agent.core.errors import ConflictError, NotFoundError
 from agent.core.events import AnswerFinished, Event, ToolReturned
 from agent.core.models import DeferredModel, SourceCitation, TailorOutput
 from agent.core.run_reducer import fold
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute

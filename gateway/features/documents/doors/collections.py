@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from agent.core.errors import BadRequestError
 from agent.core.models import DeferredModel, RetrievalMode
-from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
+from gateway.access.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway

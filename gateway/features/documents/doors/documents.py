@@ -19,16 +19,16 @@ from agent.core.errors import StoreFullError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.record_item import RecordItem
 from agent.core.settings import Settings
-from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
+from gateway.access.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
-from gateway.errors import MediaTypeError, RequestFormatError
 from gateway.features.documents.engine.ingest.templates import build_requested_pipeline
 from gateway.features.documents.engine.ingest.uploads import SOURCE_PREFIX
 from gateway.features.documents.engine.search.documents import Document
 from gateway.features.documents.engine.search.models import Coverage, FileType
 from gateway.features.documents.parts import get_documents
+from gateway.render.error_responses import MediaTypeError, RequestFormatError
 
 router = APIRouter(tags=["knowledge"], route_class=DeferredRoute, dependencies=[require_scope("agent")])
 

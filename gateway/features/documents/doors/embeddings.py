@@ -14,12 +14,12 @@ from agent.core.models import DeferredModel
 from agent.core.settings import Settings
 from agent.llm.embedder.port import MAX_TEXT_CHARS
 from agent.run_context.token_estimates import estimate_tokens_from_chars
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import OpenAIRoute
 from gateway.doors.openai import OPENAI_ERRORS
 from gateway.doors.openai_wire import WireModel
-from gateway.errors import RequestFormatError
+from gateway.render.error_responses import RequestFormatError
 
 log = logging.getLogger(__name__)
 router = APIRouter(tags=["OpenAI"], route_class=OpenAIRoute, dependencies=[require_scope("chat")])

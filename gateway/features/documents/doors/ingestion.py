@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agent.core.failures import AgentFailure, get_stage
 from agent.core.models import DeferredModel, JsonObject
-from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
+from gateway.access.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute

@@ -13,7 +13,7 @@ POLL_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class OwnedDocuments:
-    """Implements `agent.owners.OwnedStore`."""
+    """Implements `agent.storage.owners.OwnedStore`."""
 
     library: Library
 

@@ -12,10 +12,10 @@ from pydantic import JsonValue
 from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject
 from agent.llm.port import ModelReply, ResponseSchema
+from agent.llm.prompts import format_block
 from agent.planning.parse import MAX_REPLY_CHARS, read_first_object
 from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.request import PlanningRequest
-from agent.prompts import format_block
 from agent.run_context.outputs import cut_text
 from gateway.features.documents.engine.prompts import render
 

@@ -13,13 +13,13 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from agent.core.settings import Settings
-from gateway import errors
-from gateway.auth.authentication import read_key
-from gateway.auth.origin_check import OriginCheckMiddleware
+from gateway.access.authentication import read_key
+from gateway.access.origin_check import OriginCheckMiddleware
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import bind_socket
 from gateway.doors import catalogue
 from gateway.garbage_collector import pause_garbage_collector
+from gateway.render import error_responses
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class _StatusServer(uvicorn.Server):
         )
         routes = [route for route in catalogue.router.routes if isinstance(route, Route) and route.path in PATHS]
         app.router.routes.extend(routes)
-        errors.install_error_handlers(app, routes)
+        error_responses.install_error_handlers(app, routes)
         super().__init__(
             uvicorn.Config(
                 app,

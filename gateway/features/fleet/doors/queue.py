@@ -8,7 +8,7 @@ from pydantic import Field
 from agent.core.errors import ConflictError
 from agent.core.models import DeferredModel
 from agent.storage.audit import MAX_ID
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute

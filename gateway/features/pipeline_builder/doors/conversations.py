@@ -14,13 +14,12 @@ from agent.core.models import JsonObject
 from agent.core.run_reducer import fold
 from agent.runs.run_failed import RunFailedError
 from agent.runs.service import AcceptedRun
-from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope, require_tool
+from gateway.access.dependencies import CallerStream, CurrentCaller, require_scope, require_tool
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS, STREAM
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
-from gateway.errors import build_error_response
 from gateway.features.pipeline_builder.doors.conversation_models import (
     ApplyPipelineRequest,
     ApplyResponse,
@@ -47,6 +46,7 @@ from gateway.features.pipeline_builder.render.conversation import (
     build_uncertainty_object,
     may_change_state,
 )
+from gateway.render.error_responses import build_error_response
 
 router = APIRouter(
     prefix="/api/v2/agent/conversations",

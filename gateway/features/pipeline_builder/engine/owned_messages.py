@@ -8,7 +8,7 @@ from gateway.features.pipeline_builder.engine.messages import MessageLog
 
 @dataclass(frozen=True, slots=True)
 class OwnedMessages:
-    """Implements `agent.owners.OwnedStore`. The messages in another process's memory expire there."""
+    """Implements `agent.storage.owners.OwnedStore`. The messages in another process's memory expire there."""
 
     statements: SqlClient
     messages: MessageLog

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from agent.core import events as ev
 from agent.core.models import JsonObject
 from agent.core.run_state import RunState
-from agent.core.trace import shorten
 from agent.policy.approval import format_approval_question
+from agent.runs.trace_details import shorten
 from agent.subagents import is_spawn_tool
 from gateway.features.pipeline_builder.engine.messages import ConversationMessage, MessageRole
 

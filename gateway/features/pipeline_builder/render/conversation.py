@@ -7,11 +7,11 @@ from agent.core import events as ev
 from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject
 from agent.core.run_state import RunState
-from agent.core.trace import shorten
 from agent.policy.approval import format_approval_question
+from agent.runs.trace_details import shorten
 from agent.subagents import is_spawn_tool
 from gateway.features.pipeline_builder.engine.records import ConversationUncertainty
-from gateway.sse import format_frame
+from gateway.render.sse import format_frame
 
 MAX_RESULT_CHARS = 1_000
 PIPELINE_TOOLS = frozenset({"build_pipeline", "suggest_pipeline"})

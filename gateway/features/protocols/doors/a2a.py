@@ -44,8 +44,8 @@ from agent.runs.decisions import submit_text
 from agent.runs.input_replies import build_reply_request, derive_reply_id
 from agent.runs.run_intake import ChatRequest, ContextMessage
 from agent.runs.service import AcceptedRun
-from gateway.auth.authentication import Caller
-from gateway.auth.key_watch import KeyWatch
+from gateway.access.authentication import Caller
+from gateway.access.key_watch import KeyWatch
 from gateway.bootstrap import Stepgate
 from gateway.doors.run_intake import accept_run
 from gateway.features.protocols.doors.a2a_card import build_agent_card

@@ -25,15 +25,15 @@ from agent.core.value_faults import describe_fault
 from agent.policy.approval import find_waiting_run
 from agent.runs.run_intake import ChatRequest
 from agent.runs.service import AcceptedRun, Decision
-from gateway.auth.authentication import Caller
-from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
+from gateway.access.authentication import Caller
+from gateway.access.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS, STREAM
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.run_intake import RUN_ID_HEADER
-from gateway.errors import RequestFormatError
-from gateway.sse import format_frame
+from gateway.render.error_responses import RequestFormatError
+from gateway.render.sse import format_frame
 
 if TYPE_CHECKING:  # the package's models take 0.08 s to build, which gateways without such clients save
     from ag_ui.core import BaseEvent, RunAgentInput

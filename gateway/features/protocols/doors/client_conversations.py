@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from agent.core.models import JsonObject
 from agent.policy.redaction.secrets import make_secret_finder
 from agent.runs.client_conversations import ClientConversation
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.dependencies import Gateway
 from gateway.doors.item_pages import ItemPage, format_page

@@ -17,9 +17,8 @@ from agent.core.models import JsonObject, Room
 from agent.runs.response import build_response
 from agent.runs.run_intake import ChatRequest
 from agent.runs.service import AcceptedRun
-from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
+from gateway.access.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
-from gateway.deferred_response import DeferredResponse
 from gateway.doors.agent import STREAM
 from gateway.doors.dependencies import Gateway
 from gateway.doors.early_failure import raise_early_failure
@@ -28,11 +27,12 @@ from gateway.doors.openai import DONE_FRAME, OPENAI_ERRORS
 from gateway.doors.openai_messages import list_unknown_fields, to_agent_request
 from gateway.doors.openai_wire import ChatCompletionRequest, StreamOptions, WireModel
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
-from gateway.errors import RequestFormatError
+from gateway.render.deferred_response import DeferredResponse
+from gateway.render.error_responses import RequestFormatError
 from gateway.render.errors import build_openai_error
 from gateway.render.errors import to_json as error_to_json
 from gateway.render.openai import RESTARTED_NOTE, build_trace, build_usage_body
-from gateway.sse import format_frame
+from gateway.render.sse import format_frame
 
 router = APIRouter(tags=["OpenAI"], route_class=OpenAIRoute, dependencies=[require_scope("chat")])
 

@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from agent.core.extras import EXTRAS
 from agent.core.settings import Settings
-from gateway.auth.dependencies import get_caller
+from gateway.access.dependencies import get_caller
 from gateway.doors.dependencies import get_stepgate
 
 if TYPE_CHECKING:

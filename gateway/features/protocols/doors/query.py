@@ -15,7 +15,7 @@ from agent.core.models import AgentRequest, DeferredModel, JsonObject, TailorOut
 from agent.core.run_state import RunState
 from agent.runs.response import build_response
 from agent.runs.sessions import build_session_name
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway

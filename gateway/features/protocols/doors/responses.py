@@ -24,10 +24,9 @@ from agent.core.run_state import RunState
 from agent.run_context.token_estimates import estimate_input_tokens
 from agent.runs.run_intake import ApprovalReplies, ApprovalText, ChatRequest
 from agent.runs.service import AcceptedRun
-from gateway.auth.authentication import Caller
-from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
+from gateway.access.authentication import Caller
+from gateway.access.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
-from gateway.deferred_response import DeferredResponse
 from gateway.doors.agent import STREAM
 from gateway.doors.dependencies import Gateway
 from gateway.doors.early_failure import raise_early_failure
@@ -35,7 +34,6 @@ from gateway.doors.item_pages import ItemPage, cut_page
 from gateway.doors.json_body import OpenAIRoute
 from gateway.doors.openai import OPENAI_ERRORS
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
-from gateway.errors import RequestFormatError
 from gateway.features.protocols.doors.response_input import read_approval_replies
 from gateway.features.protocols.doors.response_requests import (
     ResponsesRequest,
@@ -45,8 +43,10 @@ from gateway.features.protocols.doors.response_requests import (
 )
 from gateway.features.protocols.doors.stored_responses import StoredResponse, load_response, resolve_references
 from gateway.features.protocols.render.responses import ResponseProjection, cut_frames
+from gateway.render.deferred_response import DeferredResponse
+from gateway.render.error_responses import RequestFormatError
 from gateway.render.errors import build_openai_error
-from gateway.sse import format_frame
+from gateway.render.sse import format_frame
 
 router = APIRouter(tags=["OpenAI"], route_class=OpenAIRoute, dependencies=[require_scope("chat")])
 

@@ -9,9 +9,8 @@ from agent.core.errors import NotFoundError
 from agent.core.events import ApprovalDecided, Event, RunCreated, RunWaiting
 from agent.core.models import JsonObject
 from agent.core.run_reducer import fold
-from gateway.auth.authentication import Caller
+from gateway.access.authentication import Caller
 from gateway.bootstrap import Stepgate
-from gateway.errors import RequestFormatError
 from gateway.features.protocols.doors.response_input import list_input_items
 from gateway.features.protocols.render.responses import (
     ResponseProjection,
@@ -19,6 +18,7 @@ from gateway.features.protocols.render.responses import (
     make_response_id,
     parse_response_id,
 )
+from gateway.render.error_responses import RequestFormatError
 
 _ITEM_ID = re.compile(r"[a-z]+_([0-9a-f]{32}(?:_[0-9]+)?)_(?:[0-9]+|apr_[0-9a-f]+)")
 """The id of an item; it contains that of its response."""

@@ -11,16 +11,16 @@ from agent.core.errors import NotFoundError
 from agent.core.models import DeferredModel, JsonObject, Webhook
 from agent.core.record_item import RecordItem
 from agent.planning.required import CONTEXT_CHARS, CONTEXT_KEYS, split_context
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.catalogue import ToolItems, list_tools
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
-from gateway.errors import FieldError
 from gateway.features.protocols.engine.task_store import MAX_RUN_NUMBER, Task, TaskRun, TaskStatus
 from gateway.features.protocols.engine.tasks import TaskRunRequest
 from gateway.features.protocols.parts import get_tasks
+from gateway.render.error_responses import FieldError
 from gateway.render.errors import FailureBody
 
 router = APIRouter(tags=["tasks"], route_class=JsonRoute, dependencies=[require_scope("agent")])

@@ -16,7 +16,7 @@ from agent.core.models import LOCAL_OWNER, AgentRequest, JsonObject, Webhook
 from agent.core.principal import LOCAL, Principal
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
-from agent.core.trace.gate_summary import build_gate_summary
+from agent.runs.gate_summary import build_gate_summary
 from agent.runs.response import build_response
 from agent.runs.run_end import RunEndWatcher
 from agent.runs.run_intake import RequestHandler

@@ -46,9 +46,9 @@ from agent.core import events as ev
 from agent.core.models import JsonObject, Usage
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
-from agent.core.trace.details import describe_intents
 from agent.policy.approval import format_approval_question, format_outgoing
 from agent.policy.guardrails.plain_text import escape_markdown, format_literal
+from agent.runs.trace_details import describe_intents
 from gateway.features.protocols.render.ag_ui_subagents import SubAgentSpans
 
 PLAN_ACTIVITY = "PLAN"

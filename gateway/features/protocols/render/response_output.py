@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from agent.core.models import JsonObject, Source
-from agent.core.trace import shorten
+from agent.runs.trace_details import shorten
 from gateway.features.protocols.render.response_items import SERVER_LABEL, annotate, build_function_call_item
 
 MAX_OUTPUT_CHARS: Final = 20_000

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 
 from agent.core.models import DeferredModel
-from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
+from gateway.access.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody

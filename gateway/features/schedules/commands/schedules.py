@@ -96,7 +96,7 @@ def create(
     }  # fmt: skip
 
     async def work(stepgate: "Stepgate") -> None:
-        from gateway.auth.authentication import Caller  # noqa: PLC0415
+        from gateway.access.authentication import Caller  # noqa: PLC0415
         from gateway.features.schedules.engine.model import parse_spec  # noqa: PLC0415 - loaded with the engine
         from gateway.features.schedules.forms import to_schedule_item  # noqa: PLC0415
 

@@ -10,9 +10,9 @@ from agent.core.errors import ScopeError
 from agent.core.models import DeferredModel, RunStatus
 from agent.core.principal import Principal
 from agent.core.record_item import RecordItem
-from gateway.auth.authentication import Caller
-from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
-from gateway.auth.idempotency import start_once
+from gateway.access.authentication import Caller
+from gateway.access.dependencies import CurrentCaller, require_scope, require_tool
+from gateway.access.idempotency import start_once
 from gateway.doors.agent import ERRORS, BackgroundRun
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, refuse_unknown_fields

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute

@@ -11,8 +11,8 @@ from agent.core.errors import BadRequestError, ConflictError
 from agent.core.models import AgentRequest, DeferredModel, JsonObject, Room
 from agent.policy.approval import read_open_approvals
 from agent.runs.service import AcceptedRun
-from gateway.auth.authentication import Caller
-from gateway.auth.idempotency import start_once
+from gateway.access.authentication import Caller
+from gateway.access.idempotency import start_once
 from gateway.bootstrap import Stepgate
 from gateway.doors.approvals import OpenApprovalItem, to_item
 from gateway.features.studio.engine.room_changes import RoomChange

@@ -10,14 +10,13 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.core.models import DeferredModel
-from gateway.auth.authentication import Caller
-from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
+from gateway.access.authentication import Caller
+from gateway.access.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
 from gateway.doors.run_intake import RUN_ID_HEADER
-from gateway.errors import RequestFormatError
 from gateway.features.studio.doors.room_programs import WaitingRoomChange, ask_about_programs
 from gateway.features.studio.engine.room_changes import (
     RoomChange,
@@ -39,6 +38,7 @@ from gateway.features.studio.room_forms import (
     to_item,
     to_revision_item,
 )
+from gateway.render.error_responses import RequestFormatError
 
 router = APIRouter(tags=["rooms"], route_class=JsonRoute, dependencies=[require_scope("rooms")])
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agent.core.errors import BadRequestError, NotFoundError, ToolInputError
 from agent.core.models import DeferredModel
-from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
+from gateway.access.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody

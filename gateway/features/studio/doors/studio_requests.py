@@ -21,7 +21,7 @@ from agent.core.models import (
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.runs.response import build_response
-from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway

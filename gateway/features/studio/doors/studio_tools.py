@@ -7,8 +7,8 @@ from pydantic import Field
 
 from agent.core.errors import ConflictError
 from agent.core.models import DeferredModel
-from gateway.auth.authentication import Caller
-from gateway.auth.dependencies import CurrentCaller, require_scope, require_tool
+from gateway.access.authentication import Caller
+from gateway.access.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.bootstrap import Stepgate
 from gateway.direct_model import DirectModel
 from gateway.doors.agent import ERRORS

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 
 from agent.core.models import Room
-from agent.rooms import Rooms
+from agent.runs.rooms import Rooms
 from agent.skills import Skill, SkillLibrary
 from agent.tools import Tool, ToolRegistry, ToolSpec
 from agent.tools.catalogue import get_server_name, is_foreign

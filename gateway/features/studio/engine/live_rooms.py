@@ -9,7 +9,7 @@ from agent.core.bounded_yaml import YamlError
 from agent.core.errors import AgentError
 from agent.core.models import Room
 from agent.core.throttled_log import ThrottledLog
-from agent.rooms import Rooms
+from agent.runs.rooms import Rooms
 from gateway.features.studio.engine.errors import ValidationError
 from gateway.features.studio.engine.room_checks import ReadRoom, RoomRegistries, check_room_text
 from gateway.features.studio.engine.room_store import RoomStore, StoredRoom

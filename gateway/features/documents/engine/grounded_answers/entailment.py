@@ -12,8 +12,8 @@ from pydantic import Field, ValidationError
 from agent.core.errors import BudgetError, ModelError, ModelOutputError, PlanInvalidError
 from agent.core.models import FrozenModel, JsonObject
 from agent.llm.port import ResponseSchema
+from agent.llm.prompts import format_block
 from agent.planning.parse import read_first_object
-from agent.prompts import format_block
 from gateway.features.documents.engine.grounded_answers.evidence_checker import CheckedUnit, EvidenceChecker
 from gateway.features.documents.engine.grounded_answers.models import format_place
 from gateway.features.documents.engine.prompts import render

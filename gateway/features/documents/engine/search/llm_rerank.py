@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from agent.core.errors import BudgetError, ModelError
 from agent.core.fenced_json import remove_json_fence
 from agent.core.models import JsonObject
-from agent.prompts import format_block
+from agent.llm.prompts import format_block
 from gateway.features.documents.engine.prompts import render
 from gateway.features.documents.engine.search.models import AskModel
 

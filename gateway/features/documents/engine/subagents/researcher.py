@@ -13,7 +13,7 @@ from agent.core.concurrent_calls import gather_all
 from agent.core.events import StepOutput
 from agent.core.models import DeferredModel, FrozenModel, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
-from agent.prompts import format_block
+from agent.llm.prompts import format_block
 from agent.subagents.base import Caller, SubAgent, SubAgentResources, ToolCalls
 from agent.subagents.model_uncertainty import ModelUncertainty
 from agent.text.plurals import format_count

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent.prompts import PromptSource
+from agent.llm.prompts import PromptSource
 
 PROMPTS = PromptSource(Path(__file__).parent)
 render = PROMPTS.render

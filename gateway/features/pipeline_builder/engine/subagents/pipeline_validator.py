@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from agent.core.errors import ToolError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
-from agent.prompts import format_block
+from agent.llm.prompts import format_block
 from agent.subagents.base import Caller, SubAgent, ToolCalls
 from agent.subagents.model_uncertainty import ModelUncertainty
 from agent.text.plurals import format_count

@@ -9,7 +9,7 @@ from agent.core.concurrent_calls import gather_all
 from agent.core.errors import ToolError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.subagent_result import SubAgentResult
-from agent.prompts import format_block
+from agent.llm.prompts import format_block
 from agent.subagents.base import Caller, CallResult, SubAgent, ToolCalls
 from agent.tools import Tool
 from gateway.features.pipeline_builder.engine.prompts import PROMPTS

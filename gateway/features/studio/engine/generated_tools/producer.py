@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from agent.core.models import JsonObject, Tier
 from agent.execution.subagent_work import parse_final
 from agent.llm.port import ResponseSchema
-from agent.prompts import format_block
+from agent.llm.prompts import format_block
 from agent.tools import ToolModel, build_flat_schema
 from gateway.features.studio.engine.generated_tools.models import CodeReview, GeneratedCode, Manifest, ToolTests
 from gateway.features.studio.engine.generated_tools.source_rules import ALLOWED_IMPORTS

@@ -14,7 +14,7 @@ from agent.core.events import StepOutput
 from agent.core.models import DeferredModel, IntentCategory, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty, Undone
 from agent.execution.arguments import find_argument_problem, parse_text_args
-from agent.prompts import format_block
+from agent.llm.prompts import format_block
 from agent.subagents.base import Caller, OpeningCall, SubAgent, SubAgentResources, ToolCalls
 from agent.tools import Tool
 from gateway.features.studio.engine.prompts import PROMPTS

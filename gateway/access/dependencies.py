@@ -10,9 +10,9 @@ from fastapi import Depends, Request
 
 from agent.core.errors import AgentError
 from agent.storage.api_keys import Scope
-from gateway.auth.authentication import Caller, read_key
+from gateway.access.authentication import Caller, read_key
 from gateway.doors.dependencies import get_stepgate
-from gateway.sse import EventStream
+from gateway.render.sse import EventStream
 
 
 async def get_caller(request: Request) -> Caller:

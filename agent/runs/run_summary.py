@@ -4,7 +4,7 @@ from agent.core import events as ev
 from agent.core.languages import ENGLISH
 from agent.core.models import JsonObject, Mode
 from agent.core.run_state import RunState
-from agent.core.trace import shorten
+from agent.runs.trace_details import shorten
 
 
 def build_run_summary(state: RunState) -> JsonObject:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Mapping
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent.core.errors import AgentError, TooLargeError
-from gateway.errors import (
+from gateway.render.error_responses import (
     ClientSlowError,
     HeadersError,
     RequestFormatError,

@@ -7,7 +7,7 @@ from agent.core.models import LOCAL_OWNER
 from agent.core.principal import Principal
 from agent.core.settings import Settings
 from agent.storage.api_keys import KeyStore
-from gateway.auth.authentication import can_others_call, is_key_required
+from gateway.access.authentication import can_others_call, is_key_required
 
 OWNED_SOURCES = ("collections", "memories", "runs")
 """The sources of one owner. `files` are below the file roots, which every owner reads."""

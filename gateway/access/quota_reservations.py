@@ -12,7 +12,7 @@ from agent.core.errors import QuotaError, RateLimitError
 from agent.core.models import Usage
 from agent.storage.api_keys import ApiKey, KeyStore
 from agent.storage.key_budgets import KeyBudgets
-from gateway.limits.rate_limiter import LocalRateLimiter, MeterReading, RateLimiter
+from gateway.access.rate_limiter import LocalRateLimiter, MeterReading, RateLimiter
 
 MINUTE_SECONDS = 60.0
 KEY_CACHE_SECONDS = 2.0

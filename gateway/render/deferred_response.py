@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.core.errors import AgentError
-from gateway.errors import build_agent_error_response
+from gateway.render.error_responses import build_agent_error_response
 
 BuildResponse = Callable[[Request], Awaitable[Response]]
 

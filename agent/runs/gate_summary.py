@@ -2,7 +2,7 @@
 
 from agent.core.models import JsonObject
 from agent.core.run_state import RunState
-from agent.core.trace.run_summary import build_run_summary
+from agent.runs.run_summary import build_run_summary
 
 INCIDENT_GATE = "incident_evidence"
 

@@ -45,7 +45,7 @@ class OwnedStore(Protocol):
 
 
 class OwnedMemory(Protocol):
-    """The memories of owners. `agent.memory.MemoryStore` implements it."""
+    """The memories of owners. `agent.run_context.memory.MemoryStore` implements it."""
 
     async def delete_all(self, owner: str) -> int:
         """Removes every memory of an owner."""
@@ -148,7 +148,7 @@ class OwnerDeletion:
 
     async def _delete_keys(self, owner: str) -> None:
         """Deletes the owner's keys. After every gateway's cache of keys has expired, deletes the answers stored for
-        requests with them: see `gateway/auth/idempotency.py`.
+        requests with them: see `gateway/access/idempotency.py`.
         """
         senders = [key_id for (key_id,) in await self.statements.read("SELECT id FROM api_keys WHERE owner = ?", owner)]
         await self.statements.write("DELETE FROM api_keys WHERE owner = ?", owner)

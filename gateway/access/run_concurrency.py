@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from agent.core import events as ev
 from agent.core.errors import RateLimitError
 from agent.core.run_state import RunState
-from gateway.limits.rate_limiter import RateLimiter
+from gateway.access.rate_limiter import RateLimiter
 
 log = logging.getLogger(__name__)
 

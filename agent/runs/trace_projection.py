@@ -6,9 +6,9 @@ from typing import Any, Final, Literal
 from agent.core import events as ev
 from agent.core.languages import get_language_name
 from agent.core.models import JsonObject, Outcome, PlanStep, TraceStatus, TraceStep, Usage
-from agent.core.trace import details
-from agent.core.trace.details import build_missing_return, build_tool_result, shorten
-from agent.core.trace.trace_lines import TraceLine, TraceLines
+from agent.runs import trace_details
+from agent.runs.trace_details import build_missing_return, build_tool_result, shorten
+from agent.runs.trace_lines import TraceLine, TraceLines
 
 _STATUS_OF_OUTCOME: Final[Mapping[Outcome, TraceStatus]] = {
     Outcome.SUCCESS: "done",
@@ -78,14 +78,14 @@ class Projection:
 
     def _add_output_guard(self, event: ev.Event, body: ev.OutputGuarded) -> None:
         status = _STATUS_OF_GUARD_ACTION.get(body.action, "done")
-        self._lines.add_line(event, "guard", "checked the answer", status, details.describe_output_guard(body))
+        self._lines.add_line(event, "guard", "checked the answer", status, trace_details.describe_output_guard(body))
 
     def _add_route(self, event: ev.Event, body: ev.RequestUnderstood) -> None:
         self._add_request_translation(event, body)
         self._lines.add_line(event, "route", f"route: {body.route}", detail={"reason": body.reason})
 
     def _add_memory(self, event: ev.Event, body: ev.MemoryRetrieved) -> None:
-        self._lines.add_line(event, "memory", "memory retrieval", detail=details.describe_memory(body))
+        self._lines.add_line(event, "memory", "memory retrieval", detail=trace_details.describe_memory(body))
 
     def _note_rejected_plan(self, _: ev.Event, body: ev.PlanRejected) -> None:
         self._rejected.append("; ".join(body.problems))
@@ -102,16 +102,18 @@ class Projection:
     def _open_approval(self, event: ev.Event, body: ev.ApprovalRequested) -> None:
         subject = "the plan" if body.call_id is None else body.items[0].tool
         key, title = ("approval", body.approval_id, None), f"asked for approval of {subject}"
-        self._lines.open_line(event, key, "approval", title, details.describe_approval(body))
+        self._lines.open_line(event, key, "approval", title, trace_details.describe_approval(body))
 
     def _close_approval(self, event: ev.Event, body: ev.ApprovalDecided) -> None:
         status: TraceStatus = "done" if body.decision in ("approved", "answered") else "refused"
-        self._lines.close_line(event, ("approval", body.approval_id, None), status, details.describe_decision(body))
+        self._lines.close_line(
+            event, ("approval", body.approval_id, None), status, trace_details.describe_decision(body)
+        )
 
     def _record_model_call(self, event: ev.Event, body: ev.ModelReturned) -> None:
         self._lines.calls.record(event, body)
         if body.failed_upstreams:
-            title, detail = details.describe_failed_upstreams(body)
+            title, detail = trace_details.describe_failed_upstreams(body)
             self._lines.add_line(event, "notice", title, detail=detail)
 
     def _add_speculation(self, event: ev.Event, body: ev.StepSpeculative) -> None:
@@ -158,14 +160,14 @@ class Projection:
         count = len(plan.steps)
         title = f"{'new plan' if plan.version else 'plan'}: {count} step{'s' if count != 1 else ''}"
         usage = _drop_empty_usage(self._lines.calls.get_usage(("plan", None, None)))
-        detail = details.describe_plan(body, self._rejected)
+        detail = trace_details.describe_plan(body, self._rejected)
         self._lines.add_line(event, "plan", title, detail=detail, duration=body.duration, usage=usage)
         self._rejected = []
 
     def _add_intents(self, event: ev.Event, body: ev.IntentClassified) -> None:
         usage = _drop_empty_usage(self._lines.calls.get_usage(("route", None, None)))
         status: TraceStatus = "done" if body.task_plan is not None or body.question else "failed"
-        title, detail = details.describe_intents(body)
+        title, detail = trace_details.describe_intents(body)
         self._lines.add_line(event, "route", title, status, detail, duration=body.duration, usage=usage)
 
     def _add_answer_check(self, event: ev.Event, body: ev.AnswerChecked) -> None:
@@ -173,7 +175,7 @@ class Projection:
         status = "retried" if body.action == "retry_strict" else status
         title = f"tailor: {body.passed} of {body.claims} sentences are supported by the documents"
         self._lines.add_line(
-            event, "tailor", title, status, details.describe_answer_check(body), duration=body.duration
+            event, "tailor", title, status, trace_details.describe_answer_check(body), duration=body.duration
         )
 
     def _add_request_translation(self, event: ev.Event, body: ev.RequestUnderstood) -> None:
@@ -206,7 +208,7 @@ class Projection:
         title, intent = (step.title, step.intent) if step else (step_id, "")
         self._started_steps.add(step_id)
         key = ("step", event.step_id, event.attempt)
-        self._lines.open_line(event, key, _get_line_type(step), title, details.describe_attempt(body, intent))
+        self._lines.open_line(event, key, _get_line_type(step), title, trace_details.describe_attempt(body, intent))
 
     def _add_skipped_steps(self, event: ev.Event) -> None:
         """Adds a line for each planned step that never started, with the failed step that caused it."""
@@ -217,7 +219,9 @@ class Projection:
             ground = next((name for name in step.depends_on if name in failed), None)
             if ground is not None:
                 failed[step.id] = failed[ground]
-            detail = details.describe_skipped_step(step, failed.get(step.id, "the run ended before it could start"))
+            detail = trace_details.describe_skipped_step(
+                step, failed.get(step.id, "the run ended before it could start")
+            )
             self._lines.add_line(event._replace(step_id=step.id), _get_line_type(step), step.title, "skipped", detail)
 
     def _close_tool_call(self, event: ev.Event, body: ev.ToolReturned) -> None:
@@ -226,13 +230,19 @@ class Projection:
         index = self._lines.open_line(event, key, "tool", body.tool, {}, span=body.span or None)
         self._results[index] = build_tool_result(body, event.step_id, event.attempt)
         status: TraceStatus = "done" if body.error_code is None else "failed"
-        self._lines.close_line(event, key, status, details.describe_tool_return(body), duration=body.duration)
+        self._lines.close_line(event, key, status, trace_details.describe_tool_return(body), duration=body.duration)
 
     def _open_subagent(self, event: ev.Event, body: ev.SubAgentStarted) -> None:
         key, parent = ("subagent", body.span, None), body.parent or None
         self._lines.set_span_agent(body.span, body.agent_id)
         self._lines.open_line(
-            event, key, "subagent", body.agent_id, details.describe_subagent_start(body), span=body.span, parent=parent
+            event,
+            key,
+            "subagent",
+            body.agent_id,
+            trace_details.describe_subagent_start(body),
+            span=body.span,
+            parent=parent,
         )
 
     def _close_subagent(self, event: ev.Event, body: ev.SubAgentFinished) -> None:
@@ -241,7 +251,7 @@ class Projection:
         key, usage = ("subagent", body.span, None), _drop_empty_usage(body.usage)
         status: TraceStatus = "done" if body.result.success else "failed"
         self._lines.close_line(
-            event, key, status, details.describe_subagent_end(body), duration=body.duration, usage=usage
+            event, key, status, trace_details.describe_subagent_end(body), duration=body.duration, usage=usage
         )
 
     def _close_unknown_call(self, event: ev.Event, body: ev.StepUnknown) -> None:
@@ -291,7 +301,7 @@ class Projection:
             status = "unknown"
         usage = self._lines.calls.get_usage(key)
         self._lines.close_line(
-            event, key, status, details.describe_output(body), duration=body.duration, usage=usage, keep=True
+            event, key, status, trace_details.describe_output(body), duration=body.duration, usage=usage, keep=True
         )
 
     def _add_verdict(self, event: ev.Event, body: ev.StepJudged) -> None:
@@ -302,7 +312,7 @@ class Projection:
         else:
             self._failure_reasons[step_id] = f"{event.step_id} failed: {body.verdict.reason}"
         usage = self._lines.calls.get_usage(("supervision", event.step_id, event.attempt))
-        title, detail = f"{event.step_id}: {outcome.value}", details.describe_verdict(body)
+        title, detail = f"{event.step_id}: {outcome.value}", trace_details.describe_verdict(body)
         self._lines.add_line(event, "supervision", title, "done", detail, duration=body.duration, usage=usage)
         self._lines.set_verdict(("step", event.step_id, event.attempt), status)
 

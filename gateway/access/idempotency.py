@@ -18,9 +18,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agent.core.errors import AgentError, BadRequestError, StoreError
 from agent.core.models import LOCAL_OWNER
 from agent.runs.service import AcceptedRun
-from gateway.auth.authentication import Caller
-from gateway.auth.idempotency_store import RUN_HEADER, IdempotencyStore, StartedRequest, StoredResponse
-from gateway.errors import build_error_response
+from gateway.access.authentication import Caller
+from gateway.access.idempotency_store import RUN_HEADER, IdempotencyStore, StartedRequest, StoredResponse
+from gateway.render.error_responses import build_error_response
 
 HEADER_NAME = b"idempotency-key"
 MAX_KEY_CHARS = 255

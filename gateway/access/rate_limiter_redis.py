@@ -6,7 +6,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from agent.core.errors import ConfigError, StoreError
-from gateway.limits.rate_limiter import MeterReading
+from gateway.access.rate_limiter import MeterReading
 
 SOCKET_TIMEOUT_SECONDS = 1.0
 """How long a request waits for the server before its process counts for itself."""

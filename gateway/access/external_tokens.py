@@ -15,8 +15,8 @@ from agent.core.errors import AuthError, ConfigError
 from agent.core.models import LOCAL_OWNER
 from agent.core.settings import Settings
 from agent.storage.api_keys import SCOPES, KeyLimits
-from gateway.auth.issuer_keys import IssuerKeys
-from gateway.auth.issuer_metadata import find_keys_url
+from gateway.access.issuer_keys import IssuerKeys
+from gateway.access.issuer_metadata import find_keys_url
 
 ALGORITHMS = ("RS256", "PS256", "ES256", "EdDSA")
 """Only public-key signatures: a token that is unsigned or signed with a shared secret proves nothing."""

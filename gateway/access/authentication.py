@@ -18,10 +18,10 @@ from agent.core.models import LOCAL_OWNER
 from agent.core.principal import LOCAL, Principal
 from agent.core.settings import Settings
 from agent.storage.api_keys import SCOPES, ApiKey, KeyStore, Scope
-from gateway.auth.external_tokens import TokenGrant, TokenVerifier, is_expired
-from gateway.auth.key_watch import KeyWatch
-from gateway.limits.quota_reservations import MINUTE_SECONDS, TokenRates
-from gateway.limits.rate_limiter import LocalRateLimiter, RateLimiter
+from gateway.access.external_tokens import TokenGrant, TokenVerifier, is_expired
+from gateway.access.key_watch import KeyWatch
+from gateway.access.quota_reservations import MINUTE_SECONDS, TokenRates
+from gateway.access.rate_limiter import LocalRateLimiter, RateLimiter
 
 CACHE_SECONDS = 2.0
 """How long a verified key is cached. A key that another process has revoked may still work for that long."""

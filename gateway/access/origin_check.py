@@ -17,10 +17,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agent.core.authorities import Authority, parse_host_header
 from agent.core.errors import AgentError, AuthError
 from agent.core.settings import Settings
-from gateway.auth.authentication import Caller
-from gateway.auth.origin_rules import HostRules, OriginRules
-from gateway.auth.refusal_page import build_refusal_page
-from gateway.errors import HostError, MediaTypeError, OriginError, RequestFormatError, build_error_response
+from gateway.access.authentication import Caller
+from gateway.access.origin_rules import HostRules, OriginRules
+from gateway.access.refusal_page import build_refusal_page
+from gateway.render.error_responses import (
+    HostError,
+    MediaTypeError,
+    OriginError,
+    RequestFormatError,
+    build_error_response,
+)
 from gateway.render.errors import get_http_status
 
 PROBE_PATHS = frozenset({"/health", "/healthz", "/ready", "/readyz"})

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from agent.core.errors import AgentError
 from agent.core.failures import AgentFailure
-from gateway.deferred_response import DeferredResponse
+from gateway.render.deferred_response import DeferredResponse
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """Prompts, one Markdown file each. `{{name}}` in a file is a value; nothing else is special.
 
-This package holds the kernel's; a feature has a `PromptSource` of its own.
+The kernel's are in `agent/prompts/`; a feature has a `PromptSource` of its own.
 """
 
 import re
@@ -44,7 +44,7 @@ def _load(path: Path) -> tuple[str, ...]:
     return tuple(_FIELD.split(path.read_text("utf-8").strip()))
 
 
-PROMPTS = PromptSource(Path(__file__).parent)
+PROMPTS = PromptSource(Path(__file__).parent.parent / "prompts")
 render = PROMPTS.render
 
 
