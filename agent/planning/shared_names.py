@@ -21,7 +21,7 @@ MAX_NAMES, NAME_CHARS = 6, 60
 
 def find_shared_names(steps: Iterable[PlanStep], request: PlanningRequest) -> tuple[str, ...]:
     """The full names of the things of which a change takes one, if the request has only what they share; empty if it
-    tells them apart, or if the changes are about all of them."""
+    has more of one name, or if the changes are about all of them."""
     steps = [step for step in steps if _is_change_of_server(step, request)]
     if not steps:
         return ()
@@ -51,11 +51,11 @@ def _is_change_of_server(step: PlanStep, request: PlanningRequest) -> bool:
 
 def _list_alike(name: str, others: Iterable[str], words: KnownWords) -> tuple[str, ...]:
     """The different names of which the request has the same words as of this one."""
-    said = _list_said(name, words)
-    return tuple(dict.fromkeys(one for one in others if said and _list_said(one, words) == said))
+    spoken = _list_spoken(name, words)
+    return tuple(dict.fromkeys(one for one in others if spoken and _list_spoken(one, words) == spoken))
 
 
-def _list_said(name: str, words: KnownWords) -> frozenset[str]:
+def _list_spoken(name: str, words: KnownWords) -> frozenset[str]:
     return frozenset(word for word in split_words(name) if word in words.tokens and not is_filler(word))
 
 
