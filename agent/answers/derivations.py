@@ -94,6 +94,11 @@ def _passes_alone(figure: Quantity, test: Callable[[Quantity], bool], limit: flo
     return True
 
 
+def is_among(figure: Quantity, ordered: Sequence[float], limit: float) -> bool:
+    """Whether the figure is one of the sorted numbers, and at most `limit` of figures like it are."""
+    return is_unlikely_hit(figure, lambda one: contains_near(ordered, one.value, one.tolerance), limit)
+
+
 def contains_near(ordered: Sequence[float], value: float, tolerance: float) -> bool:
     """Whether one of the sorted numbers is within `tolerance` of `value`."""
     tolerance = tolerance * (1 + 1e-9) + 1e-9

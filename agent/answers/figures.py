@@ -15,7 +15,7 @@ from agent.answers.derivations import (
     Derivations,
     Quantity,
     contains_near,
-    is_unlikely_hit,
+    is_among,
     read_quantities,
 )
 from agent.answers.derived_dates import DerivedDates
@@ -242,14 +242,12 @@ class _Search:
                 or _is_sum(figure, quantities, limit)
             ):
                 return True
-        totals = self._evidence.totals
-        if is_unlikely_hit(figure, lambda one: contains_near(totals, one.value, one.tolerance), _IN_TOTALS):
-            return True
-        own = self._list_other_totals(mention)
-        if is_unlikely_hit(figure, lambda one: contains_near(own, one.value, one.tolerance), _IN_TOTALS):
-            return True
-        multiples = self._list_multiples(mention)
-        if is_unlikely_hit(figure, lambda one: contains_near(multiples, one.value, one.tolerance), _IN_EVIDENCE):
+        results = (
+            (self._evidence.totals, _IN_TOTALS),
+            (self._list_other_totals(mention), _IN_TOTALS),
+            (self._list_multiples(mention), _IN_EVIDENCE),
+        )
+        if any(is_among(figure, values, limit) for values, limit in results):
             return True
         limit = _IN_EVIDENCE if figure.dimension != "%" else _IN_EVIDENCE / 2  # every pair of numbers has a share
         return self._evidence.derivations.explain(figure, limit)
@@ -314,7 +312,7 @@ def _is_sum(figure: Quantity, operands: Sequence[Quantity], limit: float) -> boo
     ]
     runs = [run for run in (values, values[1:], values[:-1]) if len(run) > 2]
     sums = sorted(number for run in runs for number in (sum(run), sum(run) / len(run)))
-    return is_unlikely_hit(figure, lambda one: contains_near(sums, one.value, one.tolerance), limit)
+    return is_among(figure, sums, limit)
 
 
 def _is_exact_sum(figure: Quantity, neighbours: Sequence[NumberMention]) -> bool:

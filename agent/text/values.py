@@ -32,6 +32,8 @@ _SMALL_MILLION: Final = re.compile(r"\dm$")
 _WORD_ENDING: Final = re.compile(r"(?<=\w)-[^\W\d_]{3,}$")
 _VERSION: Final = re.compile(r"[vV]?(?P<plain>(?P<short>\d+\.\d+)\.\d.*)")
 _CLOCK: Final = re.compile(r"(\d+):(\d\d):(\d\d)")
+_DECIMAL_COMMA: Final = re.compile(r"^\D*\d+,\d{1,2}(?!\d)")
+"""In an answer, 5,4 is no list of 5 and 4."""
 _CSV_LINE: Final = re.compile(r"[^\d\s,],\S|\S,[^\d\s,]")
 _SHARE: Final = re.compile(
     r"(?<![\d/.,-])(?P<part>\d{1,3})(?:/|\s(?:in|of|out of|av|von|sur|på)\s)(?P<whole>\d{1,3})(?![\d/.,-]\d|\d)"
@@ -150,7 +152,8 @@ class KnownValues:
                         self._numbers += [(one.value, one.unit) for one in find_numbers(mention.text)]
                     if self._by_language and (unit := _find_unit_of_label(text_of_cells, mention.start)) is not None:
                         self._numbers += [(reading.value, unit) for reading in mention.readings]
-                    if "," in mention.text:  # with spaces, thousands are far likelier than a list
+                    is_amount = self._by_language and (mention.unit is not None or mention.unscaled is not None)
+                    if "," in mention.text and not is_amount:  # with spaces, thousands are far likelier than a list
                         self._numbers += [(part, None) for part in mention.parts]
         self._numbers += [(share, None) for share in _iter_shares(text)] if self._by_language else []
         self._numbers += find_iso_durations(text)
@@ -215,7 +218,8 @@ class KnownValues:
                 return True
             if mention.unit is None and self._has_part(reading.value, is_word=self._is_cardinal_word(mention)):
                 return True
-        if mention.parts and all(self._has_value(part, Decimal(0)) for part in mention.parts):
+        is_list = mention.parts and not (self._by_language and _DECIMAL_COMMA.search(mention.text))
+        if is_list and all(self._has_value(part, Decimal(0)) for part in mention.parts):
             return True
         return self._has_scaled(mention)
 

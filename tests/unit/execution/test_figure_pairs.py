@@ -53,6 +53,8 @@ def test_answers_that_count_and_derive() -> None:
             "Il compte quatre cent soixante-deux pi\u00e8ces.",
         ),
         ("1 650 000", "Un million six cent cinquante mille ventes.", "Un million deux cent cinquante mille ventes."),
+        ("m\u00e5n -4,5, ons 3,5", "Det blir -4,5 grader.", "Det blir -5,4 grader."),
+        ("12,17 \u20ac netto", "Es sind 12,17 \u20ac.", "Es sind 17 \u20ac."),
         ("inscrits : 21", "Vingt et une personnes viennent.", "Trente et une personnes viennent."),
         ("visitors 512340", "About half a million visitors came.", "About three million visitors came."),
         ("Umsatz (Mio. \u20ac) 18,6", "Es waren 18.600.000 \u20ac.", "Es waren 16.800.000 \u20ac."),
