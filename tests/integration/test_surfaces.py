@@ -11,6 +11,8 @@ MAX_FILES = 150
 """The count varies by one: a cache of two seconds may have run out."""
 MAX_PACKAGES = 22
 """Folders that hold one of these files. The aim is 16."""
+MAX_NAMED_PACKAGES = 16
+"""Packages that the import contracts in pyproject.toml name: `agent.policy` is one, with its three folders."""
 
 
 def test_the_openapi_document_is_the_recorded_one() -> None:
@@ -37,3 +39,4 @@ async def test_one_completion_with_one_tool_call_runs_through_few_files(
     assert turn.features == (), "a feature that a request does not concern runs no code"
     assert len(turn.files) <= MAX_FILES
     assert len(turn.packages) <= MAX_PACKAGES
+    assert len({"/".join(file.split("/")[:2]) for file in turn.files}) <= MAX_NAMED_PACKAGES
