@@ -29,10 +29,10 @@ async def test_the_sql_of_the_document_shows_the_newest_run_first(serve: Serve, 
             rows = database.execute(f"SELECT run_id, status, created_at {newest_first}").fetchall()
             documents = database.execute(
                 f"SELECT plan_json, tool_results_json, verification_json {newest_first} LIMIT 1"
-            ).fetchone()
+            ).fetchall()
     assert [(run_id, status) for run_id, status, _ in rows] == [(run_id, "completed") for run_id in reversed(runs)]
     assert sorted((row[2] for row in rows), reverse=True) == [row[2] for row in rows]
-    plan, results, verification = documents if url else map(json.loads, documents)
+    plan, results, verification = documents[0] if url else map(json.loads, documents[0])
     assert plan["steps"]
     assert "summarize" in {result["tool"] for result in results}
     assert verification["passed"] is True
