@@ -41,7 +41,8 @@ export function timeline(run, chosen) {
 
 /** The bars of what comes before the first work: the queue, then what is done with the request. `first` is in seconds. */
 function beforehand({ created_at: created, claimed_at: claimed, plan, response: { steps } }, first) {
-  const begun = claimed ? Math.min(first, (new Date(claimed) - new Date(created)) / 1000) : 0;
+  const waited = claimed ? Math.min(first, (new Date(claimed) - new Date(created)) / 1000) : 0;
+  const begun = waited >= LEAST ? waited : 0;
   const done = steps.filter((step) => (new Date(step.started_at) - new Date(created)) / 1000 < first).map((step) => words(step.title));
   return [
     { name: "waiting to begin", kind: "before", from: 0, length: begun, note: "in the queue" },
