@@ -233,14 +233,13 @@ def _judge_misfit(misfit: str, *, may_rewrite: bool) -> CheckResult:
 
 def _judge_empty_result(step: PlanStep, output: StepOutput, *, needed_by_later: bool) -> StepOutcome:
     """The verdict on an empty result. A tool's effect has happened: to call it a failure would be wrong, and to
-    repeat it harmful. A read without a value found nothing. A value that a read does not put into words, and an empty
-    text of a model, are failures, unless a model's reply was cut off or withheld before its first word: the next one
-    would be too.
+    repeat it harmful. A read without a value found nothing. An empty text of a read or a model is a failure, unless a
+    model's reply was cut off or withheld before its first word: the next one would be too.
     """
     if step.action in _TOOL_ACTIONS and step.effect == "effect":
         reason = f"{step.tool} ran and returned nothing"
         return StepOutcome(outcome=Outcome.SUCCESS, reason=reason, evidence="none")
-    if _is_nothing_of_tool(step, output):
+    if _is_nothing_of_tool(step, output) and _unwrap(output.value) != "":
         return _judge_empty_search(step, needed_by_later=needed_by_later, unasked=())
     if step.is_completion and output.finish_reason in ("length", "content_filter"):
         return StepOutcome(outcome=Outcome.SUCCESS, reason=EMPTY_REPLIES[output.finish_reason])
@@ -283,11 +282,14 @@ def _build_failure_verdict(outcome: Outcome, reason: str, fix: str | None, step:
 
 def _is_nothing_of_tool(step: PlanStep, output: StepOutput) -> bool:
     """Whether a tool returned nothing at all: no value, or an empty one, and nothing to say."""
-    value = output.value
-    if isinstance(value, dict) and value.keys() == {"result"}:  # some MCP servers put what is no object into one
-        value = value["result"]
+    value = _unwrap(output.value)
     is_nothing = value in (None, "", [], {}) and output.blob is None and output.text.strip() in _NOTHING_TEXTS
     return is_nothing and step.action in _TOOL_ACTIONS
+
+
+def _unwrap(value: JsonValue) -> JsonValue:
+    """The value that an MCP server has put into an object because it was none."""
+    return value["result"] if isinstance(value, dict) and value.keys() == {"result"} else value
 
 
 def _is_empty(output: StepOutput) -> bool:

@@ -158,7 +158,7 @@ def _select_named(request: PlanningRequest, attempt: Attempt, meant: PlanReply) 
         scores = index.compute_scores(part)
         best = {name for name, score in scores.items() if score and score == max(scores.values())}
         words = {term for term, word in map_query_terms(split_name(part)).items() if not is_filler(word)}
-        if words & spoken_terms:
+        if not words or words & spoken_terms:
             named |= {name for name in best if words <= spoken_terms | {*extract_terms(split_name(name))}}
     return frozenset(named)
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import JsonValue
 
-from agent.core.beside_loop import compute_beside_loop
 from agent.core.errors import UnsafeAnswerError
+from agent.core.event_loop import compute_beside_loop
 from agent.core.events import (
     AnswerFinished,
     AssistantTurn,

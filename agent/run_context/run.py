@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from functools import cached_property
 from time import monotonic, time
 
-from agent.core.beside_loop import INLINE_CHARS
 from agent.core.errors import ConflictError, TooLargeError
+from agent.core.event_loop import INLINE_CHARS, SharedEvent
 from agent.core.events import Event, EventBody, EventDraft, RunWaiting
 from agent.core.models import Room
 from agent.core.run_reducer import apply, fold
@@ -24,7 +24,6 @@ from agent.run_context.calls import ReadCalls
 from agent.run_context.engine import Engine
 from agent.run_context.redaction import RunRedaction
 from agent.run_context.run_hooks import RunHooks
-from agent.run_context.shared_event import SharedEvent
 from agent.storage.event_codec import encode_body
 from agent.storage.journal import Claim, Journal, RunAppend
 

@@ -12,8 +12,8 @@ from agent.answers.final_answer import (
 )
 from agent.answers.from_memory import find_undecided_reason
 from agent.answers.looping_answer import REASON as REPEATED
-from agent.core.beside_loop import compute_beside_loop
 from agent.core.errors import AgentError, UnsafeAnswerError
+from agent.core.event_loop import compute_beside_loop
 from agent.core.events import (
     AnswerFinished,
     AnswerStarted,

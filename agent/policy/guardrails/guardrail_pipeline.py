@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
-from agent.core.beside_loop import compute_beside_loop
+from agent.core.event_loop import compute_beside_loop
 from agent.policy.guardrails.harm import HarmDetector
 from agent.policy.guardrails.injection import InjectionDetector
 from agent.policy.guardrails.models import (

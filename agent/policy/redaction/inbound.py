@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from agent.core.beside_loop import compute_beside_loop
+from agent.core.event_loop import compute_beside_loop
 from agent.core.models import ChatMessage, JsonObject, RoomGuards
 from agent.core.run_state import RunState
 from agent.llm.port import ModelReply

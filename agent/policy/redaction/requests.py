@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agent.core.beside_loop import compute_beside_loop
+from agent.core.event_loop import compute_beside_loop
 from agent.core.failures import AgentFailure
 from agent.core.json_walk import iter_texts
 from agent.core.models import AgentRequest, ChatMessage, JsonObject, RoomGuards

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from agent.run_context.shared_event import SharedEvent
+from agent.core.event_loop import SharedEvent
 
 
 async def test_a_flag_that_is_raised_wakes_all_who_wait_beside_something_else() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from agent.core.loop_turns import LoopTurns
+from agent.core.event_loop import LoopTurns
 from agent.storage.postgres import PostgresDatabase
 from gateway.features.documents.engine.search.lexical import IndexedPassage, Passage
 from gateway.features.documents.engine.search.lexical_rows import (

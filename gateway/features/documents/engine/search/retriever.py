@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agent.core.loop_turns import LoopTurns
+from agent.core.event_loop import LoopTurns
 from agent.core.models import JsonObject, RetrievalMode
 from agent.llm.embedder import Embedder
 from agent.storage.vectors import VectorIndex

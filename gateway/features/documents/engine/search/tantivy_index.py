@@ -17,7 +17,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from agent.core.errors import StoreError
-from agent.core.loop_turns import LoopTurns
+from agent.core.event_loop import LoopTurns
 from agent.core.models import JsonObject
 from agent.core.surrogates import to_storable_text
 from agent.text.snowball import SNOWBALL_LANGUAGES
