@@ -113,7 +113,7 @@ def _list_todays(optional: JsonObject, args: JsonObject, known: KnownWords, spok
     What is found without them has its own dates."""
     dated = {name for name, value in optional.items() if isinstance(value, str) and find_dates(value)}
     todays = {name for name in dated if is_known(args[name], known, known) and not is_known(args[name], spoken, spoken)}
-    others = [value for name, value in args.items() if name not in dated and isinstance(value, str)]
+    others = [value for name, value in args.items() if name not in dated and isinstance(value, str) and value]
     return todays if any(is_known(value, spoken, spoken) for value in others) else set()
 
 
