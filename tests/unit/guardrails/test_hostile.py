@@ -88,7 +88,7 @@ def test_a_quarter_of_a_megabyte_is_checked_in_seconds(unit: str) -> None:
     started = thread_time()
     for run in WAYS.values():
         run(text)
-    assert thread_time() - started < 10
+    assert thread_time() - started < 25  # 7 to 12 on the machines tried; what grows with the square takes minutes
 
 
 @pytest.mark.parametrize(
