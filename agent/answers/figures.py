@@ -51,9 +51,6 @@ _DOTTED = re.compile(r"[vV]?\d+(?:\.\d+){2,}")
 _SHORT_YEAR = re.compile(r"['\u2019]$")
 _WORD = re.compile(r"[^\W\d_]+")
 _ORDINAL = re.compile(r"\d(?:st|nd|rd|th|:[ae]|er|ère|ème|e)$", re.IGNORECASE)
-_YEAR_OR_MONTH = re.compile(
-    r"\b(?:year|annual|month|jahr|jähr|monat|år|månad|an(?![^\W\d_])|ann[eé]|mois|mensuel)", re.IGNORECASE
-)
 _LONG_CODE = re.compile(r"\d{4}")
 _COUNT_UNITS = ("time", "months", "nights", "x")
 """Dimensions whose small whole numbers are counts like any other: seven days, three times."""
@@ -254,19 +251,14 @@ class _Search:
 
     def _list_multiples(self, mention: NumberMention) -> list[float]:
         """The numbers of the evidence times and divided by the counts of the mention's sentence: "ten cost 499"."""
-        start, end = self._find_sentence(mention)
         counts = {float(one.value) for one in self._list_neighbours(mention) if one.unit is None and one.value > 1}
-        counts |= {12.0} if _YEAR_OR_MONTH.search(self._text, start, end) else set()
         values = [one.value for one in self._evidence.derivations.operands]
         return sorted(result for count in counts for one in values for result in (one * count, one / count))
 
     def _list_neighbours(self, mention: NumberMention) -> list[NumberMention]:
         """The explained numbers of the mention's own sentence."""
-        start, end = self._find_sentence(mention)
-        return [one for one in self._explained if start <= one.start < end]
-
-    def _find_sentence(self, mention: NumberMention) -> tuple[int, int]:
-        return next((one for one in self._sentences if one[0] <= mention.start < one[1]), (0, 0))
+        span = next((one for one in self._sentences if one[0] <= mention.start < one[1]), (0, 0))
+        return [one for one in self._explained if span[0] <= one.start < span[1]]
 
     @cached_property
     def _counts(self) -> list[float]:

@@ -1,7 +1,6 @@
 """Decades and centuries that an answer names after a year of its evidence: the 1990s, 90er-Jahre, 1700-talet."""
 
 import re
-from datetime import date
 from decimal import Decimal
 
 from agent.text.values import KnownValues
@@ -12,15 +11,11 @@ _PERIOD = re.compile(
     re.IGNORECASE,
 )
 _FRENCH = re.compile(r"\bannées[ \u00a0]$", re.IGNORECASE)
-_WEEK = re.compile(r"\b(?:week|vecka|v\.|uke|uge|kw|kalenderwoche|woche|semaine)[ \u00a0]$", re.IGNORECASE)
 _DECADE, _CENTURY = 10, 100
 
 
 def names_known_period(text: str, start: int, known: KnownValues) -> bool:
     """Whether the number at `start` names a decade or a century that holds a known year."""
-    if _WEEK.search(text, max(0, start - 18), start):
-        number = re.compile(r"\d{1,2}(?!\d)").match(text, start)
-        return number is not None and int(number[0]) in _list_weeks(known)
     match = _PERIOD.match(text, start)
     if match is not None and match["century"]:
         last = int(match["century"]) * _CENTURY
@@ -32,12 +27,6 @@ def names_known_period(text: str, start: int, known: KnownValues) -> bool:
     if len(digits) == 2:
         return any(_has_year(known, century + first, century + first + _DECADE) for century in (1800, 1900, 2000))
     return _has_year(known, first, first + (_CENTURY if first % _CENTURY == 0 else _DECADE))
-
-
-def _list_weeks(known: KnownValues) -> set[int]:
-    """The numbers of the weeks of the known days."""
-    days = [one for one in known.dates if one.year is not None and one.day is not None]
-    return {date(one.year or 1, one.month, one.day or 1).isocalendar().week for one in days}
 
 
 def _read_french(text: str, start: int) -> str:

@@ -29,11 +29,8 @@ def name_stated_choices(spec: ToolSpec, args: JsonObject, request: PlanningReque
     """The inputs of a look with the one choice that the request names, where a small model took another one that it
     does not name: it asks for the lights where blinds are meant."""
     terms = {*extract_terms(f"{request.question}\n{request.original}")}
-    return {
-        name: _name_stated(value, schema, terms) if (schema := declared.get(name)) is not None else value
-        for declared in [_read_properties(build_inputs_schema(spec))]
-        for name, value in args.items()
-    }
+    declared = _read_properties(build_inputs_schema(spec))
+    return {name: _name_stated(value, declared.get(name), terms) for name, value in args.items()}
 
 
 def _name_stated(value: JsonValue, schema: JsonValue, terms: AbstractSet[str]) -> JsonValue:
