@@ -4,8 +4,13 @@ whether the request asks for a change.
 Offered tools, a small model calls one for a greeting, a summary or a poem, and answers with its result. The questions
 are asked by themselves, after examples as a conversation: what the model knows of a request it then says, whatever its
 language. The prompts hold nothing of the room, so that an endpoint reads their beginnings once.
+
+What a request needs is asked for as one plain word: an answer waits for it, and each token of a JSON object around it
+takes a laptop a tenth of a second. The words name kinds of things that are looked up or done. A model that had to say
+"tool" or "writing" took every fifth everyday turn for work of a tool.
 """
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Final
@@ -23,11 +28,12 @@ from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex, get_first_sentence, is_foreign, keep_ends, split_name
 from agent.tools.client_tools import CLIENT_ORIGIN
 
-WRITING, TOOL = "writing", "tool"
+NOTHING: Final = "nothing"
+"""What a request needs that is answered by writing alone."""
 YES, NO = "yes", "no"
 INFORMATION, CHANGE = "information", "change"
 NEED, FIT, ASK = "needs", "fits", "asks"
-"""The fields of the replies."""
+"""The questions, as their prompts are named; the latter two are also the fields of the replies."""
 BEGIN_CHARS, END_CHARS = 300, 150
 """Characters of a long request that show what it asks for. The answer's prompt holds all of it, and reading it takes a
 small model on a laptop seconds."""
@@ -37,22 +43,22 @@ QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f")
 """The usual one, and those of Chinese and Japanese, and of Arabic."""
 SEPARATOR: Final = "\n=> "
 """Between an example and its reply, in the files of examples."""
+_FILE_OR_ADDRESS: Final = re.compile(r"\w{2}\.[a-z][a-z0-9]{1,3}\b(?![(.])|://")
+"""A name with a type, as `notes.md`, `example.com`; not the call of a method, a version or a missing space."""
 
 
 async def needs_no_tool(model: PlannerModel, request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
     """Whether the request is answered by writing alone. Raises `ModelError`.
 
-    False for a reply that says neither: endpoints may ignore the schema. False too, without a question, for commands
-    and for words of a skill or of somebody else's tool: what those are for, only they say."""
-    if _names_an_own_thing(request, tools):
-        return False
-    if await _choose(model, NEED, (WRITING, TOOL), _describe(request)) != WRITING:
+    False for any other reply. False too, without a question, for commands, for names of files and addresses, and for
+    words of a skill or of somebody else's tool: what those are for, only they say."""
+    if _names_an_own_thing(request, tools) or not await _needs_nothing(model, _describe(request)):
         return False
     earlier = [message.content for message in request.history if message.role == "user"]
     if not earlier or not any(mark in request.question for mark in QUESTION_MARKS):
         return True
     # "And the smaller one?" alone says nothing of what it is about: it needs what the question before it needed.
-    return await _choose(model, NEED, (WRITING, TOOL), _shorten(earlier[-1])) == WRITING
+    return await _needs_nothing(model, _shorten(earlier[-1]))
 
 
 async def asks_for_change(model: PlannerModel, request: PlanningRequest) -> bool:
@@ -71,6 +77,11 @@ async def fits_request(model: PlannerModel, request: PlanningRequest, spec: Tool
     return await _choose(model, FIT, (YES, NO), question) != NO
 
 
+async def _needs_nothing(model: PlannerModel, question: str) -> bool:
+    reply = await model.ask((*_build_examples(NEED), say("user", question)), None)
+    return reply.text.strip().lower() == NOTHING
+
+
 async def _choose(model: PlannerModel, field: str, choices: Sequence[str], question: str) -> str:
     """The model's choice, or "" if it chose nothing."""
     reply = await model.ask((*_build_examples(field), say("user", question)), build_choice_schema(choices, field))
@@ -84,7 +95,10 @@ def _build_examples(field: str) -> tuple[JsonObject, ...]:
     for example in render(f"{field}_examples").split("\n\n"):
         asking, _, choice = example.partition(SEPARATOR)
         content = render("fits_question", **_read_fields(asking)) if field == FIT else asking
-        messages += [say("user", content), say("assistant", encode_decision({field: choice}))]
+        messages += [
+            say("user", content),
+            say("assistant", choice if field == NEED else encode_decision({field: choice})),
+        ]
     return tuple(messages)
 
 
@@ -106,8 +120,10 @@ def _shorten(text: str) -> str:
 
 
 def _names_an_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
-    """Whether the request is a command of a tool of ours, or in the words of a skill or of somebody else's tool."""
-    if read_calls(request.question, {spec.name: spec for spec in tools}):
+    """Whether the request is a command of a tool of ours, names a file or address, or is in the words of a skill or of
+    somebody else's tool."""
+    ends = keep_ends(request.question, BEGIN_CHARS, END_CHARS)
+    if read_calls(request.question, {spec.name: spec for spec in tools}) or _FILE_OR_ADDRESS.search(ends):
         return True
     words = {*extract_terms(keep_ends(request.question))}
     names = ({*extract_terms(split_name(card.name))} for card in request.catalogue.skills)

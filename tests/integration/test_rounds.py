@@ -121,7 +121,7 @@ async def test_what_needs_no_tool_is_answered_without_a_decision(tmp_path: Path)
     assert question == CHAT
 
 
-@pytest.mark.parametrize("reply", ['{"needs": "tool"}', '{"needs": "a poet"}', "writing", ""])
+@pytest.mark.parametrize("reply", ["lookup", '{"needs": "nothing"}', "nothing to do", ""])
 async def test_what_may_need_a_tool_is_decided_on(tmp_path: Path, reply: str) -> None:
     about_need = says(reply, to="planner", about=NEED_QUESTION)
     model = script(about_need, decides(TICKET, times=1), decides(), ANSWER)

@@ -113,7 +113,7 @@ def decide(body: Body, purpose: str) -> Any:
     if purpose == "supervisor":
         return {"reason": "it is the result", "evidence": RESULT, "outcome": "accept", "suggested_fix": ""}
     if find_side_question(body) == NEED_QUESTION:
-        return {"needs": "tool"}
+        return "lookup"
     if "Before it is answered" in last:
         return {"tool": "calculator"}
     if RESULT in json.dumps(body["messages"]):

@@ -62,11 +62,11 @@ class Rule:
 
 
 ASK_QUESTION = "You decide what a request asks for."
-NEED_QUESTION = "You decide whether a request can be answered by writing alone."
+NEED_QUESTION = "You decide what a request needs before it can be answered."
 """The beginnings of the prompts that ask about a request by examples (`agent.planning.tool_need`)."""
 CHANGES_QUESTION = "Before anything else"
 """The beginning of the question with which tools the request asks to change something."""
-SIDE_QUESTIONS = {NEED_QUESTION: Reply(text='{"needs":"tool"}'), ASK_QUESTION: Reply(text='{"asks":"change"}')}
+SIDE_QUESTIONS = {NEED_QUESTION: Reply(text="lookup"), ASK_QUESTION: Reply(text='{"asks":"change"}')}
 """What the script says to them, so that its rules are about decisions, unless one of them is about the question. Which
 tools the request wants to change something with, `wants` says."""
 
@@ -180,7 +180,7 @@ def decides(*calls: dict[str, Any], missing: Sequence[str] = ("a result",), **co
 
 def is_writing(**conditions: Any) -> Rule:
     """A rule: the model takes the request for one that is answered by writing alone."""
-    return says(json.dumps({"needs": "writing"}), to="planner", about=NEED_QUESTION, **conditions)
+    return says("nothing", to="planner", about=NEED_QUESTION, **conditions)
 
 
 def needs(tool: str, **conditions: Any) -> Rule:

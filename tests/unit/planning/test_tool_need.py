@@ -49,35 +49,41 @@ async def decide(question: str, model: Chooser, *tools: object, **more: object) 
     [
         ("Raise the price of the desk by 10", (SEARCH, PRICE), {}),
         ("Make something in C major, a melody", (SEARCH, MELODY), {}),
+        ("Shorten minutes.docx to a page", (SEARCH,), {}),
+        ("Was steht auf https://example.org ?", (SEARCH,), {}),
         ("A market report, please", (SEARCH,), {"skills": (SkillCard("market-report", "Reports"),)}),
     ],
 )
 async def test_words_of_a_skill_or_of_somebody_else_s_tool_are_decided_on(
     question: str, tools: tuple[object, ...], more: dict[str, object]
 ) -> None:
-    model = Chooser({"needs": "writing"})
+    model = Chooser("nothing")
     assert not await decide(question, model, *tools, **more)
     assert not model.prompts, "nothing is asked whose answer would not count"
 
 
 async def test_a_skill_whose_name_is_no_word_is_named_by_nothing() -> None:
-    assert await decide("Tell me about love", Chooser({"needs": "writing"}), skills=(SkillCard("the-a", "Does it"),))
+    assert await decide("Tell me about love", Chooser("nothing"), skills=(SkillCard("the-a", "Does it"),))
 
 
-@pytest.mark.parametrize("question", ["Tell me about love", "Erhöhe alles ein wenig"])
+@pytest.mark.parametrize(
+    "question", ["Tell me about love", "Erhöhe alles ein wenig", "Why does a.sort() in v1.2 return None?"]
+)
 async def test_the_model_says_whether_a_tool_is_needed(question: str) -> None:
-    assert await decide(question, Chooser({"needs": "writing"}), SEARCH, PRICE)
-    assert not await decide(question, Chooser({"needs": "tool"}), SEARCH, PRICE)
+    assert await decide(question, Chooser("nothing"), SEARCH, PRICE)
+    assert not await decide(question, Chooser("lookup"), SEARCH, PRICE)
 
 
-@pytest.mark.parametrize("reply", ["", "none", "[]", "{}", '{"needs": 7}', '{"needs": "poetry"}', '{"tool": "none"}'])
+@pytest.mark.parametrize(
+    "reply", ["", "none", "[]", "{}", '{"needs": "nothing"}', "poetry", "nothing else", '{"tool": "none"}']
+)
 async def test_a_reply_that_says_neither_decides_nothing(reply: str) -> None:
     assert not await decide("Tell me about love", Chooser(reply))
     assert await fits_request(Chooser(reply), asking("Tell me about love"), MELODY)
 
 
 async def test_of_a_long_text_the_ends_are_shown() -> None:
-    model = Chooser({"needs": "writing"})
+    model = Chooser("nothing")
     assert await decide("Summarize this: " + "b" * 5_000 + " In two sentences!", model)
     assert "Summarize this: bbb" in model.question
     assert "In two sentences!" in model.question
@@ -89,7 +95,7 @@ async def test_the_last_turn_stands_before_a_follow_up() -> None:
         ChatMessage(role=role, content=content)
         for role, content in [("user", "Hi"), ("assistant", "Hello!"), ("user", "A verb?"), ("assistant", "A\nword.")]
     )
-    model = Chooser({"needs": "writing"})
+    model = Chooser("nothing")
     await decide("And an adverb?", model, SAVE, history=history)
     assert model.prompts[0][-1]["content"] == "(before: A verb? - A word.)\nAnd an adverb?"
 
@@ -99,7 +105,7 @@ class Lookup(Chooser):
 
     async def ask(self, messages: Sequence[JsonObject], schema: ResponseSchema | None) -> ModelReply:
         asked = str(messages[-1]["content"])
-        self.choice = {"needs": "tool" if asked.startswith("What does") else "writing"}
+        self.choice = "lookup" if asked.startswith("What does") else "nothing"
         return await super().ask(messages, schema)
 
 
@@ -120,10 +126,13 @@ async def test_a_question_that_follows_needs_what_the_one_before_it_needed(
 
 
 async def test_the_questions_begin_alike_for_everybody() -> None:
-    model = Chooser({"needs": "writing", "fits": "no"})
+    model = Chooser("nothing")
     await decide("Tell me about love", model, SEARCH)
     await decide("Sing", model, PRICE)
     assert model.prompts[0][:-1] == model.prompts[1][:-1]
+    words = {str(message["content"]) for message in model.prompts[0] if message["role"] == "assistant"}
+    assert words == {"nothing", "lookup", "clock", "calculator", "memory", "action"}, "each kind has an example"
+    model = Chooser({"fits": "no"})
     assert not await fits_request(model, asking("Write a poem"), MELODY)
     assert "- generate_melody(key): Make a melody in a key.\nRequest: Write a poem\n" in model.question
     replies = {str(message["content"]) for message in model.prompts[-1] if message["role"] == "assistant"}
