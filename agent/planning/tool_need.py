@@ -39,8 +39,6 @@ BEGIN_CHARS, END_CHARS = 300, 150
 small model on a laptop seconds."""
 BEFORE_CHARS = 100
 """Characters of the last turn, of each side."""
-QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f")
-"""The usual one, and those of Chinese and Japanese, and of Arabic."""
 SEPARATOR: Final = "\n=> "
 """Between an example and its reply, in the files of examples."""
 _FILE_OR_ADDRESS: Final = re.compile(r"\w{2}\.[a-z][a-z0-9]{1,3}\b(?![(.])|://")
@@ -52,13 +50,7 @@ async def needs_no_tool(model: PlannerModel, request: PlanningRequest, tools: Se
 
     False for any other reply. False too, without a question, for commands, for names of files and addresses, and for
     words of a skill or of somebody else's tool: what those are for, only they say."""
-    if _names_an_own_thing(request, tools) or not await _needs_nothing(model, _describe(request)):
-        return False
-    earlier = [message.content for message in request.history if message.role == "user"]
-    if not earlier or not any(mark in request.question for mark in QUESTION_MARKS):
-        return True
-    # "And the smaller one?" alone says nothing of what it is about: it needs what the question before it needed.
-    return await _needs_nothing(model, _shorten(earlier[-1]))
+    return not _names_an_own_thing(request, tools) and await _needs_nothing(model, _describe(request))
 
 
 async def asks_for_change(model: PlannerModel, request: PlanningRequest) -> bool:

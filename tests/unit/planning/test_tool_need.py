@@ -100,31 +100,6 @@ async def test_the_last_turn_stands_before_a_follow_up() -> None:
     assert model.prompts[0][-1]["content"] == "(before: A verb? - A word.)\nAnd an adverb?"
 
 
-class Lookup(Chooser):
-    """Says that only a question about prices needs a tool."""
-
-    async def ask(self, messages: Sequence[JsonObject], schema: ResponseSchema | None) -> ModelReply:
-        asked = str(messages[-1]["content"])
-        self.choice = "lookup" if asked.startswith("What does") else "nothing"
-        return await super().ask(messages, schema)
-
-
-@pytest.mark.parametrize(
-    ("before", "question", "is_writing"),
-    [
-        ("What does the large box cost?", "And the small one?", False),
-        ("What does the large box cost?", "小的呢\uff1f", False),
-        ("What does the large box cost?", "Thanks!", True),
-        ("Translate it into German", "And into Italian?", True),
-    ],
-)
-async def test_a_question_that_follows_needs_what_the_one_before_it_needed(
-    before: str, question: str, is_writing: bool
-) -> None:
-    history = (ChatMessage(role="user", content=before), ChatMessage(role="assistant", content="5 euros."))
-    assert await decide(question, Lookup(""), history=history) == is_writing
-
-
 async def test_the_questions_begin_alike_for_everybody() -> None:
     model = Chooser("nothing")
     await decide("Tell me about love", model, SEARCH)
