@@ -53,6 +53,11 @@ async def needs_no_tool(model: PlannerModel, request: PlanningRequest, tools: Se
     return not _names_an_own_thing(request, tools) and await _needs_nothing(model, _describe(request))
 
 
+async def read_examples(model: PlannerModel) -> None:
+    """Has the endpoint read what the first answer would wait for, half a minute on a laptop. Raises `ModelError`."""
+    await _needs_nothing(model, "Hello!")
+
+
 async def asks_for_change(model: PlannerModel, request: PlanningRequest) -> bool:
     """Whether the request wants something to be changed, sent, ordered or saved. Raises `ModelError`. False for a reply
     that says neither."""

@@ -1,4 +1,4 @@
-"""`IdleProber`: measures the model of this machine while the gateway has nothing to do.
+"""`IdleProber`: warms and measures the model of this machine while the gateway has nothing to do.
 
 Only endpoints on this machine are measured unasked: elsewhere tokens cost money. One call at a time, and none once a
 run begins.
@@ -6,12 +6,13 @@ run begins.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from time import monotonic
 from urllib.parse import urlsplit
 
 from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import AgentError
+from agent.llm.profile import choose_profile
 from agent.llm.tiers import ConfiguredModel
 from agent.storage.leases import HousekeepingLease
 from gateway.access.authentication import is_loopback
@@ -32,7 +33,8 @@ RETRY_SECONDS = 600.0
 
 
 class IdleProber:
-    """Measures the fast model if it is on this machine, was not measured, or has changed since."""
+    """Works with the fast model if it is on this machine. A model that is new here reads at once the prompt for which
+    the first answer would wait; one that was not measured, or has changed since, is measured."""
 
     def __init__(self, live: LiveModels, lease: HousekeepingLease) -> None:
         self._live = live
@@ -42,6 +44,7 @@ class IdleProber:
         self.is_measuring = False
         """Whether a call of the model is in progress."""
         self._not_before = 0.0
+        self._warmed: ConfiguredModel | None = None
         self._measurement: ModelMeasurement | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -51,31 +54,57 @@ class IdleProber:
             self._task.cancel()
 
     async def watch(self, count_runs: Callable[[], int]) -> None:
-        """Measures whenever there is time and need, until it is cancelled. `count_runs` counts the runs in progress."""
+        """Warms and measures whenever there is time and need, until it is cancelled. `count_runs` counts the runs in
+        progress."""
         try:
             while True:
                 await asyncio.sleep(CHECK_SECONDS)
                 if count_runs():
                     self.active_at = monotonic()
+                else:
+                    await self._warm_new_model()
                 now = monotonic()
                 if now - self.active_at < IDLE_SECONDS or now < self._not_before:
                     continue
                 model = self._find_model()
                 if model is not None:
-                    self._task = asyncio.create_task(self._measure(model), name="measurement of a model")
-                    self.is_measuring = True
-                    await asyncio.wait({self._task})
-                    self.is_measuring = False
+                    await self._run_interruptibly(self._measure(model))
         finally:
             if self._task is not None:
                 await cancel_and_wait(self._task)
             if self._measurement is not None:
                 await self._measurement.aclose()
 
+    async def _run_interruptibly(self, work: Coroutine[object, object, None]) -> None:
+        self._task = asyncio.create_task(work, name="work with an idle model")
+        self.is_measuring = True
+        await asyncio.wait({self._task})
+        self.is_measuring = False
+
+    async def _warm_new_model(self) -> None:
+        """Warms a model that was not yet warmed. One that a run interrupts is left: the run has its prompts read."""
+        model = self._find_local_model()
+        if model is None or model == self._warmed:
+            return
+        self._warmed = model
+        if choose_profile(self._live.settings.model_profile, self._live.tiers.measured).checks_answers:
+            await self._run_interruptibly(self._warm(model))
+
+    async def _warm(self, model: ConfiguredModel) -> None:
+        try:
+            await (await self._open(model)).warm()
+        except AgentError as error:
+            log.info("%s was not warmed: %s", model.model, error.message)
+        except Exception:  # the border of a task
+            log.exception("%s was not warmed", model.model)
+
     def _find_model(self) -> ConfiguredModel | None:
         """The fast model if it may be measured unasked."""
-        settings = self._live.settings
-        if settings.model_profile != "auto" or settings.model_probe == "off":
+        return self._find_local_model() if self._live.settings.model_profile == "auto" else None
+
+    def _find_local_model(self) -> ConfiguredModel | None:
+        """The fast model if it is on this machine and may be asked unasked."""
+        if self._live.settings.model_probe == "off":
             return None
         model = self._live.tiers.fast_model
         if model is not None and model.file is not None:

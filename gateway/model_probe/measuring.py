@@ -11,6 +11,7 @@ from agent.llm.listed_models import find_fingerprint, read_listed_models
 from agent.llm.profile import MeasuredModel
 from agent.llm.saved_models import get_stamp
 from agent.llm.tiers import ConfiguredModel
+from agent.planning.tool_need import read_examples
 from gateway.live_models import LiveModels
 from gateway.model_choice import find_key
 from gateway.model_probe.asked_model import AskedModel
@@ -36,11 +37,16 @@ class ModelMeasurement:
         self._own_client = HttpModelClient(model.base_url, find_key(live, model)) if model.base_url else None
         client = self._own_client or engine
         assert client is not None
-        self._probe = ModelProbe(AskedModel(client, model.model, timeout_s=live.settings.llm_timeout_s))
+        self._asked = AskedModel(client, model.model, timeout_s=live.settings.llm_timeout_s)
+        self._probe = ModelProbe(self._asked)
 
     async def read_fingerprint(self) -> str:
         """The identity of this model among others at its place. Raises `ModelError`."""
         return (await self._look())[0]
+
+    async def warm(self) -> None:
+        """Has the endpoint read the prompt that comes before each answer of a small model. Raises `ModelError`."""
+        await read_examples(self._asked)
 
     async def run(self, *, seconds: float = PROBE_SECONDS, report: Report = lambda outcome: None) -> MeasuredModel:
         """Asks the missing tasks, stores the record and uses it. Raises `ModelError` and `ConfigError`."""

@@ -82,8 +82,12 @@ async def test_a_request_ends_the_call_of_the_probe_which_goes_on_later(serve: S
     assert cancelled == ["/v1/chat/completions"]
 
 
-@pytest.mark.parametrize("options", [{"model_profile": "small"}, {"model_profile": "auto", "model_probe": "off"}])
-async def test_nothing_is_measured_unasked_where_a_setting_decides(serve: Serve, options: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("options", "calls"), [({"model_profile": "small"}, 1), ({"model_profile": "auto", "model_probe": "off"}, 0)]
+)
+async def test_nothing_is_measured_unasked_where_a_setting_decides(
+    serve: Serve, options: dict[str, str], calls: int
+) -> None:
     async with (
         model_endpoint(list_of("tiny", **LISTED)) as endpoint,
         serve(None, llm_base_url=endpoint.url, model_fast="tiny", **options) as url,
@@ -91,7 +95,7 @@ async def test_nothing_is_measured_unasked_where_a_setting_decides(serve: Serve,
     ):
         await asyncio.sleep(1)
         profile = (await client.get(MODELS)).json()["profile"]
-    assert "/v1/chat/completions" not in endpoint.paths
+    assert endpoint.paths.count("/v1/chat/completions") == calls, "a small model reads its first prompt, and no more"
     assert (profile["source"], profile["measured"]) == (
         "setting" if options["model_profile"] == "small" else "default", None,
     )  # fmt: skip

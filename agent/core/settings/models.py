@@ -83,7 +83,8 @@ class ModelSettings(BaseModel):
         default="auto",
         description=(
             "auto: measure the model with small tasks if it runs on this machine and the gateway has been idle for a "
-            "minute, for at most five minutes; `stepgate models probe` measures any model"
+            "minute, for at most five minutes, and have it read its first prompt at the start; `stepgate models probe` "
+            "measures any model"
         ),
     )
 
