@@ -14,8 +14,8 @@ from mcp import Client
 from tests.e2e.test_web_page import ask
 from tests.integration.conftest import Serve, model_server, serve
 from tests.integration.test_ag_ui import turn
-from tests.integration.test_keys import bearer, created_key
 from tests.support.browser import NEEDS_CHROMIUM, open_page, running_chromium
+from tests.support.keys import bearer, created_key
 from tests.support.reverse_proxy import PREFIX, find_free_port, reverse_proxy
 from tests.support.script import plans, says, script
 

@@ -44,7 +44,7 @@ from agent.core.models import RunStatus
 from gateway.features.protocols.doors import lazy_a2a
 from gateway.features.protocols.render.a2a import STATES
 from tests.integration.conftest import Serve
-from tests.integration.test_keys import bearer, created_key
+from tests.support.keys import bearer, created_key
 from tests.support.script import Script, answers, plans, says, script
 from tests.support.scripted_server import ScriptedServer
 
@@ -175,7 +175,7 @@ async def test_an_approval_is_input_that_a_message_gives(serve: Serve, careful: 
 @pytest.mark.parametrize("with_key", [False, True])
 async def test_a_context_approves_nothing(serve: Serve, careful: Path, tmp_path: Path, with_key: bool) -> None:
     async with serve(MODEL, rooms_dir=careful) as url:
-        key = bearer(await created_key(tmp_path / "data", "anna", "--owner", "anna")) if with_key else {}
+        key = bearer(await created_key(tmp_path / "data", "anna", owner="anna")) if with_key else {}
         async with connected(url, streaming=False, **key) as client:
             waiting = await send(client, asking(room="careful", context_id="c1"))
             assert waiting.context_id == "c1"

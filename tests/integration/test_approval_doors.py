@@ -11,9 +11,9 @@ import pytest
 from openai.types.chat import ChatCompletionChunk
 
 from tests.integration.conftest import Serve
-from tests.integration.test_keys import bearer, created_key
 from tests.integration.test_openai_door import ASK, MODEL, frames, sdk, user
 from tests.support.approvals import ids_of
+from tests.support.keys import bearer, created_key
 from tests.support.script import plans, says, script
 
 ROOM = {"model": "careful"}
@@ -158,8 +158,8 @@ async def test_a_conversation_of_a_key_goes_on_with_the_run_that_waits_in_it(
 ) -> None:
     talk = {"room": "careful", "conversation_id": "c1"}
     async with serve(MODEL, rooms_dir=rooms) as url:
-        key = bearer(await created_key(tmp_path / "data", "anna", "--owner", "anna"))
-        other_key = bearer(await created_key(tmp_path / "data", "other", "--owner", "anna"))
+        key = bearer(await created_key(tmp_path / "data", "anna", owner="anna"))
+        other_key = bearer(await created_key(tmp_path / "data", "other", owner="anna"))
         async with httpx.AsyncClient(base_url=url, timeout=20, headers=key) as client:
             asked = (await client.post("/v1/agent", json={"prompt": ASK, **talk})).json()
             other = (await client.post("/v1/agent", json={"prompt": "yes", "room": "careful"})).json()
@@ -222,12 +222,12 @@ async def test_decisions_name_open_approvals_of_their_own_run(serve: Serve, room
         path = f"/v1/runs/{first['metadata']['run_id']}/approve"
         for wrong in (f"apr_{'0' * 32}", other, ""):
             assert (await client.post(path, json={"approvals": [wrong]})).status_code == 409, wrong
-        chat = bearer(await created_key(tmp_path / "data", "chat", "--owner", "local", "--scopes", "chat,agent"))
+        chat = bearer(await created_key(tmp_path / "data", "chat", owner="local", scopes="chat,agent"))
         assert (await client.get("/v1/approvals", headers=chat)).status_code == 403
-        foreign = bearer(await created_key(tmp_path / "data", "anna", "--owner", "anna"))
+        foreign = bearer(await created_key(tmp_path / "data", "anna", owner="anna"))
         assert (await client.get("/v1/approvals", headers=foreign)).json() == {"data": []}
         assert (await client.post(path, json={"approvals": [mine]}, headers=foreign)).status_code == 404
-        own = bearer(await created_key(tmp_path / "data", "own", "--owner", "local", "--scopes", "agent,approve"))
+        own = bearer(await created_key(tmp_path / "data", "own", owner="local", scopes="agent,approve"))
         assert len((await client.get("/v1/approvals", headers=own)).json()["data"]) == 2
         assert (await client.post(path, json={"approvals": [mine]}, headers=own)).status_code == 202
         assert (await client.post(path, json={"approvals": [mine]}, headers=own)).status_code == 409
@@ -253,7 +253,7 @@ async def test_a_message_of_a_session_answers_the_run_that_waits_in_it(
 ) -> None:
     body = {"user_message": ASK, "session_id": "s", "user_id": "anna", "room": "careful"}
     async with serve(MODEL, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        client.headers.update(bearer(await created_key(tmp_path / "data", "app", "--owner", "local")))
+        client.headers.update(bearer(await created_key(tmp_path / "data", "app", owner="local")))
         asked = await client.post("/query", json=body)
         assert "Approval needed" in asked.json()["final_response"]["content"]
         assert {step["status"] for step in asked.json()["execution_plan"]} == {"pending"}

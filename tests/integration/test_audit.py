@@ -21,8 +21,8 @@ from gateway.cli import app, session
 from gateway.cli.audit import parse_time
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
-from tests.integration.test_keys import bearer
 from tests.support.approvals import ids_of
+from tests.support.keys import bearer
 
 ROOM = "id: careful\nname: Careful\napproval: always\nsupervision: checks\n"
 

@@ -14,8 +14,8 @@ from agent.core.settings import Settings
 from gateway.bootstrap import build_gateway
 from tests.integration.conftest import Serve
 from tests.integration.test_approval import OPEN, ask, log_of, waiting
-from tests.integration.test_keys import bearer, created_key
 from tests.support.engine import engine_bench
+from tests.support.keys import bearer, created_key
 from tests.support.script import plans, says, script
 from tests.support.tools import EFFECT, FunctionTool, returning
 
@@ -60,7 +60,7 @@ async def test_a_confirmed_value_is_not_asked_about_again_in_its_conversation(
     serve: Serve, rooms: Path, tmp_path: Path, conversation: str, has_key: bool, asked: bool
 ) -> None:
     async with serve(MODEL, rooms_dir=rooms, file_roots=(tmp_path / "files",)) as url:
-        headers = bearer(await created_key(tmp_path / "data", "anna", "--owner", "anna")) if has_key else {}
+        headers = bearer(await created_key(tmp_path / "data", "anna", owner="anna")) if has_key else {}
         async with httpx.AsyncClient(base_url=url, timeout=60, headers=headers) as client:
             if conversation == "made":
                 conversation = (await client.post("/v1/conversations", json={})).json()["id"]

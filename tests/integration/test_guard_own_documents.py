@@ -15,7 +15,7 @@ from agent.core.settings import Settings
 from gateway.access.unshared_sources import OWNED_SOURCES, UnsharedSources
 from tests.integration.conftest import Serve
 from tests.integration.test_audit import keys_of
-from tests.integration.test_keys import bearer
+from tests.support.keys import bearer
 from tests.support.script import Script, plans, says, script
 from tests.support.website import Page, Website
 

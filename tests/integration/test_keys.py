@@ -21,6 +21,7 @@ from gateway.access.quota_reservations import RESERVED_RETRY_SECONDS, KeyQuotas
 from tests.integration.conftest import Serve
 from tests.integration.test_openai_door import MODEL, sdk, user
 from tests.support import warm
+from tests.support.keys import bearer, created_key
 from tests.support.postgres import fresh_database
 from tests.support.script import says, script
 
@@ -35,7 +36,7 @@ class Clock:
         return self.now
 
 
-async def created_key(folder: Path, *arguments: str) -> str:
+async def create_key_by_command(folder: Path, *arguments: str) -> str:
     """The text of a key that `stepgate keys create` made for this data folder."""
     process = await asyncio.create_subprocess_exec(
         *warm.command("gateway.cli", "keys", "create", *arguments),
@@ -44,10 +45,6 @@ async def created_key(folder: Path, *arguments: str) -> str:
     out, told = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode == 0, told.decode()
     return out.decode().strip()
-
-
-def bearer(key: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {key}"}
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -284,7 +281,7 @@ def test_a_cost_comes_from_the_list_where_it_names_the_model(model: str, cost: f
 
 
 async def test_what_an_endpoint_without_prices_did_counts_against_money(serve: Serve, tmp_path: Path) -> None:
-    text = await created_key(tmp_path / "data", "laptop", "--budget-usd", "0.0033")
+    text = await create_key_by_command(tmp_path / "data", "laptop", "--budget-usd", "0.0033")
     model = script(says("Stockholm is the capital.", to="completion"))
     prices = {"*": (0.0, 100.0)}  # the first reply, of some tokens, is paid; another of up to 32 does not fit
     body = {"model": "chat", "messages": [{"role": "user", "content": "Which town?"}], "max_tokens": 32}
@@ -306,7 +303,7 @@ def test_durations_are_written_as_openai_writes_them() -> None:
 
 async def test_with_keys_demanded_nobody_gets_in_without_one(serve: Serve, tmp_path: Path) -> None:
     async with serve(MODEL, require_key="always") as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        key = await created_key(tmp_path / "data", "laptop", "--scopes", "chat")
+        key = await created_key(tmp_path / "data", "laptop", scopes="chat")
         body = {"model": "stepgate", "messages": user()}
         for headers in ({}, bearer("sk-anything"), bearer(key[:-1] + "_")):
             refused = await client.post("/v1/chat/completions", json=body, headers=headers)
@@ -333,8 +330,8 @@ async def test_the_official_sdk_gets_in_with_a_key(serve: Serve, tmp_path: Path)
 @pytest.mark.row("Scard-11")
 async def test_another_owners_things_are_not_there(serve: Serve, tmp_path: Path) -> None:
     async with serve(MODEL) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        anna = bearer(await created_key(tmp_path / "data", "a", "--owner", "anna"))
-        bob = bearer(await created_key(tmp_path / "data", "b", "--owner", "bob"))
+        anna = bearer(await created_key(tmp_path / "data", "a", owner="anna"))
+        bob = bearer(await created_key(tmp_path / "data", "b", owner="bob"))
         run = (await client.post("/v1/agent", json={"prompt": "2+2"}, headers=anna)).json()["metadata"]["run_id"]
         task = (await client.post("/tasks", json={"prompt": "P1 incident"}, headers=anna)).json()["task_id"]
         for path in (f"/v1/runs/{run}", f"/v1/runs/{run}/events", f"/tasks/{task}", f"/tasks/{task}/runs/latest"):
@@ -349,7 +346,7 @@ async def test_another_owners_things_are_not_there(serve: Serve, tmp_path: Path)
 
 async def test_limits_are_told_as_openai_tells_them(serve: Serve, tmp_path: Path) -> None:
     async with serve(script(says("hi"))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        key = bearer(await created_key(tmp_path / "data", "x", "--rpm", "2", "--budget-tokens", "100000"))
+        key = bearer(await create_key_by_command(tmp_path / "data", "x", "--rpm", "2", "--budget-tokens", "100000"))
         body = {"model": "chat", "messages": [{"role": "user", "content": "hello there, how are you?"}]}
         first = await client.post("/v1/chat/completions", json=body, headers=key)
         assert first.headers["x-ratelimit-limit-requests"] == "2"
@@ -367,7 +364,7 @@ async def test_limits_are_told_as_openai_tells_them(serve: Serve, tmp_path: Path
 async def test_tokens_that_are_used_up_refuse_before_a_run_or_a_stream_begins(serve: Serve, tmp_path: Path) -> None:
     model = script(says("hi", prompt_tokens=900, completion_tokens=100))
     async with serve(model, llm_max_tokens=4096) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        key = bearer(await created_key(tmp_path / "data", "x", "--tpm", "5000"))
+        key = bearer(await create_key_by_command(tmp_path / "data", "x", "--tpm", "5000"))
         body = {"model": "chat", "messages": [{"role": "user", "content": "hello there, how are you?"}]}
         first = await client.post("/v1/chat/completions", json=body, headers=key)
         assert (first.status_code, first.headers["x-ratelimit-remaining-tokens"]) == (200, "5000")
@@ -388,7 +385,7 @@ async def test_tokens_that_are_used_up_refuse_before_a_run_or_a_stream_begins(se
 async def test_an_endpoint_that_tells_no_tokens_is_paid_for_all_the_same(serve: Serve, tmp_path: Path) -> None:
     model = script(says("word " * 100, prompt_tokens=0, completion_tokens=0))
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        key = bearer(await created_key(tmp_path / "data", "x", "--budget-tokens", "9000"))
+        key = bearer(await create_key_by_command(tmp_path / "data", "x", "--budget-tokens", "9000"))
         body = {"model": "chat", "messages": [{"role": "user", "content": "tell me " + "more " * 200}]}
         for streamed in (False, True):
             answer = await client.post("/v1/chat/completions", json={**body, "stream": streamed}, headers=key)
@@ -404,7 +401,7 @@ async def test_an_endpoint_that_tells_no_tokens_is_paid_for_all_the_same(serve: 
 
 async def test_a_spent_budget_refuses_before_the_call(serve: Serve, tmp_path: Path, model_server: Any) -> None:
     async with serve(script(says("hi"))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        key = bearer(await created_key(tmp_path / "data", "x", "--budget-tokens", "10"))
+        key = bearer(await create_key_by_command(tmp_path / "data", "x", "--budget-tokens", "10"))
         body = {"model": "chat", "messages": [{"role": "user", "content": "tell me a story please"}]}
         refused = await client.post("/v1/chat/completions", json=body, headers=key)
     assert refused.status_code == 429
@@ -415,44 +412,42 @@ async def test_a_spent_budget_refuses_before_the_call(serve: Serve, tmp_path: Pa
 
 async def test_a_key_may_be_limited_to_some_tools(serve: Serve, tmp_path: Path) -> None:
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        key = bearer(await created_key(tmp_path / "data", "x", "--tools", "current_time"))
+        key = bearer(await create_key_by_command(tmp_path / "data", "x", "--tools", "current_time"))
         calls = [{"tool": "calculator", "args": {"expression": "1+1"}}, {"tool": "current_time", "args": {}}]
         answer = (await client.post("/v1/agent", json={"metadata": {"tool_calls": calls}}, headers=key)).json()
         told = json.dumps(answer)
     assert "not allowed" in told or answer.get("error", {}).get("error_code") == "ERR_BAD_REQUEST"
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body"),
-    [
-        ("POST", "/v1/search", {"query": "x"}),
-        ("GET", "/v1/memories", None),
-        ("POST", "/v1/collections/docs/ingest", {"source_identifier": "x"}),
-        ("POST", "/v1/collections/docs/reindex", {}),
-        ("GET", "/v1/rooms", None),
-        ("POST", "/v1/rooms", {"name": "Ours"}),
-        ("POST", "/v1/rooms/chat/copy", {}),
-        ("POST", "/v1/schedules", {"name": "s", "cron": "0 7 * * *", "prompt": "x"}),
-        ("GET", "/v1/schedules", None),
-        ("PUT", "/v1/studio/prompts/tone", {"text": "Be brief."}),
-        ("GET", "/v1/studio/secrets", None),
-        ("GET", "/v1/studio/graph", None),
-        ("GET", "/v1/studio/tools", None),
-        ("GET", "/v1/recipes", None),
-        ("GET", "/v1/plugins", None),
-        ("GET", "/v1/documents", None),
-    ],
-)
-async def test_a_list_of_tools_holds_where_a_door_does_their_work(
-    serve: Serve, tmp_path: Path, method: str, path: str, body: Any
-) -> None:
+DOORS_OF_TOOLS: list[tuple[str, str, Any]] = [
+    ("POST", "/v1/search", {"query": "x"}),
+    ("GET", "/v1/memories", None),
+    ("POST", "/v1/collections/docs/ingest", {"source_identifier": "x"}),
+    ("POST", "/v1/collections/docs/reindex", {}),
+    ("GET", "/v1/rooms", None),
+    ("POST", "/v1/rooms", {"name": "Ours"}),
+    ("POST", "/v1/rooms/chat/copy", {}),
+    ("POST", "/v1/schedules", {"name": "s", "cron": "0 7 * * *", "prompt": "x"}),
+    ("GET", "/v1/schedules", None),
+    ("PUT", "/v1/studio/prompts/tone", {"text": "Be brief."}),
+    ("GET", "/v1/studio/secrets", None),
+    ("GET", "/v1/studio/graph", None),
+    ("GET", "/v1/studio/tools", None),
+    ("GET", "/v1/recipes", None),
+    ("GET", "/v1/plugins", None),
+    ("GET", "/v1/documents", None),
+]
+
+
+async def test_a_list_of_tools_holds_where_a_door_does_their_work(serve: Serve, tmp_path: Path) -> None:
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        key = bearer(await created_key(tmp_path / "data", "x", "--tools", "current_time", "--scopes", "admin"))
-        free = bearer(await created_key(tmp_path / "data", "y", "--scopes", "admin"))
-        refused = await client.request(method, path, json=body, headers=key)
-        assert refused.status_code == 403, refused.text
-        assert "does not allow the tool" in refused.json()["error"]["message"]
-        assert (await client.request(method, path, json=body, headers=free)).status_code != 403
+        key = bearer(await created_key(tmp_path / "data", "x", tools="current_time", scopes="admin"))
+        free = bearer(await created_key(tmp_path / "data", "y", scopes="admin"))
+        for method, path, body in DOORS_OF_TOOLS:
+            refused = await client.request(method, path, json=body, headers=key)
+            assert refused.status_code == 403, (path, refused.text)
+            assert "does not allow the tool" in refused.json()["error"]["message"]
+            assert (await client.request(method, path, json=body, headers=free)).status_code != 403, path
 
 
 async def test_the_tool_ingest_needs_the_scope_of_its_door(serve: Serve, tmp_path: Path) -> None:
@@ -462,7 +457,7 @@ async def test_the_tool_ingest_needs_the_scope_of_its_door(serve: Serve, tmp_pat
     async with serve(file_roots=(roots,)) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         calls = {"metadata": {"tool_calls": [{"tool": "ingest", "args": {"source": str(roots)}}]}}
         for scopes, allowed in (("agent,chat,approve", False), ("agent,ingest", True), ("admin", True)):
-            key = bearer(await created_key(tmp_path / "data", "x", "--owner", "anna", "--scopes", scopes))
+            key = bearer(await created_key(tmp_path / "data", "x", owner="anna", scopes=scopes))
             told = (await client.post("/v1/agent", json=calls, headers=key)).json()
             assert ("the scope 'ingest'" in json.dumps(told)) is not allowed, told
             found = await client.get("/v1/collections", headers=key)
@@ -485,7 +480,7 @@ async def test_the_network_is_not_let_in_without_a_key(tmp_path: Path) -> None:
 
 async def test_keys_are_listed_and_revoked_by_hand(tmp_path: Path, serve: Serve) -> None:
     async with serve(require_key="always") as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        text = await created_key(tmp_path / "data", "laptop", "--days", "3")
+        text = await create_key_by_command(tmp_path / "data", "laptop", "--days", "3")
         assert (await client.get("/v1/runs", headers=bearer(text))).status_code == 200
         for command in (["list", "--json"], ["revoke", text.split("_")[1]]):
             process = await asyncio.create_subprocess_exec(
@@ -506,8 +501,8 @@ async def test_mcp_takes_the_same_keys_and_works_for_their_owner(serve: Serve, t
     from mcp.client.streamable_http import streamable_http_client
 
     async with serve(require_key="always") as url:
-        key = await created_key(tmp_path / "data", "ide", "--owner", "anna", "--scopes", "mcp,agent")
-        chat = await created_key(tmp_path / "data", "web", "--owner", "anna", "--scopes", "chat")
+        key = await create_key_by_command(tmp_path / "data", "ide", "--owner", "anna", "--scopes", "mcp,agent")
+        chat = await create_key_by_command(tmp_path / "data", "web", "--owner", "anna", "--scopes", "chat")
         async with httpx.AsyncClient(base_url=url, timeout=30) as client:
             for headers, status in (({}, 401), (bearer(chat), 403)):
                 refused = await client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "ping"}, headers=headers)
@@ -524,9 +519,9 @@ async def test_mcp_takes_the_same_keys_and_works_for_their_owner(serve: Serve, t
 
 async def test_strangers_read_no_paths_and_addresses(serve: Serve, tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    scraper = await created_key(folder, "scraper", "--owner", "ops", "--scopes", "metrics")
-    admin = await created_key(folder, "root", "--owner", "ops", "--scopes", "admin")
-    anna = await created_key(folder, "laptop", "--owner", "anna", "--tools", "calculator")
+    scraper = await created_key(folder, "scraper", owner="ops", scopes="metrics")
+    admin = await created_key(folder, "root", owner="ops", scopes="admin")
+    anna = await created_key(folder, "laptop", owner="anna", tools="calculator")
     model = script(says(fault="status_401", to="completion"))
     async with serve(model, require_key="always") as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
         for headers in ({}, bearer(anna), bearer("sg_no")):
@@ -555,8 +550,8 @@ async def test_the_scope_rooms_administers_rooms_and_tools_of_ones_own_and_nothi
     serve: Serve, tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
-    anna = bearer(await created_key(data, "a", "--owner", "anna", "--scopes", "rooms"))
-    bob = bearer(await created_key(data, "b", "--owner", "bob", "--scopes", "rooms"))
+    anna = bearer(await created_key(data, "a", owner="anna", scopes="rooms"))
+    bob = bearer(await created_key(data, "b", owner="bob", scopes="rooms"))
     program = {"name": "x", "mcp_servers": {"files": {"command": "touch", "args": ["/tmp/x"]}}}
     async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         made = await client.post("/v1/rooms", json={"name": "Annas"}, headers=anna)

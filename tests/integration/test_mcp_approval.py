@@ -19,9 +19,9 @@ from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 from mcp_tools.server import approval as server_approval
 from mcp_tools.server import client_call as server_call
 from tests.integration.conftest import Serve
-from tests.integration.test_keys import bearer, created_key
 from tests.support import warm
 from tests.support.approvals import ids_of
+from tests.support.keys import bearer, created_key
 from tests.support.processes import ROOT
 from tests.support.script import Script, plans, says, script
 from tests.support.scripted_server import ScriptedServer
@@ -111,7 +111,7 @@ def furnished(over: str, serve: Serve, tmp_path: Path, model_server: ScriptedSer
     async def connected(rules: Script, *, asks: bool = True, scopes: str = "") -> AsyncIterator[Client]:
         options: dict[str, Any] = {"elicitation_callback": desk} if asks else {}
         if not over.startswith("stdio"):
-            key = bearer(await created_key(tmp_path / "data", "ide", "--scopes", scopes)) if scopes else {}
+            key = bearer(await created_key(tmp_path / "data", "ide", scopes=scopes)) if scopes else {}
             async with (
                 serve(rules, rooms_dir=tmp_path / "rooms", mcp_servers=servers) as url,
                 httpx2.AsyncClient(headers=key, timeout=60) as http,

@@ -12,7 +12,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.integration.conftest import Serve
-from tests.integration.test_keys import bearer, created_key
+from tests.support.keys import bearer, created_key
 from tests.support.talks import API, papers
 
 ERAS = ("2026-07-28", "legacy")
@@ -159,8 +159,7 @@ async def test_another_owners_conversation_is_not_there(serve: Serve, tmp_path: 
     folder = papers(tmp_path / "data", 2)
     async with serve(require_key="always", conversations_require_llm=False) as url:
         keys = [
-            await created_key(tmp_path / "data", owner, "--owner", owner, "--scopes", "mcp,ingest")
-            for owner in ("anna", "bob")
+            await created_key(tmp_path / "data", owner, owner=owner, scopes="mcp,ingest") for owner in ("anna", "bob")
         ]
         async with with_key(url, keys[0]) as anna, with_key(url, keys[1]) as bob:
             built = await call(anna, "build_pipeline", template="reports", source_id=str(folder))

@@ -10,9 +10,9 @@ import pytest
 
 from mcp_tools.server import sessions, subscriptions
 from tests.integration.conftest import Serve
-from tests.integration.test_keys import bearer, created_key
 from tests.support.conformance_wire import ACCEPT as BOTH
 from tests.support.conformance_wire import META
+from tests.support.keys import bearer, created_key
 
 ACCEPT = {"accept": "application/json, text/event-stream"}
 OPENING = {

@@ -21,10 +21,10 @@ from agent.tools import ToolRegistry
 from mcp_tools.server import subscriptions as server_changes
 from tests.conformance import run
 from tests.integration.conftest import Serve
-from tests.integration.test_keys import bearer, created_key
 from tests.integration.test_mcp_server import MODEL
 from tests.support.conformance_wire import ACCEPT, BEGIN, META, SLOW
 from tests.support.engine import engine_bench
+from tests.support.keys import bearer, created_key
 from tests.support.processes import GatewayProcess
 from tests.support.tools import returning
 
@@ -73,7 +73,7 @@ async def test_new_runs_and_changed_lists_are_told(fixtures: str) -> None:
 @asynccontextmanager
 async def client_of_owner(url: str, folder: Path, owner: str) -> AsyncIterator[Client]:
     """A client of era 2026 with a key of an owner."""
-    key = await created_key(folder / "data", owner, "--owner", owner, "--scopes", "mcp,agent")
+    key = await created_key(folder / "data", owner, owner=owner, scopes="mcp,agent")
     async with (
         httpx2.AsyncClient(headers=bearer(key), timeout=30) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http), mode="2026-07-28") as client,

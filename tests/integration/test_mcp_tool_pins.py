@@ -29,8 +29,8 @@ from mcp_tools.client.tool_pins import PinPolicy, ToolDefinition
 from mcp_tools.client.tool_registration import INSTRUCTIONS
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
-from tests.integration.test_keys import bearer
 from tests.support import warm
+from tests.support.keys import bearer
 from tests.support.mcp_client import until
 from tests.support.mcp_server_listed import Changing, HeaderRecorder, offer
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.integration.conftest import Serve
-from tests.integration.test_keys import bearer, created_key
+from tests.support.keys import bearer, created_key
 
 PROMPT = {"prompt": "What is 2*21?"}
 ROOM = {"name": "Hole", "mcp_servers": [{"name": "hole", "command": "touch", "args": ["/tmp/never"]}]}

@@ -15,7 +15,7 @@ from agent.storage.journal_postgres import open_postgres
 from agent.storage.sql import PostgresClient
 from tests.integration.conftest import Serve, model_server, serve
 from tests.integration.test_cli import stepgate
-from tests.integration.test_keys import bearer
+from tests.support.keys import bearer
 from tests.support.postgres import fresh_database
 
 __all__ = ["model_server", "serve"]  # fixtures

@@ -11,10 +11,9 @@ import httpx
 import pytest
 
 from tests.integration.conftest import Serve
-from tests.integration.test_keys import bearer, created_key
 from tests.integration.test_mcp_sessions import ACCEPT, MODERN, open_session
-from tests.support import warm
 from tests.support.conformance_wire import META
+from tests.support.keys import bearer, created_key, revoke_key
 from tests.support.script import plans, says, script
 
 SLOW = 60.0
@@ -28,16 +27,6 @@ def slow_model() -> Any:
 @pytest.fixture(autouse=True)
 def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.access.key_watch.CHECK_SECONDS", 0.1)
-
-
-async def revoke(folder: Path, key: str) -> None:
-    """Revokes a key by the command line, another process than the gateway."""
-    process = await asyncio.create_subprocess_exec(
-        *warm.command("gateway.cli", "keys", "revoke", key),
-        env={"AGENT_DATA_DIR": str(folder), "PATH": ""}, stdout=-1, stderr=-1,
-    )  # fmt: skip
-    _, error = await asyncio.wait_for(process.communicate(), 60)
-    assert process.returncode == 0, error.decode()
 
 
 MESSAGE = {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "Go"}]}
@@ -77,7 +66,7 @@ async def test_a_stream_of_a_revoked_key_ends_with_the_reason(serve: Serve, tmp_
         staying = asyncio.create_task(follow(other, started[1]))
         async with asyncio.timeout(30):
             await asyncio.gather(*(one.wait() for one in started))
-        await revoke(tmp_path / "data", revoked)
+        await revoke_key(tmp_path / "data", revoked)
         rest, is_orderly = await asyncio.wait_for(ending, 20)
         assert is_orderly
         assert "was revoked" in "\n".join(rest)
@@ -116,7 +105,7 @@ async def test_a_listener_with_a_revoked_key_is_disconnected(
         staying = asyncio.ensure_future(follow(client, other, started[1]))
         async with asyncio.timeout(30):
             await asyncio.gather(*(one.wait() for one in started))
-        await revoke(tmp_path / "data", revoked)
+        await revoke_key(tmp_path / "data", revoked)
         await asyncio.wait_for(ending, 20)
         await asyncio.sleep(0.5)  # five looks at the other key
         assert not staying.done(), "the stream of another key goes on"
@@ -124,7 +113,7 @@ async def test_a_listener_with_a_revoked_key_is_disconnected(
 
 
 async def test_the_run_of_a_revoked_key_is_its_owners_and_goes_on(serve: Serve, tmp_path: Path) -> None:
-    revoked, second = [await created_key(tmp_path / "data", name, "--owner", "anna") for name in ("phone", "laptop")]
+    revoked, second = [await created_key(tmp_path / "data", name, owner="anna") for name in ("phone", "laptop")]
     model = script(plans({"tool": "completion"}), says("Done after all.", to="completion", delay_s=3))
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=SLOW) as client:
         body = {"prompt": "Go", "stream": True}
@@ -133,7 +122,7 @@ async def test_the_run_of_a_revoked_key_is_its_owners_and_goes_on(serve: Serve, 
             async for line in response.aiter_lines():
                 if not run_id and line.startswith("data: "):
                     run_id = json.loads(line.removeprefix("data: "))["run_id"]
-                    await revoke(tmp_path / "data", revoked)
+                    await revoke_key(tmp_path / "data", revoked)
         events = await client.get(f"/v1/runs/{run_id}/events", headers=bearer(second))
         run = (await client.get(f"/v1/runs/{run_id}", headers=bearer(second))).json()
     assert events.status_code == 200

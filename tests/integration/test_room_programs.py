@@ -13,9 +13,9 @@ from mcp import Client
 
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
-from tests.integration.test_keys import bearer, created_key
 from tests.integration.test_rooms import client_of, create
 from tests.integration.test_rooms_everywhere import call, run_tool
+from tests.support.keys import bearer, created_key
 
 MARK = "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()"
 VALUE = "value-that-nobody-is-shown"
@@ -149,8 +149,8 @@ async def test_one_question_shows_the_command_before_it_runs(serve: Serve, tmp_p
 async def test_a_key_with_the_scope_admin_is_asked_too(serve: Serve, tmp_path: Path) -> None:
     mark, data = tmp_path / "mark", tmp_path / "data"
     async with serve(require_key="always") as url:
-        admin = await created_key(data, "admin", "--owner", "local", "--scopes", "admin")
-        other = await created_key(data, "other", "--owner", "anna", "--scopes", "admin")
+        admin = await created_key(data, "admin", owner="local", scopes="admin")
+        other = await created_key(data, "other", owner="anna", scopes="admin")
         async with client_of(url, headers=bearer(admin)) as client, client_of(url, headers=bearer(other)) as anna:
             version = (await create(client, name="Ours"))["version"]
             change = {"version": version, "mcp_servers": {"notes": touching(mark)}}

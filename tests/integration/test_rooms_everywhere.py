@@ -17,8 +17,8 @@ from agent.tools import ToolContext
 from gateway.features.studio.bootstrap_studio import build_room_authorizer
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import from_cold, stepgate
-from tests.integration.test_keys import bearer, created_key
 from tests.support.approvals import ids_of
+from tests.support.keys import bearer, created_key
 from tests.support.processes import GatewayProcess
 from tests.support.script import plans, says, script
 
@@ -177,8 +177,8 @@ async def test_an_expired_key_edits_no_room_by_a_tool(tmp_path: Path) -> None:
 async def test_a_key_without_the_scope_edits_no_room_by_a_tool(serve: Serve, tmp_path: Path) -> None:
     data = tmp_path / "data"
     async with serve(require_key="always") as url:
-        plain = await created_key(data, "plain", "--owner", "local", "--scopes", "chat,agent,approve,mcp")
-        admin = await created_key(data, "admin", "--owner", "anna", "--scopes", "admin")
+        plain = await created_key(data, "plain", owner="local", scopes="chat,agent,approve,mcp")
+        admin = await created_key(data, "admin", owner="anna", scopes="admin")
         for tool, args in (("rooms_list", {}), ("room_create", {"name": "Ours"})):
             refused = await run_tool(url, tool, key=plain, **args)
             assert "only by API keys with the scope 'rooms'" in json.dumps(refused)

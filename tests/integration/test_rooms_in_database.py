@@ -11,8 +11,8 @@ from agent.core.settings import Settings
 from gateway.features.studio.room_stores import build_room_store
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
-from tests.integration.test_keys import bearer
 from tests.integration.test_rooms import client_of, create, model_ids
+from tests.support.keys import bearer
 from tests.support.postgres import fresh_database
 
 

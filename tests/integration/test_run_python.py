@@ -22,7 +22,7 @@ from mcp_tools.builtin import run_python
 from mcp_tools.builtin.file_roots import FileRoots
 from mcp_tools.builtin.run_python import RunPythonTool
 from tests.integration.conftest import Serve
-from tests.integration.test_keys import bearer, created_key
+from tests.support.keys import bearer, created_key
 from tests.support.sandboxes import LIMITS, open_sandbox, requires_sandbox
 from tests.support.script import plans, says, script
 
@@ -344,9 +344,9 @@ async def test_a_tool_call_without_a_model_has_artifacts_too(serve: Serve) -> No
 
 
 async def test_an_artifact_belongs_to_the_owner_of_its_run(serve: Serve, tmp_path: Path) -> None:
-    anna = bearer(await created_key(tmp_path / "data", "anna", "--owner", "anna"))
-    bob = bearer(await created_key(tmp_path / "data", "bob", "--owner", "bob"))
-    chief = bearer(await created_key(tmp_path / "data", "chief", "--owner", "chief", "--scopes", "admin"))
+    anna = bearer(await created_key(tmp_path / "data", "anna", owner="anna"))
+    bob = bearer(await created_key(tmp_path / "data", "bob", owner="bob"))
+    chief = bearer(await created_key(tmp_path / "data", "chief", owner="chief", scopes="admin"))
     calls = [{"tool": "run_python", "args": {"code": "open('a.txt', 'w').write('hello')"}}]
     async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=30) as http:
         answer = (await http.post("/v1/agent", json={"metadata": {"tool_calls": calls}}, headers=anna)).json()

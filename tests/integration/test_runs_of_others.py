@@ -5,16 +5,16 @@ from pathlib import Path
 import httpx
 
 from tests.integration.conftest import Serve
-from tests.integration.test_keys import bearer, created_key
 from tests.integration.test_openai_door import MODEL
+from tests.support.keys import bearer, created_key
 
 
 async def test_an_admin_lists_and_reads_the_runs_of_others(serve: Serve, tmp_path: Path) -> None:
     options = {"require_key": "always", "keep_prompts": 7}
     async with serve(MODEL, **options) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        anna = bearer(await created_key(tmp_path / "data", "a", "--owner", "anna"))
-        bob = bearer(await created_key(tmp_path / "data", "b", "--owner", "bob"))
-        chief = bearer(await created_key(tmp_path / "data", "c", "--owner", "chief", "--scopes", "admin"))
+        anna = bearer(await created_key(tmp_path / "data", "a", owner="anna"))
+        bob = bearer(await created_key(tmp_path / "data", "b", owner="bob"))
+        chief = bearer(await created_key(tmp_path / "data", "c", owner="chief", scopes="admin"))
         runs = [
             (await client.post("/v1/agent", json={"prompt": "2+2"}, headers=one)).json()["metadata"]["run_id"]
             for one in (anna, bob)
@@ -43,8 +43,8 @@ async def test_an_admin_lists_and_reads_the_runs_of_others(serve: Serve, tmp_pat
 
 async def test_reading_the_runs_of_others_is_in_the_audit_record(serve: Serve, tmp_path: Path) -> None:
     async with serve(MODEL, require_key="always") as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        anna = bearer(await created_key(tmp_path / "data", "a", "--owner", "anna"))
-        chief = bearer(await created_key(tmp_path / "data", "c", "--owner", "chief", "--scopes", "admin,agent"))
+        anna = bearer(await created_key(tmp_path / "data", "a", owner="anna"))
+        chief = bearer(await created_key(tmp_path / "data", "c", owner="chief", scopes="admin,agent"))
         hers, own = [
             (await client.post("/v1/agent", json={"prompt": "2+2"}, headers=one)).json()["metadata"]["run_id"]
             for one in (anna, chief)
@@ -76,7 +76,7 @@ async def test_reading_the_runs_of_others_is_in_the_audit_record(serve: Serve, t
 
 async def test_a_caller_without_a_key_reads_the_runs_of_this_machine_only(serve: Serve, tmp_path: Path) -> None:
     async with serve(MODEL, keep_prompts=7) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        anna = bearer(await created_key(tmp_path / "data", "a", "--owner", "anna"))
+        anna = bearer(await created_key(tmp_path / "data", "a", owner="anna"))
         asked = {"prompt": "2+2"}
         hers = (await client.post("/v1/agent", json=asked, headers=anna)).json()["metadata"]["run_id"]
         own = (await client.post("/v1/agent", json=asked)).json()["metadata"]["run_id"]

@@ -11,8 +11,8 @@ import pytest
 from tests.integration.conftest import Serve
 from tests.integration.test_approval_doors import reply, rooms
 from tests.integration.test_cli import stepgate
-from tests.integration.test_keys import bearer, created_key
 from tests.integration.test_openai_door import ASK, MODEL, user
+from tests.support.keys import bearer, created_key
 
 __all__ = ["rooms"]
 
@@ -75,7 +75,7 @@ async def test_a_second_decision_is_told_that_nothing_waits(
     serve: Serve, rooms: Path, tmp_path: Path, talk: Talk, word: str
 ) -> None:
     async with serve(MODEL, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        client.headers.update(bearer(await created_key(tmp_path / "data", "app", "--owner", "local")))
+        client.headers.update(bearer(await created_key(tmp_path / "data", "app", owner="local")))
         refused = await talk(client, [ASK, "approve", word])
         runs = (await client.get("/v1/runs")).json()["data"]
     assert (refused.status_code, refused.headers["x-should-retry"]) == (409, "false")
@@ -88,7 +88,7 @@ async def test_a_yes_after_the_answer_is_a_message_like_any_other(
     serve: Serve, rooms: Path, tmp_path: Path, talk: Talk
 ) -> None:
     async with serve(MODEL, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        client.headers.update(bearer(await created_key(tmp_path / "data", "app", "--owner", "local")))
+        client.headers.update(bearer(await created_key(tmp_path / "data", "app", owner="local")))
         answered = await talk(client, [ASK, "approve", "yes"])
         runs = (await client.get("/v1/runs")).json()["data"]
     assert answered.is_success, answered.text

@@ -11,9 +11,9 @@ from mcp import Client
 from tests.integration.conftest import Serve
 from tests.integration.test_ag_ui import read, text_of, turn, verify
 from tests.integration.test_cli import from_cold, stepgate
-from tests.integration.test_keys import bearer, created_key
 from tests.integration.test_studio_routing import approve
 from tests.support.approvals import ids_of
+from tests.support.keys import bearer, created_key
 from tests.support.script import answers, script
 from tests.support.scripted_server import ScriptedServer
 from tests.support.studio import acts, concludes, intent, routes
@@ -169,7 +169,7 @@ def test_the_command_line_talks_to_the_studio(tmp_path: Path, model_server: Scri
 async def test_a_key_that_may_not_edit_rooms_is_told_before_anybody_is_asked(serve: Serve, tmp_path: Path) -> None:
     rules = (routes(MAKE), concludes("You may not make rooms.", about="only by API keys with the scope 'rooms'"))
     async with serve(script(*rules), require_key="always") as url:
-        key = await created_key(tmp_path / "data", "plain", "--owner", "anna", "--scopes", "chat,agent,approve")
+        key = await created_key(tmp_path / "data", "plain", owner="anna", scopes="chat,agent,approve")
         async with httpx.AsyncClient(base_url=url, timeout=30, headers=bearer(key)) as client:
             body = {"message": "make a room called Support Team"}
             answered = (await client.post("/v1/studio/requests", json=body)).json()
@@ -180,8 +180,8 @@ async def test_a_key_that_may_not_edit_rooms_is_told_before_anybody_is_asked(ser
 
 async def test_a_run_of_another_owner_is_not_found(serve: Serve, tmp_path: Path) -> None:
     async with serve(script(routes(LIST), answers("x")), require_key="always") as url:
-        anna = await created_key(tmp_path / "data", "anna", "--owner", "anna", "--scopes", "agent,admin")
-        bert = await created_key(tmp_path / "data", "bert", "--owner", "bert", "--scopes", "agent,admin")
+        anna = await created_key(tmp_path / "data", "anna", owner="anna", scopes="agent,admin")
+        bert = await created_key(tmp_path / "data", "bert", owner="bert", scopes="agent,admin")
         async with httpx.AsyncClient(base_url=url, timeout=30) as client:
             made = await client.post("/v1/studio/requests", json={"message": "rooms?"}, headers=bearer(anna))
             path = f"/v1/studio/requests/{made.json()['run_id']}"

@@ -10,9 +10,9 @@ from mcp import Client
 
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
-from tests.integration.test_keys import bearer, created_key
 from tests.integration.test_rooms import client_of, create
 from tests.integration.test_rooms_everywhere import call, run_tool
+from tests.support.keys import bearer, created_key
 
 
 async def save(client: httpx.AsyncClient, name: str, **body: Any) -> httpx.Response:
@@ -193,8 +193,8 @@ async def test_others_see_neither_prompts_nor_rooms_nor_secrets(serve: Serve, tm
     path.write_text('{"notes": {"type": "bearer", "token": "tok-123"}, "anna/crm": {"type": "bearer"}}')
     path.chmod(0o600)
     async with serve(require_key="always") as url:
-        anna = await created_key(data, "anna", "--owner", "anna", "--scopes", "admin,agent,mcp")
-        bob = await created_key(data, "bob", "--owner", "bob", "--scopes", "agent")
+        anna = await created_key(data, "anna", owner="anna", scopes="admin,agent,mcp")
+        bob = await created_key(data, "bob", owner="bob", scopes="agent")
         async with client_of(url, headers=bearer(anna)) as one, client_of(url, headers=bearer(bob)) as other:
             await create(one, name="Annas", tools=["calculator"])
             await save(one, "tone", text="Annas words.")
@@ -213,13 +213,13 @@ async def test_others_see_neither_prompts_nor_rooms_nor_secrets(serve: Serve, tm
             assert [(secret["name"], secret["configured"]) for secret in own] == [("anna/crm", False)]
             assert "credentials.json" not in json.dumps(own)
         assert (await delete_user(url, data, "anna")).status_code == 200
-        again = await created_key(data, "anna2", "--owner", "anna", "--scopes", "agent")
+        again = await created_key(data, "anna2", owner="anna", scopes="agent")
         async with client_of(url, headers=bearer(again)) as one:
             assert (await one.get("/v1/studio/prompts")).json()["data"] == []
 
 
 async def delete_user(url: str, data: Path, owner: str) -> httpx.Response:
-    admin = await created_key(data, "ops", "--owner", "local", "--scopes", "admin")
+    admin = await created_key(data, "ops", owner="local", scopes="admin")
     async with client_of(url, headers=bearer(admin)) as client:
         return await client.delete(f"/v1/users/{owner}")
 

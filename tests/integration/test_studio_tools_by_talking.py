@@ -9,8 +9,8 @@ from mcp import Client
 
 from gateway.features.studio.tool_forms import ToolVersionOutput, format_version
 from tests.integration.conftest import Serve
-from tests.integration.test_keys import bearer, created_key
 from tests.integration.test_studio_routing import approve, ask, lines_of
+from tests.support.keys import bearer, created_key
 from tests.support.script import script
 from tests.support.scripted_server import ScriptedServer
 from tests.support.studio import acts, concludes, intent, routes
@@ -173,9 +173,9 @@ async def test_tools_of_other_owners_do_not_exist_and_a_plain_key_makes_none(ser
     )
     async with serve(model, require_key="always") as url:
         scopes = "chat,agent,approve,admin"
-        anna = await created_key(tmp_path / "data", "anna", "--owner", "anna", "--scopes", scopes)
-        bert = await created_key(tmp_path / "data", "bert", "--owner", "bert", "--scopes", scopes)
-        plain = await created_key(tmp_path / "data", "carl", "--owner", "anna", "--scopes", "chat,agent")
+        anna = await created_key(tmp_path / "data", "anna", owner="anna", scopes=scopes)
+        bert = await created_key(tmp_path / "data", "bert", owner="bert", scopes=scopes)
+        plain = await created_key(tmp_path / "data", "carl", owner="anna", scopes="chat,agent")
         async with httpx.AsyncClient(base_url=url, timeout=60) as client:
 
             async def say(key: str, message: str) -> str:

@@ -15,7 +15,7 @@ from agent.storage.usage import UsageLedger
 from tests.integration.conftest import Serve
 from tests.integration.test_audit import keys_of
 from tests.integration.test_cli import stepgate
-from tests.integration.test_keys import bearer
+from tests.support.keys import bearer
 from tests.support.mcp_client import until_async
 from tests.support.script import says, script
 from tests.support.scripted_server import ScriptedServer
