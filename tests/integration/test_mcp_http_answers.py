@@ -8,7 +8,8 @@ import pytest
 
 from agent.core.errors import ToolError
 from tests.integration.test_mcp_malformed import CONTEXT, listed, server_of
-from tests.support.mcp_server_raw import ECHO, WRITTEN
+from tests.support.mcp_raw_program import ECHO
+from tests.support.mcp_server_raw import WRITTEN
 
 RESULT = '"result": {"content": [{"type": "text", "text": "kept"}]}'
 ANSWER = f'{{"jsonrpc": "2.0", "id": ID, {RESULT}}}'

@@ -14,7 +14,8 @@ from mcp_tools.client.config import McpServerConfig
 from mcp_tools.client.hub import McpHub, McpServer
 from tests.support.engine import engine_bench
 from tests.support.mcp_client import until
-from tests.support.mcp_server_raw import ABSENT, ECHO, RawHttpServer, raw_program
+from tests.support.mcp_raw_program import ABSENT, ECHO
+from tests.support.mcp_server_raw import RawHttpServer, raw_program
 
 CONTEXT = ToolContext(run_id="run_1", owner="local", idempotency_key="k")
 TRANSPORTS = ["stdio", "json", "sse"]

@@ -23,7 +23,8 @@ from tests.integration.test_mcp_tool_pins import pins_of
 from tests.integration.test_rooms import client_of, create
 from tests.integration.test_rooms_everywhere import run_tool
 from tests.support.mcp_client import until
-from tests.support.mcp_server_raw import ECHO, RawHttpServer, raw_program
+from tests.support.mcp_raw_program import ECHO
+from tests.support.mcp_server_raw import RawHttpServer, raw_program
 
 CONTEXT = ToolContext(run_id="run_1", owner="local", idempotency_key="k")
 OLD, NEW = "Bearer old", "Bearer new"

@@ -1,9 +1,8 @@
 """A foreign MCP server written by hand, over stdio and streamable HTTP, that sends whatever JSON a test wants.
 
 An SDK would refuse to send malformed lists and results. `RawHttpServer` runs in the test's process, records every
-request that reaches it with the credential it carries, and can hold answers back. `python -m
-tests.support.mcp_server_raw FILE` serves the script in FILE on standard input and output and writes each received line
-to FILE.log.
+request that reaches it with the credential it carries, and can hold answers back. `raw_program` is the same over
+stdio.
 """
 
 import asyncio
@@ -22,41 +21,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tests.support.processes import ROOT
+from tests.support import mcp_raw_program
+from tests.support.mcp_raw_program import answer
 from tests.support.serving import running
 
-ECHO: dict[str, Any] = {"name": "echo", "inputSchema": {"type": "object"}}
 WRITTEN = "(written)"
 """The member of an answer that is the HTTP status, media type and body to send; `ID` in it is that of the request."""
-ABSENT = "(absent)"
-"""The value of a member that an answer leaves out, such as `jsonrpc`."""
-DEFAULTS: dict[str, Any] = {
-    "tools/list": {"result": {"tools": [ECHO]}},
-    "tools/call": {"result": {"content": [{"type": "text", "text": "done"}]}},
-}
-
-
-def answer(message: Mapping[str, Any], script: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The answer to a message by the script: method, or `tools/call NAME`, to what stands beside `id`.
-
-    A list in the script has one answer for each page, chosen by the cursor. Notifications have none.
-    """
-    if "id" not in message or "method" not in message:
-        return None
-    method, params = message["method"], message.get("params") or {}
-    head = {"jsonrpc": "2.0", "id": message["id"]}
-    if method == "initialize":
-        capabilities = script.get("capabilities", {"tools": {}})
-        info = {"name": "raw", "version": "1"}
-        version = params["protocolVersion"]
-        own = {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info}
-        return {**head, "result": {**own, **script.get("initialize", {})}}
-    known = {**DEFAULTS, **script}
-    reply = known.get(f"{method} {params.get('name')}", known.get(method))
-    if isinstance(reply, list):
-        reply = reply[int(params.get("cursor") or 0)]
-    reply = reply or {"error": {"code": -32601, "message": "no such method"}}
-    return {name: value for name, value in {**head, **reply}.items() if value != ABSENT}
 
 
 @dataclass
@@ -117,23 +87,4 @@ def raw_program(folder: Path, script: Mapping[str, Any], name: str = "script") -
     """The server over stdio as an entry of the file of servers. Its log is `folder/NAME.log`."""
     path = folder / name
     path.write_text(json.dumps(script))
-    return {"command": sys.executable, "args": ["-m", "tests.support.mcp_server_raw", str(path)], "cwd": str(ROOT)}
-
-
-def main() -> None:
-    """Serves lines of JSON-RPC. The script's `start_s` delays the start, `sleep METHOD` an answer."""
-    path = Path(sys.argv[1])
-    script = json.loads(path.read_text())
-    time.sleep(script.get("start_s", 0))
-    log = path.with_suffix(".log").open("a", buffering=1)
-    for line in sys.stdin:
-        log.write(f"{time.monotonic()} {line}")
-        message = json.loads(line)
-        time.sleep(script.get(f"sleep {message.get('method')}", 0))
-        reply = answer(message, script)
-        if reply is not None:
-            print(json.dumps(reply), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    return {"command": sys.executable, "args": ["-I", "-S", mcp_raw_program.__file__, str(path)]}

@@ -1,0 +1,62 @@
+"""The answers of tests/support/mcp_server_raw.py, and its server over stdio: `python mcp_raw_program.py FILE`.
+
+It serves the script in FILE on standard input and output and writes each received line to FILE.log. It imports nothing
+that has to be installed: tests start it dozens of times.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+ECHO: dict[str, Any] = {"name": "echo", "inputSchema": {"type": "object"}}
+ABSENT = "(absent)"
+"""The value of a member that an answer leaves out, such as `jsonrpc`."""
+DEFAULTS: dict[str, Any] = {
+    "tools/list": {"result": {"tools": [ECHO]}},
+    "tools/call": {"result": {"content": [{"type": "text", "text": "done"}]}},
+}
+
+
+def answer(message: Mapping[str, Any], script: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The answer to a message by the script: method, or `tools/call NAME`, to what stands beside `id`.
+
+    A list in the script has one answer for each page, chosen by the cursor. Notifications have none.
+    """
+    if "id" not in message or "method" not in message:
+        return None
+    method, params = message["method"], message.get("params") or {}
+    head = {"jsonrpc": "2.0", "id": message["id"]}
+    if method == "initialize":
+        capabilities = script.get("capabilities", {"tools": {}})
+        info = {"name": "raw", "version": "1"}
+        version = params["protocolVersion"]
+        own = {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info}
+        return {**head, "result": {**own, **script.get("initialize", {})}}
+    known = {**DEFAULTS, **script}
+    reply = known.get(f"{method} {params.get('name')}", known.get(method))
+    if isinstance(reply, list):
+        reply = reply[int(params.get("cursor") or 0)]
+    reply = reply or {"error": {"code": -32601, "message": "no such method"}}
+    return {name: value for name, value in {**head, **reply}.items() if value != ABSENT}
+
+
+def main() -> None:
+    """Serves lines of JSON-RPC. The script's `start_s` delays the start, `sleep METHOD` an answer."""
+    path = Path(sys.argv[1])
+    script = json.loads(path.read_text())
+    time.sleep(script.get("start_s", 0))
+    log = path.with_suffix(".log").open("a", buffering=1)
+    for line in sys.stdin:
+        log.write(f"{time.monotonic()} {line}")
+        message = json.loads(line)
+        time.sleep(script.get(f"sleep {message.get('method')}", 0))
+        reply = answer(message, script)
+        if reply is not None:
+            print(json.dumps(reply), flush=True)
+
+
+if __name__ == "__main__":
+    main()
