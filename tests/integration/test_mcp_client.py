@@ -18,7 +18,7 @@ from mcp_tools.client.remote_tool import RemoteCall, make_definition, make_local
 from tests.support import warm
 from tests.support.engine import engine_bench
 from tests.support.mcp_client import hub_with, until
-from tests.support.processes import ROOT, start
+from tests.support.processes import start
 from tests.support.script import plans, says, script
 
 CONTEXT = ToolContext(run_id="run_1", owner="local", idempotency_key="k")
@@ -235,9 +235,7 @@ def test_long_and_odd_names_get_a_stable_hash() -> None:
 
 
 async def test_a_server_that_leaves_out_fields_of_its_revision_works(tmp_path: Path) -> None:
-    config = McpServerConfig(
-        transport="stdio", command=sys.executable, args=("-m", "tests.support.mcp_server_terse"), cwd=str(ROOT)
-    )
+    config = McpServerConfig.model_validate(warm.server("tests.support.mcp_server_terse"))
     async with hub_with(tmp_path, config) as server:
         await until(lambda: server.status == "ready")
         (shout,) = [tool for tool in server.tools if tool.name == "shout"]

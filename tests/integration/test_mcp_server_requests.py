@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,8 +20,8 @@ from mcp_types import (
 )
 
 from tests.integration.conftest import Serve
+from tests.support import warm
 from tests.support.mcp_client import until_async
-from tests.support.processes import ROOT
 from tests.support.script import Script, plans, says, script
 
 
@@ -53,13 +52,8 @@ class Person:
 async def connected(
     serve: Serve, folder: Path, era: str, rules: Script | None = None, **callbacks: Any
 ) -> AsyncIterator[Client]:
-    process = {
-        "command": sys.executable,
-        "args": ["-m", "tests.support.mcp_server_requests", str(folder / "diary")],
-        "cwd": str(ROOT),
-        "trusted": True,
-        "timeout": 20,
-    }
+    program = warm.server("tests.support.mcp_server_requests", str(folder / "diary"))
+    process = {**program, "trusted": True, "timeout": 20}
     servers = folder / "servers.json"
     servers.write_text(json.dumps({"mcpServers": {"srv": process}}))
     async with (

@@ -6,10 +6,12 @@ when its standard input does, and what it forked with it.
 """
 
 import atexit
+import dataclasses
 import gc
 import importlib
 import io
 import os
+import pkgutil
 import runpy
 import selectors
 import shutil
@@ -18,19 +20,26 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import IO, cast
 
+import gateway.cli
+from gateway.feature_loader import import_target
 from gateway.features.documents.engine.ingest.parsers import pool
 from gateway.features.documents.engine.ingest.parsers.registry import READERS
+from gateway.shipped_features import SHIPPED
 from tests.support import warm_client
 
 _GATEWAY = (
     "gateway.cli", "gateway.bootstrap", "gateway.app", "uvicorn", "aiohttp.web", "httpx", "mcp.server.mcpserver",
     "mcp_tools.client.hub", "mcp_tools.client.tool_pin_store", "tests.support.engine", "tests.support.script",
+    "agent.llm.http", "agent.storage.journal_postgres", "gateway.doors.mcp", "rich.progress", "rich.table", "uvloop",
 )  # fmt: skip
 """Never a module that is itself run by a test."""
+_LEFT_OUT = ("gateway.features.evaluation", "gateway.cli.__main__")
+"""What few processes need takes seconds to load; what is run is no module to be imported."""
 
 _PARSERS = "gateway.features.documents.engine.ingest.parsers.worker"
 
@@ -38,8 +47,9 @@ _PARSERS = "gateway.features.documents.engine.ingest.parsers.worker"
 def main() -> None:
     """Load, then fork until standard input ends; in what was forked: become what was asked for."""
     address = sys.argv[1]
-    for name in _GATEWAY:
-        importlib.import_module(name)
+    for name in (*_GATEWAY, *_list_lazy_modules()):
+        if not name.startswith(_LEFT_OUT):
+            importlib.import_module(name)
     _freeze()
     module = _Forks(address).serve()
     if module is not None:
@@ -51,6 +61,23 @@ def main() -> None:
                 raise
             _end(ending.code or 0)
     _end(0)
+
+
+def _list_lazy_modules() -> Iterator[str]:
+    """Yields the modules that commands and gateways load when they need them: commands, and all that features name."""
+    for command in pkgutil.iter_modules(gateway.cli.__path__, "gateway.cli."):
+        yield command.name
+    for target in SHIPPED:
+        if target.startswith(_LEFT_OUT):
+            continue
+        feature = import_target(target)
+        values = [getattr(feature, one.name) for one in dataclasses.fields(feature)]
+        named = [value for value in values if isinstance(value, str)]
+        named += [one.target for one in (*feature.routes, *feature.commands.values())]
+        for name in named:
+            module, is_target, _ = name.partition(":")
+            if is_target:
+                yield module
 
 
 def _end(code: int) -> None:
