@@ -1,6 +1,5 @@
 """`/v1/responses`: what is refused, by name and in OpenAI's shape, and what other owners cannot see."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,9 @@ import openai
 import pytest
 
 from tests.integration.conftest import Serve
-from tests.integration.test_keys import created_key
 from tests.integration.test_openai_door import ASK, MODEL, sdk
 from tests.integration.test_responses import approval
+from tests.support.keys import created_key
 from tests.support.script import says, script
 
 UNKNOWN = "resp_" + "0" * 32
@@ -27,92 +26,88 @@ def asking(**options: Any) -> dict[str, Any]:
     return {"model": "chat", "input": "hi", **options}
 
 
-@pytest.mark.parametrize(
-    ("body", "param", "code"),
-    [
-        ({"input": "hi"}, "model", "missing_required_parameter"),
-        ({"model": "chat"}, "input", "missing_required_parameter"),
-        (asking(input=""), "input", "invalid_value"),
-        (asking(input=[]), "input", "invalid_value"),
-        (asking(input=7), "input", "invalid_type"),
-        (asking(input=["hi"]), "input[0]", "invalid_type"),
-        (asking(input=[{"role": "robot", "content": "x"}]), "input[0].role", "invalid_value"),
-        (asking(input=[{"content": "x"}]), "input[0].role", "missing_required_parameter"),
-        (asking(input=[{"role": "user"}]), "input[0].content", "invalid_type"),
-        (asking(input=[{"role": "user", "content": ["x"]}]), "input[0].content[0]", "invalid_type"),
-        (
-            asking(input=[{**MESSAGE, "content": [{"type": "input_audio"}]}]),
-            "input[0].content[0].type", "invalid_value",
-        ),
-        (
-            asking(input=[{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]),
-            "input[0].content[0].type", "invalid_value",
-        ),
-        (
-            asking(input=[{"role": "user", "content": [{"type": "input_image", "file_id": "f"}]}]),
-            "input[0].content[0].file_id", "unsupported_parameter",
-        ),
-        (asking(input=[MESSAGE, {"type": "computer_call"}]), "input[1].type", "unsupported_parameter"),
-        (asking(input=[{"type": "item_reference", "id": "msg_1"}]), "input[0].id", "invalid_value"),
-        (asking(input=[{**CALL, "call_id": "c"}]), "input[0].name", "missing_required_parameter"),
-        (asking(input=[{**OUTPUT, "output": "x"}]), "input[0].call_id", "missing_required_parameter"),
-        (
-            asking(input=[{**OUTPUT, "call_id": "c", "output": [{"type": "input_image"}]}]),
-            "input[0].output[0]", "invalid_value",
-        ),
-        (
-            asking(input=[{"type": "mcp_approval_response", "approval_request_id": "x", "approve": True}]),
-            "input[0].approval_request_id", "invalid_value",
-        ),
-        (
-            asking(input=[{**DECISION, "approve": 1}]),
-            "input[0].approve", "invalid_type",
-        ),
-        (
-            asking(input=[{**DECISION, "approve": True}]),
-            "input", "invalid_value",
-        ),
-        (asking(tools=[{"type": "web_search"}]), "tools[0].type", "unsupported_parameter"),
-        (asking(tools=[{"type": "function"}]), "tools[0].name", "missing_required_parameter"),
-        (asking(tools=[{**OWN, "server_url": "http://x"}]), "tools[0].server_url", "unsupported_parameter"),
-        (asking(tool_choice={"type": "web_search"}), "tool_choice", "unsupported_parameter"),
-        (asking(tool_choice="required"), "tool_choice", "invalid_value"),
-        (asking(text={"format": {"type": "xml"}}), "text.format.type", "invalid_value"),
-        (asking(text={"format": {"type": "json_object"}}), "text.format", "unsupported_parameter"),
-        (asking(truncation="auto"), "truncation", "unsupported_parameter"),
-        (asking(top_logprobs=2), "top_logprobs", "unsupported_parameter"),
-        (asking(include=["message.output_text.logprobs"]), "include", "unsupported_parameter"),
-        (asking(max_tool_calls=3), "max_tool_calls", "unsupported_parameter"),
-        (asking(prompt={"id": "pmpt_1"}), "prompt", "unsupported_parameter"),
-        (asking(context_management=[{"type": "compaction"}]), "context_management", "unsupported_parameter"),
-        (asking(moderation={"model": "m"}), "moderation", "unsupported_parameter"),
-        (asking(background=True, store=False), "background", None),
-        (
-            asking(previous_response_id=UNKNOWN, conversation="c"),
-            "previous_response_id", "mutually_exclusive_parameters",
-        ),
-        (asking(previous_response_id=UNKNOWN), "previous_response_id", "previous_response_not_found"),
-        (asking(previous_response_id="../../etc"), "previous_response_id", "previous_response_not_found"),
-        (asking(conversation=""), "conversation", "invalid_value"),
-        (asking(conversation="x" * 300), "conversation", "invalid_value"),
-        (asking(temperature=9), "temperature", "invalid_value"),
-        (asking(stream="yes"), "stream", "invalid_type"),
-        (asking(metadata=[1]), "metadata", "invalid_type"),
-    ],
-    ids=lambda value: json.dumps(value)[:60] if isinstance(value, dict) else None,
-)  # fmt: skip
-async def test_a_bad_request_names_its_parameter(
-    serve: Serve, body: dict[str, Any], param: str, code: str | None
-) -> None:
+BAD_REQUESTS: list[tuple[dict[str, Any], str, str | None]] = [
+    ({"input": "hi"}, "model", "missing_required_parameter"),
+    ({"model": "chat"}, "input", "missing_required_parameter"),
+    (asking(input=""), "input", "invalid_value"),
+    (asking(input=[]), "input", "invalid_value"),
+    (asking(input=7), "input", "invalid_type"),
+    (asking(input=["hi"]), "input[0]", "invalid_type"),
+    (asking(input=[{"role": "robot", "content": "x"}]), "input[0].role", "invalid_value"),
+    (asking(input=[{"content": "x"}]), "input[0].role", "missing_required_parameter"),
+    (asking(input=[{"role": "user"}]), "input[0].content", "invalid_type"),
+    (asking(input=[{"role": "user", "content": ["x"]}]), "input[0].content[0]", "invalid_type"),
+    (
+        asking(input=[{**MESSAGE, "content": [{"type": "input_audio"}]}]),
+        "input[0].content[0].type", "invalid_value",
+    ),
+    (
+        asking(input=[{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]),
+        "input[0].content[0].type", "invalid_value",
+    ),
+    (
+        asking(input=[{"role": "user", "content": [{"type": "input_image", "file_id": "f"}]}]),
+        "input[0].content[0].file_id", "unsupported_parameter",
+    ),
+    (asking(input=[MESSAGE, {"type": "computer_call"}]), "input[1].type", "unsupported_parameter"),
+    (asking(input=[{"type": "item_reference", "id": "msg_1"}]), "input[0].id", "invalid_value"),
+    (asking(input=[{**CALL, "call_id": "c"}]), "input[0].name", "missing_required_parameter"),
+    (asking(input=[{**OUTPUT, "output": "x"}]), "input[0].call_id", "missing_required_parameter"),
+    (
+        asking(input=[{**OUTPUT, "call_id": "c", "output": [{"type": "input_image"}]}]),
+        "input[0].output[0]", "invalid_value",
+    ),
+    (
+        asking(input=[{"type": "mcp_approval_response", "approval_request_id": "x", "approve": True}]),
+        "input[0].approval_request_id", "invalid_value",
+    ),
+    (
+        asking(input=[{**DECISION, "approve": 1}]),
+        "input[0].approve", "invalid_type",
+    ),
+    (
+        asking(input=[{**DECISION, "approve": True}]),
+        "input", "invalid_value",
+    ),
+    (asking(tools=[{"type": "web_search"}]), "tools[0].type", "unsupported_parameter"),
+    (asking(tools=[{"type": "function"}]), "tools[0].name", "missing_required_parameter"),
+    (asking(tools=[{**OWN, "server_url": "http://x"}]), "tools[0].server_url", "unsupported_parameter"),
+    (asking(tool_choice={"type": "web_search"}), "tool_choice", "unsupported_parameter"),
+    (asking(tool_choice="required"), "tool_choice", "invalid_value"),
+    (asking(text={"format": {"type": "xml"}}), "text.format.type", "invalid_value"),
+    (asking(text={"format": {"type": "json_object"}}), "text.format", "unsupported_parameter"),
+    (asking(truncation="auto"), "truncation", "unsupported_parameter"),
+    (asking(top_logprobs=2), "top_logprobs", "unsupported_parameter"),
+    (asking(include=["message.output_text.logprobs"]), "include", "unsupported_parameter"),
+    (asking(max_tool_calls=3), "max_tool_calls", "unsupported_parameter"),
+    (asking(prompt={"id": "pmpt_1"}), "prompt", "unsupported_parameter"),
+    (asking(context_management=[{"type": "compaction"}]), "context_management", "unsupported_parameter"),
+    (asking(moderation={"model": "m"}), "moderation", "unsupported_parameter"),
+    (asking(background=True, store=False), "background", None),
+    (
+        asking(previous_response_id=UNKNOWN, conversation="c"),
+        "previous_response_id", "mutually_exclusive_parameters",
+    ),
+    (asking(previous_response_id=UNKNOWN), "previous_response_id", "previous_response_not_found"),
+    (asking(previous_response_id="../../etc"), "previous_response_id", "previous_response_not_found"),
+    (asking(conversation=""), "conversation", "invalid_value"),
+    (asking(conversation="x" * 300), "conversation", "invalid_value"),
+    (asking(temperature=9), "temperature", "invalid_value"),
+    (asking(stream="yes"), "stream", "invalid_type"),
+    (asking(metadata=[1]), "metadata", "invalid_type"),
+]  # fmt: skip
+
+
+async def test_a_bad_request_names_its_parameter(serve: Serve) -> None:
     async with serve() as url, httpx.AsyncClient(timeout=30) as client:
-        response = await client.post(f"{url}/v1/responses", json=body)
-        runs = (await client.get(f"{url}/v1/runs")).json()["data"]
-    assert response.status_code == 400, response.text
-    error = response.json()["error"]
-    assert set(error) == {"message", "type", "param", "code"}
-    assert (error["param"], error["code"], error["type"]) == (param, code, "invalid_request_error")
-    assert "None" not in error["message"]
-    assert runs == []
+        for body, param, code in BAD_REQUESTS:
+            response = await client.post(f"{url}/v1/responses", json=body)
+            assert response.status_code == 400, (body, response.text)
+            error = response.json()["error"]
+            assert set(error) == {"message", "type", "param", "code"}
+            assert (error["param"], error["code"], error["type"]) == (param, code, "invalid_request_error"), body
+            assert "None" not in error["message"]
+            assert (await client.get(f"{url}/v1/runs")).json()["data"] == [], body
 
 
 async def test_an_unknown_model_is_not_found(serve: Serve) -> None:
@@ -172,10 +167,9 @@ async def test_another_owners_response_is_like_none(serve: Serve, tmp_path: Path
     folder.mkdir()
     (folder / "careful.yaml").write_text("id: careful\nname: Careful\napproval: always\nsupervision: checks\n")
     anna, bob = [
-        await created_key(tmp_path / "data", "--owner", name, "--scopes", "chat,approve", name)
-        for name in ("anna", "bob")
+        await created_key(tmp_path / "data", name, owner=name, scopes="chat,approve") for name in ("anna", "bob")
     ]
-    reader = await created_key(tmp_path / "data", "--owner", "anna", "--scopes", "chat", "reader")
+    reader = await created_key(tmp_path / "data", "reader", owner="anna", scopes="chat")
     async with serve(MODEL, rooms_dir=folder, require_key="always") as url:
         hers, his, read_only = (
             openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0) for key in (anna, bob, reader)

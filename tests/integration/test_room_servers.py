@@ -14,10 +14,10 @@ from mcp import Client
 from mcp_tools.client.remote_tool import make_local_tool_name
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
-from tests.integration.test_keys import bearer, created_key
 from tests.integration.test_rooms import client_of, create
 from tests.integration.test_rooms_everywhere import call, run_tool
 from tests.support import warm
+from tests.support.keys import bearer, created_key
 from tests.support.mcp_client import offered
 from tests.support.script import decides, needs, plans, says, script, wants
 
@@ -210,49 +210,49 @@ async def test_an_internal_address_is_not_connected_to(serve: Serve) -> None:
             assert "AGENT_FETCH_ALLOW_HOSTS" in tested["state"], tested["state"]
 
 
-@pytest.mark.parametrize(
-    ("servers", "reason"),
-    [
-        ({"notes": {}}, "mcp_servers.notes.url: give either a `url` or a `command`"),
-        ({"notes": {"url": "https://x.example", "command": "x"}}, "give either a `url` or a `command`"),
-        ({"notes": {"url": "ftp://x.example"}}, "it must begin with http:// or https://"),
-        ({"notes": {"url": "https://u:p@x.example"}}, "name a `credential`"),
-        ({"notes": {"url": "http://x.example", "credential": "c"}}, "it must begin with https://"),
-        ({"notes": {"url": "https://x.example:99999999"}}, "it must begin with http:// or https://"),
-        ({"Notes Server": {"url": "https://x.example"}}, "use 1 to 24 of the characters"),
-        ({"a__b": {"url": "https://x.example"}}, "use 1 to 24 of the characters"),
-        ({"n" * 25: {"url": "https://x.example"}}, "use 1 to 24 of the characters"),
-        ({"notes": {"url": "https://x.example", "colour": 1}}, "mcp_servers.notes.colour: there is no such field"),
-        ({"notes": {"url": "https://x.example", "env": {"A": "b"}}}, "are for a `command`"),
-        ({"notes": {"command": "x", "env": {"1-A": "b"}}}, "not the name of an environment variable"),
-        ({"notes": {"command": "x", "env": {"TOKEN": "ghp_" + "a1B2" * 9}}}, "env: it seems to hold a secret"),
-        ({"notes": {"command": "x", "args": ["a"] * 101}}, "args: at most 100 values"),
-        ({"notes": {"command": "x", "args": ["\0"]}}, "without null characters"),
-        ({f"n{number}": {"url": "https://x.example"} for number in range(11)}, "at most 10 are allowed"),
-        ({"notes": {"url": "https://x.example", "timeout": 0}}, "mcp_servers.notes.timeout: it must be more than 0"),
-        ([], "mcp_servers: write a map of names and values"),
-        (_with_tools(arguments={"echo.text": "nowhere"}), "mcp_servers.notes.tools.arguments.echo.text"),
-        (_with_tools(argument={"echo.text": "content"}), "mcp_servers.notes.tools.argument: there is no such field"),
-        (_with_tools(arguments={f"t.a{n}": "id" for n in range(101)}), "tools.arguments: at most 100 values"),
-        (_with_tools(describe={"echo": "x" * 5_000}), "tools.describe: at most 100 values"),
-        (_with_tools(defaults={"echo": {"key": "ghp_" + "a1B2" * 9}}), "tools.defaults: it seems to hold a secret"),
-        ({"notes": {"url": "https://x.example", "allow": ["a"], "tools": {"allow": ["b"]}}}, "give it once"),
-    ],
-)
-async def test_a_server_that_cannot_be_is_refused(serve: Serve, servers: Any, reason: str) -> None:
+IMPOSSIBLE_SERVERS: list[tuple[Any, str]] = [
+    ({"notes": {}}, "mcp_servers.notes.url: give either a `url` or a `command`"),
+    ({"notes": {"url": "https://x.example", "command": "x"}}, "give either a `url` or a `command`"),
+    ({"notes": {"url": "ftp://x.example"}}, "it must begin with http:// or https://"),
+    ({"notes": {"url": "https://u:p@x.example"}}, "name a `credential`"),
+    ({"notes": {"url": "http://x.example", "credential": "c"}}, "it must begin with https://"),
+    ({"notes": {"url": "https://x.example:99999999"}}, "it must begin with http:// or https://"),
+    ({"Notes Server": {"url": "https://x.example"}}, "use 1 to 24 of the characters"),
+    ({"a__b": {"url": "https://x.example"}}, "use 1 to 24 of the characters"),
+    ({"n" * 25: {"url": "https://x.example"}}, "use 1 to 24 of the characters"),
+    ({"notes": {"url": "https://x.example", "colour": 1}}, "mcp_servers.notes.colour: there is no such field"),
+    ({"notes": {"url": "https://x.example", "env": {"A": "b"}}}, "are for a `command`"),
+    ({"notes": {"command": "x", "env": {"1-A": "b"}}}, "not the name of an environment variable"),
+    ({"notes": {"command": "x", "env": {"TOKEN": "ghp_" + "a1B2" * 9}}}, "env: it seems to hold a secret"),
+    ({"notes": {"command": "x", "args": ["a"] * 101}}, "args: at most 100 values"),
+    ({"notes": {"command": "x", "args": ["\0"]}}, "without null characters"),
+    ({f"n{number}": {"url": "https://x.example"} for number in range(11)}, "at most 10 are allowed"),
+    ({"notes": {"url": "https://x.example", "timeout": 0}}, "mcp_servers.notes.timeout: it must be more than 0"),
+    ([], "mcp_servers: write a map of names and values"),
+    (_with_tools(arguments={"echo.text": "nowhere"}), "mcp_servers.notes.tools.arguments.echo.text"),
+    (_with_tools(argument={"echo.text": "content"}), "mcp_servers.notes.tools.argument: there is no such field"),
+    (_with_tools(arguments={f"t.a{n}": "id" for n in range(101)}), "tools.arguments: at most 100 values"),
+    (_with_tools(describe={"echo": "x" * 5_000}), "tools.describe: at most 100 values"),
+    (_with_tools(defaults={"echo": {"key": "ghp_" + "a1B2" * 9}}), "tools.defaults: it seems to hold a secret"),
+    ({"notes": {"url": "https://x.example", "allow": ["a"], "tools": {"allow": ["b"]}}}, "give it once"),
+]
+
+
+async def test_a_server_that_cannot_be_is_refused(serve: Serve) -> None:
     async with serve() as url, client_of(url) as client:
-        response = await client.post("/v1/rooms", json={"name": "Ours", "mcp_servers": servers})
-        assert response.status_code == 400, response.text
-        assert response.json()["error"]["details"]["stage"] == "check_config"
-        assert reason in response.json()["error"]["message"]
-        assert (await client.get("/v1/rooms/ours")).status_code == 404
+        for servers, reason in IMPOSSIBLE_SERVERS:
+            response = await client.post("/v1/rooms", json={"name": "Ours", "mcp_servers": servers})
+            assert response.status_code == 400, (reason, response.text)
+            assert response.json()["error"]["details"]["stage"] == "check_config", reason
+            assert reason in response.json()["error"]["message"]
+            assert (await client.get("/v1/rooms/ours")).status_code == 404, reason
 
 
 async def test_other_owners_start_no_program_and_name_only_their_credentials(serve: Serve, tmp_path: Path) -> None:
     data = tmp_path / "data"
     async with serve(require_key="always") as url:
-        anna = await created_key(data, "anna", "--owner", "anna", "--scopes", "admin,agent")
-        bob = await created_key(data, "bob", "--owner", "bob", "--scopes", "agent")
+        anna = await created_key(data, "anna", owner="anna", scopes="admin,agent")
+        bob = await created_key(data, "bob", owner="bob", scopes="agent")
         async with client_of(url, headers=bearer(anna)) as client:
             for server, reason in (
                 ({"command": sys.executable}, "only shared rooms start programs"),

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.features.studio.engine.room_files import FileRoomStore
 from tests.integration.conftest import Serve
-from tests.integration.test_keys import bearer, created_key
+from tests.support.keys import bearer, created_key
 
 BY_HAND = "# ours\nname: Desk\ndescription: by hand\ntools: [calculator]\n"
 SERVED_SECONDS = 10.0
@@ -94,60 +94,58 @@ async def test_a_shipped_room_is_read_only_and_can_be_copied(serve: Serve) -> No
         assert copied["yaml"].startswith("# Answers from your own documents")
 
 
-@pytest.mark.parametrize(
-    ("fields", "stage", "reason"),
-    [
-        ({}, "identifier", "a room needs a `name`"),
-        ({"name": ""}, "identifier", "a room needs a `name`"),
-        ({"name": "  "}, "identifier", "a room needs a `name`"),
-        ({"name": "x" * 300}, "identifier", "at most 100"),
-        ({"name": "two\nlines"}, "identifier", "line break"),
-        ({"name": "日本語"}, "identifier", "give an `id`"),
-        ({"name": "x", "id": "../x"}, "identifier", "cannot be a room's id"),
-        ({"name": "x", "id": "..", "tools": []}, "identifier", "cannot be a room's id"),
-        ({"name": "x", "id": "x/y"}, "identifier", "cannot be a room's id"),
-        ({"name": "x", "id": "x" * 65}, "identifier", "cannot be a room's id"),
-        ({"name": "x", "id": ""}, "identifier", "cannot be a room's id"),
-        ({"name": "x", "colour": "red"}, "fields", "there is no field 'colour'; allowed: answer_tier, approval"),
-        ({"name": "x", "budgets": {"max_step": 1}}, "fields", "did you mean budgets.max_steps"),
-        ({"name": "x", "owner": "anna"}, "fields", "owner: it cannot be set"),
-        ({"name": "x", "tools": ["calcluator"]}, "check_config", "did you mean calculator? allowed: "),
-        ({"name": "x", "skills": ["nope"]}, "check_config", "allowed: answer-from-files"),
-        ({"name": "x", "skill": "nope"}, "check_config", "there is no skill 'nope'"),
-        ({"name": "x", "gates": ["nope"]}, "check_config", "allowed: "),
-        ({"name": "x", "topic_tools": {"nope": []}}, "check_config", "there is no topic 'nope'"),
-        (
-            {"name": "x", "approval": "maybe"},
-            "check_config",
-            "approval: use 'never', 'side_effects' or 'always', not 'maybe'",
-        ),
-        (
-            {"name": "x", "budgets": {"max_steps": 99}},
-            "check_config",
-            "budgets.max_steps: it must be at most 32, not 99",
-        ),
-        ({"name": "x", "tools": "calculator"}, "check_config", "tools: write a list, not 'calculator'"),
-        ({"name": "x", "system_prompt": "x" * 50_001}, "check_config", "at most 50,000"),
-        ({"name": "x", "system_prompt": "x" * 500_000}, "yaml_parse", "at most 262,144"),
-        ({"name": "x", "description": "\ud800"}, "check_config", "lone surrogate"),
-        ({"name": "x", "suggestions": [" "]}, "check_config", "suggestions.0"),
-    ],
-)
+WRONG_FIELDS: list[tuple[dict[str, Any], str, str]] = [
+    ({}, "identifier", "a room needs a `name`"),
+    ({"name": ""}, "identifier", "a room needs a `name`"),
+    ({"name": "  "}, "identifier", "a room needs a `name`"),
+    ({"name": "x" * 300}, "identifier", "at most 100"),
+    ({"name": "two\nlines"}, "identifier", "line break"),
+    ({"name": "日本語"}, "identifier", "give an `id`"),
+    ({"name": "x", "id": "../x"}, "identifier", "cannot be a room's id"),
+    ({"name": "x", "id": "..", "tools": []}, "identifier", "cannot be a room's id"),
+    ({"name": "x", "id": "x/y"}, "identifier", "cannot be a room's id"),
+    ({"name": "x", "id": "x" * 65}, "identifier", "cannot be a room's id"),
+    ({"name": "x", "id": ""}, "identifier", "cannot be a room's id"),
+    ({"name": "x", "colour": "red"}, "fields", "there is no field 'colour'; allowed: answer_tier, approval"),
+    ({"name": "x", "budgets": {"max_step": 1}}, "fields", "did you mean budgets.max_steps"),
+    ({"name": "x", "owner": "anna"}, "fields", "owner: it cannot be set"),
+    ({"name": "x", "tools": ["calcluator"]}, "check_config", "did you mean calculator? allowed: "),
+    ({"name": "x", "skills": ["nope"]}, "check_config", "allowed: answer-from-files"),
+    ({"name": "x", "skill": "nope"}, "check_config", "there is no skill 'nope'"),
+    ({"name": "x", "gates": ["nope"]}, "check_config", "allowed: "),
+    ({"name": "x", "topic_tools": {"nope": []}}, "check_config", "there is no topic 'nope'"),
+    (
+        {"name": "x", "approval": "maybe"},
+        "check_config",
+        "approval: use 'never', 'side_effects' or 'always', not 'maybe'",
+    ),
+    (
+        {"name": "x", "budgets": {"max_steps": 99}},
+        "check_config",
+        "budgets.max_steps: it must be at most 32, not 99",
+    ),
+    ({"name": "x", "tools": "calculator"}, "check_config", "tools: write a list, not 'calculator'"),
+    ({"name": "x", "system_prompt": "x" * 50_001}, "check_config", "at most 50,000"),
+    ({"name": "x", "system_prompt": "x" * 500_000}, "yaml_parse", "at most 262,144"),
+    ({"name": "x", "description": "\ud800"}, "check_config", "lone surrogate"),
+    ({"name": "x", "suggestions": [" "]}, "check_config", "suggestions.0"),
+]
+
+
 @pytest.mark.row("S002-08", "S002-32", "S002-37")
-async def test_a_wrong_field_is_refused_with_the_allowed_ones(
-    serve: Serve, tmp_path: Path, fields: dict[str, Any], stage: str, reason: str
-) -> None:
+async def test_a_wrong_field_is_refused_with_the_allowed_ones(serve: Serve, tmp_path: Path) -> None:
     async with serve() as url, client_of(url) as client:
         await create(client, name="First")
         before, models = files_of(tmp_path / "data"), await model_ids(client)
-        response = await client.post("/v1/rooms", content=json.dumps(fields), headers=JSON)
-        assert response.status_code == 400, response.text
-        error = response.json()["error"]
-        assert (error["error_code"], error["details"]["stage"]) == ("ERR_VALIDATION", stage)
-        assert error["recoverable"] is True
-        assert reason in error["message"]
-        assert files_of(tmp_path / "data") == before
-        assert await model_ids(client) == models
+        for fields, stage, reason in WRONG_FIELDS:
+            response = await client.post("/v1/rooms", content=json.dumps(fields), headers=JSON)
+            assert response.status_code == 400, (reason, response.text)
+            error = response.json()["error"]
+            assert (error["error_code"], error["details"]["stage"]) == ("ERR_VALIDATION", stage), reason
+            assert error["recoverable"] is True
+            assert reason in error["message"]
+            assert files_of(tmp_path / "data") == before, reason
+            assert await model_ids(client) == models, reason
 
 
 @pytest.mark.parametrize(
@@ -313,7 +311,7 @@ async def test_keys_need_the_scope_and_see_the_rooms_of_their_owner(serve: Serve
     data = tmp_path / "data"
     async with serve(require_key="always") as url:
         keys = {
-            name: await created_key(data, name, "--owner", owner, "--scopes", scopes)
+            name: await created_key(data, name, owner=owner, scopes=scopes)
             for name, owner, scopes in (
                 ("anna", "anna", "admin"), ("bob", "bob", "admin"), ("plain", "anna", "chat,agent"),
                 ("ops", "local", "admin"),
