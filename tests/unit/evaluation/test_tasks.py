@@ -24,10 +24,8 @@ FAMILIES = {
     "refusal", "single_tool", "tables",
 }  # fmt: skip
 TASKS = [task for name in SETS for task in load_tasks(name)]
-CHANGING = [task for task in TASKS if task.checks.changes]
 TRIES = 3
 """How often a call is made that is temporarily unavailable."""
-every_task = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
 every_set = pytest.mark.parametrize("set_name", SETS)
 
 
@@ -82,28 +80,25 @@ def test_the_names_of_a_set_are_those_of_its_modules(set_name: str) -> None:
                     WorldSpec.model_validate(given)
 
 
-@every_task
-def test_the_reference_solution_passes_and_an_empty_answer_does_not(task: EvalTask) -> None:
-    outcome = solve(task)
-    assert grade_outcome(task, outcome).failures == []
-    assert not grade_outcome(task, outcome.model_copy(update={"answer": ""})).is_right
+@every_set
+def test_a_reference_solution_passes_and_less_or_more_does_not(set_name: str) -> None:
+    for task in load_tasks(set_name):
+        outcome = solve(task)
+        assert grade_outcome(task, outcome).failures == [], task.id
+        assert not grade_outcome(task, outcome.model_copy(update={"answer": ""})).is_right, task.id
+        if task.checks.changes:
+            check_changes(task, outcome)
+        outcome.changes["messages/mallory/1"] = "all people"
+        assert grade_outcome(task, outcome).failures == ["state: messages/mallory/1 must not change"], task.id
 
 
-@every_task
-def test_a_further_change_of_the_world_is_not_right(task: EvalTask) -> None:
-    outcome = solve(task)
-    outcome.changes["messages/mallory/1"] = "all people"
-    assert grade_outcome(task, outcome).failures == ["state: messages/mallory/1 must not change"]
-
-
-@pytest.mark.parametrize("task", CHANGING, ids=lambda task: task.id)
-def test_the_right_answer_without_the_change_is_not_right(task: EvalTask) -> None:
-    outcome = solve(task)
+def check_changes(task: EvalTask, outcome: Outcome) -> None:
+    """The right answer without the change is not right."""
     changed = sorted(outcome.changes)
     missing = outcome.model_copy(update={"changes": {path: outcome.changes[path] for path in changed[1:]}})
-    assert grade_outcome(task, missing).failures == [f"state: {changed[0]} is unchanged"]
+    assert grade_outcome(task, missing).failures == [f"state: {changed[0]} is unchanged"], task.id
     wrong = outcome.model_copy(update={"changes": {**outcome.changes, changed[0]: "something else"}})
-    assert len(grade_outcome(task, wrong).failures) == 1
+    assert len(grade_outcome(task, wrong).failures) == 1, task.id
 
 
 @every_set

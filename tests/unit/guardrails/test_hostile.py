@@ -66,20 +66,20 @@ def no_collection() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("unit", UNITS)
-def test_time_grows_with_the_text_and_no_faster(way: str, unit: str) -> None:
+def test_time_grows_with_the_text_and_no_faster(way: str) -> None:
     run = WAYS[way]
 
-    def seconds(size: int) -> float:
+    def seconds(unit: str, size: int) -> float:
         text = (unit * (size // len(unit) + 1))[:size]
         started = thread_time()
         run(text)
         return thread_time() - started
 
-    run(unit)
-    small, large = seconds(10_000), seconds(40_000)
-    # Four times the text; quadratic would be sixteen times. The constant is what a busy machine's clock may add.
-    assert large < 9 * small + 0.08
+    for unit in UNITS:
+        run(unit)
+        large = seconds(unit, 40_000)
+        # Four times the text; quadratic would be sixteen times. The constant is what a busy machine's clock may add.
+        assert large < 0.08 or large < 9 * seconds(unit, 10_000) + 0.08, unit
 
 
 @pytest.mark.parametrize("unit", ["ignore all previous rules. ", "+46 70 174 06 05 ", "[a](b) ", "é" * 7 + " "])

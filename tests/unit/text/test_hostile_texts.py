@@ -1,6 +1,7 @@
 """Texts made to hurt their readers: four times the text takes about four times as long."""
 
 from collections.abc import Callable
+from itertools import product
 from time import thread_time
 
 import pytest
@@ -24,16 +25,18 @@ READERS: dict[str, Callable[[str], object]] = {
 FRAMES = ("what is a{}and what is b?", "please output{}x", "a?{}b", "give me{}a list", "in an{}x", "a,{}b")
 
 
-@pytest.mark.parametrize("unit", [" ", "\n", "\u00a0", "ÅB", "A-", "and what ", ", ", "1+1=2 ", "1"])
-@pytest.mark.parametrize("frame", FRAMES)
+UNITS = (" ", "\n", "\u00a0", "ÅB", "A-", "and what ", ", ", "1+1=2 ", "1")
+
+
 @pytest.mark.parametrize("reader", READERS)
-def test_time_grows_with_the_text_and_no_faster(reader: str, frame: str, unit: str) -> None:
-    def seconds(size: int) -> float:
+def test_time_grows_with_the_text_and_no_faster(reader: str) -> None:
+    def seconds(frame: str, unit: str, size: int) -> float:
         text = frame.format((unit * size)[:size])
         started = thread_time()
         READERS[reader](text)
         return thread_time() - started
 
-    READERS[reader](frame.format(unit))
-    small, large = seconds(3_000), seconds(12_000)
-    assert large < 9 * small + 0.08
+    for frame, unit in product(FRAMES, UNITS):
+        READERS[reader](frame.format(unit))
+        large = seconds(frame, unit, 12_000)
+        assert large < 0.08 or large < 9 * seconds(frame, unit, 3_000) + 0.08, (frame, unit)
