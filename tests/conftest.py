@@ -1,5 +1,6 @@
 """What all tests share: next to nothing."""
 
+import atexit
 import gc
 import os
 import signal
@@ -19,6 +20,8 @@ settings.load_profile("stepgate")
 # As the gateway's own entry sets it. A process of tests holds half a gigabyte, which Python's default thresholds have
 # searched again and again: a seventh of its processor time.
 gc.set_threshold(50_000, 20, 50)
+# At its end the interpreter would search all that the tests have left, several times.
+atexit.register(gc.freeze)
 
 # Scripted models reply as a capable one does; tests of what small models need say so (`model_profile="small"`).
 os.environ.setdefault("AGENT_MODEL_PROFILE", "capable")
@@ -30,6 +33,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Making = Callable[..., ssl.SSLContext]
+
+
+def pytest_collection_finish() -> None:
+    """Modules and thousands of tests stay until the end: no search for reference cycles has to walk through them."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
