@@ -28,7 +28,7 @@ SOAK_KILLS ?= 200
 UPGRADE_FROM ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench bench-fleet bench-injection bench-reading bench-search check-browser check-clients check-examples check-open-webui check-image check-long check-model check-sandbox eval eval-answers eval-bfcl eval-chat eval-degraded eval-model eval-peers eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean check-page eval-talks requirements
+.PHONY: help run dev test compile-tests format lint type unit bench bench-fleet bench-injection bench-reading bench-search check-browser check-clients check-examples check-open-webui check-image check-long check-model check-sandbox eval eval-answers eval-bfcl eval-chat eval-degraded eval-model eval-peers eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest soak-upgrade docs lock clean check-page eval-talks requirements
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -38,7 +38,8 @@ run: $(STAMP) ## Start the gateway on http://127.0.0.1:8010 (no key and no serve
 
 dev: $(DEV_STAMP) ## Install the optional parts and the development tools too
 
-test: $(DEV_STAMP) lint type ## Format check, lint, strict types, then the whole test suite
+test: $(DEV_STAMP) ## Format check, lint, strict types, then the whole test suite
+	@$(MAKE) --no-print-directory -j2 type compile-tests
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 unit: $(DEV_STAMP) ## The quick tests only
@@ -50,6 +51,13 @@ lint: $(DEV_STAMP) ## Check formatting, lint, import contracts, names and prose
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m tests.lint_names
 	@$(BIN)/python -m tests.lint_english
+
+# pytest compiles each test file for itself, to explain its assertions. The type check needs one processor only, so that
+# the other has time for this on a clean clone; else each worker would compile all files, at the same time as the others.
+# What cannot be collected is reported by the tests.
+compile-tests: lint
+	@test -n "$$(find tests -name '*-pytest-*.pyc' -print -quit)" || \
+		$(BIN)/python -m pytest -n0 --collect-only -qq > /dev/null 2>&1 || true
 
 format: $(DEV_STAMP) ## Format the code and apply safe fixes
 	@$(BIN)/ruff format .
