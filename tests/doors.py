@@ -36,10 +36,17 @@ def _reaches_door(path: Path, name: str, seen: set[tuple[Path, str]]) -> bool:
             other, original = imports[name]
             return _reaches_door(other, original, seen)
         return any(_reaches_door(conftest, name, seen) for conftest in _list_conftests(path))
-    used = set(_list_used(node))
+    used = _list_used_names(path, name)
     return bool(used & (OPENERS | COMMANDS)) or any(
         _reaches_door(path, one, seen) for one in sorted(used) if one != name
     )
+
+
+@cache
+def _list_used_names(path: Path, name: str) -> frozenset[str]:
+    """The names that a definition of a module uses; helpers are asked for by every test that calls them."""
+    definitions, _ = _read_module(path)
+    return frozenset(_list_used(definitions[name]))
 
 
 def _list_used(node: ast.AST) -> Iterator[str]:
