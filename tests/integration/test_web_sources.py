@@ -25,7 +25,7 @@ async def site() -> AsyncIterator[tuple[str, list[tuple[str, str]]]]:
 
     async def page(request: web.Request) -> web.Response:
         asked.append((request.path, request.headers.get("x-api-key", "")))
-        if request.path == "/robots.txt":
+        if request.path in ("/robots.txt", "/sitemap.xml"):
             raise web.HTTPNotFound
         if request.headers.get("x-api-key") != SECRET:
             raise web.HTTPUnauthorized
