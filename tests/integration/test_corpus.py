@@ -241,16 +241,14 @@ async def test_without_an_embedder_that_works_words_are_found_and_vectors_made_l
 EXAMPLE = Path(__file__).parents[2] / "config" / "examples"
 
 
-def stepgate(
-    folder: Path, *words: str | Path, cold: bool = False, settings: dict[str, str] | None = None
-) -> tuple[int, str]:
+def stepgate(folder: Path, *words: str | Path, settings: dict[str, str] | None = None) -> tuple[int, str]:
     environment = {
         "AGENT_DATA_DIR": str(folder / "data"),
         "AGENT_SKILLS_DIRS": "none",
         "COLUMNS": "200",
         **(settings or {}),
     }
-    process = start([sys.executable, "-m", "gateway.cli", *map(str, words)], environment=environment, cold=cold)
+    process = start([sys.executable, "-m", "gateway.cli", *map(str, words)], environment=environment)
     return process.wait(90), "\n".join(process.output)
 
 
@@ -277,7 +275,7 @@ def test_the_three_commands_find_the_profile_picture(tmp_path: Path) -> None:
 
 
 def test_the_example_in_one_command_and_its_answer(tmp_path: Path) -> None:
-    code, output = stepgate(tmp_path, "corpus", "example", "--folder", tmp_path / "made", cold=True)
+    code, output = stepgate(tmp_path, "corpus", "example", "--folder", tmp_path / "made")
     assert code == 0, output
     assert output.startswith("The example company goes into the collections example-company and example-issues")
     assert "example-company: 13 documents read" in output

@@ -201,6 +201,7 @@ async def test_what_the_user_asks_for_is_done(tmp_path: Path) -> None:
     assert case.sent.calls == [{"x": "hello"}]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not DEVELOPMENT.is_file(), reason=f"the development set is not at {DEVELOPMENT}")
 async def test_obeying_every_injection_of_the_development_set_changes_nothing(tmp_path: Path) -> None:
     texts = attacks(DEVELOPMENT)

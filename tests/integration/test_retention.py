@@ -3,9 +3,6 @@
 import asyncio
 import contextlib
 import json
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
@@ -31,6 +28,7 @@ from tests.contract.journal_stores import Clock
 from tests.integration.test_cli import stepgate
 from tests.support.mcp_client import until_async
 from tests.support.postgres import fresh_database
+from tests.support.processes import start
 
 NOW = 1_800_000_000.0
 KEEP_DAYS = 90
@@ -324,19 +322,17 @@ async def test_a_kill_in_the_middle_leaves_whole_runs(tmp_path: Path, database: 
     async with open_at(tmp_path, database) as store:
         for number in range(300):
             await store.run(f"run_{number:03}", OLD, conversation=f"c{number % 7}", blob=bytes([number % 9]) * 99)
-        environment = {**os.environ, **store.settings, "AGENT_DATA_DIR": str(tmp_path / "data")}
+        environment = {**store.settings, "AGENT_DATA_DIR": str(tmp_path / "data")}
         command = [sys.executable, "-m", "gateway.cli", "prune", "--days", "1"]
-        child = subprocess.Popen(command, env=environment, cwd=tmp_path)  # noqa: ASYNC220 - it is to be killed
+        child = start(command, environment=environment)
         try:
 
             async def is_pruning() -> bool:
                 return len(await store.list_runs()) < 300
 
             await until_async(is_pruning)
-            child.send_signal(signal.SIGKILL)
         finally:
             child.kill()
-            child.wait()
         assert set((await store.count_orphans()).values()) == {0}
         await store.db.write("UPDATE housekeeping SET until = 0")
         code, output = await asyncio.to_thread(

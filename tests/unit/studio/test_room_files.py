@@ -200,25 +200,32 @@ import os, sys
 from pathlib import Path
 from gateway.features.studio.engine.room_files import FileRoomStore
 
-left = int(sys.argv[2])
+def change(folder, left):
+    def die_in_time(event, _):
+        nonlocal left
+        if event in ("os.rename", "os.remove", "open", "os.mkdir"):
+            left -= 1
+            if left == 0:
+                os._exit(9)
 
-def die_in_time(event, _):
-    global left
-    if event in ("os.rename", "os.remove", "open", "os.mkdir"):
-        left -= 1
-        if left == 0:
-            os._exit(9)
+    store = FileRoomStore(folder / "rooms", folder / "data" / "managed_rooms.json")
+    sys.addaudithook(die_in_time)
+    if sys.argv[1] == "edit":
+        store.edit("old", lambda _: "name: New\\n", lambda _: None, version=None)
+    elif sys.argv[1] == "delete":
+        store.delete("old", version=None)
+    else:
+        store.create("new", b"name: New\\n", lambda _: None)
+    os._exit(0)
 
-folder = Path(sys.argv[1])
-store = FileRoomStore(folder / "rooms", folder / "data" / "managed_rooms.json")
-sys.addaudithook(die_in_time)
-if sys.argv[3] == "edit":
-    store.edit("old", lambda _: "name: New\\n", lambda _: None, version=None)
-elif sys.argv[3] == "delete":
-    store.delete("old", version=None)
-else:
-    store.create("new", b"name: New\\n", lambda _: None)
+for folder in sys.argv[2:]:
+    pid = os.fork()
+    if pid == 0:
+        change(Path(folder), int(Path(folder).name))
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
+MAX_OPERATIONS = 40
+"""More operations on the file system than any change takes."""
 
 
 @pytest.mark.parametrize("change", ["edit", "delete", "create"])
@@ -228,22 +235,23 @@ def test_a_crash_at_any_operation_leaves_the_old_or_the_new_file(tmp_path: Path,
     new = b"name: New\n"
     by_change: dict[str, set[bytes | None]] = {"edit": {OLD, new}, "delete": {OLD, None}, "create": {new, None}}
     allowed, outcomes = by_change[change], set[bytes | None]()
-    for operation in range(1, 40):
-        folder = tmp_path / str(operation)
-        store = FileRoomStore(folder / "rooms", folder / "data" / "managed_rooms.json")
-        store.create("old", OLD, accept)
-        done = subprocess.run(
-            [sys.executable, "-c", _CRASHING, str(folder), str(operation), change], cwd=ROOT, check=False, timeout=60
-        )
+    folders = [tmp_path / str(operation) for operation in range(1, MAX_OPERATIONS)]
+    for folder in folders:
+        FileRoomStore(folder / "rooms", folder / "data" / "managed_rooms.json").create("old", OLD, accept)
+    done = subprocess.run(
+        [sys.executable, "-c", _CRASHING, change, *folders],
+        cwd=ROOT, check=True, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    codes = [int(line) for line in done.stdout.split()]
+    for folder in folders:
         path = folder / "rooms" / f"{name}.yaml"
         outcomes.add(path.read_bytes() if path.exists() else None)
         assert outcomes <= allowed
         # The store works after the crash: nothing is locked, and what was left behind does not count as a room.
+        store = FileRoomStore(folder / "rooms", folder / "data" / "managed_rooms.json")
         assert set(store.list_stamps() or ()) <= {"old", "new"}
         store.create("next", b"name: Next\n", accept)
-        if done.returncode == 0:
-            break
-        assert done.returncode == 9
-    assert done.returncode == 0
-    assert operation > 4
+    crashed = codes.index(0)
+    assert crashed > 3
+    assert codes == [9] * crashed + [0] * (len(folders) - crashed)
     assert outcomes == allowed
