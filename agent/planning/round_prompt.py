@@ -18,7 +18,7 @@ from agent.planning.request import PlanningRequest, RoundResult
 from agent.text.excerpts import cut_to_excerpt
 from agent.tools import ToolSpec
 from agent.tools.catalogue import Catalogue, CatalogueIndex, SkillCard, get_first_sentence, is_foreign, shorten
-from agent.tools.client_tools import CLIENT_ORIGIN
+from agent.tools.client_tools import is_from_outside
 
 DESCRIPTION_CHARS, SKILL_CHARS = 160, 110
 """Characters of a tool's and of a skill's description."""
@@ -83,7 +83,7 @@ def encode_decision(decision: JsonObject) -> str:
 def _build_system(request: PlanningRequest, tools: Sequence[ToolSpec]) -> str:
     instructions = "\n\n".join(part for part in (request.room.system_prompt, request.instructions) if part)
     skills = [format_skill_line(card) for card in request.catalogue.skills]
-    others = [spec for spec in tools if is_foreign(spec) or spec.origin == CLIENT_ORIGIN]
+    others = [spec for spec in tools if is_from_outside(spec)]
     own = [spec for spec in tools if spec not in others]
     lines = [format_tool_line(spec) for spec in sorted(own, key=lambda spec: spec.hints.source is not None)]
     served = [f"{format_tool_line(spec)}{_describe_inputs(spec)}" for spec in others]
@@ -164,7 +164,7 @@ def _explain_inputs(request: PlanningRequest, call: RoundResult) -> str:
     """After the error of somebody else's tool, what it says about the inputs of the call: an error alone seldom says
     which form a date has."""
     spec = request.catalogue.get_tool(call.tool) if call.failed else None
-    if spec is None or not (is_foreign(spec) or spec.origin == CLIENT_ORIGIN):
+    if spec is None or not is_from_outside(spec):
         return ""
     lines = _describe_inputs(spec, call.args)
     return f"\nInputs of {spec.name}:{lines}" if lines else ""

@@ -25,8 +25,8 @@ from agent.planning.round_prompt import DESCRIPTION_CHARS, SHOWN_INPUTS, encode_
 from agent.planning.rules import read_calls
 from agent.text.terms import extract_terms
 from agent.tools import ToolSpec
-from agent.tools.catalogue import CatalogueIndex, get_first_sentence, is_foreign, keep_ends, split_name
-from agent.tools.client_tools import CLIENT_ORIGIN
+from agent.tools.catalogue import CatalogueIndex, get_first_sentence, keep_ends, split_name
+from agent.tools.client_tools import is_from_outside
 
 NOTHING: Final = "nothing"
 """What a request needs that is answered by writing alone."""
@@ -126,5 +126,5 @@ def _names_an_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> 
     names = ({*extract_terms(split_name(card.name))} for card in request.catalogue.skills)
     if any(name and words >= name for name in names):
         return True
-    others = [spec for spec in tools if is_foreign(spec) or spec.origin == CLIENT_ORIGIN]
+    others = [spec for spec in tools if is_from_outside(spec)]
     return any(score > 0 for score in CatalogueIndex(others).compute_scores(request.question).values())
