@@ -72,29 +72,17 @@ async def test_a_row_of_figures_in_a_streamed_answer_holds_up_nobody(serve: Serv
     assert longest.seconds < MAX_TURN_S
 
 
-async def test_a_prompt_of_many_addresses_and_passwords_holds_up_nobody(serve: Serve) -> None:
-    text = "\n".join(f"ann{number}@example.org password: xk12345a{number}" for number in range(8_000))
-    async with serve(HELLO) as url, httpx.AsyncClient(base_url=url, timeout=120) as client:
-        await client.post("/v1/chat/completions", json=_ask())
-        async with measuring_turns() as longest:
-            answer = await client.post("/v1/chat/completions", json=_ask(text=text))
-    assert answer.status_code == 200, answer.text
-    assert longest.seconds < MAX_TURN_S
+LONG_PROMPTS = {
+    "addresses and passwords": "\n".join(
+        f"ann{number}@example.org password: xk12345a{number}" for number in range(8_000)
+    ),
+    "addresses": "\n".join(f"a{number}@b.io" for number in range(40_000)),
+    **{unit: f"What is this?\n{unit * (300_000 // len(unit))}" for unit in ("1 ", "1+1=2 ", "%41", "| 1 | 2 |\n")},
+}
 
 
-async def test_forty_thousand_addresses_hold_up_nobody(serve: Serve) -> None:
-    text = "\n".join(f"a{number}@b.io" for number in range(40_000))
-    async with serve(HELLO) as url, httpx.AsyncClient(base_url=url, timeout=120) as client:
-        await client.post("/v1/chat/completions", json=_ask())
-        async with measuring_turns() as longest:
-            answer = await client.post("/v1/chat/completions", json=_ask(text=text))
-    assert answer.status_code == 200, answer.text
-    assert longest.seconds < MAX_TURN_S
-
-
-@pytest.mark.parametrize("unit", ["1 ", "1+1=2 ", "%41", "| 1 | 2 |\n"])
-async def test_a_long_prompt_of_figures_holds_up_nobody(serve: Serve, unit: str) -> None:
-    text = f"What is this?\n{unit * (300_000 // len(unit))}"
+@pytest.mark.parametrize("text", LONG_PROMPTS.values(), ids=LONG_PROMPTS)
+async def test_a_long_prompt_of_addresses_or_figures_holds_up_nobody(serve: Serve, text: str) -> None:
     async with serve(HELLO) as url, httpx.AsyncClient(base_url=url, timeout=120) as client:
         await client.post("/v1/chat/completions", json=_ask())
         async with measuring_turns() as longest:
