@@ -130,7 +130,7 @@ class StepSupervisorAgent:
     def judge_by_rules(self, step: PlanStep, checked: CheckResult, *, judge_error: str = "") -> StepJudged:
         """The rules' verdict. `judge_error` says why a required judge gave none."""
         if not judge_error and self._run.room.supervision == "auto" and self._run.has_model:
-            accepted = checked.verdict.outcome is Outcome.SUCCESS and checked.doubt is None
+            accepted = checked.verdict.outcome is Outcome.SUCCESS and not (checked.doubt or checked.refused_before)
             judge_error = self._find_reason_not_to_judge(step) if accepted and _is_free_text(step, checked) else ""
         verdict = self.limit_retries(step, checked.verdict)
         return StepJudged(
