@@ -105,7 +105,7 @@ for _line in _TABLE.strip().splitlines():
     UNITS |= dict.fromkeys(_spellings, Unit(_name, _dimension, Decimal(_factor)))
 
 UNITS_OF_LABELS = {"s": UNITS["seconds"], **UNITS}
-"""The spellings in labels such as `duration_s`. In a sentence, an s behind a number is a plural: the 1990s."""
+"""The spellings in labels such as `duration_s`."""
 BINARY_FACTORS = {f"{letter}B": UNITS[f"{letter}ib".lower()].factor for letter in "kMGT"}
 """The factors of kB, MB, GB and TB where they count in powers of 1,024."""
 _CROWNS = frozenset(("SEK", "NOK", "DKK"))
@@ -135,6 +135,8 @@ def find_unit(text: str, start: int, end: int) -> tuple[Unit | None, int, int]:
     if after is not None:
         word = after["word"].lower().replace(" ", "")
         unit = UNITS.get(_PHRASES.get(after["word"].lower(), word))
+        if word == "s" and text[end].isspace():  # right behind a number it is a plural: the 1990s
+            unit = UNITS["seconds"]
         if unit is not None:
             return unit, start, after.end()
     before = _BEFORE.search(text, max(0, start - 5), start)

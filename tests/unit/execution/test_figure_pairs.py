@@ -79,6 +79,10 @@ def test_answers_that_count_and_derive() -> None:
         ("year 1924", "It began in nineteen twenty-four.", "It began in nineteen forty-two."),
         ("share 0.66", "Two thirds of them came.", "Two fifths of them came."),
         ("Anteil 12,5 %", "Ein Achtel ist verloren.", "Ein Drittel ist verloren."),
+        ("duration: 95 s", "It took 1 min 35 s.", "It took 1 min 53 s."),
+        ("time 3:51:12", "Segertiden var 3 h 51 min 12 s.", "Segertiden var 3 h 15 min 12 s."),
+        ("Ankunft 11:05", "Er kommt um elf Uhr f\u00fcnf an.", "Er kommt um elf Uhr zehn an."),
+        ("arriv\u00e9e 11:05", "Il arrive \u00e0 onze heures cinq.", "Il arrive \u00e0 onze heures dix."),
         ("prix 49.9, stock 8321", "Dix lampes co\u00fbtent 499 euros.", "Dix lampes co\u00fbtent 489 euros."),
     ],
 )
