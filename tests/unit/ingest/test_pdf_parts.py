@@ -3,6 +3,7 @@ XFA, descriptions of pictures."""
 
 import zlib
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,10 @@ PLAIN = b"BT /F1 11 Tf 72 600 Td (Rent is due on the third day.) Tj ET"
 FORM = "/Type/XObject/Subtype/Form/BBox[0 0 200 40]/Resources<</Font<</F1 3 0 R>>>>"
 
 
-def read(data: bytes, tmp_path: Path) -> ParserOutput:
+def read(data: bytes, tmp_path: Path, seconds: float = inf) -> ParserOutput:
     path = tmp_path / "file.pdf"
     path.write_bytes(data)
-    return read_file(ParserInput(file_path=str(path), file_type="pdf"), max_bytes=2**20)
+    return read_file(ParserInput(file_path=str(path), file_type="pdf"), max_bytes=2**20, seconds=seconds)
 
 
 def lines(output: ParserOutput) -> list[str]:
@@ -257,6 +258,14 @@ def test_pages_beyond_those_that_the_file_claims_are_read(count: int, tmp_path: 
     assert output.total_pages == 3
     if count:
         assert output.uncertainties == (f"the file claims {count} pages and has 3; all were read",)
+
+
+def test_a_file_whose_measure_takes_too_long_is_read_without_it(tmp_path: Path) -> None:
+    """A measure may go through a million pages that are one: it ends before the file's time does."""
+    output = read(pdf(*THREE), tmp_path, seconds=-1)
+    assert lines(output) == ["Body of page 1.", "Body of page 2.", "Body of page 3."]
+    assert output.coverage is None
+    assert output.uncertainties == ("how much of the file was read could not be measured (TimeoutError)",)
 
 
 def test_a_page_that_was_taken_out_stays_out(tmp_path: Path) -> None:

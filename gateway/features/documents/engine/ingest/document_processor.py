@@ -113,7 +113,9 @@ class DocumentProcessor:
         return not (embedder and lacks_vectors)
 
     async def process(self, path: str, file_type: FileType, source_type: SourceType = "local") -> ProcessedDocument:
-        """Parses and splits a file; one that times out is tried once more. Raises the narrowest `ParserError`."""
+        """Parses and splits a file; one that times out is tried once more, without its measure, which native code may
+        never end. Raises the narrowest `ParserError`.
+        """
         route = self.find_route(file_type)
         if route is None:
             raise ParserUnsupportedError(
@@ -127,13 +129,15 @@ class DocumentProcessor:
         except ParserTimeoutError as error:
             if error.details.get("reason") == "ocr":  # it went on to the end of its time; it would do so again
                 raise
-            parsed = await self._parse(path, file_type, source_type, route.parser)
+            parsed = await self._parse(path, file_type, source_type, route.parser, is_measured=False)
         read = monotonic()
         chunker = make_chunker(route.chunker.plugin, route.chunker.options)
         chunks = await asyncio.to_thread(chunker.chunk, parsed)
         return ProcessedDocument(parsed, chunks, route_fingerprint(route), read - started, monotonic() - read)
 
-    async def _parse(self, path: str, file_type: FileType, source_type: SourceType, node: PipelineNode) -> ParserOutput:
+    async def _parse(
+        self, path: str, file_type: FileType, source_type: SourceType, node: PipelineNode, *, is_measured: bool = True
+    ) -> ParserOutput:
         options = parse_options(ParserOptions, node.options)
         pool = self._pools.setdefault(options.limits, ParserPool(options.limits))
         wanted = ParserInput(
@@ -143,4 +147,5 @@ class DocumentProcessor:
             force_ocr=options.force_ocr,
         )
         password = self._password.get_secret_value() if self._password is not None else None
-        return await pool.parse(wanted, parser=None if node.plugin == AUTO else node.plugin, password=password)
+        parser = None if node.plugin == AUTO else node.plugin
+        return await pool.parse(wanted, parser=parser, password=password, is_measured=is_measured)

@@ -71,7 +71,7 @@ _NOWHERE = 1_000_000
 _LATIN = frozenset({"iso8859-1", "latin-1", "ascii", "latin_1"})
 
 
-def read_source(data: bytes, _file_type: FileType, encoding: str) -> SourceText:
+def read_source(data: bytes, _file_type: FileType, encoding: str, _deadline: float) -> SourceText:
     """Counts the words that a page shows; what is hidden is counted apart."""
     return count_page(_decode(data, encoding))
 

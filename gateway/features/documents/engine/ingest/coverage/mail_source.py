@@ -48,7 +48,7 @@ class _Part(NamedTuple):
         return ""
 
 
-def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText:
+def read_source(data: bytes, _file_type: FileType, _encoding: str, _deadline: float) -> SourceText:
     """Counts the words of the text parts that a mail program shows. Of alternatives that say the same, one counts."""
     source = SourceText()
     data = data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")

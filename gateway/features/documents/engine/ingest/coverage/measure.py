@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
+from math import inf
 from typing import cast
 
 from gateway.features.documents.engine.ingest.coverage.cells import count_lost_cells
@@ -25,27 +26,29 @@ _SOURCES: Mapping[FileType, str] = {
 NATIVE_MEASURES: frozenset[FileType] = frozenset({"pdf"})
 """The types whose source is read by native code, which a file may bring down although its reader reads it."""
 
-ReadSource = Callable[[bytes, FileType, str], SourceText]
+ReadSource = Callable[[bytes, FileType, str, float], SourceText]
 
 
 def load_source(file_type: FileType) -> ReadSource:
-    """The function that reads the source of a type: bytes, type and encoding (empty if unknown)."""
+    """The function that reads the source of a type: bytes, type, encoding (empty if unknown) and deadline."""
     return cast(
         "ReadSource",
         import_module(f"gateway.features.documents.engine.ingest.coverage.{_SOURCES[file_type]}").read_source,
     )
 
 
-def measure_coverage(data: bytes, file_type: FileType, texts: Iterable[str], *, encoding: str = "") -> Coverage | None:
+def measure_coverage(
+    data: bytes, file_type: FileType, texts: Iterable[str], *, encoding: str = "", deadline: float = inf
+) -> Coverage | None:
     """Measures how much of a file's text is in the texts of its document; None if the file has no text to count, or
     an extension reads its type.
 
-    `encoding` is that of a plain text file as the reader found it. Raises what damaged files make the standard library
-    raise.
+    `encoding` is that of a plain text file as the reader found it; `deadline` is on `time.monotonic`. Raises what
+    damaged files make the standard library raise, and TimeoutError at the deadline.
     """
     if file_type not in _SOURCES:
         return None  # the type of an extension's parser
-    source = load_source(file_type)(data, file_type, encoding)
+    source = load_source(file_type)(data, file_type, encoding, deadline)
     return compare_texts(source, texts)
 
 

@@ -1,6 +1,7 @@
 """The characters of a PDF in any orientation, by pdf_oxide, which shares nothing with PDFium."""
 
 import re
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from operator import attrgetter, itemgetter
@@ -29,13 +30,17 @@ _EDGE = 0.14
 pdf_oxide.disable_logging()  # it reports every oddity of a file on standard error
 
 
-def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText:
-    """Counts the characters on all pages, turned ones apart. Raises OSError for other files."""
+def read_source(data: bytes, _file_type: FileType, _encoding: str, deadline: float) -> SourceText:
+    """Counts the characters on all pages, turned ones apart. Raises OSError for other files, and TimeoutError if pages
+    are left at the deadline: a page tree of 2 KB can have a million.
+    """
     document = pdf_oxide.PdfDocument.from_bytes(data)
     source = SourceText(unit="characters")
     hidden = find_hidden_layers(data)
     pages: list[_Page] = []
     for number in range(document.page_count()):
+        if time.monotonic() > deadline:
+            raise TimeoutError
         try:
             pages.append(_Page(document, number, hidden))
         except RuntimeError:  # a page that the file only claims

@@ -39,7 +39,7 @@ class _StoredCell(NamedTuple):
     style: str
 
 
-def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText:
+def read_source(data: bytes, _file_type: FileType, _encoding: str, _deadline: float) -> SourceText:
     """Counts the cells of the sheets that are shown, their comments, and the points of charts."""
     package = Package(data)
     main = package.find_main_part()

@@ -21,7 +21,7 @@ _REPEATED = frozenset({"sldNum", "dt", "ftr", "hdr"})
 """Placeholders of a notes page that repeat."""
 
 
-def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText:
+def read_source(data: bytes, _file_type: FileType, _encoding: str, _deadline: float) -> SourceText:
     """Counts the words of the slides and of their notes."""
     package = Package(data)
     main = package.find_main_part()

@@ -23,7 +23,7 @@ _MAPPING = re.compile(
 """Lines of a YAML mapping: keys, and what is indented or listed below them."""
 
 
-def read_source(data: bytes, file_type: FileType, encoding: str) -> SourceText:
+def read_source(data: bytes, file_type: FileType, encoding: str, _deadline: float) -> SourceText:
     """Counts every word. The header of a Markdown file is counted apart where it is a YAML mapping."""
     text = _decode(data, encoding)
     text = text.replace("\0", "")

@@ -25,7 +25,7 @@ _SWITCH = re.compile(r'\\\*\s*(?:"[^"]*"|\S+)|\\[a-z]+\s?-?\d*', re.IGNORECASE)
 _NOTES = {"footnotes": "footnote", "endnotes": "endnote", "comments": "comment"}
 
 
-def read_source(data: bytes, _file_type: FileType, _encoding: str) -> SourceText:
+def read_source(data: bytes, _file_type: FileType, _encoding: str, _deadline: float) -> SourceText:
     """Counts the words of the body, of notes, comments, headers and footers."""
     package = Package(data)
     main = package.find_main_part()

@@ -69,17 +69,24 @@ class ParserPool:
         self._closed = False
 
     async def parse(
-        self, wanted: ParserInput, *, parser: str | None = None, password: str | None = None
+        self,
+        wanted: ParserInput,
+        *,
+        parser: str | None = None,
+        password: str | None = None,
+        is_measured: bool = True,
     ) -> ParserOutput:
-        """Reads a file by the best reader of its type or by the named one. `password` opens a protected PDF.
+        """Reads a file by the best reader of its type or by the named one. `password` opens a protected PDF;
+        `is_measured`: whether its coverage is measured.
 
         Raises the narrowest `ParserError`.
         """
-        request = Request(input=wanted, parser=parser, password=password)
+        request = Request(input=wanted, parser=parser, password=password, is_measured=is_measured)
         try:
             return await self._read(request)
         except ParserCorruptError as error:
-            if error.details.get("reason") != _DIED or wanted.file_type not in NATIVE_MEASURES:
+            is_measure = is_measured and wanted.file_type in NATIVE_MEASURES
+            if error.details.get("reason") != _DIED or not is_measure:
                 raise
             try:  # it may be the measure that died
                 return await self._read(request.model_copy(update={"is_measured": False}))

@@ -31,7 +31,7 @@ def read_file(
     """Reads a file with the readers of its type, or with the named one, within `seconds`.
 
     `password` opens a protected PDF. `is_measured`: whether its coverage is measured, by a library that the file may
-    have ended. Raises the narrowest `ParserError`, and `MemoryError` at the memory limit.
+    have ended or held up. Raises the narrowest `ParserError`, and `MemoryError` at the memory limit.
     """
     began = time.perf_counter()
     readers = list_readers(wanted.file_type, parser)
@@ -54,7 +54,9 @@ def read_file(
         raise ParserEmptyError(f"{source.name} holds no text", reason="no text")
     coverage = _measure(source, draft, [chunk.content for chunk in chunks]) if is_measured else None
     if not is_measured:
-        draft.uncertainties.append("how much of the file was read could not be measured (the measure ended the parser)")
+        draft.uncertainties.append(
+            "how much of the file was read could not be measured (the measure ended the parser, or took too long)"
+        )
     return ParserOutput(
         document_id=document,
         metadata={
@@ -77,7 +79,9 @@ def _measure(source: InputFile, draft: Draft, texts: Sequence[str]) -> Coverage 
     """Measures how much of the file is in the document. What cannot be measured, or is left out, is an uncertainty."""
     try:
         encoding = str(draft.metadata.get("encoding", ""))
-        coverage = measure_coverage(source.data, source.file_type, texts, encoding=encoding)
+        # The text was read: its measure takes half of the time that is left, and never the file's whole time.
+        deadline = (time.monotonic() + source.deadline) / 2
+        coverage = measure_coverage(source.data, source.file_type, texts, encoding=encoding, deadline=deadline)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001 - Rust panics too: the text was read, and only its measure is missing
