@@ -105,11 +105,12 @@ async def _read_file(pool: ParserPool, folder: Path, file: _File) -> str:
     path = folder / f"part.{file.file_type}"
     await asyncio.to_thread(path.write_bytes, file.data)
     try:
-        output = await pool.parse(ParserInput(file_path=str(path), file_type=file.file_type))
+        output = await pool.parse(ParserInput(file_path=str(path), file_type=file.file_type), is_measured=False)
     except ParserError as error:
         message = error.message.replace(str(path), file.name).replace(path.name, file.name)
         raise a2a_errors.InvalidParamsError(f"the file {file.name!r} cannot be read: {message}") from error
     text = "\n\n".join(chunk.content for chunk in output.chunks)
     if len(text) > FILE_CHARS:
         text = f"{text[:FILE_CHARS]}\n[{len(text) - FILE_CHARS:,} further characters were left out]"
-    return quote_untrusted(text, f"the file {file.name}")
+    # The wrapper is what labels and the rules for addresses know an attachment by; quoted text alone is the user's.
+    return f"<attached_files>\n{quote_untrusted(text, f'the file {file.name}')}\n</attached_files>"
