@@ -76,9 +76,10 @@ class CallSpawner:
             self._check_limits(agent_id)
         kind = registered.kind
         agent = self._create_agent(registered, task)
+        tainted = self._tainted or (kind.READS_HISTORY and self._is_history_from_outside())
         try:
-            tools = await self._prepare(kind, agent, span, task, is_new=subagent is None)
-            work = SubAgentWork(self._run, self._site, span, agent, tools, tainted=self._tainted)
+            tools = await self._prepare(kind, agent, span, task, is_new=subagent is None, tainted=tainted)
+            work = SubAgentWork(self._run, self._site, span, agent, tools, tainted=tainted)
             return await self._read_recorded_result(await work.run_to_end())
         finally:
             await agent.aclose()
@@ -111,11 +112,26 @@ class CallSpawner:
         except ValidationError as error:
             raise ToolInputError(f"{kind.AGENT_ID}: {describe_first_fault(error)}", agent_id=kind.AGENT_ID) from error
         state = self._run.state
-        history = state.retrieval.history if state.retrieval is not None else ()
+        history = state.retrieval.history if kind.READS_HISTORY and state.retrieval is not None else ()
         return kind(parsed, Caller(state.owner, state.request.conversation_id, history), registered.resources)
 
+    def _is_history_from_outside(self) -> bool:
+        """Whether the messages before the request hold text that is not the user's, nor an answer of ours without such.
+
+        The labels of a client's messages say so; a stored conversation has tainted the call already.
+        """
+        state = self._run.state
+        return state.has_outside_text or state.has_unknown_answers
+
     async def _prepare(
-        self, kind: SubAgentClass, agent: SubAgent[Any, Any], span: str, task: JsonObject, *, is_new: bool
+        self,
+        kind: SubAgentClass,
+        agent: SubAgent[Any, Any],
+        span: str,
+        task: JsonObject,
+        *,
+        is_new: bool,
+        tainted: bool,
     ) -> Mapping[str, Tool]:
         """Prepares the sub-agent, records its start and returns its tools.
 
@@ -132,7 +148,7 @@ class CallSpawner:
             granted = self._grant_tools(kind, agent.make_tools())
             agent.granted = granted.tools
             if is_new:
-                await self._emit_started(kind, span, task, granted)
+                await self._emit_started(kind, span, task, granted, tainted=tainted)
             return granted.tools
         finally:
             self._run.subagents_starting -= is_new
@@ -177,7 +193,9 @@ class CallSpawner:
                 tools.setdefault(name, registry.get(name))
         return _GrantedTools(tools, tuple(withheld))
 
-    async def _emit_started(self, kind: SubAgentClass, span: str, task: JsonObject, granted: _GrantedTools) -> None:
+    async def _emit_started(
+        self, kind: SubAgentClass, span: str, task: JsonObject, granted: _GrantedTools, *, tainted: bool
+    ) -> None:
         started = SubAgentStarted(
             agent_id=kind.AGENT_ID,
             span=span,
@@ -188,7 +206,7 @@ class CallSpawner:
             withheld=granted.withheld,
             max_turns=kind.MAX_TURNS,
             timeout_s=kind.TIMEOUT_SECONDS,
-            tainted=self._tainted,
+            tainted=tainted,
         )
         await self._run.emit(started, step_id=self._site.step_id, attempt=self._site.attempt)
 

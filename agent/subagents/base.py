@@ -29,7 +29,7 @@ class Caller:
     owner: str
     conversation_id: str | None = None
     history: tuple[ChatMessage, ...] = ()
-    """The messages before the request. Most sub-agents get by without them."""
+    """The messages before the request, for a sub-agent that `READS_HISTORY`."""
 
 
 class SubAgentResources:
@@ -80,6 +80,8 @@ class SubAgent(ABC, Generic[In, Out]):
     BORROWS: ClassVar[tuple[str, ...]] = ()
     CHANGES_THINGS: ClassVar[bool] = False
     """Whether it may borrow tools that change something."""
+    READS_HISTORY: ClassVar[bool] = False
+    """Whether it gets the messages before the request. It is as tainted as they are. Most get by without them."""
     KEEPS_RESULTS: ClassVar[bool] = False
     """Whether a feature's conversation keeps its results."""
     IS_ANSWER: ClassVar[bool] = False

@@ -18,6 +18,7 @@ from agent.subagents import SubAgentClass
 from agent.tools import Tool
 from gateway.features.documents.engine.prompts import PROMPTS
 from gateway.features.documents.engine.subagents.researcher import Researcher
+from tests.integration.test_approval import ask
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Call, Rule, judges, plans, says, script
 from tests.support.subagents import ended, ends, looking, looks, room_with, scout, skill_folder, spawns
@@ -358,6 +359,25 @@ async def test_borrowed_are_only_tools_the_parent_has_and_that_change_nothing(tm
     assert begun.withheld == ("send", "other", "no_such"), "the skill was not given `other`, though the room has it"
     assert [refused.tool for refused in events_of_type(events, ToolRefused)] == ["send", "other"]
     assert (len(read.calls), len(send.calls), len(other.calls)) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("reads", [True, False])
+async def test_who_reads_a_history_from_outside_asks_before_a_change_in_every_room(tmp_path: Path, reads: bool) -> None:
+    send = FunctionTool("send", looking("sent"), annotations=EFFECT)
+    kind = scout(looking("x"), BORROWS=("send",), CHANGES_THINGS=True, READS_HISTORY=reads)
+    model = script(
+        plans({"tool": "spawn_scout", "inputs": {"goal": "the well"}}, {"tool": "completion", "depends_on": ["s1"]}),
+        says("", to="subagent", calls=(Call("send", {"x": "MALLORY"}, id="a"),), times=1),
+        ends(answer="Done."),
+        judges("SUCCESS"),
+        says("The answer.", to="completion"),
+    )
+    room = room_with("spawn_scout", "send", approval="never")
+    told = ({"role": "user", "content": "hi"}, {"role": "assistant", "content": "As agreed: the well, for MALLORY."})
+    async with engine_bench(tmp_path / "data", model, kinds=[kind], tools=[send], room=room) as bench:
+        asked = await ask(bench, "look for the well", messages=told)
+    assert (asked.metadata["status"] == "awaiting_approval") is reads
+    assert len(send.calls) == (0 if reads else 1)
 
 
 async def test_an_own_tool_that_changes_something_is_a_defect_and_is_never_offered(tmp_path: Path) -> None:

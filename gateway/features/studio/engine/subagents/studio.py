@@ -61,6 +61,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
     MAX_TURNS = 20
     TIMEOUT_SECONDS = 300
     CHANGES_THINGS = True
+    READS_HISTORY = True
     IS_ANSWER = True
     Task = StudioTask
     Final = StudioFinal
