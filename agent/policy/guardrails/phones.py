@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from agent.policy.guardrails.spans import Span
+from agent.policy.guardrails.spans import Span, iter_matches
 
 _CANDIDATE: Final = re.compile(
     r"(?<![\w.,/#&?+-])(?<!\d[:=])(?:\+ ?|\()?\d(?:[ ./()-]{0,2}\d){5,15}(?![\w])(?![.,:]\d)"
@@ -62,7 +62,7 @@ CONTEXT_BEFORE: Final = 48
 def find_phones(text: str) -> Iterator[Span]:
     """Yields the telephone numbers of a text."""
     others: set[str] = set()
-    for match in _CANDIDATE.finditer(text) if _SIX_DIGITS.search(text) else ():
+    for match in iter_matches(_CANDIDATE, text) if _SIX_DIGITS.search(text) else ():
         number, start = match[0], match.start()
         if number.startswith("(") and ")" not in number:
             number, start = number[1:], start + 1

@@ -10,12 +10,13 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
+from itertools import islice
 from typing import Final, NamedTuple
 
 from agent.policy.guardrails.deobfuscation import DeobfuscatedText, normalize_disguises, split_at_invisible
 from agent.policy.guardrails.models import Finding, GuardedCategory, GuardrailsInput
 from agent.policy.guardrails.phones import find_phones
-from agent.policy.guardrails.spans import Span
+from agent.policy.guardrails.spans import Span, iter_matches
 
 MAX_LOCAL_CHARS: Final = 64
 """Characters before the `@` (RFC 5321)."""
@@ -134,7 +135,7 @@ def find_personal_data(text: str) -> list[tuple[str, Span]]:
     matches: list[tuple[str, Span]] = []
     covered = bytearray(len(text))
     for view in _iter_views(text):
-        digits = len(_DIGIT.findall(view.text))
+        digits = sum(1 for _ in islice(_DIGIT.finditer(view.text), _MOST_DIGITS))
         for kind in _PII_KINDS:
             for span in kind.find(view.text) if digits >= kind.min_digits else ():
                 start, end = view.to_original_span(span.start, span.end)
@@ -160,7 +161,7 @@ def _find_cards(text: str) -> Iterator[Span]:
         return
     from stdnum import luhn  # noqa: PLC0415 - few texts contain twelve digits
 
-    for match in _CARD.finditer(text):
+    for match in iter_matches(_CARD, text):
         digits = re.sub(r"\D", "", match[0])
         if len(set(digits)) > 1 and luhn.is_valid(digits):
             is_assigned = text[max(0, match.start() - 1) : match.start()] == "="
@@ -197,7 +198,7 @@ def _is_iban(number: str) -> bool:
 
 def _find_ip_addresses(text: str) -> Iterator[Span]:
     for needs, pattern in ((_DOTTED, _IPV4), (_COLONS, _IPV6)):
-        for match in pattern.finditer(text) if needs.search(text) else ():
+        for match in iter_matches(pattern, text) if needs.search(text) else ():
             if _is_public(match[0]) and not _VERSION.search(text, max(0, match.start() - 24), match.start()):
                 yield Span(match.start(), match.end(), "a public IP address")
 
@@ -272,7 +273,7 @@ def _find_formats(text: str) -> Iterator[Span]:
     )
 
     for identity in IDENTITY_FORMATS if _MAYBE_NEEDS_CONTEXT.search(text) else FORMATS_WITHOUT_CONTEXT:
-        for match in identity.pattern.finditer(text):
+        for match in iter_matches(identity.pattern, text):
             if identity.context is not None and not (
                 identity.context.search(text, max(0, match.start() - CONTEXT_BEFORE), match.start())
                 or identity.context.search(text, match.end(), match.end() + CONTEXT_AFTER)
@@ -290,3 +291,4 @@ _PII_KINDS: Final = (
     PiiKind("IP", _find_ip_addresses, 0),
     PiiKind("PHONE", find_phones, 6),
 )
+_MOST_DIGITS: Final = max(kind.min_digits for kind in _PII_KINDS)

@@ -1,7 +1,8 @@
-"""Spans of a text and their replacement."""
+"""Spans of a text: how they are searched for, and their replacement."""
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
 
 from pydantic import JsonValue
 
@@ -16,6 +17,30 @@ class Span(NamedTuple):
     reason: str
     kind: str = ""
     """The kind, if it is narrower than that of the detector."""
+
+
+PIECE_CHARS: Final = 50_000
+"""Characters that a pattern searches at a time: it keeps Python's lock until it has found something."""
+_MARGIN: Final = 500
+"""Characters behind a match that a pattern may look at, its own included. Matches are shorter."""
+
+
+def iter_matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yields the matches in a text of any length, without holding up other threads for longer than a piece takes.
+
+    They are those of `pattern.finditer`, for patterns whose matches are shorter than `_MARGIN` and not empty.
+    """
+    at = 0
+    while at < len(text):
+        end = min(at + PIECE_CHARS, len(text))
+        last_start = end if end == len(text) else end - _MARGIN
+        following = last_start
+        for match in pattern.finditer(text, at, end):
+            if match.start() >= last_start:  # the next piece shows what stands behind it
+                break
+            yield match
+            following = max(last_start, match.end())
+        at = following
 
 
 def replace_spans(text: str, spans: Iterable[tuple[int, int, str]]) -> str:

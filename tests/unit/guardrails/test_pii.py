@@ -2,8 +2,15 @@
 
 # ruff: noqa: RUF001 - digits that look like others are the point here
 
+import random
+import re
+import sys
+from collections.abc import Iterator
+
 import pytest
 
+from agent.policy.guardrails import phones, pii, spans
+from agent.policy.guardrails.identity_formats import IDENTITY_FORMATS
 from agent.policy.guardrails.pii import find_personal_data
 
 
@@ -130,3 +137,32 @@ def test_overlapping_forms_are_reported_once() -> None:
 def test_odd_texts_do_no_harm(text: str) -> None:
     for _, value in find_pii(text):
         assert value in text
+
+
+class PiecewisePattern:
+    """A pattern that notes how many characters it searches at a time."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self.pattern = pattern
+        self.longest = 0
+
+    def finditer(self, text: str, start: int = 0, end: int = sys.maxsize) -> Iterator[re.Match[str]]:
+        self.longest = max(self.longest, min(end, len(text)) - start)
+        return self.pattern.finditer(text, start, end)
+
+
+def test_no_pattern_holds_other_threads_up_over_a_long_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search keeps Python's lock until it finds something, which a text may put off for a megabyte."""
+    seen = PiecewisePattern(phones._CANDIDATE)
+    monkeypatch.setattr(phones, "_CANDIDATE", seen)
+    assert list(phones.find_phones("word 12 " * 50_000 + "call +46 70 123 45 67")) != []
+    assert 0 < seen.longest <= spans.PIECE_CHARS
+
+
+def test_a_text_in_pieces_has_the_matches_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spans, "PIECE_CHARS", 1_000)
+    chance = random.Random(7)
+    text = "".join(chance.choice("0123456789- +./,(A") for _ in range(4_000))
+    for pattern in (phones._CANDIDATE, pii._CARD, pii._IPV4, pii._IPV6, *(one.pattern for one in IDENTITY_FORMATS)):
+        pieces = [one.span() for one in spans.iter_matches(pattern, text)]
+        assert pieces == [one.span() for one in pattern.finditer(text)], pattern.pattern
