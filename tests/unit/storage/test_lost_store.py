@@ -1,4 +1,4 @@
-"""An empty file in place of a store is refused; a new folder and a deleted file begin anew."""
+"""An empty file in place of a store is refused; a new folder is private, and it and a deleted file begin anew."""
 
 from pathlib import Path
 
@@ -26,6 +26,14 @@ async def test_a_new_folder_may_hold_an_empty_file(tmp_path: Path, is_there: boo
         path.touch()
     await open_database(path).close()
     assert path.stat().st_size > 0
+
+
+async def test_a_new_data_folder_is_its_owners_alone_and_an_existing_one_stays(tmp_path: Path) -> None:
+    for folder, mode in ((tmp_path / "new", 0o700), (tmp_path / "shared", 0o750)):
+        if mode != 0o700:
+            folder.mkdir(mode=mode)
+        await open_database(folder / "stepgate.db").close()
+        assert folder.stat().st_mode & 0o777 == mode
 
 
 async def test_a_deleted_database_begins_anew(tmp_path: Path) -> None:
