@@ -123,6 +123,22 @@ async def ask(serve: Serve, tmp_path: Any, resume: Any, *, version: str | None =
     return [asked, answered]
 
 
+async def test_a_yes_and_a_no_to_one_interrupt_decide_nothing(serve: Serve, tmp_path: Any) -> None:
+    rooms = tmp_path / "rooms"
+    rooms.mkdir()
+    (rooms / "careful.yaml").write_text(EFFECT_ROOM)
+    async with serve(PLANNED, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        props: dict[str, Any] = {"forwardedProps": {"room": "careful"}}
+        asked = await read(client, turn("search and compute", **props))
+        entry = {"interruptId": asked[-1]["outcome"]["interrupts"][0]["id"], "status": "resolved"}
+        both = [{**entry, "payload": {"decision": decision}} for decision in ("reject", "approve")]
+        refused = await client.post("/v1/ag-ui", json=turn("", "r2", resume=both, **props))
+        waiting = (await client.get("/v1/approvals")).json()["data"]
+    assert refused.status_code == 400
+    assert "once" in refused.text
+    assert len(waiting) == 1
+
+
 async def test_an_approval_is_an_interrupt_that_the_next_turn_answers(serve: Serve, tmp_path: Any) -> None:
     def approve(interrupt: dict[str, Any]) -> dict[str, Any]:
         assert interrupt["responseSchema"]["properties"]["decision"]["enum"] == ["approve", "reject", "answer"]

@@ -185,6 +185,8 @@ async def _resume(stepgate: Stepgate, caller: Caller, sent: "RunAgentInput") -> 
     decisions = [(entry.interrupt_id, *_read_decision(entry, index)) for index, entry in enumerate(sent.resume or ())]
     state = fold(run_id, await stepgate.service.read_events(run_id, owner=caller.owner))
     answered = {approval for approval, *_ in decisions}
+    if len(answered) < len(decisions):  # whichever came first would count, and a yes is sent first
+        raise BadRequestError("resume: must answer every interrupt once", param="resume")
     open_ids = [request.approval_id for request in state.pending_approvals if request.approval_id not in answered]
     if open_ids:
         raise BadRequestError(f"resume: must answer every interrupt; missing: {', '.join(open_ids)}", param="resume")
