@@ -1,12 +1,14 @@
 """Which template fits a source by its files, and how a proposal starts."""
 
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
+from agent.core.errors import NotFoundError, ToolError
 from agent.core.models import JsonObject
 from agent.planning.rules import find_tool_calls
-from agent.tools import ToolSpec, TypedTool
+from agent.tools import ToolContext, ToolSpec, TypedTool
 from gateway.features.documents.engine.ingest.pipeline_check import list_included_types
 from gateway.features.pipeline_builder.engine.proposals import choose_template, propose_pipeline
 from gateway.features.pipeline_builder.tools.pipelines import ApplyPipelineTool, ListPluginsTool
@@ -96,3 +98,14 @@ def test_applying_is_read_off_exact_words_only(text: str, tool: str, args: JsonO
 
 def test_other_rooms_are_not_touched_by_these_rules() -> None:
     assert find_tool_calls("apply papers", [CalculatorTool().spec]) == []
+
+
+@pytest.mark.parametrize("scopes", [("agent", "approve"), ("agent", "ingest"), None])
+async def test_to_apply_a_pipeline_needs_the_scope_of_its_endpoint(scopes: tuple[str, ...] | None) -> None:
+    """Without it, nothing is looked up; nobody is asked about what cannot be done."""
+    builder: Any = Mock(find_conversation_for_call=AsyncMock(side_effect=NotFoundError("looked up")))
+    tool = ApplyPipelineTool(builder)
+    context = ToolContext("run_1", "anna", scopes=scopes)
+    for attempt in (tool.preflight, tool.call):
+        with pytest.raises(ToolError, match="looked up" if scopes is None or "ingest" in scopes else "scope 'ingest'"):
+            await attempt({"collection_name": "docs"}, context)
