@@ -98,16 +98,22 @@ class ClientConversations:
         )  # fmt: skip
         return ClientConversation(conversation_id, metadata, conversation.created)
 
-    async def delete(self, owner: str, conversation_id: str) -> None:
-        """Deletes a conversation with its items and turns. Its runs stay, without a conversation."""
+    async def delete(self, owner: str, conversation_id: str) -> Sequence[str]:
+        """Deletes a conversation with its items and turns. Its runs stay, without a conversation. Returns the ids of
+        those that have not ended.
+        """
         await self.get(owner, conversation_id)
         values = (owner, conversation_id)
+        open_runs = await self._statements.read(
+            "SELECT run_id FROM runs WHERE owner = ? AND conversation_id = ? AND NOT terminal", *values
+        )
         await self._statements.write_all(
             SqlStatement("DELETE FROM client_items WHERE owner = ? AND conversation_id = ?", values),
             SqlStatement("DELETE FROM turns WHERE owner = ? AND conversation_id = ?", values),
             SqlStatement("UPDATE runs SET conversation_id = NULL WHERE owner = ? AND conversation_id = ?", values),
             SqlStatement("DELETE FROM client_conversations WHERE owner = ? AND id = ?", values),
         )
+        return [str(run_id) for (run_id,) in open_runs]
 
     async def add_items(self, owner: str, conversation_id: str, items: Sequence[JsonObject]) -> list[JsonObject]:
         """Adds items, all or none, and returns them with their ids. Raises `BadRequestError` for too many."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from agent.core.events import TextLabel
 from agent.storage.conversation_path import SELECT_PARENTS, find_excluded
-from agent.storage.journal_rows import build_answer_label
+from agent.storage.journal_rows import IS_SEPARATED, build_answer_label
 from agent.storage.postgres import NOW_SQL, PostgresDatabase, strip_nul
 
 
@@ -66,10 +66,12 @@ class PostgresConversations:
     async def add_exchange(
         self, owner: str, conversation_id: str, run_id: str, question: str, answer: str, *, tainted: bool = False
     ) -> None:
-        """See `ConversationStore.remember`."""
+        """See `ConversationStore.add_exchange`."""
         async with self._database.transaction() as db:
             # Serializes exchanges of one conversation, so that the ids of two exchanges do not interleave.
             await db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{owner}/{conversation_id}",))
+            if await (await db.execute(IS_SEPARATED.format("%s").encode(), (run_id,))).fetchone():
+                return
             for role, text, mark in (("user", question, False), ("assistant", answer, tainted)):
                 await db.execute(
                     "INSERT INTO turns (owner, conversation_id, run_id, role, text, tainted, at) "  # noqa: S608

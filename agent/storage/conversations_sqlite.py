@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from agent.core.events import TextLabel
 from agent.core.surrogates import replace_surrogates
 from agent.storage.conversation_path import SELECT_PARENTS, find_excluded
-from agent.storage.journal_rows import build_answer_label
+from agent.storage.journal_rows import IS_SEPARATED, build_answer_label
 from agent.storage.sql import format_marks
 from agent.storage.sqlite import SqliteDatabase
 
@@ -75,9 +75,11 @@ class SqliteConversations:
     async def add_exchange(
         self, owner: str, conversation_id: str, run_id: str, question: str, answer: str, *, tainted: bool = False
     ) -> None:
-        """See `ConversationStore.remember`."""
+        """See `ConversationStore.add_exchange`."""
 
         def unit(db: sqlite3.Connection) -> None:
+            if db.execute(IS_SEPARATED.format("?"), (run_id,)).fetchone():
+                return
             now = self._clock()
             db.executemany(
                 "INSERT OR IGNORE INTO turns (owner, conversation_id, run_id, role, text, tainted, at) "

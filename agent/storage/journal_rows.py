@@ -34,6 +34,8 @@ SELECT_ENDS = " UNION ALL ".join(
     for name, direction in (("oldest", "ASC"), ("newest", "DESC"))
 )
 """Selects the oldest and the newest run of a conversation. Values: owner and conversation, twice."""
+IS_SEPARATED = "SELECT 1 FROM runs WHERE run_id = {} AND conversation_id IS NULL"
+"""Finds a run whose conversation was deleted while it was in progress. `{}` is the mark of a value."""
 EVENT_COLUMNS = "run_id, seq, epoch, type, v, step_id, attempt, data, at"
 MAX_SEQ = 2**63 - 1
 """The largest number the databases can compare. Positions come from clients."""

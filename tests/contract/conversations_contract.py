@@ -119,6 +119,14 @@ class ConversationsContract:
         assert await store.conversations.is_tainted("local", "chat", parent="run_2")
         assert not await store.conversations.is_tainted("local", "chat", parent="run_4")
 
+    async def test_a_run_without_its_conversation_adds_nothing_to_it(self, store: Storage) -> None:
+        request = AgentRequest(prompt="?", conversation_id="chat")
+        body = RunCreated(request=request, room=Room(id="r"), owner="local")
+        await store.journal.create_run("run_1", body, worker=None, lease_s=1)
+        await build_statements(store).write("UPDATE runs SET conversation_id = NULL")
+        await store.conversations.add_exchange("local", "chat", "run_1", "secret?", "s")
+        assert await store.conversations.list_turns("local", "chat") == []
+
     async def test_the_newest_turn_names_its_run(self, store: Stores) -> None:
         assert await store.conversations.find_last_run("local", "chat") is None
         for run_id, parent in {"run_1": None, "run_2": None, "run_3": "run_1"}.items():

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 import pytest
 
@@ -123,3 +124,18 @@ async def test_secrets_of_the_gateway_are_not_kept(serve: Serve) -> None:
         made = await client.conversations.create(items=[told])  # type: ignore[list-item]
         (item,) = [item async for item in client.conversations.items.list(made.id)]
         assert "sk-of-the-gateway" not in str(item.to_dict())
+
+
+async def test_deleting_a_conversation_ends_its_run_and_keeps_no_word_of_it(serve: Serve) -> None:
+    slow = script(says("The harbour was quiet. " * 40, pause_s=0.2))
+    async with serve(slow) as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        chat = f"/v1/conversations/{(await client.post('/v1/conversations', json={})).json()['id']}"
+        sent = await client.post(f"{chat}/messages", json={"content": "How was the harbour?", "room": "chat"})
+        assert (await client.delete(chat)).status_code == 200
+        run = f"/v1/runs/{sent.json()['run_id']}"
+        async with client.stream("GET", f"{run}/events") as following:
+            async for _ in following.aiter_lines():
+                pass
+        assert (await client.get(run)).json()["status"] == "cancelled"
+        for path in ("", "/messages", "/items", "/export"):
+            assert (await client.get(chat + path)).status_code == 404, path

@@ -4,12 +4,14 @@ A conversation is the one that `POST /v1/responses` names: its items are the mes
 adds.
 """
 
+import contextlib
 import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
+from agent.core.errors import ConflictError
 from agent.core.models import JsonObject
 from agent.policy.redaction.secrets import make_secret_finder
 from agent.runs.client_conversations import ClientConversation
@@ -73,8 +75,12 @@ async def update_conversation(
 
 @router.delete("/{conversation_id}", responses=OPENAI_ERRORS)
 async def delete_conversation(conversation_id: str, stepgate: Gateway, caller: CurrentCaller) -> dict[str, Any]:
-    """Delete a conversation with its items. Its responses stay and can be read by their ids."""
-    await stepgate.client_conversations.delete(caller.owner, conversation_id)
+    """Delete a conversation with its items, and cancel what is in progress in it. Its responses stay and can be read by
+    their ids.
+    """
+    for run_id in await stepgate.client_conversations.delete(caller.owner, conversation_id):
+        with contextlib.suppress(ConflictError):  # it has ended meanwhile
+            await stepgate.service.cancel_run(run_id, owner=caller.owner, reason="its conversation was deleted")
     return {"id": conversation_id, "object": "conversation.deleted", "deleted": True}
 
 
