@@ -3,6 +3,7 @@
 const KEPT = "stepgate.key";
 let keyAsker = async () => null;
 let asking = null;
+let isReached = true; // the gateway, by the last request
 
 /** A request that was refused or failed, with the gateway's message. */
 export class Failure extends Error {
@@ -40,8 +41,10 @@ export async function request(path, { method = "GET", body, accept = "applicatio
       response = await fetch(path, { method, headers, signal, body: written });
     } catch (error) {
       if (error.name === "AbortError") throw error;
+      reached(false);
       throw new Failure("The gateway cannot be reached. Is it running?", { code: "unreachable" });
     }
+    reached(true);
     if (response.ok) return response;
     const failure = await refused(response);
     if (response.status !== 401 || quiet) throw failure;
@@ -49,6 +52,13 @@ export async function request(path, { method = "GET", body, accept = "applicatio
     asking ??= keyAsker(sent ? errorText(failure) : "").finally(() => (asking = null));
     if (!(await asking)) throw failure;
   }
+}
+
+/** Tells the page, by the event `reachchange`, that the connection is lost or back. */
+function reached(is) {
+  if (is === isReached) return;
+  isReached = is;
+  dispatchEvent(new Event("reachchange"));
 }
 
 /** Returns the JSON at a path. */

@@ -136,7 +136,7 @@ keyDialog.querySelector("form").addEventListener("submit", (event) => {
 keyDialog.querySelector("[value=cancel]").addEventListener("click", () => keyDialog.close("cancel"));
 keyButton.addEventListener("click", () => {
   key.forget();
-  startOver();
+  startOver("#/chat"); // the chat that is shown is not that of who comes next
 });
 
 document.querySelector(".skip").addEventListener("click", (event) => {
@@ -153,7 +153,7 @@ models.whenChanged(() => {
   drawState();
   chat.refresh();
 });
-for (const sign of ["answerfailed", "online", "offline"]) addEventListener(sign, drawState); // its model may be down
+for (const sign of ["answerfailed", "reachchange", "online", "offline"]) addEventListener(sign, drawState); // its model may be down
 setInterval(() => document.hidden || drawState(), LOOK_MS);
 document.addEventListener("visibilitychange", () => document.hidden || drawState());
 build.leadTo((collection) => enterChat("knowledge", `What do the documents in ${collection} say about `));

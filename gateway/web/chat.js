@@ -59,8 +59,7 @@ async function open(id) {
   chat = { id, previous: null, head: null };
   box.open(id);
   log.replaceChildren();
-  earlier.hidden = true;
-  hero.hidden = Boolean(id);
+  [earlier.hidden, hero.hidden] = [true, Boolean(id)];
   past.refresh(id);
   await start.load();
   if (!id) return start.draw();
@@ -171,6 +170,7 @@ async function watch(id, reply) {
   current = null;
   box.busy(false);
   past.refresh(chat.id);
+  if (reply.element.dataset.status !== "succeeded") look(); // the chat may have been deleted elsewhere
 }
 
 /** Sends a message at the end of the chat. The first one makes the chat, whose id is in the address at once. */

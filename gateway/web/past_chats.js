@@ -21,6 +21,7 @@ export function pastChats({ gone }) {
       el("nav.scroll", { "aria-label": "Past chats" }, list, more)));
   const narrow = matchMedia("(max-width: 60rem)");
   narrow.addEventListener("change", () => (element.open = !narrow.matches));
+  addEventListener("reachchange", () => later());
   addEventListener("hashchange", () => narrow.matches && (element.open = false)); // a chat was chosen
   addEventListener("keydown", (event) => {
     if (event.key !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || !element.checkVisibility()) return;
@@ -68,6 +69,7 @@ export function pastChats({ gone }) {
       await load(null);
       if (rows.some((row) => row.open_runs && row.status !== "awaiting_approval")) timer = setTimeout(() => element.checkVisibility() && refresh(), LOOK_MS);
     } catch {
+      if (rows.length) return; // they stay; the header says what is wrong
       fill(list, el("li.quiet.pad", {}, "They cannot be listed now."));
       more.hidden = true;
     }

@@ -88,6 +88,19 @@ async def test_a_button_says_what_it_could_not_do(devtools: str, serve: Serve) -
         page.faults.clear()  # the browser reports the requests that it could not send
 
 
+async def test_a_connection_that_is_back_is_seen_at_once_and_the_chats_stay_listed(devtools: str, serve: Serve) -> None:
+    async with serve(script(says("Fine."))) as url, page_at(devtools, url) as page:
+        await send(page, "Hello")
+        await page.until(IS_DONE)
+        await page.evaluate("(window.real = window.fetch, window.fetch = async () => { throw new TypeError('lost'); })")
+        await page.evaluate("window.dispatchEvent(new Event('hashchange'))")
+        await page.until("document.querySelector('#state').innerText.includes('unreachable')", 5_000)
+        assert "Hello" in await page.text(".chatrow")
+        await page.evaluate("window.fetch = window.real")
+        await page.evaluate("window.dispatchEvent(new Event('hashchange'))")
+        await page.until("!document.querySelector('#state').innerText.includes('unreachable')", 5_000)
+
+
 async def test_a_message_that_may_have_arrived_is_sent_again_and_is_there_once(devtools: str, serve: Serve) -> None:
     dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
     attach = f"""(() => {{

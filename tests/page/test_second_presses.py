@@ -80,3 +80,19 @@ async def test_words_for_a_chat_that_was_deleted_elsewhere_wait_in_a_new_one(dev
             await page.press("Enter")
             await page.until(IS_DONE)
             assert len((await client.get("/v1/conversations")).json()["data"]) == 1
+
+
+async def test_a_chat_that_is_deleted_elsewhere_stops_and_says_so(devtools: str, serve: Serve) -> None:
+    model = script(says("The harbour was quiet. " * 60, pause_s=0.2))
+    async with (
+        serve(model) as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+        page_at(devtools, url) as page,
+    ):
+        await send(page, "How was the harbour?")
+        await page.until("document.querySelector('.answer .prose')?.innerText.includes('quiet')")
+        chat = str(await page.evaluate("location.hash.split('/').at(-1)"))
+        await client.delete(f"/v1/conversations/{chat}")
+        await page.until("document.querySelector('.log').innerText.includes('This chat was deleted')", 10_000)
+        runs = (await client.get("/v1/runs")).json()["data"]
+        assert [one["status"] for one in runs] == ["cancelled"]
