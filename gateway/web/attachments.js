@@ -1,7 +1,8 @@
 /** What is attached: pictures go with the next message; other files are read into a collection, that of the chat as a rule. */
 
-import { errorText, get, request } from "./api.js";
+import { errorText, get } from "./api.js";
 import { button, count, el, fill, icon } from "./dom.js";
+import { upload } from "./upload.js";
 
 const LARGEST_PICTURE = 1_600; // pixels of the longer side that models see
 const LONGEST = 900_000; // characters of a picture: a request holds 5 MB
@@ -67,10 +68,7 @@ export function attachments({ filesOf }) {
     try {
       const into = collection.value.trim() || await own();
       const place = collection.value.trim() ? `in ${into}` : "in this chat";
-      const form = new FormData();
-      form.set("file", file);
-      form.set("collection", into);
-      const found = await (await request("v1/documents", { method: "POST", body: form })).json();
+      const found = await upload(file, into);
       const lacks = found.coverage && found.coverage.share < 0.995 ? `, ${Math.floor(found.coverage.share * 100)} % of its text` : "";
       await read(into);
       state.textContent = found.unchanged ? `already ${place}` : `${count(found.passages, "passage")} ${place}${lacks}`;

@@ -1,12 +1,13 @@
 /** Documents: collections, files that are dropped into them, what was read of each and what was not, and its passages. */
 
 import { alarm } from "./answer.js";
-import { errorText, get, request, send } from "./api.js";
+import { errorText, get, send } from "./api.js";
 import { may } from "./access.js";
 import { readAgain, readings } from "./document_jobs.js";
 import { pipelineForm } from "./document_pipeline.js";
 import { isOwnCollection, ownCollection } from "./conversation.js";
 import { button, confirming, count, el, fill, icon, moment, takeDrops } from "./dom.js";
+import { upload } from "./upload.js";
 
 const PAGE = 200; // documents that are listed at once
 const list = el("ul.items");
@@ -105,10 +106,7 @@ function uploader(target, done = () => {}) {
     for (const { file, state, row } of waiting) {
       state.textContent = "reading …";
       try {
-        const form = new FormData();
-        form.set("file", file);
-        form.set("collection", target());
-        const found = await (await request("v1/documents", { method: "POST", body: form })).json();
+        const found = await upload(file, target());
         state.textContent = found.unchanged ? "The collection has this file already." : said(found);
         row.append(el("a.button", { href: address(found.collection, found.document_id) }, "Look"));
         if (found.note) row.append(el("span.quiet", {}, found.note));
