@@ -255,6 +255,11 @@ async def test_a_team_sees_its_people_and_a_revoked_key_is_asked_for_again(devto
             await page.press("Enter")
             await page.until(f"document.querySelectorAll('.mine').length >= 2 && ({ANSWER}).includes('Fine')")
             await page.until("!document.querySelector('.answer:last-of-type .banner')")
+            await page.evaluate("window.isOld = true")
+            await page.click("#key-button")
+            await wait_until_loaded(page)
+            await page.until("document.querySelector('.card')?.checkVisibility()")
+            assert await page.text(".log") == "", "the chat is another's now, and not a deleted one"
             page.faults.clear()  # the browser reports the refused requests
 
 
