@@ -1,11 +1,11 @@
 /** Two runs in a table: what differs between them is bold. */
 
 import { get } from "./api.js";
-import { el, seconds, short, table, words } from "./dom.js";
+import { el, seconds, short, stateOf, table, words } from "./dom.js";
 import { lasted } from "./timeline.js";
 
 const FACTS = [
-  ["Status", ({ status, did_nothing: idle }) => (idle ? "nothing was done" : words(status === "cancelled" ? "stopped" : status))],
+  ["Status", stateOf],
   ["Room", ({ room }) => room],
   ["Took", (run) => seconds(lasted(run))],
   ["Steps", ({ plan }) => String(plan?.steps.length ?? 0)],

@@ -175,6 +175,9 @@ export const short = (name) => name.replace(/@[\w-]+$/, "").split("/").at(-1).re
 /** Converts snake case to words. */
 export const words = (name) => String(name).replaceAll("_", " ");
 
+/** What became of a run, in words. */
+export const stateOf = ({ status, did_nothing: idle }) => (idle ? "nothing was done" : words(status === "cancelled" ? "stopped" : status));
+
 /** Returns a promise that resolves after some milliseconds. */
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 

@@ -4,7 +4,7 @@ import { me } from "./access.js";
 import { approval } from "./answer.js";
 import { Failure, get, post, errorText } from "./api.js";
 import { isChat } from "./conversation.js";
-import { button, count, el, fill, moment, pause, seconds, words } from "./dom.js";
+import { button, count, el, fill, moment, pause, seconds, stateOf, words } from "./dom.js";
 import { follow, OPEN } from "./follow.js";
 import { growing, showHtml } from "./html.js";
 import { citationList, citing } from "./panel.js";
@@ -148,7 +148,7 @@ function facts(run, isMine) {
   const { status, did_nothing: idle, room, owner, forked_from: origin, conversation_id: chat, created_at: created, response: { steps, metadata } } = run;
   const { usage, runtime } = metadata;
   return el("p.facts", {},
-    el("span", {}, el(`span.dot.${idle ? "idle" : status}`), idle ? "nothing was done" : words(status === "partial" ? metadata.status : status)),
+    el("span", {}, el(`span.dot.${idle ? "idle" : status}`), stateOf(status === "partial" ? { ...run, status: metadata.status } : run)),
     el("span", {}, `room ${room}`),
     owner !== "local" && el("span", {}, `for ${owner}`),
     origin && el("a", { href: `#/runs/${origin}` }, "forked from another run"),

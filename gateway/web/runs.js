@@ -3,7 +3,7 @@
 import { me } from "./access.js";
 import { get, errorText } from "./api.js";
 import { comparison } from "./compare.js";
-import { attempt, button, count, el, fill, moment, short, words } from "./dom.js";
+import { attempt, button, count, el, fill, moment, short, stateOf } from "./dom.js";
 import { explore } from "./explorer.js";
 
 const FILTERS = {
@@ -127,7 +127,7 @@ async function load(before) {
 }
 
 function item(run) {
-  const about = [run.did_nothing ? "nothing was done" : words(run.status === "cancelled" ? "stopped" : run.status), owners.value && run.owner, run.room, moment(run.created_at),
+  const about = [stateOf(run), owners.value && run.owner, run.room, moment(run.created_at),
     run.total_tokens && count(run.total_tokens, "token"), run.cost_usd && `$${run.cost_usd.toFixed(4)}`].filter(Boolean).join(" · ");
   return el("li", {}, el("a.item", { href: `#/runs/${run.id}`, "aria-current": run.id === shown ? "page" : null },
     el("b.cut", { dir: "auto" }, run.title || "(no words)"), el("span.quiet.cut", { title: about }, el(`span.dot.${run.did_nothing ? "idle" : run.status}`), about)));

@@ -3,6 +3,7 @@
 import { count, el, seconds, short, words } from "./dom.js";
 
 const LEAST = 0.01; // seconds; less is not worth a line
+const STOPPED = "ERR_CANCELLED"; // by a person: no failure
 
 /** The seconds from a run's beginning to the end of its last step. */
 export function lasted({ created_at: created, response: { steps } }) {
@@ -24,7 +25,8 @@ export function timeline(run, chosen) {
   for (const call of calls)
     rows.push({
       name: short(call.model), kind: "model", step: call.step_id, from: (new Date(call.ended_at).getTime() - begin) / 1000 - call.duration,
-      length: call.duration, note: [words(call.purpose), spent([call]), call.error_code].filter(Boolean).join(", "), failed: Boolean(call.error_code),
+      length: call.duration, note: [words(call.purpose), spent([call]), call.error_code === STOPPED ? "stopped" : call.error_code].filter(Boolean).join(", "),
+      failed: Boolean(call.error_code) && call.error_code !== STOPPED,
     });
   if (!rows.length) return null;
   rows.push(...beforehand(run, Math.min(...rows.map((row) => row.from))));
