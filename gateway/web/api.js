@@ -2,7 +2,9 @@
 
 const KEPT = "stepgate.key";
 let keyAsker = async () => null;
+const REST_MS = 3_000; // after "Not now", nothing that is still being loaded asks again
 let asking = null;
+let declined = -REST_MS;
 let isReached = true; // the gateway, by the last request
 
 /** A request that was refused or failed, with the gateway's message. */
@@ -49,8 +51,11 @@ export async function request(path, { method = "GET", body, accept = "applicatio
     const failure = await refused(response);
     if (response.status !== 401 || quiet) throw failure;
     if (key.get() !== sent) continue; // somebody has given another key meanwhile
+    if (!asking && method === "GET" && performance.now() - declined < REST_MS) throw failure;
     asking ??= keyAsker(sent ? errorText(failure) : "").finally(() => (asking = null));
-    if (!(await asking)) throw failure;
+    if (await asking) continue;
+    declined = performance.now();
+    throw failure;
   }
 }
 

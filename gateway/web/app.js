@@ -21,6 +21,7 @@ const keyDialog = document.getElementById("key");
 const keyButton = document.getElementById("key-button");
 const state = document.getElementById("state");
 const notice = document.getElementById("notice");
+const KEYLESS = ""; // in place of a model: no key, or one that is not taken
 const LOOK_MS = 30_000; // between two looks at the gateway's status
 const themeButton = document.getElementById("theme");
 const THEMES = { system: ["half", "as the system"], light: ["sun", "light"], dark: ["moon", "dark"] };
@@ -67,6 +68,8 @@ function askForKey(problem) {
       if (!given) return;
       offerViews();
       drawState();
+      chat.refresh(); // what failed for want of a key
+      dispatchEvent(new Event("reachchange"));
     };
   });
 }
@@ -118,12 +121,12 @@ function drawKey() {
 }
 
 async function drawState() {
-  const [ready, model] = await Promise.all([readiness(), get("v1/me", { quiet: true }).then((caller) => caller.model, () => undefined)]);
+  const [ready, model] = await Promise.all([readiness(), get("v1/me", { quiet: true }).then((caller) => caller.model, (error) => (error.status === 401 ? KEYLESS : undefined))]);
   const isRules = model === null;
   const banner = models.banner(ready, drawState);
   const usual = model ? short(model.split(",")[0]) : "ready";
-  const word = !ready ? "unreachable" : !ready.ready ? "not ready" : banner ? "model down" : ready.degraded.length ? "degraded" : isRules ? "no model" : usual;
-  fill(state, el(`span.dot.${ready?.ready ? (ready.degraded.length || isRules ? "awaiting_approval" : "succeeded") : "failed"}`), word);
+  const word = !ready ? "unreachable" : model === KEYLESS ? "key needed" : !ready.ready ? "not ready" : banner ? "model down" : ready.degraded.length ? "degraded" : isRules ? "no model" : usual;
+  fill(state, el(`span.dot.${ready?.ready ? (ready.degraded.length || isRules || model === KEYLESS ? "awaiting_approval" : "succeeded") : "failed"}`), word);
   fill(notice, banner);
   const parts = Object.entries(ready?.components ?? {}).map(([name, one]) => `${name}: ${one.detail || (one.ok ? "works" : "does not work")}`);
   state.title = parts.join("\n") || "The gateway does not respond";

@@ -203,7 +203,7 @@ async function say(text) {
       if (!areRead) throw new Failure("Not sent: a file could not be read. Remove it below, or attach another one.");
       if (chat === here) target = start.target(); // documents have a room of their own
     }
-    const sent = await deliver(here, { content: text, images, room: target });
+    const sent = await deliver(here, { content: text, images, room: target || undefined });
     if (chat !== here) return past.refresh(); // another chat was opened meanwhile; this one goes on
     if (isReply && sent.answer === current?.id) return; // its own stream goes on
     if (isReply || sent.parent !== here.head) return await reload(); // another tab was faster

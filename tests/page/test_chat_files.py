@@ -154,16 +154,15 @@ async def test_a_file_stays_with_its_chat_if_another_is_opened_meanwhile(devtool
         await page.until(f"({LIMIT}).includes('the files of this chat')")
 
 
-async def test_a_folder_that_is_dropped_is_no_lost_connection(devtools: str, serve: Serve, tmp_path: Path) -> None:
-    folder = tmp_path / "papers"
-    folder.mkdir()
+async def test_a_file_that_the_browser_cannot_read_is_no_lost_connection(
+    devtools: str, serve: Serve, tmp_path: Path
+) -> None:
     async with serve() as url, page_at(devtools, url, "#/documents") as page:
-        for place, said in ((".drop", ".upload .problem"), (".chat .composer", ".attached .problem")):
+        for place, said in ((".upload", ".upload .problem"), (".chat .composer", ".attached .problem")):
             await page.until(f"document.querySelector('{place}')?.checkVisibility()")
-            box = f"document.querySelector('{place}').getBoundingClientRect()"
-            x, y = await page.evaluate(f"[{box}.left + {box}.width / 2, {box}.top + {box}.height / 2]")
-            dragged = {"items": [], "files": [str(folder)], "dragOperationsMask": 1}
-            for kind in ("dragEnter", "dragOver", "drop"):
-                await page.send("Input.dispatchDragEvent", type=kind, x=x, y=y, data=dragged)
+            root = (await page.send("DOM.getDocument"))["root"]["nodeId"]
+            field = await page.send("DOM.querySelector", nodeId=root, selector=f"{place} input[type=file]")
+            moved = str(tmp_path / "moved.md")
+            await page.send("DOM.setFileInputFiles", nodeId=field["nodeId"], files=[moved])
             await page.until(f"document.querySelector('{said}')?.innerText.includes('may be a folder')")
             await page.evaluate("location.hash = '#/chat'")

@@ -247,6 +247,13 @@ async def test_a_team_sees_its_people_and_a_revoked_key_is_asked_for_again(devto
             await page.until("document.querySelector('#key[open] .problem')?.innerText.length > 10")
             await page.click("#key [value=cancel]")
             await page.until("document.querySelector('.chat textarea').value === 'Still there?'")
+            place = str(await page.evaluate("location.hash"))
+            await page.go("about:blank")
+            await page.go(f"{url}/{place}")
+            await page.click("#key [value=cancel]")
+            await page.until("document.querySelector('.log .banner')?.innerText.includes('was revoked')")
+            await page.until("document.querySelector('#state').innerText.includes('key needed')")
+            assert await page.evaluate("document.querySelector('#key[open]') === null"), "it asks once"
             other = (await client.post("/v1/admin/keys", json=fields | {"name": "phone"})).json()
             await page.write(".chat textarea", "Still there?")
             await page.press("Enter")
