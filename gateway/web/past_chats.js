@@ -69,7 +69,7 @@ export function pastChats({ gone }) {
       await load(null);
       if (rows.some((row) => row.open_runs && row.status !== "awaiting_approval")) timer = setTimeout(() => element.checkVisibility() && refresh(), LOOK_MS);
     } catch {
-      if (rows.length) return; // they stay; the header says what is wrong
+      if (rows.length && shown === search.value.trim()) return; // they stay; the header says what is wrong
       fill(list, el("li.quiet.pad", {}, "They cannot be listed now."));
       more.hidden = true;
     }
