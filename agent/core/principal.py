@@ -5,6 +5,7 @@ from typing import Final
 
 from agent.core.errors import BadRequestError, ScopeError
 from agent.core.models import LOCAL_OWNER, AgentRequest
+from agent.core.models.request import read_explicit_tool_calls
 
 STATE_KEY = "principal"
 """Attribute of an HTTP request's state in which a door leaves the principal for the MCP server behind it."""
@@ -73,13 +74,12 @@ class Principal:
         """
         if self.tools is None:
             return request
-        calls = request.metadata.get("tool_calls")
-        for call in calls if isinstance(calls, list) else ():
-            name = call.get("tool", call.get("name")) if isinstance(call, dict) else None
-            if isinstance(name, str) and name not in self.tools:
+        for call in read_explicit_tool_calls(request):
+            if call.tool not in self.tools:
                 allowed = ", ".join(self.tools) or "none"
                 raise BadRequestError(
-                    f"this API key does not allow the tool {name!r}; it allows {allowed}", param="metadata.tool_calls"
+                    f"this API key does not allow the tool {call.tool!r}; it allows {allowed}",
+                    param="metadata.tool_calls",
                 )
         wanted = request.metadata.get("tools")
         tools = [name for name in self.tools if name in wanted] if isinstance(wanted, list) else list(self.tools)

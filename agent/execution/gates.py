@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from agent.answers.evidence import contains_no_answer_text
 from agent.core.events import GateChecked, StepOutput
 from agent.core.models import Outcome, Source
+from agent.core.models.request import read_explicit_tool_calls
 from agent.core.plan_outcome import find_empty_reply
 from agent.core.run_state import AttemptState, RunState
 from agent.run_context.extensions import NO_EXTENSIONS, Extensions, Gate, GateContext, GateResult, fail_gate, pass_gate
@@ -34,10 +35,7 @@ def check_required_tools(context: GateContext) -> GateResult | None:
 
 
 def _list_requested_tools(state: RunState) -> set[str]:
-    calls = state.request.metadata.get("tool_calls")
-    if not isinstance(calls, list):
-        return set()
-    return {str(call.get("tool") or call.get("name")) for call in calls if isinstance(call, dict)}
+    return {call.tool for call in read_explicit_tool_calls(state.request)}
 
 
 def _get_last_errors_by_tool(state: RunState) -> dict[str, str]:

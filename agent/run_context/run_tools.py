@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
+from agent.core.models.request import read_explicit_tool_calls
 from agent.run_context.run import Run
 
 CACHED_CHOICES = 100
@@ -26,11 +27,8 @@ def list_allowed_tools(run: Run) -> tuple[str, ...]:
 
 
 def _list_called_tools(run: Run) -> tuple[str, ...]:
-    """The names of the tools in `metadata.tool_calls`."""
-    calls = run.state.request.metadata.get("tool_calls")
-    if not isinstance(calls, list):
-        return ()
-    return tuple(str(call.get("tool", call.get("name"))) for call in calls if isinstance(call, dict))
+    """The names of the tools in `metadata.tool_calls`, in whichever form."""
+    return tuple(call.tool for call in read_explicit_tool_calls(run.state.request))
 
 
 def _select_allowed_tools(run: Run, wanted: JsonValue, called: Sequence[str]) -> list[str]:
