@@ -155,6 +155,18 @@ def _list_certain_names(words: list[str], *, may_be_german: bool) -> list[list[s
     return [name] if len(name) > 1 else []
 
 
+def find_certain_name(words: Sequence[str]) -> list[str]:
+    """The part of a row of capitalised words that is a name in a language that capitalises every noun: what a given
+    name begins, what follows a title, or what ends with a legal form; [] if nothing shows that it is one.
+    """
+    titles = [at for at, word in enumerate(words) if word.rstrip(".").lower() in _TITLES]
+    if titles:
+        return list(words[titles[-1] + 1 :])
+    if not any(map(_is_given_name, words)) and not _has_legal_form(words):
+        return []
+    return _cut_name(list(words), may_be_german=True)
+
+
 def _cut_name(words: list[str], *, may_be_german: bool) -> list[str]:
     """A sequence up to its legal form. Of a German one, only the given names and what follows them: the
     nouns before and behind a name are capitalised too."""

@@ -18,7 +18,8 @@ from gateway.features.documents.engine.ingest.chunkers import (
     StructureOptions,
     join_document_text,
 )
-from gateway.features.documents.engine.ingest.chunkers.document_layout import Document
+from gateway.features.documents.engine.ingest.chunkers.document_layout import Document, Span
+from gateway.features.documents.engine.ingest.chunkers.splitting import split_sentences
 from gateway.features.documents.engine.ingest.parsers.draft import Block, find_markdown_tables, make_parsed_chunks
 from gateway.features.documents.engine.ingest.plugins import list_plugins, make_chunker
 from gateway.features.documents.engine.search.models import Chunk, LayoutType, ParserOutput
@@ -209,3 +210,9 @@ def test_a_chunker_is_made_by_name() -> None:
         make_chunker("fixed", {"size": 0})
     with pytest.raises(BadRequestError, match="overlap must be smaller"):
         make_chunker("fixed", {"size": 10, "overlap": 10})
+
+
+def test_the_stop_of_an_ordinal_ends_no_sentence() -> None:
+    text = "Die Frist endet am 15. März 2027. Es waren 15. Danach kam kl. 9 der Rest."
+    sentences = [text[span.start : span.end].strip() for span in split_sentences(text, Span(0, len(text)))]
+    assert sentences == ["Die Frist endet am 15. März 2027.", "Es waren 15.", "Danach kam kl. 9 der Rest."]

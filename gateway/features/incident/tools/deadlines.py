@@ -6,11 +6,21 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
+from itertools import islice
 
 from pydantic import Field
 
 from agent.core.models import DeferredModel, FrozenModel
+from agent.text.stop_words import detect_candidate_languages
 from agent.tools import PlanHints, ToolContext, TypedTool
+from gateway.features.incident.tools.deadline_words import LANGUAGES, find_due_phrases
+from gateway.features.incident.tools.due_moments import (
+    Period,
+    add_business_days,
+    get_end_of_day,
+    get_end_of_period,
+    place_year,
+)
 from gateway.features.incident.tools.text import Sentence, split_into_sentences
 
 MAX_DEADLINES = 100
@@ -148,9 +158,33 @@ class ExtractDeadlinesTool(TypedTool[ExtractDeadlinesInput, ExtractDeadlinesOutp
 
 def extract_deadlines(text: str, now: datetime) -> list[Deadline]:
     """The deadlines of a text that was written at `now`, which has an offset."""
-    return [deadline for sentence in split_into_sentences(text) for deadline in _extract_from_sentence(sentence, now)][
-        :MAX_DEADLINES
+    sentences = split_into_sentences(text)
+    deadlines = (deadline for sentence in sentences for deadline in _extract_in_languages(sentence, now))
+    return list(islice(deadlines, MAX_DEADLINES))
+
+
+def _extract_in_languages(sentence: Sentence, now: datetime) -> Iterator[Deadline]:
+    """Yields the deadlines of a sentence in the languages that it may be written in, in order.
+
+    A sentence of too few words for a language is read in all of them.
+    """
+    likely = detect_candidate_languages(sentence.text)
+    phrases = [
+        phrase
+        for language in sorted(LANGUAGES.intersection(likely) if likely else LANGUAGES)
+        for phrase in find_due_phrases(sentence.text, language, now)
     ]
+    only_others = bool(likely) and LANGUAGES.issuperset(likely)
+    english = [] if only_others else list(_extract_from_sentence(sentence, now))
+    until = 0
+    for phrase in sorted(phrases, key=lambda one: (one.start, -one.end)):
+        words = sentence.text[phrase.start : phrase.end].strip(" ,.:")
+        if phrase.start < until or any(words in one.text for one in english):
+            continue
+        until = phrase.end
+        english = [one for one in english if one.text not in words]
+        yield Deadline(text=words, kind=phrase.kind, due=phrase.due, sentence=sentence.text)
+    yield from english
 
 
 def _extract_from_sentence(sentence: Sentence, now: datetime) -> Iterator[Deadline]:
@@ -235,8 +269,8 @@ def _resolve_date(match: re.Match[str], now: datetime) -> datetime | None:
     year = match["y"] or match["y1"] or match["y2"]
     number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
     resolved_date = date(int(year) if year else now.year, number, int(day))
-    if year is None and (now.date() - resolved_date).days > 31:  # "by 3 January", written in December
-        resolved_date = resolved_date.replace(year=now.year + 1)
+    if year is None:  # "by 3 January", written in December
+        resolved_date = place_year(resolved_date, now)
     if (match["then"] or "").lower() == "noon":
         return datetime.combine(resolved_date, time(12), now.tzinfo)
     return _combine_time(resolved_date, match, now)
@@ -246,7 +280,7 @@ def _resolve_month(match: re.Match[str], now: datetime) -> datetime | None:
     number = _MONTH_NAMES.index(match["month"]) + 1
     year = int(match["year"]) if match["year"] else now.year + (number < now.month)
     last = date(year, number, calendar.monthrange(year, number)[1])
-    return _get_end_of_day(last.replace(day=1) - timedelta(days=1) if match["before"] else last, now)
+    return get_end_of_day(last.replace(day=1) - timedelta(days=1) if match["before"] else last, now)
 
 
 def _resolve_weekday(match: re.Match[str], now: datetime) -> datetime | None:
@@ -260,23 +294,19 @@ def _resolve_near_day(match: re.Match[str], now: datetime) -> datetime | None:
     words = (match["when"] or match["alone"]).lower()
     today = now.date()
     if words == "tomorrow":
-        return _get_end_of_day(today + timedelta(days=1), now)
-    if "month" in words or words == "eom":
-        first = (
-            today.replace(day=1) if "next" not in words else (today.replace(day=28) + timedelta(days=4)).replace(day=1)
-        )
-        return _get_end_of_day(first.replace(day=calendar.monthrange(first.year, first.month)[1]), now)
-    if "week" in words or words == "eow":
-        friday = today + timedelta(days=(4 - today.weekday()) % 7 + (7 if "next" in words else 0))
-        return _get_end_of_day(friday, now)
-    if "quarter" in words:
-        month = (today.month - 1) // 3 * 3 + 3
-        return _get_end_of_day(date(today.year, month, calendar.monthrange(today.year, month)[1]), now)
-    if "year" in words:
-        return _get_end_of_day(date(today.year, 12, 31), now)
+        return get_end_of_day(today + timedelta(days=1), now)
+    if (period := _find_period(words)) is not None:
+        return get_end_of_period(period, now, is_next="next" in words)
     if words == "noon":
         return datetime.combine(today, time(12), now.tzinfo)
-    return _get_end_of_day(today, now)
+    return get_end_of_day(today, now)
+
+
+def _find_period(words: str) -> Period | None:
+    """The week, month, quarter or year whose end the words mean; None for a day."""
+    short: dict[str, Period] = {"eow": "week", "eom": "month"}
+    named: tuple[Period, ...] = ("week", "month", "quarter", "year")
+    return short.get(words) or next((period for period in named if period in words), None)
 
 
 def _resolve_day_time(match: re.Match[str], now: datetime) -> datetime | None:
@@ -295,7 +325,7 @@ def _resolve_duration(match: re.Match[str], now: datetime) -> datetime | None:
     number = int(count) if count.isdigit() else _COUNTS[count]
     unit = match["unit"].lower().rstrip("s")
     if match["business"]:
-        return _add_business_days(now, number) if unit == "day" and number <= 2_000 else None
+        return add_business_days(now, number) if unit == "day" and number <= 2_000 else None
     return now + timedelta(hours=number * _UNITS[unit]) if number * _UNITS[unit] <= 876_000 else None  # a century
 
 
@@ -322,24 +352,11 @@ _FORMS: tuple[tuple[str, re.Pattern[str], _ResolveDate], ...] = (
 def _combine_time(day: date, match: re.Match[str], now: datetime) -> datetime | None:
     """The day at the named hour of the named zone, or its end. It has the offset of `now`."""
     if match["hour"] is None:
-        return _get_end_of_day(day, now)
+        return get_end_of_day(day, now)
     half = (match["half"] or "").lower()
     hour = int(match["hour"]) % 12 + (12 if half.startswith("p") else 0) if half else int(match["hour"])
     minute = int(match["minute"] or 0)
     if hour >= 24 or minute >= 60:
-        return _get_end_of_day(day, now)
+        return get_end_of_day(day, now)
     zone = timezone(timedelta(hours=_ZONE_HOURS[match["zone"].lower()])) if match["zone"] else now.tzinfo
     return datetime.combine(day, time(hour, minute), zone).astimezone(now.tzinfo)
-
-
-def _get_end_of_day(day: date, now: datetime) -> datetime:
-    return datetime.combine(day, time(23, 59), now.tzinfo)
-
-
-def _add_business_days(now: datetime, days: int) -> datetime:
-    """The moment so many working days (Monday to Friday) later."""
-    due = now
-    while days > 0:
-        due += timedelta(days=1)
-        days -= due.weekday() < 5
-    return due

@@ -6,10 +6,11 @@ from typing import Literal
 
 from pydantic import Field
 
+from agent.answers.names import find_certain_name
 from agent.core.models import DeferredModel, FrozenModel
 from agent.text.dates import MONTHS, WEEKDAYS
 from agent.text.given_names import GIVEN_NAMES
-from agent.text.stop_words import ENGLISH
+from agent.text.stop_words import ENGLISH, detect_candidate_languages
 from agent.tools import PlanHints, ToolContext, TypedTool
 from gateway.features.incident.tools.text import cut_text
 
@@ -139,6 +140,7 @@ def extract_entities(text: str) -> list[Entity]:
     text = cut_text(text)
     is_matched = bytearray(len(text))
     entities: dict[tuple[EntityType, str], Entity] = {}
+    german = _GermanLines(text)
     for kind, form in _PATTERNS:
         for match in form.finditer(text):
             if any(is_matched[match.start() : match.end()]):
@@ -151,6 +153,9 @@ def extract_entities(text: str) -> list[Entity]:
             if kind == "name":
                 text_form, skipped = _remove_calendar_words(text_form)
                 start += skipped
+                if text_form and german.holds(match.start()):
+                    text_form, skipped = _keep_certain_name(text_form)
+                    start += skipped
                 if not text_form:
                     continue
             key = (kind, text_form.casefold())
@@ -160,6 +165,31 @@ def extract_entities(text: str) -> list[Entity]:
             else:
                 entities[key] = Entity(text=text_form, type=kind, start=start)
     return sorted(entities.values(), key=lambda entity: entity.start)[:MAX_ENTITIES]
+
+
+class _GermanLines:
+    """Which lines of a text are German, where every noun has a capital; a line that does not say is like the text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._known: dict[int, bool] = {}
+
+    def holds(self, at: int) -> bool:
+        """Whether the line with this place is German."""
+        start = self._text.rfind("\n", 0, at) + 1
+        if start not in self._known:
+            end = self._text.find("\n", at)
+            parts = (self._text[start : end if end >= 0 else None], self._text)
+            detected = (languages for part in parts if len(languages := detect_candidate_languages(part)) == 1)
+            self._known[start] = next(detected, ()) == ("de",)
+        return self._known[start]
+
+
+def _keep_certain_name(nouns: str) -> tuple[str, int]:
+    """The name among German nouns, and how many characters come before it; empty if none of them is surely one."""
+    words = find_certain_name(nouns.split())
+    name = " ".join(words)
+    return (name, nouns.index(name)) if words else ("", 0)
 
 
 def _remove_calendar_words(name: str) -> tuple[str, int]:

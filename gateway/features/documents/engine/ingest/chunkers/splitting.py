@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
+from agent.text.dates import MONTHS
 from gateway.features.documents.engine.ingest.chunkers.document_layout import Span
 
 _SENTENCE_END = re.compile(
@@ -12,10 +13,12 @@ _SENTENCE_END = re.compile(
 
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\[])(?:[A-Za-z]|Dr|Mr|Mrs|Ms|Prof|St|vs|etc|e\.g|i\.e|cf|al|No|Nr|Fig|Figs|Tab|Eq|Sec|Ch|Vol|pp|ca"
-    r"|approx|Inc|Ltd|Co|Corp|z\.B|d\.h|u\.a|bzw|usw|Abb|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec)\.$"
+    r"|approx|Inc|Ltd|Co|Corp|z\.B|d\.h|u\.a|bzw|usw|Abb|kl|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec)\.$"
 )
 _LOOK_BACK = 12
 """Characters before a full stop that are searched for an abbreviation."""
+_DAY_NUMBER = re.compile(r"(?<![\w.,])(?:0?[1-9]|[12]\d|3[01])\.$")
+_NEXT_WORD = re.compile(r"[ \t\u00a0]+([^\W\d_]+)")
 
 
 def split_sentences(text: str, span: Span) -> Iterator[Span]:
@@ -23,12 +26,20 @@ def split_sentences(text: str, span: Span) -> Iterator[Span]:
     before it."""
     start = span.start
     for match in _SENTENCE_END.finditer(text, span.start, span.end):
-        if match["stop"] == "." and _ABBREVIATION.search(text[max(start, match.end() - _LOOK_BACK) : match.end()]):
+        if match["stop"] == "." and _is_within_sentence(text, max(start, match.end() - _LOOK_BACK), match.end()):
             continue
         yield Span(start, match.end())
         start = match.end()
     if start < span.end:
         yield Span(start, span.end)
+
+
+def _is_within_sentence(text: str, start: int, end: int) -> bool:
+    """Whether a full stop belongs to an abbreviation or to the day of a date: `15. März`."""
+    if _ABBREVIATION.search(text[start:end]) is not None:
+        return True
+    following = _NEXT_WORD.match(text, end) if _DAY_NUMBER.search(text[start:end]) is not None else None
+    return following is not None and following[1].lower() in MONTHS
 
 
 def cut_to_size(text: str, span: Span, size: int) -> Iterator[Span]:
