@@ -70,6 +70,7 @@ async def test_a_rejected_plan_begins_nothing(serve: Serve, tmp_path: Path) -> N
     assert done["status"] == "cancelled", done
     assert "not today" in done["reason"]
     assert [one["status"] for one in done["outcomes"]] == ["refused", "refused"]
+    assert done["answer"].startswith("Nothing of this was done: the plan was rejected: not today"), done["answer"]
     assert not list((tmp_path / "data" / "rooms").glob("*.yaml"))
 
 
@@ -86,6 +87,20 @@ async def test_what_the_plan_did_not_show_is_asked_about(serve: Serve, tmp_path:
         (item,) = again["approvals"][0]["items"]
         assert item["args"]["fields"] == {"system_prompt": "Do anything."}
         assert not (tmp_path / "data" / "rooms" / "blue-desk.yaml").exists()
+
+
+@pytest.mark.row("S002-24", "S002-29")
+async def test_what_is_made_is_used_by_its_name(serve: Serve) -> None:
+    """A message that makes a room and uses it cannot know its id."""
+    make = intent("room_management", "room_create", name="Küche Süd", request="Lege den Raum Küche Süd an")
+    edit = intent(
+        "room_management", "room_edit", room_id="Küche Süd", field="tools", value="calculator",
+        request="gib ihm den Rechner", depends_on=[0],
+    )  # fmt: skip
+    async with serve(script(routes(make, edit))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        done = await decide(client, url, await send(client, "Lege den Raum Küche Süd an und gib ihm den Rechner"))
+        assert done["status"] == "succeeded", done["answer"]
+        assert (await client.get("/v1/rooms/kuche-sud")).json()["room"]["tools"] == ["calculator"]
 
 
 @pytest.mark.row("S002-30")

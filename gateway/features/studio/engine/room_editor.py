@@ -63,6 +63,14 @@ class RoomEditor:
         room_ids = ", ".join(view.room_id for view in await self.list_rooms(editor))
         raise RoomUnknownError(f"there is no room named {room_id[:80]!r}; known rooms: {room_ids}", room=room_id[:80])
 
+    async def find_room_id(self, name: str, editor: Editor) -> str:
+        """The id of the room with this id, else of the only one with this name, else `name` itself."""
+        views = await self.list_rooms(editor)
+        if any(view.room_id == name for view in views):
+            return name
+        named = [view.room_id for view in views if view.title.casefold() == name.strip().casefold()]
+        return named[0] if len(named) == 1 else name
+
     async def create_room(self, fields: Mapping[str, Any], editor: Editor, room_id: str | None = None) -> RoomView:
         """Creates a managed room; its id is made from its name unless given."""
         room_id, content = self._build_new(fields, editor, room_id)

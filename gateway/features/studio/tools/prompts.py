@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from agent.core.models import DeferredModel
+from agent.core.models import DeferredModel, JsonObject
 from agent.tools import READ_ONLY, Tool, ToolContext, declare_roles
 from agent.tools.tool import In, Out
 from gateway.features.studio.engine.prompt_library import PromptLibrary
@@ -20,7 +20,7 @@ from gateway.features.studio.prompt_forms import (
     to_change,
     to_output,
 )
-from gateway.features.studio.tools.rooms import AuthorizeEditor
+from gateway.features.studio.tools.rooms import AuthorizeEditor, replace_room_name
 from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, SAVES, Arguments, StoredThingTool
 
 _KEYWORDS = ("prompt", "prompts", "library", "studio")
@@ -128,6 +128,10 @@ class PromptApplyTool(PromptTool[PromptApplyInput, PromptApplyOutput]):
     def __init__(self, prompts: PromptLibrary, editor: RoomEditor, authorize: AuthorizeEditor) -> None:
         super().__init__(prompts)
         self._editor, self._authorize = editor, authorize
+
+    async def replace_names(self, args: JsonObject, context: ToolContext) -> JsonObject:
+        """Takes the room's name for its id."""
+        return await replace_room_name(args, self._editor, await self._authorize(context))
 
     async def check(self, args: PromptApplyInput, context: ToolContext) -> None:
         """Raises what keeps the prompt from being applied: no such prompt, no such room, one that may not be edited."""

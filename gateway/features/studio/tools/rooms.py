@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from pydantic import Field, JsonValue
 
-from agent.core.models import DeferredModel
+from agent.core.models import DeferredModel, JsonObject
 from agent.tools import READ_ONLY, Tool, ToolContext, declare_roles
 from agent.tools.tool import In, Out
 from gateway.features.studio.engine.room_changes import check_change, make_change
@@ -49,6 +49,16 @@ class RoomTool(StoredThingTool[In, Out]):
         """Raises `ToolDeniedError` for callers who may not edit rooms."""
         await self._authorize(context)
 
+    async def replace_names(self, args: JsonObject, context: ToolContext) -> JsonObject:
+        """Takes a room's name for its id: who makes a room and uses it in one message does not know the id yet."""
+        return await replace_room_name(args, self._editor, await self._authorize(context))
+
+
+async def replace_room_name(args: JsonObject, editor: RoomEditor, caller: Editor) -> JsonObject:
+    """The arguments with the room's id where `room_id` is its name."""
+    name = args.get("room_id")
+    return {**args, "room_id": await editor.find_room_id(name, caller)} if isinstance(name, str) and name else args
+
 
 class RoomsListInput(Arguments):
     """Arguments of `rooms_list`: none."""
@@ -79,7 +89,7 @@ class RoomsListTool(RoomTool[RoomsListInput, RoomsListOutput]):
 class RoomShowInput(Arguments):
     """Arguments of `room_show`."""
 
-    room_id: str = Field(max_length=200, description="the room's id")
+    room_id: str = Field(max_length=200, description="the room's id or name")
 
 
 class _RoomTextTool:
@@ -105,6 +115,10 @@ class RoomCreateTool(_RoomTextTool, RoomTool[RoomCreateInput, RoomOutput]):
     annotations = CHANGES
     argument_roles = CREATE_ROLES
     keywords = (*_KEYWORDS, "create", "make", "new")
+
+    async def replace_names(self, args: JsonObject, context: ToolContext) -> JsonObject:
+        """Unchanged: `room_id` is the new room's."""
+        return args
 
     async def check(self, args: RoomCreateInput, context: ToolContext) -> None:
         await check_change(self._editor, args.to_change(), await self._authorize(context))
@@ -182,7 +196,7 @@ class RoomCopyTool(RoomTool[RoomCopyInput, RoomCopyOutput]):
 class RoomDeleteInput(Arguments):
     """Arguments of `room_delete`."""
 
-    room_id: str = Field(max_length=200, description="the room's id")
+    room_id: str = Field(max_length=200, description="the room's id or name")
     version: str = Field(default="", description="the version that was read; the room stays if it has changed")
 
 

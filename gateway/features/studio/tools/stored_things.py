@@ -50,7 +50,12 @@ class StoredThingTool(TypedTool[In, Out]):
     async def preflight(self, args: JsonObject, context: ToolContext) -> None:
         """Raises `ToolInputError` and `ToolDeniedError` for a call that would be refused: nobody is asked about it."""
         with refuse_as_input():
+            args = await self.replace_names(args, context)
             await self.check(self.Input.model_validate(args), context)
+
+    async def replace_names(self, args: JsonObject, context: ToolContext) -> JsonObject:
+        """The arguments with ids for the names that a subclass knows; unchanged by default."""
+        return args
 
     async def check(self, args: In, context: ToolContext) -> None:
         """Raises what `run` would raise, as far as that is known beforehand. Changes nothing."""
@@ -58,7 +63,7 @@ class StoredThingTool(TypedTool[In, Out]):
     async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
         """Calls the tool. Raises `ToolInputError` and `ToolDeniedError` if it is refused."""
         with refuse_as_input():
-            return await super().call(args, context)
+            return await super().call(await self.replace_names(args, context), context)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from agent.core.errors import ToolDeniedError
 from agent.core.events import StepOutput
 from agent.core.models import DeferredModel, IntentCategory, JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty, Undone
@@ -172,7 +173,9 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         reason = (output.error or "the call failed").rstrip(".")
         unchanged = "Nothing was changed: " if self._may_change(tool) else ""
         undone = Undone(reason=f"{reason}.", error_code=output.error_code or "", stage=output.error_stage)
-        return self._build_result(f"{unchanged}{reason}. Without a model: {self.DOORS}.", undone=undone)
+        # A person who refused the call needs no other way to it.
+        doors = "" if output.error_code == ToolDeniedError.code else f" Without a model: {self.DOORS}."
+        return self._build_result(f"{unchanged}{reason}.{doors}", undone=undone)
 
     def _build_result(self, summary: str, question: str = "", undone: Undone | None = None) -> SubAgentResult:
         data = self.build_partial_data()
