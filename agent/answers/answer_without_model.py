@@ -130,11 +130,13 @@ def _get_first_sentence(text: str) -> str:
 def _describe_capabilities(run: Run) -> str:
     state = run.state
     names = list_allowed_tools(run)
-    opening, unknown = "", ""
+    opening, unknown, alternatives = "", "", describe_alternatives(run)
     if state.understanding is not None and state.understanding.route == "greeting":
         opening = "You are welcome. " if _THANKS.match(state.prompt) else "Hello! "
     elif state.prompt.strip() and not run.room.knowledge and state.prompt.strip().lower().rstrip("?!. ") != "help":
-        unknown = find_unknown_part(state.question, run.engine.registry.list_specs(names))
+        # A room with commands of its own reads whole messages; which part of one the general rules know says nothing.
+        specs = run.engine.registry.list_specs(names)
+        unknown = state.question if alternatives else find_unknown_part(state.question, specs)
     lines = [
         f"{opening}Stepgate runs in rules mode: no language model is configured, so I cannot write free answers.",
         "",
@@ -144,7 +146,6 @@ def _describe_capabilities(run: Run) -> str:
             f"I did not understand: {cut_text(' '.join(unknown.split()), _UNKNOWN_CHARS)!r}. Nothing was done.",
             "",
         ]
-    alternatives = describe_alternatives(run)
     if alternatives:
         lines += ["Without a model I cannot read free text here. These do the same:", "", alternatives, ""]
     examples = list_examples(run.engine.registry.list_specs(names), knowledge=run.room.knowledge)
@@ -263,7 +264,8 @@ async def compose_partial_answer(run: Run) -> str:
 def _list_intent_outcomes(run: Run, outcomes: list[tuple[PlanStep, StepOutput]]) -> list[str]:
     """A line for each request of a message to the studio with its outcome: what was done stays, and is named."""
     state, results = run.state, {step.id: output for step, output in outcomes}
-    lines = [f"Not all of this was done: {describe_stop_reason(run)}", ""]
+    done = [step_id for step_id in results if not is_left_undone(state, step_id)]
+    lines = [f"{'Not all' if done else 'Nothing'} of this was done: {describe_stop_reason(run)}", ""]
     for number, step in enumerate((one for one in state.plan.steps if one.is_work) if state.plan else (), start=1):
         own = state.get_step(step.id)
         if step.id in results:

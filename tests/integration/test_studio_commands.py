@@ -44,6 +44,7 @@ async def test_rooms_are_made_changed_and_deleted_by_commands(
         assert (await client.get("/v1/rooms/sales-team")).json()["description"] == "For all who sell"
 
         kept = await decide(client, url, await send(client, "delete room sales-team"), "reject", reason="still needed")
+        assert kept["answer"] == "Nothing was changed: the user did not allow this call: still needed.", kept["answer"]
         assert kept["status"] == "cancelled", kept
         assert list_rooms(tmp_path) == ["sales-team"]
         await decide(client, url, await send(client, "delete room sales-team"))
@@ -135,12 +136,14 @@ async def test_a_command_that_fails_says_why_and_changes_nothing(
     "message",
     ["make a room and give it the calculator", "make a room", "delete everything", "delete the room", "show me",
      "which rooms are there?",
-     "create room Red, create room Blue", "find me a good restaurant for tonight", "rooms\ndelete room a"],
+     "create room Red, create room Blue", "create room Red and then edit room red name Rot",
+     "find me a good restaurant for tonight", "rooms\ndelete room a"],
 )  # fmt: skip
 async def test_free_text_is_no_command_and_is_told_the_commands(serve: Serve, tmp_path: Path, message: str) -> None:
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         answered = await send(client, message)
         assert answered["status"] == "error", answered
+        assert f"I did not understand: {' '.join(message.split())!r}." in answered["answer"], "all of it"
         assert "`create room NAME`" in answered["answer"]
     assert list_rooms(tmp_path) == []
 
