@@ -59,7 +59,10 @@ async def test_the_plan_that_query_shows_can_be_sent_as_calls(serve: Serve) -> N
     results = taken["metadata"]["tool_results"]
     assert [one["tool"] for one in results] == ["calculator", "calculator", "current_time"]
     assert "52" in str(results[1])
-    assert (taken["metadata"]["status"], [gate["passed"] for gate in taken["metadata"]["gates"]]) == ("complete", [True] * 2)
+    assert (taken["metadata"]["status"], [gate["passed"] for gate in taken["metadata"]["gates"]]) == (
+        "complete",
+        [True] * 2,
+    )
     assert [step["intent"] for step in taken["metadata"]["plan"]["steps"]][:2] == ["räkna", "add"]
     assert [one.status_code for one in (unordered, twice, no_call)] == [400, 400, 400]
     assert "number the steps from 1" in unordered.json()["error"]["message"]

@@ -35,7 +35,7 @@ _RESOLUTIONS = {
 
 def append_request(asked: Sequence[str], said: str) -> tuple[str, ...]:
     """The kept user messages after another one arrived."""
-    words = (*asked, " ".join(said.split())[:REQUEST_CHARS])
+    words = (*asked, *filter(None, [" ".join(said.split())[:REQUEST_CHARS]]))
     return words if len(words) <= MAX_REQUESTS else (words[0], *words[-(MAX_REQUESTS - 1) :])
 
 
