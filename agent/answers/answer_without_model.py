@@ -248,8 +248,8 @@ async def compose_partial_answer(run: Run) -> str:
     briefing = run.engine.skills.get(run.room.skill).briefing if run.room.skill is not None else None
     outcomes = [(step, output) for step, output in await list_results(run) if step.tool != briefing]
     refused = _explain_refusal(run)
-    if run.state.classified is not None and len(run.state.classified.intents) > 1:
-        return "\n".join(_list_intent_outcomes(run, outcomes))
+    if has_several_intents(run):
+        return list_intent_outcomes(run, outcomes)
     lines = [refused or f"I could not finish this: {describe_stop_reason(run)}"]
     if outcomes:
         lines += ["", "What is known so far:", "", compose_results(outcomes, run)]
@@ -261,7 +261,12 @@ async def compose_partial_answer(run: Run) -> str:
     return "\n".join(lines)
 
 
-def _list_intent_outcomes(run: Run, outcomes: list[tuple[PlanStep, StepOutput]]) -> list[str]:
+def has_several_intents(run: Run) -> bool:
+    """Whether the message asks the studio for several things."""
+    return run.state.classified is not None and len(run.state.classified.intents) > 1
+
+
+def list_intent_outcomes(run: Run, outcomes: list[tuple[PlanStep, StepOutput]]) -> str:
     """A line for each request of a message to the studio with its outcome: what was done stays, and is named."""
     state, results = run.state, {step.id: output for step, output in outcomes}
     done = [step_id for step_id in results if not is_left_undone(state, step_id)]
@@ -277,7 +282,7 @@ def _list_intent_outcomes(run: Run, outcomes: list[tuple[PlanStep, StepOutput]])
         else:
             outcome = f"failed: {own.last.verdict.reason if own.last.verdict else 'it did not finish'}"
         lines.append(f"{number}. {step.intent}: {outcome}")
-    return lines
+    return "\n".join(lines)
 
 
 def _explain_refusal(run: Run) -> str:

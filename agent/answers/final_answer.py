@@ -2,7 +2,13 @@
 
 import json
 
-from agent.answers.answer_without_model import compose_partial_answer, compose_results, describe_stop_reason
+from agent.answers.answer_without_model import (
+    compose_partial_answer,
+    compose_results,
+    describe_stop_reason,
+    has_several_intents,
+    list_intent_outcomes,
+)
 from agent.answers.from_memory import add_memory_sentence, find_undecided_reason
 from agent.answers.looping_answer import end_looping_answer
 from agent.answers.shown_results import add_shown_results
@@ -11,7 +17,7 @@ from agent.answers.unmade_changes import add_unmade_changes
 from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, ClientToolCall, StepOutput
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Citation, JsonObject, Outcome, PlanStep, Source, TailorOutput, Uncertainty
-from agent.core.plan_outcome import find_failure_reason, is_answer_step, is_complete, list_abandoned_steps
+from agent.core.plan_outcome import find_failure_reason, is_answer_step, is_complete, list_abandoned_steps, list_undone
 from agent.core.run_state import RunState
 from agent.planning.round_parts import list_unmade_changes
 from agent.run_context.outputs import list_results, load_output, number_sources, parse_cited_ids
@@ -302,8 +308,10 @@ async def assemble_answer(run: Run) -> StepOutput:
     # Each request of a message to the studio is answered, also those whose results others use.
     whole = run.state.classified is not None and run.state.classified.task_plan is not None
     last = [(step, output) for step, output in outcomes if whole or not _is_dependency(step, plan.steps)]
+    undone = has_several_intents(run) and list_undone(run.state)
+    text = list_intent_outcomes(run, outcomes) if undone else compose_results(last, run) if last else ""
     return StepOutput(
-        text=compose_results(last, run) if last else "",
+        text=text,
         tainted=any(output.tainted for _, output in outcomes),
         sources=number_sources(outcomes),
         effective="rules" if all(output.effective == "rules" for _, output in outcomes) else "llm",

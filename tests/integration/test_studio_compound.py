@@ -121,6 +121,16 @@ async def test_a_failure_in_the_middle_names_what_was_done_and_what_was_not(serv
     assert (tmp_path / "data" / "rooms" / "blue-desk.yaml").exists()
 
 
+async def test_a_last_request_that_fails_is_told_like_one_in_the_middle(serve: Serve) -> None:
+    wrong = intent("room_management", "room_delete", room_id="nowhere", request="delete nowhere")
+    async with serve(script(routes(MAKE, wrong), concludes("Hm."))) as url, httpx.AsyncClient(base_url=url) as client:
+        done = await decide(client, url, await send(client, MESSAGE))
+    assert done["status"] == "partial", done
+    assert done["answer"].startswith("Not all of this was done: there is no room named 'nowhere'"), done["answer"]
+    assert "1. make a room Blue Desk: done." in done["answer"]
+    assert "2. delete nowhere: not done." in done["answer"]
+
+
 @pytest.mark.row("S002-29")
 async def test_a_reply_changes_the_plan_before_anything_is_done(serve: Serve, tmp_path: Path) -> None:
     renamed = intent("room_management", "room_create", name="Red Desk", request="make a room Red Desk")
