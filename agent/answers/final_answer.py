@@ -52,7 +52,11 @@ async def build_final_answer(run: Run) -> AnswerFinished:
     drafted = await _build_translated_answer(run)
     if drafted.tool_calls or drafted.stopped or "response_format" in run.state.request.options:
         return drafted
-    return drafted.model_copy(update={"text": await add_shown_results(run, drafted.text)})
+    text = await add_shown_results(run, drafted.text)
+    for hooks in run.hooks:
+        missing = [sentence for sentence in await hooks.list_caveats(run) if sentence not in text]
+        text = "\n\n".join((text, *missing))
+    return drafted.model_copy(update={"text": text})
 
 
 async def _build_translated_answer(run: Run) -> AnswerFinished:

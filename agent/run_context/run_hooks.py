@@ -66,6 +66,10 @@ class RunHooks:
         """The plan that follows its own: the next round, or another way; None if the planner makes it."""
         return None
 
+    async def list_caveats(self, run: "Run") -> Sequence[str]:
+        """Sentences that its answer ends with, whatever a model has written. Raises `StoreError`."""
+        return ()
+
     def describe_alternatives(self, run: "Run") -> str:
         """Names where people do by themselves what they ask this room for, if no model can read it; "" if they
         cannot."""

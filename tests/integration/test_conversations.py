@@ -259,3 +259,20 @@ async def test_calls_that_failed_or_were_refused_are_in_the_stream_and_in_the_hi
     assert [one["metadata"]["tool_name"] for one in kept] == ["web_fetch", "spawn_source_analyzer", "build_pipeline"]
     assert not any(one["metadata"]["success"] for one in kept)
     assert known["validation"] is None
+
+
+@pytest.mark.row("S000-27")
+async def test_an_answer_says_that_the_proposal_was_not_validated_whatever_its_model_says(
+    serve: Serve, model_server: ScriptedServer, tmp_path: Path
+) -> None:
+    folder = papers(tmp_path / "data")
+    async with client_of(serve) as client:
+        mine = await talk(client, folder)
+        claim = says("It was validated: all is read.", to="skill", times=1)
+        model_server.load(script(calls("build_pipeline", template="documents"), claim))
+        told = await mine.say(INDEX)
+        known = await mine.look()
+    assert known["validation"] is None
+    answer = "".join(one["content"] for one in told if one["type"] == "text")
+    assert answer == "It was validated: all is read.\n\nThe proposed pipeline was not validated yet."
+    assert known["messages"][-1]["content"] == answer

@@ -8,6 +8,7 @@ FEATURE = Feature(
     rooms=("pipelines",),
     build="gateway.features.pipeline_builder.bootstrap_pipeline_builder:build_pipeline_builder",
     tools="gateway.features.pipeline_builder.hooks:list_tools",
+    extensions="gateway.features.pipeline_builder.hooks:list_extensions",
     subagents="gateway.features.pipeline_builder.hooks:list_subagents",
     subagent_results="gateway.features.pipeline_builder.hooks:make_result_keeper",
     build_services="gateway.features.pipeline_builder.bootstrap_pipeline_builder:build_conversations",

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from agent.run_context.extensions import Extension
 from agent.runs.run_intake import RequestHandler
 from agent.subagents import KeepResult, RegisteredSubAgent
 from agent.text.language import LanguageDetector
@@ -11,6 +12,7 @@ from agent.tools import Tool
 from gateway.feature_host import FeatureHost
 from gateway.features.documents.parts import get_documents
 from gateway.features.pipeline_builder.bootstrap_pipeline_builder import build_pipeline_tools, register_source_agents
+from gateway.features.pipeline_builder.engine.answer_caveats import PipelineHooks
 from gateway.features.pipeline_builder.engine.conversations import BuilderConversations, make_message_handler
 from gateway.features.pipeline_builder.engine.owned_messages import OwnedMessages
 from gateway.features.pipeline_builder.parts import get_builder, get_conversations
@@ -19,6 +21,11 @@ from gateway.features.pipeline_builder.parts import get_builder, get_conversatio
 def list_tools(host: FeatureHost) -> list[Tool]:
     """The tools of conversations."""
     return build_pipeline_tools(get_builder(host))
+
+
+def list_extensions(host: FeatureHost) -> tuple[Extension, ...]:
+    """What answers about pipelines end with."""
+    return (Extension("pipelines", hooks=(PipelineHooks(get_builder(host).store),)),)
 
 
 def list_subagents(host: FeatureHost) -> tuple[RegisteredSubAgent, ...]:

@@ -30,7 +30,8 @@ class ConversationEncoder:
 
     def __init__(self) -> None:
         self._agents: dict[str, str] = {}
-        self._has_text = False
+        self._text = ""
+        """The text of the answer so far."""
 
     def encode(self, event: ev.Event) -> Iterator[JsonObject]:
         """Yields the objects for an event."""
@@ -50,14 +51,16 @@ class ConversationEncoder:
                     "content": body.result.summary,
                 }
             case ev.AnswerDelta(kind="text" | "refusal"):
-                self._has_text = True
+                self._text += body.text
                 yield {"type": "text", "content": body.text}
-            case ev.AnswerStarted(restarted=True) if self._has_text:
+            case ev.AnswerStarted(restarted=True) if self._text:
                 # The text so far remains as an interim remark; the answer follows it.
-                self._has_text = False
+                self._text = ""
                 yield {"type": "text", "content": "\n\n"}
-            case ev.AnswerFinished() if not self._has_text and body.text:
-                yield {"type": "text", "content": body.text}
+            case ev.AnswerFinished() if body.text.startswith(streamed := self._text.rstrip()):
+                # All of an answer that was not streamed, else what was added to it at its end.
+                if rest := body.text.removeprefix(streamed).rstrip():
+                    yield {"type": "text", "content": rest}
             case ev.RunFailed():
                 yield build_error_object(body.failure)
             case _:
