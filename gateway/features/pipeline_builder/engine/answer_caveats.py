@@ -15,7 +15,7 @@ NOT_FINISHED = "The validation of the proposed pipeline did not finish."
 
 
 class PipelineHooks(RunHooks):
-    """The state of the conversation's pipeline in the answers of models. Rules tell it themselves."""
+    """The state of the conversation's pipeline in the answers of models. Answers by rule hold it already."""
 
     name = "pipelines"
     rooms = rooms_with(skill=SKILL)
