@@ -133,7 +133,10 @@ class ExtractDeadlinesOutput(DeferredModel):
 
 class ExtractDeadlinesTool(TypedTool[ExtractDeadlinesInput, ExtractDeadlinesOutput]):
     name = "extract_deadlines"
-    description = "List the deadlines in a text (dates, `by Friday`, `within 4 hours`) with the moment each one means."
+    description = (
+        "List the deadlines in a text (dates, `by Friday`, `within 4 hours`, `bis Freitag`) with the moment each one "
+        "means; in English, German, Swedish and French."
+    )
     is_opt_in = True
     keywords = ("deadline", "deadlines", "due", "date", "dates", "when", "schedule", "extract", "incident")
     hints = PlanHints(heading="Deadlines")
