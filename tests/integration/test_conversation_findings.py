@@ -288,8 +288,10 @@ async def test_validators_side_by_side_report_each_on_its_own_pipeline(
             for name, one in (("good", without_pdf), ("bad", REPORTS))
         )
         model_server.load(script(VALIDATES, says(to="skill", times=1, calls=both), DONE))
-        await mine.say("Try it with and without the PDF files")
+        streamed = await mine.say("Try it with and without the PDF files")
         messages = model_server.requests()[-1]["body"]["messages"]
+    ends = [one["status"] for one in streamed if one["type"] == "subagent" and one["status"] != "working"]
+    assert ends[:2] == ["started", "started"], "both are at work before one of them ends"
     told = {one["tool_call_id"]: one["content"] for one in messages if one["role"] == "tool"}
     assert "100 % of 2 files are read" in told["good"]
     assert "50 % of 4 files are read" in told["bad"]

@@ -203,6 +203,18 @@ async def test_a_model_that_fails_is_told_as_it_is(
         assert read_answer(await mine.say("still there?")) == "Back again."
 
 
+@pytest.mark.row("S000-46")
+async def test_a_late_model_has_longer_the_second_time(
+    serve: Serve, model_server: ScriptedServer, tmp_path: Path
+) -> None:
+    folder = papers(tmp_path / "data", 1)
+    async with client_of(serve, llm_timeout_s=0.6) as client:
+        mine = await talk(client, folder)
+        model_server.load(script(says("Late.", to="skill", delay_s=0.8)))
+        assert read_answer(await mine.say("hm?")) == "Late."
+        assert len(model_server.requests()) == 2
+
+
 @pytest.mark.row("S000-18")
 async def test_two_clients_on_one_conversation(serve: Serve, model_server: ScriptedServer, tmp_path: Path) -> None:
     folder = papers(tmp_path / "data", 1)
