@@ -60,4 +60,4 @@ def test_the_command_prints_a_table_of_the_modes_and_writes_a_report(tmp_path: P
     assert measuring.wait(120) == 0, measuring.output
     assert any("lexical" in line for line in measuring.output)
     (figures,) = json.loads(report.read_text())["modes"].values()
-    assert {"hit_rate@10", "mrr"} <= set(figures)
+    assert {"hit_rate@10", "recall@100", "mrr", "ms_p50"} <= set(figures)
