@@ -159,7 +159,7 @@ async def test_a_validator_without_an_end_settles_nothing_and_says_so(
         looping = loops("Validate this pipeline", "run_dry_run")
         call = calls("spawn_pipeline_validator", pipeline=REPORTS, source_id=mine.source_id)
         model_server.load(script(looping, call, DONE))
-        assert read_answer(await mine.say("Try again")) == "Done."
+        assert read_answer(await mine.say("Try again")).startswith("Done.")
         assert model_server.purposes().count("subagent") == 25
         known = await mine.look()
         assert open_ones(known, "blocking") == blocking

@@ -46,7 +46,8 @@ async def goes_on(client: httpx.AsyncClient, model_server: ScriptedServer, mine:
     assert (await mine.look())["messages"] == []
     model_server.load(script(says("We were at the reports template.", to="skill")))
     found = await mine.say("Where were we?")
-    assert read_answer(found) == "We were at the reports template."
+    told = "We were at the reports template.\n\nThe proposed pipeline was not validated yet."
+    assert read_answer(found) == told
     prompt = json.dumps(model_server.requests()[-1]["body"]["messages"])
     for known in ("have expired", INDEX, "Papers on kelp.", "6 files", "liteparse"):
         assert known in prompt, known
