@@ -8,12 +8,18 @@ from typing import Protocol
 from agent.core.languages import ENGLISH, LANGUAGE_NAMES
 from agent.text.stop_words import BY_LANGUAGE
 
-MIN_PROBABILITY = 0.6
-"""Below this probability a text counts as English. On 50 short requests in 14 languages, no English request was taken
-for another language, and three requests of two words were missed."""
-SURE_PROBABILITY = 0.9
-"""The same for a text of plain letters without a common word of the language: "Renaissance painters" is French with
-0.67. Of 85 English requests of two to five words none is taken for another language, of 66 others 8 are missed."""
+MIN_RATIO = 10
+"""A text counts as English unless another language is this many times as probable. The probability itself says little:
+neighbours share it ("Kontrollera stavningen" is Danish, Swedish or Norwegian with 0.3 each, English with 0.005)."""
+SURE_RATIO = 50
+"""The same for a text of plain letters without a common word of the language: "Renaissance painters" is 47 times as
+French as English."""
+MIN_PROBABILITY = 0.1
+LETTERS_PROBABILITY = 0.6
+"""The same for a text with a letter that English has not and no common word: it may be a loan or a name, as in "fiancé
+visa" and "call Björn"."""
+NEIGHBOUR_SHARE = 0.5
+"""A language with more than this share of the best one's probability could be it as well; then common words decide."""
 _NAME_PARTICLES = frozenset("af al av da das de del della den der di do dos du el la le van von y zu".split())  # noqa: SIM905
 MAX_READ_CHARS = 2_000
 _IGNORED_TEXT = re.compile(
@@ -80,8 +86,8 @@ _SHORT_REQUEST_WORDS = {
 class Identifier(Protocol):
     """The part of py3langid that is used here."""
 
-    def classify(self, text: str) -> tuple[str, float]:
-        """The language and its probability."""
+    def rank(self, text: str) -> list[tuple[str, float]]:
+        """All languages with their probabilities, the most probable first."""
         ...
 
 
@@ -114,9 +120,29 @@ class LanguageDetector:
 
 
 def _classify(identifier: Identifier, words: list[str]) -> str:
-    language, probability = identifier.classify(" ".join(words))
-    needed = MIN_PROBABILITY if _shows_language(words, language) else SURE_PROBABILITY
-    return language if probability >= needed else _detect_by_words(words)
+    ranked = identifier.rank(" ".join(words))
+    english = dict(ranked)[ENGLISH]
+    others = [(language, probability) for language, probability in ranked if language != ENGLISH]
+    language = _choose_among_neighbours(words, others)
+    if language:
+        probability = dict(others)[language]
+        ratio = MIN_RATIO if _shows_language(words, language) else SURE_RATIO
+        least = LETTERS_PROBABILITY if _shows_only_letters(words, language) else MIN_PROBABILITY
+        if probability >= least and probability > ratio * english:
+            return language
+    return _detect_by_words(words)
+
+
+def _choose_among_neighbours(words: list[str], ranked: list[tuple[str, float]]) -> str:
+    """The most probable language; of several nearly as probable the one with the most common words in the text. Empty
+    if words do not tell them apart."""
+    near = [language for language, probability in ranked if probability > NEIGHBOUR_SHARE * ranked[0][1]]
+    if len(near) == 1:
+        return near[0]
+    counts = {language: sum(word.lower() in _list_common_words(language) for word in words) for language in near}
+    most = max(counts.values())
+    best = [language for language in near if counts[language] == most]
+    return best[0] if most and len(best) == 1 else ""
 
 
 def _drop_names(words: list[str]) -> list[str]:
@@ -137,6 +163,12 @@ def _shows_language(words: list[str], language: str) -> bool:
     """Whether a text has a letter that English has not, or a common word of the language."""
     common = _list_common_words(language)
     return any(not word.isascii() or word.lower() in common for word in words)
+
+
+def _shows_only_letters(words: list[str], language: str) -> bool:
+    """Whether foreign letters are all that shows the language."""
+    common = _list_common_words(language)
+    return not " ".join(words).isascii() and not any(word.lower() in common for word in words)
 
 
 @cache
