@@ -74,6 +74,11 @@ class ChunkReader:
         self._pieces = 0
         self._chars = 0
 
+    @property
+    def has_pieces(self) -> bool:
+        """Whether anything of a reply came."""
+        return self._pieces > 0
+
     def read(self, events: Iterable[Mapping[str, Any]]) -> Iterator[ModelChunk]:
         """Yields the chunks of events that arrived together. Neighbours with nothing but text, a finish reason and
         usage become one chunk: each chunk passes ten functions on its way to the log. Empty ones are left out.

@@ -19,6 +19,9 @@ _HEAD_BYTES = 20_000
 """How much of a reply that is not a stream is read to describe it."""
 _DONE = frozenset({b"[DONE]", b'"[DONE]"', b"[done]"})
 
+_JSON_STARTS = (b"{", b"[", b'"')
+"""How a piece of a reply begins, also one that is cut."""
+
 Form = Literal["unknown", "events", "json", "page"]
 
 
@@ -41,6 +44,8 @@ class StreamReader:
         self._json_bytes = 0
         self._has_events = False
         self._said_done = False
+        self._stray = b""
+        """The first event that is neither JSON nor a part of it, such as `ping`."""
 
     @property
     def is_done(self) -> bool:
@@ -98,6 +103,8 @@ class StreamReader:
                 yield from self._read_json_rest(rest)
         if not self.has_finished and not self._has_events:
             raise self._build_form_error(self._head)
+        if self._stray and not (self.has_finished and self._chunks.has_pieces):
+            raise _build_json_error(self._stray)
         yield from self._chunks.end(is_whole=self._said_done)
 
     def _sniff(self, piece: bytes) -> bytes:
@@ -145,13 +152,17 @@ class StreamReader:
             yield from self._chunks.read([self._parse_event(data, is_error=event.type == "error")])
 
     def _parse_event(self, data: bytes, *, is_error: bool) -> dict[str, Any]:
-        """The object of an event. Raises the error of the provider that it holds."""
+        """The object of an event; an empty one for words between the pieces of a reply, which cost nothing unless its
+        end is missing too. Raises the error of the provider that it holds."""
         try:
             value = _parse(data)
         except ValueError as error:
             if is_error:
                 raise build_body_error(data.decode("utf-8", "replace"), self._where) from error
-            raise ModelOutputError(f"the model's stream holds no JSON: {data[:100]!r}", agent_id="models") from error
+            if data[:1] in _JSON_STARTS:
+                raise _build_json_error(data) from error
+            self._stray = self._stray or data
+            return {}
         if is_error:
             reported = find_body_error(value, is_error=True) if isinstance(value, dict) else value
             raise build_body_error(reported, self._where)
@@ -239,3 +250,7 @@ def _parse(data: bytes) -> object:
         except RecursionError as error:
             raise ValueError("nested too deeply") from error
     return value
+
+
+def _build_json_error(data: bytes) -> ModelOutputError:
+    return ModelOutputError(f"the model's stream holds no JSON: {data[:100]!r}", agent_id="models")

@@ -63,6 +63,7 @@ FORMS: dict[str, bytes] = {
     + DONE,
     "named events and ids": b"id: 1\n" + b"event: message\n" + HELLO[0] + b"event: chunk\n" + HELLO[1] + HELLO[2],
     "a ping as an object": HELLO[0] + b"event: ping\ndata: {}\n\ndata: null\n\n" + HELLO[1] + HELLO[2],
+    "words between the pieces": HELLO[0] + b"data: ping\n\ndata: still here\n\n" + HELLO[1] + HELLO[2] + DONE,
     "one event over many lines": b"data: "
     + json.dumps(whole(), indent=1).replace("message", "delta").encode().replace(b"\n", b"\ndata: ")
     + b"\n\n"
@@ -200,6 +201,10 @@ def test_one_of_several_choices_is_followed() -> None:
         (say("half") + b"data: {", ModelOutputError, "in the middle"),
         (say("half")[6:] + b"{", ModelOutputError, "in the middle"),
         (b"data: 5\n\n", ModelOutputError, "objects"),
+        (b"data: Internal Server Error\n\n", ModelOutputError, "Internal Server Error"),
+        (b"data: out of memory\n\n" + DONE, ModelOutputError, "out of memory"),
+        (say("half") + b"data: worker lost\n\n", ModelOutputError, "worker lost"),
+        (say("half") + b'data: {"choices": [\n\n' + STOP, ModelOutputError, "no JSON"),
         (b"data: {}}\n\n", ModelOutputError, "no JSON"),
         (b"data: " + b"[" * 100_000 + b"\n\n", ModelOutputError, "no JSON"),
     ],
