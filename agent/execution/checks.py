@@ -64,6 +64,8 @@ class CheckResult:
     """How an accepted answer misses the requested form."""
     by_model: bool = False
     """Whether a model wrote an accepted output, and no passages were there to check it against."""
+    refused_before: str = ""
+    """Why the judge refused the same output in the attempt before."""
 
 
 def check_output(

@@ -11,6 +11,7 @@ rules' verdict holds, and the run reports that no judge checked it.
 import asyncio
 import json
 import re
+from dataclasses import replace
 from time import monotonic
 
 from agent.answers.structured_answer import read_json_answer, wants_json
@@ -48,6 +49,7 @@ NOBODY_JUDGES = "no model of this gateway is known to judge reliably"
 JUDGED_ONCE = "one text a run is judged, and another one was"
 _UNASKED = (NOBODY_JUDGES, JUDGED_ONCE)
 """Why nobody was asked to judge a text."""
+_DOUBTED = "what the judge doubts: {}"
 _SEVERITY = {Outcome.SUCCESS: 0, Outcome.RETRY: 1, Outcome.REPLAN: 2, Outcome.ABORT: 3}
 _THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _OPEN_THINKING = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
@@ -70,7 +72,7 @@ class StepSupervisorAgent:
         # Fields that are not there are what an extraction was to find out.
         found_nothing = step.tool != EXTRACT and is_empty_search(output, step.args, is_search=self._is_search(step))
         is_needed = any(step.id in find_references(other.args) for other in later)
-        return check_output(
+        checked = check_output(
             step,
             output,
             evidence=await collect_figure_evidence(self._run, step, own.find_attempt(number)),
@@ -85,6 +87,7 @@ class StepSupervisorAgent:
             misfit=await self._find_misfit(step, output),
             unasked=await list_unasked_sources(self._run, step.tool) if found_nothing else (),
         )
+        return replace(checked, refused_before=await self._find_refusal(previous, output))
 
     def needs_judge(self, step: PlanStep, checked: CheckResult) -> bool:
         """Whether the room's policy requires the judge for this verdict."""
@@ -133,9 +136,10 @@ class StepSupervisorAgent:
             accepted = checked.verdict.outcome is Outcome.SUCCESS and not (checked.doubt or checked.refused_before)
             judge_error = self._find_reason_not_to_judge(step) if accepted and _is_free_text(step, checked) else ""
         verdict = self.limit_retries(step, checked.verdict)
+        doubts = [checked.doubt or "", _DOUBTED.format(checked.refused_before) if checked.refused_before else ""]
         return StepJudged(
             verdict=verdict,
-            rule=checked.doubt or "",
+            rule="; ".join(filter(None, doubts)) if verdict.outcome is Outcome.SUCCESS else checked.doubt or "",
             figures=checked.figures,
             misfit=checked.misfit,
             judge_error=judge_error,
@@ -170,14 +174,15 @@ class StepSupervisorAgent:
         and the run reports what the judge noticed. No new plan is made for it, because its results were accepted."""
         if verdict.outcome is Outcome.SUCCESS:
             # What the rules doubt stays marked: the judge may not improve their verdict.
-            judged = self.judge_by_rules(step, checked) if checked.doubt else StepJudged(verdict=verdict)
+            accepted = replace(checked, refused_before="")
+            judged = self.judge_by_rules(step, accepted) if checked.doubt else StepJudged(verdict=verdict)
             return judged.model_copy(update={"duration": duration})
         own = self._run.state.get_step(step.id)
         may_repeat = own.retry_count < self._run.room.budgets.max_retries and not self._was_streamed(step, number)
         if may_repeat and verdict.outcome is not Outcome.ABORT:
             again = verdict.model_copy(update={"outcome": Outcome.RETRY})
             return StepJudged(verdict=again, rule=checked.verdict.reason, duration=duration)
-        doubt = f"what the judge doubts: {verdict.reason}"
+        doubt = _DOUBTED.format(verdict.reason)
         doubt = f"{checked.doubt}; {doubt}" if checked.doubt else doubt
         stays = StepOutcome(outcome=Outcome.SUCCESS, reason="the answer stands with the judge's doubt")
         return StepJudged(verdict=stays, rule=doubt, figures=checked.figures, duration=duration)
@@ -224,6 +229,17 @@ class StepSupervisorAgent:
     def _was_unreachable(self) -> bool:
         attempts = (attempt for step in self._run.state.steps.values() for attempt in step.attempts)
         return any(one.judge_error and one.judge_error not in _UNASKED for one in attempts)
+
+    async def _find_refusal(self, previous: AttemptState | None, output: StepOutput) -> str:
+        """Why the judge refused the output of the attempt before, if this one is the same; "" otherwise. `auto` asks
+        the judge once a run, so that nobody else would say it."""
+        verdict = previous.verdict if previous is not None else None
+        if previous is None or previous.output is None or verdict is None:
+            return ""
+        if verdict.by != "model" or verdict.outcome is Outcome.SUCCESS:
+            return ""
+        before = await load_output(self._run, previous.output)
+        return verdict.reason if before.text.split() == output.text.split() else ""
 
     def _was_streamed(self, step: PlanStep, number: int) -> bool:
         """Whether this attempt's text was streamed to a reader. A doubt does not withdraw a streamed text."""

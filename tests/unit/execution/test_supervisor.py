@@ -304,4 +304,6 @@ async def test_the_same_output_again_is_a_failure_only_where_a_rule_saw_one(
         supervisor = StepSupervisorAgent(run)
         same = await supervisor.check_by_rule(STEP, StepOutput(text="found", value="found"), 2)
         other = await supervisor.check_by_rule(STEP, StepOutput(text="more", value="more"), 2)
+        told = [supervisor.judge_by_rules(STEP, one).rule for one in (same, other)]
     assert (same.verdict.outcome, other.verdict.outcome) == (outcome, Outcome.SUCCESS)
+    assert told == ["what the judge doubts: because" if by == "model" else "", ""], "a doubt that stays is told"
