@@ -77,9 +77,9 @@ def find_unexplained_figures(text: str, evidence: str) -> list[str]:
     claims = [one for one in _find_claims(text) if not any(_overlaps(one, other) for other in spelled)]
     if not claims and not spelled:
         return []
-    known = FigureEvidence(evidence, claims)
-    unknown = [one.text for one in list_unknown(spelled, known.known, evidence)]
-    return list(dict.fromkeys([*_Search(text, claims, known).list_unexplained(), *unknown]))[:MAX_REPORTED]
+    source = FigureEvidence(evidence, claims)
+    unknown = [one.text for one in list_unknown(spelled, source.known, evidence)]
+    return list(dict.fromkeys([*_Search(text, claims, source).list_unexplained(), *unknown]))[:MAX_REPORTED]
 
 
 def asks_to_invent(request: str) -> bool:

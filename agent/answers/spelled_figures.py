@@ -15,9 +15,9 @@ _MAX_NUMBERS = 24
 
 
 def list_unknown(mentions: list[SpelledMention], known: KnownValues, evidence: str) -> list[SpelledMention]:
-    """Those that neither stand in the evidence nor follow from a year, a share or two numbers of it."""
+    """Those that the evidence does not hold, and that follow from no year, share or two numbers of it."""
     lowered = evidence.lower()
-    said = [one for one in find_spelled_values(evidence) if isinstance(one, FractionMention)] if mentions else []
+    fractions = [one for one in find_spelled_values(evidence) if isinstance(one, FractionMention)] if mentions else []
     return [
         one
         for one in mentions
@@ -25,7 +25,7 @@ def list_unknown(mentions: list[SpelledMention], known: KnownValues, evidence: s
         and not (
             _has_period(one, known)
             if isinstance(one, PeriodMention)
-            else any(abs(other.value - one.value) < _TOLERANCE for other in said) or _has_share(one.value, known)
+            else any(abs(other.value - one.value) < _TOLERANCE for other in fractions) or _has_share(one.value, known)
         )
     ]
 

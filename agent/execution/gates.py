@@ -8,6 +8,7 @@ that still fails one after its replans ends as failed. Every mode of planning an
 from collections.abc import Callable, Mapping
 
 from agent.answers.evidence import contains_no_answer_text
+from agent.core.errors import BadRequestError
 from agent.core.events import GateChecked, StepOutput
 from agent.core.models import Outcome, Source
 from agent.core.models.request import read_explicit_tool_calls
@@ -35,7 +36,10 @@ def check_required_tools(context: GateContext) -> GateResult | None:
 
 
 def _list_requested_tools(state: RunState) -> set[str]:
-    return {call.tool for call in read_explicit_tool_calls(state.request)}
+    try:
+        return {call.tool for call in read_explicit_tool_calls(state.request)}
+    except BadRequestError:  # no door takes such a request now; a run of earlier may hold it
+        return set()
 
 
 def _get_last_errors_by_tool(state: RunState) -> dict[str, str]:

@@ -135,7 +135,7 @@ def _classify(identifier: Identifier, words: list[str]) -> str:
 
 def _choose_among_neighbours(words: list[str], ranked: list[tuple[str, float]]) -> str:
     """The most probable language; of several nearly as probable the one with the most common words in the text. Empty
-    if words do not tell them apart."""
+    if words do not distinguish them."""
     near = [language for language, probability in ranked if probability > NEIGHBOUR_SHARE * ranked[0][1]]
     if len(near) == 1:
         return near[0]

@@ -14,19 +14,20 @@ _CENTURIES = (1700, 1800, 1900, 2000)
 """What a decade without its century may belong to."""
 _TENS = ("twent", "thirt", "fort", "fift", "sixt", "sevent", "eight", "ninet")
 _ROMAN = {"i": 1, "v": 5, "x": 10}
-_WORD = r"[^\W\d_]+(?:-[^\W\d_]+)*"
+_WORD = r"[^\W\d_]{1,30}(?:-[^\W\d_]{1,30}){0,3}"
+"""Bounded, so that a text of one endless word costs no more than others."""
 _CENTURY_NOUN = r"(?:century|centuries|jahrhunderts?|århundradet|seklet|siècle|secolo|siglo)"
 _PERIOD = re.compile(
     rf"""
     \bthe[ ](?:early[ ]|mid[- ]|late[ ])?(?P<decade>{"|".join(_TENS)})ies\b
-    |\b(?P<swedish>[^\W\d_]+[oa])talet\b
-    |\b(?P<german>[^\W\d_]+g)er[ -]?jahren?\b
+    |\b(?P<swedish>[^\W\d_]{{1,30}}[oa])talet\b
+    |\b(?P<german>[^\W\d_]{{1,30}}g)er[ -]?jahren?\b
     |\bannées[ ](?P<french>{_WORD})
     |\b(?P<roman>[ivx]{{1,5}})(?:e|ème|ᵉ)?[ ]{_CENTURY_NOUN}\b
     |\b(?P<ordinal>{_WORD}?)[ -]{_CENTURY_NOUN}\b
     |\b(?:siglo|secolo)[ ](?P<latin>[ivx]{{1,5}})\b
     |(?<!\bat[ ])\b(?P<head>seventeen|eighteen|nineteen|twenty)[ -]
-     (?P<year>(?:{"|".join(_TENS)})y(?:-[a-z]+)?|[a-z]+teen)\b
+     (?P<year>(?:{"|".join(_TENS)})y(?:-[a-z]{{1,9}})?|[a-z]{{1,9}}teen)\b
     """,
     re.IGNORECASE | re.VERBOSE,
 )
@@ -61,7 +62,7 @@ _FRACTION = re.compile(
     re.IGNORECASE,
 )
 _UNLIKE_ORDINALS = ("el", "del", "delar", "delen", "delarna")
-"""The endings of denominators that are no ordinals too: "a fifth of" and "a fifth person" are told apart by "of"."""
+"""The endings of denominators that are not ordinals too: "a fifth of" differs from "a fifth person" by its "of"."""
 
 
 @dataclass(frozen=True, slots=True)
