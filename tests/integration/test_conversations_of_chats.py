@@ -13,6 +13,7 @@ import pytest
 from agent.storage.api_keys import KeyStore
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import SqliteClient
+from gateway.features.pipeline_builder.engine.answer_caveats import NOT_VALIDATED
 from tests.integration.conftest import Serve
 from tests.support.script import Call, Rule, Script, says, script
 from tests.support.talks import API, papers, talk
@@ -72,7 +73,8 @@ async def test_the_turns_of_a_chat_go_on_with_one_pipeline(serve: Serve, tmp_pat
         assert known["run_id"] is None, "the answer is settled"
         spent = known["usage"]["total_tokens"]
         assert spent > 0
-        assert text_of(await ask(client, first, answer, "Go on")) == "I propose the template reports."
+        proposed = text_of(await ask(client, first, answer, "Go on"))
+        assert proposed == f"I propose the template reports.\n\n{NOT_VALIDATED}"
         later = await look(client, "chat-7")
         assert (later["id"], later["current_pipeline"]["template"]) == (known["id"], "reports")
         assert later["usage"]["total_tokens"] > spent
