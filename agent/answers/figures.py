@@ -23,7 +23,6 @@ from agent.answers.equations import Equation, find_equations
 from agent.answers.figure_evidence import FigureEvidence
 from agent.answers.periods import names_known_period
 from agent.answers.regrouped import has_code_of_shape, has_sister, is_regrouped
-from agent.answers.spelled_figures import list_unknown
 from agent.answers.totals import list_counts, list_totals
 from agent.text.codes import CodeMention
 from agent.text.dates import MONTHS, DateMention, TimeMention
@@ -31,7 +30,6 @@ from agent.text.decimal_marks import get_digits, settle_readings
 from agent.text.number_words import AMBIGUOUS_WORDS, NUMBER_WORDS, SCALES, is_number_word
 from agent.text.numbers import FRACTIONS, NumberMention
 from agent.text.pieces import split_pieces
-from agent.text.spelled_values import SpelledMention, find_spelled_values
 from agent.text.spoken_times import CLOCK_WORDS, HOUR_WORDS, find_spoken_times, list_halves
 from agent.text.superscripts import RAISED
 from agent.text.units import UNITS
@@ -71,15 +69,10 @@ def find_unexplained_figures(text: str, evidence: str) -> list[str]:
 
     Returns at most `MAX_REPORTED`."""
     evidence = _drop_line_numbers(evidence)
-    spelled = find_spelled_values(_LINK.sub(lambda match: " " * len(match[0]), text))
-    if not spelled and has_only_quoted_figures(text, evidence):
+    if has_only_quoted_figures(text, evidence):
         return []
-    claims = [one for one in _find_claims(text) if not any(_overlaps(one, other) for other in spelled)]
-    if not claims and not spelled:
-        return []
-    source = FigureEvidence(evidence, claims)
-    unknown = [one.text for one in list_unknown(spelled, source.known, evidence)]
-    return list(dict.fromkeys([*_Search(text, claims, source).list_unexplained(), *unknown]))[:MAX_REPORTED]
+    claims = _find_claims(text)
+    return _Search(text, claims, FigureEvidence(evidence, claims)).list_unexplained() if claims else []
 
 
 def asks_to_invent(request: str) -> bool:
@@ -98,8 +91,8 @@ def _find_claims(text: str) -> list[ValueMention]:
     return [*settle_readings(plain, values, use_whole_text=True), *spoken]
 
 
-def _overlaps(value: ValueMention, other: TimeMention | SpelledMention) -> bool:
-    return value.start < other.end and other.start < value.end
+def _overlaps(value: ValueMention, time: TimeMention) -> bool:
+    return value.start < time.end and time.start < value.end
 
 
 class _Search:

@@ -1,7 +1,7 @@
 """Times of day in words: "half past two", "Viertel vor fünf", "halv tre", "à quatre heures et demie", "drei Uhr".
 
-Only full hours with their word, also with minutes behind it, and halves and quarters, which nothing else in a sentence
-means: "ten past three" is left to its numbers.
+Only full hours with their word, and halves and quarters, which nothing else in a sentence means: "ten past three" is
+left to its numbers.
 """
 
 import re
@@ -13,11 +13,7 @@ _HOURS = {word: int(value) for word, value in NUMBER_WORDS.items() if value in r
 _HOURS |= {str(hour): hour for hour in range(1, 13)} | {"midi": 12, "minuit": 12}
 _HOUR = "|".join(sorted(map(re.escape, _HOURS), key=len, reverse=True))
 _HOUR_WORD = "|".join(sorted((word for word in _HOURS if word.isalpha()), key=len, reverse=True))
-_MINUTES = {word: int(value) for word, value in NUMBER_WORDS.items() if value in range(1, 60) and len(word) > 1}
-_MINUTE = "|".join(sorted(map(re.escape, _MINUTES), key=len, reverse=True))
 _SPACE = r"[ \t\u00a0\u202f]+"
-_ALONE = r"(?=[ \t]*(?:[.,;:!?)\n]|an\b|ab\b|$))"
-"""Behind minutes: in "um elf Uhr zwei Termine" the number is that of what follows."""
 _PATTERN = re.compile(
     rf"""
     \bhalf{_SPACE}past{_SPACE}(?P<half_past>{_HOUR})\b
@@ -27,9 +23,8 @@ _PATTERN = re.compile(
     | \b(?:à|vers|dès|avant|après|jusqu['\u2019]à){_SPACE}(?P<french_hour>{_HOUR})(?:{_SPACE}heures?)?{_SPACE}
       (?P<french>et{_SPACE}demie?|et{_SPACE}quart|moins{_SPACE}le{_SPACE}quart)\b
     | \b(?:klockan|klokken){_SPACE}(?P<nordic_full>{_HOUR_WORD})\b
-    | \b(?P<full>{_HOUR_WORD}){_SPACE}(?:uhr|o['\u2019]clock)\b(?:{_SPACE}(?P<german_minute>{_MINUTE})\b{_ALONE})?
+    | \b(?P<full>{_HOUR_WORD}){_SPACE}(?:uhr|o['\u2019]clock)\b
     | \bà{_SPACE}(?P<french_full>{_HOUR_WORD}){_SPACE}heures?\b(?!{_SPACE}(?:et|moins)\b)
-      (?:{_SPACE}(?P<french_minute>{_MINUTE})\b{_ALONE})?
     """,
     re.IGNORECASE | re.VERBOSE,
 )
@@ -59,7 +54,7 @@ def _read(match: re.Match[str]) -> TimeValue:
     )
     hour = _HOURS[hour_word.lower()]
     if any(match[name] for name in _FULL):
-        minutes = _MINUTES.get((match["german_minute"] or match["french_minute"] or "").lower(), 0)
+        minutes = 0
     elif match["half_past"]:
         minutes = 30
     elif match["half_to"]:
