@@ -1,0 +1,154 @@
+"""The request of a run to its planner: what was asked, what may be called and what happened so far."""
+
+from dataclasses import replace
+
+from agent.core.languages import ENGLISH, get_language_name
+from agent.core.models import Outcome, PlanStep
+from agent.core.run_state import AttemptState, RunState
+from agent.execution.catalogue import build_catalogue
+from agent.execution.decide import find_doubt
+from agent.execution.ground import build_ground
+from agent.execution.ordered_changes import make_order_check
+from agent.execution.plan_sources import requires_tools
+from agent.execution.planner_call import choose_answer_form
+from agent.execution.rounds import build_round_catalogue, list_rounds
+from agent.planning.request import CompletedStep, PlanningRequest
+from agent.planning.required import extract_context
+from agent.planning.round_parts import find_allowed_changes, has_changed, list_open_parts, list_untried_parts
+from agent.policy.approval import get_plan_feedback
+from agent.run_context.outputs import load_output
+from agent.run_context.run import Run
+from agent.tools.catalogue import Catalogue
+
+
+async def build_planning_request(run: Run, reason: str | None) -> PlanningRequest:
+    """What the planner of a run needs for its next plan; `reason` is why the last one is replaced. Raises
+    `StoreError`."""
+    state, room = run.state, run.room
+    previous = state.plan.steps if state.plan else ()
+    completed = []
+    redo = _list_steps_to_redo(state)
+    for step in state.list_succeeded_steps():
+        if step.id in redo:
+            continue
+        output = state.get_step(step.id).output
+        if output is not None and step.is_work:
+            loaded = await load_output(run, output)
+            completed.append(CompletedStep(step=step, text=loaded.text, tainted=loaded.tainted))
+    retrieved = state.retrieval
+    question = state.understanding.question if state.understanding else state.prompt
+    metadata = state.request.metadata
+    in_rounds = run.decides_in_rounds
+    # Rounds share one catalogue, which endpoints keep in their cache. Their changes after text from outside are asked
+    # about one by one.
+    catalogue = await build_round_catalogue(run) if in_rounds else _build_plan_catalogue(run, reason)
+    request = PlanningRequest(
+        question=question,
+        room=room,
+        catalogue=catalogue,
+        history=retrieved.history if retrieved else (),
+        # External text must not influence the plan. The answer may still quote it as data.
+        memories=tuple(item for item in retrieved.items if not item.tainted) if retrieved else (),
+        completed=tuple(completed),
+        replan_reason=reason,
+        previous=state.plan,
+        used_ids=frozenset(step.id for proposed in state.plans for step in proposed.plan.steps),
+        failed=tuple(step for step in previous if state.get_step(step.id).status != "succeeded"),
+        original=state.prompt,
+        context=extract_context(metadata) if "context" in metadata else {},
+        happened=_list_rejected_effects(state),
+        topics=run.engine.extensions.match_topics(room, f"{state.prompt}\n{question}", metadata),
+        redo=_list_tools_to_redo(state)
+        | {step.tool for step in previous if state.get_step(step.id).status == "replan"},
+        tainted=state.tainted,
+        needs_completion=bool(room.persona) or room.citations or "response_format" in state.request.options,
+        answer_form=choose_answer_form(run),
+        may_ask=state.request.interactive and not state.is_hidden and not requires_tools(run),
+        earlier_results=retrieved.earlier_results if retrieved else (),
+        instructions=_join_caller_instructions(state),
+        ground=await build_ground(run, catalogue) if run.plans_with_model else "",
+        answer_language=_get_answer_language(state),
+        has_read_outside=has_read_outside(state),
+        may_call=state.round_count < room.budgets.max_rounds,
+        checks_answers=run.profile.checks_answers,
+        # A first plan follows no verdict.
+        find_problems=None if in_rounds or state.plan is None else make_order_check(run),
+    )
+    return await _add_rounds(run, request) if in_rounds else request
+
+
+async def _add_rounds(run: Run, request: PlanningRequest) -> PlanningRequest:
+    """The request with what the rounds of the run have found so far."""
+    state = run.state
+    return replace(
+        request,
+        rounds=await list_rounds(run),
+        decides_in_rounds=True,
+        open_parts=list_open_parts(state),
+        untried_parts=list_untried_parts(state),
+        has_changed=has_changed(state),
+        may_change=find_allowed_changes(state),
+        doubt=find_doubt(state, state.plan) if state.plan is not None else "",
+    )
+
+
+def _join_caller_instructions(state: RunState) -> str:
+    """The caller's system messages, which instruct the answer."""
+    history = state.retrieval.history if state.retrieval else ()
+    return "\n\n".join(m.content for m in history if m.role in ("system", "developer") and m.content)
+
+
+def _get_answer_language(state: RunState) -> str:
+    """The language of a request that was not translated; "" for English."""
+    understood = state.understanding
+    if understood is None or understood.language == ENGLISH or understood.translated:
+        return ""
+    return get_language_name(understood.language)
+
+
+def _list_rejected_effects(state: RunState) -> tuple[PlanStep, ...]:
+    """The side effects that returned a result which a model rejected. If a rule found an error in the result,
+    the planner may repeat the call."""
+    calls = (step for proposed in state.plans for step in proposed.plan.steps if step.action != "skill")
+    return tuple(
+        step for step in calls if step.effect == "effect" and _was_rejected_by_model(state.get_step(step.id).last)
+    )
+
+
+def _was_rejected_by_model(attempt: AttemptState | None) -> bool:
+    verdict = attempt.verdict if attempt is not None else None
+    return verdict is not None and verdict.outcome is not Outcome.SUCCESS and verdict.by == "model"
+
+
+def _list_tools_to_redo(state: RunState) -> frozenset[str]:
+    """The tools whose results a gate rejected."""
+    return frozenset(tool for gate in state.gates for tool in gate.redo)
+
+
+def _list_steps_to_redo(state: RunState) -> frozenset[str]:
+    """The steps of those tools, and all steps that depend on them. A new plan drops their results."""
+    tools, redone = _list_tools_to_redo(state), set[str]()
+    for step in state.plan.steps if state.plan else ():  # dependencies come first
+        if step.tool in tools or redone & set(step.depends_on):
+            redone.add(step.id)
+    return frozenset(redone)
+
+
+def _build_plan_catalogue(run: Run, reason: str | None) -> Catalogue:
+    """The skills and tools of a plan. After external text was read, a replan gains no side effects that the
+    first plan lacked, because the external text may have asked for them."""
+    catalogue = build_catalogue(run)
+    state = run.state
+    if reason is None or get_plan_feedback(state) or not has_read_outside(state):
+        return catalogue
+    first = {step.tool for step in state.plans[0].plan.steps}
+    return Catalogue(
+        skills=tuple(card for card in catalogue.skills if card.effect == "read" or card.name in first),
+        tools=tuple(spec for spec in catalogue.tools if not spec.has_side_effect or spec.name in first),
+    )
+
+
+def has_read_outside(state: RunState) -> bool:
+    """Whether any step returned external text."""
+    outputs = (attempt.output for step in state.steps.values() for attempt in step.attempts)
+    return any(output is not None and output.tainted for output in outputs)
