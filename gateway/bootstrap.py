@@ -9,13 +9,16 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from agent.core.cancellation import cancel_and_wait
 from agent.core.entry_points import InstalledExtension
 from agent.core.settings import Settings
+from agent.execution.first_decision import build_first_decision
 from agent.llm.embedder import Embedder
 from agent.llm.tiers import ModelTiers
+from agent.run_context.engine import Engine
 from agent.run_context.extensions import merge_extensions
 from agent.run_context.memory import MemoryStore
 from agent.run_context.run import Run
@@ -68,6 +71,8 @@ class Stepgate:
     """The assembled gateway."""
 
     settings: Settings
+    engine: Engine
+    """What all runs of this process share."""
     service: AgentService[Run]
     intake: RunIntake
     rooms: Rooms
@@ -179,6 +184,7 @@ async def _assemble(
     statements, ledger = context.statements, access.usage.ledger
     gateway = Stepgate(
         settings=context.settings,
+        engine=engine,
         service=service,
         intake=intake,
         rooms=loaded.rooms,
@@ -262,7 +268,8 @@ async def _measure_model(gateway: Stepgate, *, recover: bool) -> None:
     """Measures the model while nothing runs, unless this process runs only one command."""
     if recover:
         gateway.live_models.start()
-        await gateway.prober.watch(lambda: gateway.service.worker.live_count)
+        build_decision = partial(build_first_decision, gateway.engine, gateway.rooms.get(None, None))
+        await gateway.prober.watch(lambda: gateway.service.worker.live_count, build_decision)
 
 
 async def _forget_old_runs(gateway: Stepgate, *, recover: bool) -> None:

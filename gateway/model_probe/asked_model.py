@@ -1,6 +1,6 @@
 """`AskedModel`: the model as the tasks of the probe ask it. Implements `PlannerModel`, and counts calls and tokens."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 from agent.core.errors import ModelAuthError, ModelDownError, ModelError, ModelRateLimitError
@@ -40,6 +40,10 @@ class AskedModel:
     async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
         """One completion. Raises `ModelError`."""
         return await self.complete(messages, schema=schema)
+
+    async def read(self, messages: tuple[JsonObject, ...]) -> None:
+        """Has the endpoint read these messages, and reply with one token. Raises `ModelError`."""
+        await self._client.complete(replace(self._build_request(messages, None, ()), max_tokens=1))
 
     async def complete(
         self,

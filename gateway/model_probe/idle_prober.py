@@ -6,12 +6,13 @@ run begins.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from time import monotonic
 from urllib.parse import urlsplit
 
 from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import AgentError
+from agent.core.models import JsonObject
 from agent.llm.profile import choose_profile
 from agent.llm.tiers import ConfiguredModel
 from agent.storage.leases import HousekeepingLease
@@ -21,6 +22,9 @@ from gateway.live_models import LiveModels
 from gateway.model_probe.measuring import ModelMeasurement
 
 log = logging.getLogger(__name__)
+
+BuildPrompt = Callable[[], Awaitable[tuple[JsonObject, ...]]]
+"""Builds the messages of a prompt; none if there is nothing to read."""
 
 IDLE_SECONDS = 60.0
 """How long nothing must have run before the model is measured."""
@@ -33,8 +37,8 @@ RETRY_SECONDS = 600.0
 
 
 class IdleProber:
-    """Works with the fast model if it is on this machine. A model that is new here reads at once the prompt for which
-    the first answer would wait; one that was not measured, or has changed since, is measured."""
+    """Works with the fast model if it is on this machine. A model that is new here reads at once the prompts for which
+    the first requests would wait; one that was not measured, or has changed since, is measured."""
 
     def __init__(self, live: LiveModels, lease: HousekeepingLease) -> None:
         self._live = live
@@ -53,16 +57,16 @@ class IdleProber:
         if self._task is not None and not self._task.done():
             self._task.cancel()
 
-    async def watch(self, count_runs: Callable[[], int]) -> None:
+    async def watch(self, count_runs: Callable[[], int], build_decision: BuildPrompt) -> None:
         """Warms and measures whenever there is time and need, until it is cancelled. `count_runs` counts the runs in
-        progress."""
+        progress, `build_decision` builds the prompt of their first decision."""
         try:
             while True:
                 await asyncio.sleep(CHECK_SECONDS)
                 if count_runs():
                     self.active_at = monotonic()
                 else:
-                    await self._warm_new_model()
+                    await self._warm_new_model(build_decision)
                 now = monotonic()
                 if now - self.active_at < IDLE_SECONDS or now < self._not_before:
                     continue
@@ -81,18 +85,18 @@ class IdleProber:
         await asyncio.wait({self._task})
         self.is_measuring = False
 
-    async def _warm_new_model(self) -> None:
+    async def _warm_new_model(self, build_decision: BuildPrompt) -> None:
         """Warms a model that was not yet warmed. One that a run interrupts is left: the run has its prompts read."""
         model = self._find_local_model()
         if model is None or model == self._warmed:
             return
         self._warmed = model
         if choose_profile(self._live.settings.model_profile, self._live.tiers.measured).checks_answers:
-            await self._run_interruptibly(self._warm(model))
+            await self._run_interruptibly(self._warm(model, build_decision))
 
-    async def _warm(self, model: ConfiguredModel) -> None:
+    async def _warm(self, model: ConfiguredModel, build_decision: BuildPrompt) -> None:
         try:
-            await (await self._open(model)).warm()
+            await (await self._open(model)).warm(await build_decision())
         except AgentError as error:
             log.info("%s was not warmed: %s", model.model, error.message)
         except Exception:  # the border of a task

@@ -6,6 +6,7 @@ from pathlib import Path
 from time import time
 
 from agent.core.errors import ConfigError
+from agent.core.models import JsonObject
 from agent.llm.http import HttpModelClient
 from agent.llm.listed_models import find_fingerprint, read_listed_models
 from agent.llm.profile import MeasuredModel
@@ -44,9 +45,16 @@ class ModelMeasurement:
         """The identity of this model among others at its place. Raises `ModelError`."""
         return (await self._look())[0]
 
-    async def warm(self) -> None:
-        """Has the endpoint read the prompt that comes before each answer of a small model. Raises `ModelError`."""
+    async def warm(self, decision: tuple[JsonObject, ...]) -> None:
+        """Has the endpoint read the prompts of the first answer and of the first decision. Raises `ModelError`.
+
+        An endpoint that keeps one prompt only ends with that of each answer: of one with room for both, it takes no
+        time to read it twice.
+        """
         await read_examples(self._asked)
+        if decision:
+            await self._asked.read(decision)
+            await read_examples(self._asked)
 
     async def run(self, *, seconds: float = PROBE_SECONDS, report: Report = lambda outcome: None) -> MeasuredModel:
         """Asks the missing tasks, stores the record and uses it. Raises `ModelError` and `ConfigError`."""

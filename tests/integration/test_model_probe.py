@@ -83,7 +83,7 @@ async def test_a_request_ends_the_call_of_the_probe_which_goes_on_later(serve: S
 
 
 @pytest.mark.parametrize(
-    ("options", "calls"), [({"model_profile": "small"}, 1), ({"model_profile": "auto", "model_probe": "off"}, 0)]
+    ("options", "calls"), [({"model_profile": "small"}, 3), ({"model_profile": "auto", "model_probe": "off"}, 0)]
 )
 async def test_nothing_is_measured_unasked_where_a_setting_decides(
     serve: Serve, options: dict[str, str], calls: int
@@ -95,10 +95,32 @@ async def test_nothing_is_measured_unasked_where_a_setting_decides(
     ):
         await asyncio.sleep(1)
         profile = (await client.get(MODELS)).json()["profile"]
-    assert endpoint.paths.count("/v1/chat/completions") == calls, "a small model reads its first prompt, and no more"
+    assert endpoint.paths.count("/v1/chat/completions") == calls, "a small model reads its first prompts, and no more"
     assert (profile["source"], profile["measured"]) == (
         "setting" if options["model_profile"] == "small" else "default", None,
     )  # fmt: skip
+
+
+async def test_the_first_decision_begins_with_what_the_endpoint_has_read(serve: Serve) -> None:
+    asked: list[list[dict[str, Any]]] = []
+
+    def look_up(body: dict[str, Any]) -> str:
+        asked.append(body["messages"])
+        return "lookup"
+
+    async with (
+        model_endpoint(list_of("tiny"), answer=look_up) as endpoint,
+        serve(None, llm_base_url=endpoint.url, model_fast="tiny", model_profile="small") as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+    ):
+        async with asyncio.timeout(10):
+            while len(asked) < 3:  # noqa: ASYNC110 - the endpoint has no event
+                await asyncio.sleep(0.05)
+        await client.post("/v1/agent", json={"prompt": "Which of our rooms is the largest?"})
+    examples, decision, again, need, first = (messages[0] for messages in asked[:5])
+    assert examples == again == need
+    assert decision == first, "the decision's instructions and tools"
+    assert "calculator" in decision["content"]
 
 
 async def test_the_command_measures_any_model_and_prints_what_it_cost(tmp_path: Path) -> None:

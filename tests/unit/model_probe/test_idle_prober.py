@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from agent.core.cancellation import cancel_and_wait
+from agent.core.models import JsonObject
 from agent.llm.tiers import ConfiguredModel
 from gateway.model_probe import idle_prober
 from gateway.model_probe.idle_prober import IdleProber
@@ -45,9 +46,11 @@ class Endpoint:
 
     def __init__(self, *, held: bool = False) -> None:
         self.warmed = self.dropped = 0
+        self.decision: tuple[JsonObject, ...] = ()
         self._held = held
 
-    async def warm(self) -> None:
+    async def warm(self, decision: tuple[JsonObject, ...]) -> None:
+        self.decision = decision
         self.warmed += 1
         try:
             await asyncio.sleep(60 if self._held else 0)
@@ -56,6 +59,13 @@ class Endpoint:
             raise
 
     async def aclose(self) -> None: ...
+
+
+DECISION: tuple[JsonObject, ...] = ({"role": "user", "content": "Which tool?"},)
+
+
+async def build_decision() -> tuple[JsonObject, ...]:
+    return DECISION
 
 
 @asynccontextmanager
@@ -78,7 +88,7 @@ async def watching(
         return endpoint
 
     monkeypatch.setattr(prober, "_open", get_endpoint)
-    task = asyncio.create_task(prober.watch(lambda: runs))
+    task = asyncio.create_task(prober.watch(lambda: runs, build_decision))
     await asyncio.sleep(0.05)
     yield prober
     await cancel_and_wait(task)
@@ -86,7 +96,7 @@ async def watching(
 
 async def test_a_new_local_model_reads_its_first_prompt_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async with watching(monkeypatch, endpoint := Endpoint()):
-        assert endpoint.warmed == 1
+        assert (endpoint.warmed, endpoint.decision) == (1, DECISION)
 
 
 @pytest.mark.parametrize(
