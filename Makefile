@@ -92,7 +92,7 @@ eval-chat: $(DEV_STAMP) ## Print checks and first tokens of 40 everyday turns be
 	@$(BIN)/python -m tests.bench.everyday_chat --resume data/eval/chat.jsonl $(CHAT_OPTIONS)
 
 check-model: $(DEV_STAMP) ## Try the engine with a real model at AGENT_LLM_BASE_URL: contract tests, then 20 sampled tasks
-	@$(BIN)/python -m pytest -n0 -v -s -m model tests/model
+	@$(BIN)/python -m pytest -n0 -v -s -m model -o faulthandler_timeout=1500 tests/model
 	@$(BIN)/stepgate eval --sample 20 $(EVAL_OPTIONS)
 
 eval-degraded: $(DEV_STAMP) ## Print right answers against the rate of damage, with a scripted model; ten minutes
