@@ -7,7 +7,8 @@ language. The prompts hold nothing of the room, so that an endpoint reads their 
 
 What a request needs is asked for as one plain word: an answer waits for it, and each token of a JSON object around it
 takes a laptop a tenth of a second. The words name kinds of things that are looked up or done. A model that had to say
-"tool" or "writing" took every fifth everyday turn for work of a tool.
+"tool" or "writing" took every fifth everyday turn for work of a tool. The answer has a prompt of its own: after these
+examples, as turns or as text, it is a single word too.
 """
 
 import re
