@@ -53,10 +53,14 @@ class ApprovalReplies:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalText:
-    """A caller's words to a run that waits: `approve`, `reject`, or what should be different."""
+    """A caller's words to a run that waits: `approve`, `reject`, or what should be different.
+
+    `approvals` are the ids of the requests of the question that the words answer.
+    """
 
     run_id: str
     text: str
+    approvals: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +252,7 @@ class RunIntake:
         return await submit_replies(self.service, caller, request.run_id, request.replies)
 
     async def _accept_text(self, caller: Principal, request: ApprovalText, _: str | None) -> AcceptedRun:
-        return await submit_text(self.service, caller, request.run_id, request.text)
+        return await submit_text(self.service, caller, request.run_id, request.text, request.approvals)
 
     async def _start_fork(self, caller: Principal, fork: ForkRequest, run_id: str | None) -> AcceptedRun:
         row = await self.service.get_run(fork.run_id, owner=caller.owner)
