@@ -30,6 +30,8 @@ class ChatRequest:
     """The door's own data, stored with the run and returned in its own protocol."""
     tainted: bool = False
     """Whether the conversation was loaded from this store and relies on untrusted content."""
+    prompt_addresses: tuple[str, ...] | None = None
+    """The addresses that the user wrote in a prompt that is not the user's words; None if it is."""
     follows: str | None = None
     """The run before the request, if the client's protocol names it."""
     names_what_it_answers: bool = False
@@ -340,6 +342,7 @@ class RunIntake:
             run_id=run_id,
             wire_request=wire_request,
             tainted=tainted,
+            prompt_addresses=origin.prompt_addresses if origin else None,
             own_conversation=own_conversation,
         )
         return AcceptedRun(run_id, caller.owner)
