@@ -229,6 +229,19 @@ class RunState:
         return self._created.tainted
 
     @property
+    def has_outside_prompt(self) -> bool:
+        """Whether the prompt itself, not only its conversation, is another text's: a schedule made of a result."""
+        return self._created.prompt_addresses is not None
+
+    @property
+    def own_prompts(self) -> tuple[str, ...]:
+        """What the user wrote in this request, as it was sent and as it was guarded. Of a prompt from outside, that are
+        the addresses that it has from the user.
+        """
+        addresses = self._created.prompt_addresses
+        return (self.prompt, self.request.prompt) if addresses is None else addresses
+
+    @property
     def has_own_conversation(self) -> bool:
         """Whether this gateway made the conversation's id."""
         return self._created.own_conversation

@@ -10,7 +10,7 @@ from agent.core.json_schema import Violation, iter_violations
 from agent.core.models import JsonObject, PlanStep
 from agent.core.run_state import RunState
 from agent.execution.decide import Start
-from agent.planning.references import resolve_references
+from agent.planning.references import list_literals, resolve_references
 from agent.policy.approval import is_plan_approved
 from agent.run_context.outputs import has_tainted_inputs, load_output, load_whole_output, remove_citations
 from agent.run_context.run import Run
@@ -153,5 +153,11 @@ def has_untrusted_literal(state: RunState, step: PlanStep) -> bool:
 
 def has_literal_from_outside(state: RunState, step_id: str) -> bool:
     """Whether an argument of a step, as planned, is not the user's, also if a person has approved it."""
-    label = state.plans[-1].get_label(step_id) if state.plans else None
-    return label is not None and bool(label.untrusted_args)
+    if not state.plans:
+        return False
+    proposed = state.plans[-1]
+    label = proposed.get_label(step_id)
+    if label is not None:
+        return bool(label.untrusted_args)
+    step = next((one for one in proposed.plan.steps if one.id == step_id), None)
+    return proposed.tainted and step is not None and bool(list_literals(step.args))

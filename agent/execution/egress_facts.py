@@ -130,13 +130,14 @@ def _has_read_public_pages_only(run: Run, call: CallState, attempt: AttemptState
 def _iter_given(run: Run, site: CallSite) -> Iterator[str]:
     """Yields what the user, the room and the operator wrote. An assistant's message is none of theirs."""
     state = run.state
-    texts = [state.prompt, state.request.prompt]
+    texts = [*state.own_prompts]
     history = state.retrieval.history if state.retrieval is not None else ()
     messages = (*(state.request.messages or ()), *history)
     texts += [message.content for message in messages if message.role in ("user", "system", "developer")]
     yield from (split_attachments(text).own for text in texts)  # a document that a client attached gives no address
     yield from (state.room.system_prompt, state.room.persona or "")
-    yield json.dumps(state.request.metadata, ensure_ascii=False)
+    if not state.has_outside_prompt:  # who wrote such a prompt named its schedule too
+        yield json.dumps(state.request.metadata, ensure_ascii=False)
     yield from (decided.reason for decided in state.decisions.values() if decided.decision == "answered")
     step = _find_step(state, site.step_id)
     if step is not None and step.action == "skill":

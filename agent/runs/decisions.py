@@ -70,12 +70,16 @@ async def submit_replies(
     return accepted
 
 
-async def submit_text(service: AgentService[Any], caller: Principal, run_id: str, text: str) -> AcceptedRun:
-    """Submits a person's words on everything that the run waits for, whose id the gateway has made and the caller
-    names. Raises what `AgentService.submit_decision` raises.
+async def submit_text(
+    service: AgentService[Any], caller: Principal, run_id: str, text: str, approvals: Sequence[str]
+) -> AcceptedRun:
+    """Submits a person's words on the question that they were sent for: `approvals` are the ids of its requests. A
+    question that the run has asked since stays open. Raises what `AgentService.submit_decision` raises.
     """
     decision, reason = parse_decision(text)
-    return await service.submit_decision(run_id, DECISIONS[decision], principal=caller, reason=reason)
+    return await service.submit_decision(
+        run_id, DECISIONS[decision], principal=caller, reason=reason, approvals=approvals
+    )
 
 
 def require_approval_ids(approvals: Sequence[str], run_id: str) -> None:

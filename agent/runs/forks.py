@@ -52,7 +52,14 @@ async def start_fork(
     room = service.admit(request.model_copy(update={"room": origin.request.name_room(origin.room.id)}), caller.owner)
     given = _plan_fork(service, origin, fork, caller.restrict_request(request), room)
     run_id = await service.start_run(
-        request, caller, room=room, one_off=True, run_id=run_id, tainted=_is_tainted(origin), given=given
+        request,
+        caller,
+        room=room,
+        one_off=True,
+        run_id=run_id,
+        tainted=origin.has_untrusted_prompt,
+        prompt_addresses=origin.own_prompts if origin.has_outside_prompt else None,
+        given=given,
     )
     return AcceptedRun(run_id, caller.owner)
 
@@ -66,10 +73,6 @@ async def load_forkable_run(service: AgentService[Any], owner: str, run_id: str)
     if state.plan is None or state.retrieval is None:
         raise ConflictError(f"run {run_id!r} has no plan: it ended before one was made")
     return state
-
-
-def _is_tainted(origin: RunState) -> bool:
-    return origin.created is not None and origin.created.tainted
 
 
 def _plan_fork(

@@ -30,6 +30,8 @@ class ChatRequest:
     """The door's own data, stored with the run and returned in its own protocol."""
     tainted: bool = False
     """Whether the conversation was loaded from this store and relies on untrusted content."""
+    prompt_addresses: tuple[str, ...] | None = None
+    """The addresses that the user wrote in a prompt that is not the user's words; None if it is."""
     follows: str | None = None
     """The run before the request, if the client's protocol names it."""
     names_what_it_answers: bool = False
@@ -53,10 +55,14 @@ class ApprovalReplies:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalText:
-    """A caller's words to a run that waits: `approve`, `reject`, or what should be different."""
+    """A caller's words to a run that waits: `approve`, `reject`, or what should be different.
+
+    `approvals` are the ids of the requests of the question that the words answer.
+    """
 
     run_id: str
     text: str
+    approvals: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +254,7 @@ class RunIntake:
         return await submit_replies(self.service, caller, request.run_id, request.replies)
 
     async def _accept_text(self, caller: Principal, request: ApprovalText, _: str | None) -> AcceptedRun:
-        return await submit_text(self.service, caller, request.run_id, request.text)
+        return await submit_text(self.service, caller, request.run_id, request.text, request.approvals)
 
     async def _start_fork(self, caller: Principal, fork: ForkRequest, run_id: str | None) -> AcceptedRun:
         row = await self.service.get_run(fork.run_id, owner=caller.owner)
@@ -336,6 +342,7 @@ class RunIntake:
             run_id=run_id,
             wire_request=wire_request,
             tainted=tainted,
+            prompt_addresses=origin.prompt_addresses if origin else None,
             own_conversation=own_conversation,
         )
         return AcceptedRun(run_id, caller.owner)

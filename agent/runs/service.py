@@ -165,6 +165,7 @@ class AgentService(RunReader[Live]):
         run_id: str | None = None,
         wire_request: JsonObject | None = None,
         tainted: bool = False,
+        prompt_addresses: tuple[str, ...] | None = None,
         own_conversation: bool = False,
         given: GivenPlan | None = None,
         withheld: JsonObject | None = None,
@@ -173,7 +174,8 @@ class AgentService(RunReader[Live]):
 
         `room` is the result of `admit`, if the caller has called it. `run_id` is an id from `make_run_id` that was
         recorded before. `hidden` keeps the run out of lists. `wire_request` is stored for the door that shows the run.
-        `tainted` means that the conversation relies on untrusted content. `one_off` adds nothing to the conversation.
+        `tainted` means that the conversation relies on untrusted content. `prompt_addresses` are the user's in a prompt
+        that is not the user's words. `one_off` adds nothing to the conversation.
         `own_conversation` means that this gateway made the conversation's id.
         `given` is the plan to carry out, if the run does not make one. `withheld` is stored for a tool of the run and
         shown to no reader of the log; it is stored as it is, so the caller keeps secrets of the gateway out of it.
@@ -198,6 +200,7 @@ class AgentService(RunReader[Live]):
             hidden=hidden,
             one_off=one_off,
             tainted=tainted,
+            prompt_addresses=prompt_addresses,
             own_conversation=own_conversation,
             wire_request=wire_request or {},
             given=given,

@@ -45,6 +45,10 @@ class RunCreated(EventBody):
         description="the request's messages replace the conversation for this run; nothing is added to it",
     )
     tainted: bool = Field(default=False, description="whether the prompt or its conversation is untrusted")
+    prompt_addresses: tuple[str, ...] | None = Field(
+        default=None,
+        description="of a prompt that is not the user's words, the addresses that the user wrote; null: it is",
+    )
     wire_request: JsonObject = Field(
         default_factory=dict, description="what a door returns of the request in its own protocol (/v1/responses)"
     )

@@ -26,10 +26,12 @@ from agent.policy.approval.question import (
     CONFIRMED_SOURCE,
     OWN_SOURCE,
     format_approval_question,
+    format_named_approval,
     format_question,
     format_reference,
     format_value,
     parse_reference,
+    split_approval_ids,
 )
 from agent.policy.approval.reply import (
     ASK_PREFIX,
@@ -75,6 +77,7 @@ __all__ = [
     "find_reply",
     "find_waiting_run",
     "format_approval_question",
+    "format_named_approval",
     "format_outgoing",
     "format_question",
     "format_reference",
@@ -91,4 +94,5 @@ __all__ = [
     "parse_decision",
     "parse_reference",
     "read_open_approvals",
+    "split_approval_ids",
 ]

@@ -77,6 +77,26 @@ def parse_reference(text: str) -> tuple[tuple[str, ...], str] | None:
     return tuple(approval_ids), run_id
 
 
+def format_named_approval(state: RunState) -> str:
+    """The reply that approves what a run waits for, with its ids; empty if a bare `approve` says enough.
+
+    A yes that is sent twice would answer the next question too, so after the first one a yes must name what it is for.
+    """
+    waiting = state.pending_approvals
+    if not waiting or all(decided.decision != "approved" for decided in state.decisions.values()):
+        return ""
+    return " ".join(("approve", *(request.approval_id for request in waiting)))
+
+
+def split_approval_ids(text: str) -> tuple[str, tuple[str, ...]]:
+    """A decision's words, and the approval ids that it names: `approve apr_...`. Text that holds more than ids after
+    its first word, such as a question that is quoted, is not taken apart.
+    """
+    word, *named = text.replace("`", " ").replace(",", " ").split() or [""]
+    is_decision = bool(named) and all(name.startswith(APPROVAL_PREFIX) and _ID.fullmatch(name) for name in named)
+    return (word, tuple(named)) if is_decision else (text, ())
+
+
 def _sort_arguments(item: ApprovalItem) -> list[str]:
     """The names of the arguments: those whose value is not the user's first, by what a wrong one does."""
 

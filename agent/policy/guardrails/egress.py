@@ -185,8 +185,14 @@ def split_messages(state: RunState) -> tuple[list[str], list[str]]:
             outside.append(split.attached)
         elif place < len(labels):
             (own if labels[place].trusted else outside).append(message.content)
-    split = split_attachments(state.prompt)
-    return [*filter(None, (*own, split.own))], [*filter(None, (*outside, split.attached))]
+    if state.has_outside_prompt:
+        own += state.own_prompts
+        outside.append(state.prompt)
+    else:
+        split = split_attachments(state.prompt)
+        own.append(split.own)
+        outside.append(split.attached)
+    return [*filter(None, own)], [*filter(None, outside)]
 
 
 def clean_question(text: str, state: RunState) -> str:
@@ -268,6 +274,12 @@ def judge_redirect(source: str, target: str, facts: EgressFacts) -> str | None:
         f"{source} redirects to {target}, on another host, and private text was read in this run: "
         "the redirect is not followed; fetch that address itself if it is wanted"
     )
+
+
+def list_addresses(text: str) -> list[str]:
+    """The addresses in a text, with and without a scheme, as they are written there."""
+    matches = (match[0].rstrip(_TRAILING) for pattern in (_ADDRESS, _BARE_ADDRESS) for match in pattern.finditer(text))
+    return list(dict.fromkeys(matches))
 
 
 def iter_address_keys(text: str, *, bare: bool = False) -> Iterator[str]:

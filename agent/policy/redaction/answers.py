@@ -152,7 +152,8 @@ def collect_caller_text(state: RunState) -> str:
     """The caller's own text: what they wrote, what is remembered for them, and what trusted tools returned.
     Their own data may be repeated to them.
     """
-    written = (state.request.prompt, *(message.content for message in state.request.messages or ()))
+    prompts = state.own_prompts if state.has_outside_prompt else (state.request.prompt,)
+    written = (*prompts, *(message.content for message in state.request.messages or ()))
     recalled = state.retrieval
     # Where answers may hold what the caller alone reads, an earlier answer may be repeated too.
     roles = ("user", "assistant") if state.room.guard_output.pii == "auto" else ("user",)

@@ -40,6 +40,8 @@ from starlette.requests import Request
 from agent.core.errors import AgentError, BadRequestError, ConflictError, NotFoundError, RoomUnknownError, TooLargeError
 from agent.core.models import ENDED_STATUSES, AgentRequest, ChatMessage, JsonObject
 from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
+from agent.policy.approval import format_named_approval, parse_decision, split_approval_ids
 from agent.runs.decisions import submit_text
 from agent.runs.input_replies import build_reply_request, derive_reply_id
 from agent.runs.run_intake import ChatRequest, ContextMessage
@@ -253,8 +255,23 @@ async def _reply(call: _Call, message: Message, content: MessageContent) -> tupl
         )
     if content.files or content.images:
         raise a2a_errors.InvalidParamsError("the task waits for a decision: send text, such as 'approve'")
-    run = await submit_text(service, call.caller.principal, task.run_ids[-1], content.text)
+    words, approvals = _read_decision(state, content.text)
+    run = await submit_text(service, call.caller.principal, task.run_ids[-1], words, approvals)
     return task, run.last_seq
+
+
+def _read_decision(state: RunState, text: str) -> tuple[str, tuple[str, ...]]:
+    """The words of a reply, and the approval ids that it answers: those in it, or else all that are open.
+
+    Raises `A2AError` for a yes without ids where `format_named_approval` asks for them.
+    """
+    words, named = split_approval_ids(text)
+    needed = format_named_approval(state)
+    if needed and not named and parse_decision(text)[0] == "approved":
+        raise a2a_errors.UnsupportedOperationError(
+            f"the task has asked another question since it was approved; to approve that one, send: {needed}"
+        )
+    return words, named or tuple(request.approval_id for request in state.pending_approvals)
 
 
 async def _start_reply(call: _Call, task: RunTask, request: ContextMessage | ChatRequest) -> AcceptedRun:

@@ -168,7 +168,7 @@ async def _build_request(
     if previous is not None:
         state = fold(previous.run_id, previous.events)
         if state.status == "awaiting_approval":
-            return _read_approval_text(body, items, state)
+            return _read_approval_text(body, items, state, previous.list_asked_approvals())
         if not state.is_finished:
             message = f"Previous response with id '{body.previous_response_id}' is still in progress."
             raise RequestFormatError(message, "previous_response_id", "response_in_progress")
@@ -242,8 +242,12 @@ def build_approval_decided_error() -> RequestFormatError:
     return RequestFormatError("input: the approval request is decided already.", "input", "approval_decided")
 
 
-def _read_approval_text(body: ResponsesRequest, items: Sequence[JsonObject], state: RunState) -> ApprovalText:
-    """The user's words on what the previous response waits for."""
+def _read_approval_text(
+    body: ResponsesRequest, items: Sequence[JsonObject], state: RunState, asked: Sequence[str]
+) -> ApprovalText:
+    """The user's words on what the previous response has `asked`. What its run asked later has a response of its
+    own.
+    """
     content = items[-1].get("content") if items[-1].get("role") == "user" else None
     if isinstance(content, list):
         texts = [part.get("text") for part in content if isinstance(part, dict)]
@@ -255,7 +259,10 @@ def _read_approval_text(body: ResponsesRequest, items: Sequence[JsonObject], sta
             "send an mcp_approval_response, or one message with the decision."
         )
         raise RequestFormatError(message, "input", "approval_required")
-    return ApprovalText(state.run_id, content)
+    still_open = tuple(one.approval_id for one in state.pending_approvals if one.approval_id in asked)
+    if not still_open:
+        raise build_approval_decided_error()
+    return ApprovalText(state.run_id, content, still_open)
 
 
 def _list_messages(state: RunState) -> list[ChatMessage]:

@@ -59,6 +59,12 @@ class StoredResponse:
         outputs = [step.output for step in state.steps.values()]
         return state.tainted or any(output is not None and output.tainted for output in outputs)
 
+    def list_asked_approvals(self) -> tuple[str, ...]:
+        """The ids of the approval requests that this response ended with; () if it did not wait."""
+        waits = (event.body for event in self.events if event.seq > self.start and isinstance(event.body, RunWaiting))
+        first = next(waits, None)
+        return first.approvals if first is not None else ()
+
     def project(self) -> ResponseProjection:
         """The response as far as the run has gone."""
         projection = ResponseProjection(self.run_id, self.start)

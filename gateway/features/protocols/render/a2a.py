@@ -24,6 +24,7 @@ from agent.core import events as ev
 from agent.core.models import JsonObject, RunStatus
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
+from agent.policy.approval import format_named_approval
 from agent.runs.response import build_response
 from gateway.render.status import StatusLines
 
@@ -77,6 +78,8 @@ def build_status(events: Sequence[ev.Event], task_id: str) -> TaskStatus:
     state = fold(events[0].run_id, events)
     is_answered = state.answer is not None and state.status != "awaiting_input"
     words = "" if is_answered else build_response(events).response
+    if words and (needed := format_named_approval(state)):
+        words = f"{words}\n\nThis task was approved before. To approve this question, send: `{needed}`"
     return TaskStatus(
         state=STATES[state.status],
         timestamp=_to_timestamp(events[-1].at),

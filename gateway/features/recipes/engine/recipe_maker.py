@@ -171,7 +171,14 @@ class RecipeMaker:
         plan = service.validate_steps(request, room, caller.owner, data, known=(), finish=False)
         given = GivenPlan(plan=_name_trial(plan, recipe.name), from_run=state.run_id, final=True)
         return await service.start_run(
-            request, caller, room=room, hidden=True, one_off=True, tainted=state.tainted, given=given
+            request,
+            caller,
+            room=room,
+            hidden=True,
+            one_off=True,
+            tainted=state.tainted,
+            prompt_addresses=state.own_prompts if state.has_outside_prompt else None,
+            given=given,
         )
 
     async def _wait_for_trial(self, run_id: str, owner: str) -> str:

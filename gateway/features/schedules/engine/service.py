@@ -1,7 +1,7 @@
 """`ScheduleService`: creates, changes and removes schedules, and starts one by hand."""
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -20,6 +20,8 @@ CheckWebhook = Callable[[Webhook, str], Awaitable[None]]
 _TIMING = ("cron", "timezone", "enabled")
 _FROM_OUTSIDE = "from_outside"
 """In the work of a schedule: its prompt may be the words of a text that a model had read."""
+_OWN_ADDRESSES = "own_addresses"
+"""In the work of such a schedule: the addresses in its prompt that the user wrote."""
 
 
 class ScheduleService:
@@ -55,15 +57,19 @@ class ScheduleService:
         """Raises what `create` would raise, except for a taken name and too many schedules. Stores nothing."""
         await self._build(spec, caller)
 
-    async def create(self, spec: ScheduleSpec, caller: Principal, *, from_outside: bool = False) -> Schedule:
-        """Stores a schedule that runs on behalf of the caller, with the limits of the caller's key. `from_outside`: its
-        prompt is not the caller's own words, so that its runs ask before they change something.
+    async def create(
+        self, spec: ScheduleSpec, caller: Principal, *, own_addresses: Sequence[str] | None = None
+    ) -> Schedule:
+        """Stores a schedule that runs on behalf of the caller, with the limits of the caller's key.
+
+        `own_addresses`: its prompt is not the caller's own words, except for these addresses; so its runs ask before
+        they change something or fetch another address. None: it is.
 
         Raises `BadRequestError`, `RoomUnknownError`, `TooLargeError`, `NotFoundError` for a task that does not exist,
         and `ConflictError` for a taken name or too many schedules.
         """
         now = self._clock()
-        made = await self._build(spec, caller, from_outside=from_outside)
+        made = await self._build(spec, caller, own_addresses=own_addresses)
         await self.store.add(
             replace(made, id=f"sched_{secrets.token_hex(16)}", created=now, updated=now), most=self._most
         )
@@ -83,8 +89,7 @@ class ScheduleService:
             values["task_id"] = None
         spec = parse_spec({**values, **changes})
         is_same_prompt = spec.prompt == values["prompt"]
-        is_outside = is_same_prompt and is_from_outside(before)
-        after = await self._build(spec, caller, from_outside=is_outside)
+        after = await self._build(spec, caller, own_addresses=_get_own_addresses(before) if is_same_prompt else None)
         if all(getattr(spec, field) == values[field] for field in _TIMING):  # a tick that is due stays due
             after = replace(after, next_tick=before.next_tick, stopped=before.stopped)
         await self.store.replace(before, replace(after, id=before.id))
@@ -103,7 +108,9 @@ class ScheduleService:
         await self.store.record(schedule, Tick(now, "manual", "started", accepted.run_id), next_tick=None)
         return accepted
 
-    async def _build(self, spec: ScheduleSpec, caller: Principal, *, from_outside: bool = False) -> Schedule:
+    async def _build(
+        self, spec: ScheduleSpec, caller: Principal, *, own_addresses: Sequence[str] | None = None
+    ) -> Schedule:
         """The schedule of a spec, checked, without an id."""
         times = CronTimes(spec.cron.strip(), spec.timezone or self._timezone)
         work = spec.to_work()
@@ -113,7 +120,7 @@ class ScheduleService:
             request = self._service.redact_request(caller.restrict_request(build_request(work)))
             self._service.admit(request, caller.owner)
             work |= {"prompt": request.prompt, "metadata": self._redact(spec.metadata)}
-            work |= {_FROM_OUTSIDE: True} if from_outside else {}
+            work |= {} if own_addresses is None else {_FROM_OUTSIDE: True, _OWN_ADDRESSES: [*own_addresses]}
         if spec.webhook is not None:
             await self._check_webhook(spec.webhook, caller.owner)
         return Schedule(
@@ -157,9 +164,18 @@ def build_run_request(schedule: Schedule, tick: float) -> AgentRequest | ChatReq
     if isinstance(task_id, str):
         return TaskRunRequest(task_id, origin)
     request = build_request(schedule.work, origin)
-    return ChatRequest(request, tainted=True) if is_from_outside(schedule) else request
+    addresses = _get_own_addresses(schedule)
+    return request if addresses is None else ChatRequest(request, tainted=True, prompt_addresses=addresses)
 
 
 def is_from_outside(schedule: Schedule) -> bool:
     """Whether the prompt of a schedule is not its owner's own words."""
     return schedule.work.get(_FROM_OUTSIDE) is True
+
+
+def _get_own_addresses(schedule: Schedule) -> tuple[str, ...] | None:
+    """The user's addresses in a prompt from outside; None if the prompt is the owner's own words."""
+    if not is_from_outside(schedule):
+        return None
+    addresses = schedule.work.get(_OWN_ADDRESSES)
+    return tuple(map(str, addresses)) if isinstance(addresses, list) else ()

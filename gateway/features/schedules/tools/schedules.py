@@ -8,6 +8,7 @@ from pydantic import Field
 from agent.core.errors import ToolInputError
 from agent.core.models import LOCAL_OWNER, DeferredModel
 from agent.core.principal import Principal
+from agent.policy.guardrails.egress import list_addresses
 from agent.tools import READ_ONLY, Tool, ToolContext, declare_roles
 from agent.tools.tool import In, Out
 from gateway.features.schedules.engine.cron import CronTimes
@@ -57,11 +58,8 @@ class ScheduleCreateTool(_ScheduleTool[ScheduleCreateInput, ScheduleOutput]):
         """Creates it, to run with the rights of the caller's key. What was made of a result is the user's request
         only if it says nothing that the user did not say.
         """
-        outside = context.tainted
-        if outside:
-            words = await asyncio.to_thread(context.get_own_words)
-            outside = not words.state(args.prompt)
-        made = await self._get_schedules().create(args.to_spec(), _to_caller(context), from_outside=outside)
+        addresses = await asyncio.to_thread(_find_own_addresses, args.prompt, context) if context.tainted else None
+        made = await self._get_schedules().create(args.to_spec(), _to_caller(context), own_addresses=addresses)
         return _to_output(made)
 
     def format_text(self, output: ScheduleOutput) -> str:
@@ -133,6 +131,12 @@ class ScheduleRemoveTool(_ScheduleTool[ScheduleNameInput, ScheduleRemoveOutput])
 def make_schedule_tools(get_schedules: Callable[[], ScheduleService]) -> tuple[Tool, ...]:
     """The tools over schedules. `get_schedules` is called when one of them is."""
     return (ScheduleCreateTool(get_schedules), SchedulesListTool(get_schedules), ScheduleRemoveTool(get_schedules))
+
+
+def _find_own_addresses(prompt: str, context: ToolContext) -> list[str] | None:
+    """The addresses in a prompt that the user wrote; None if the whole prompt says nothing else."""
+    words = context.get_own_words()
+    return None if words.state(prompt) else [one for one in list_addresses(prompt) if words.hold(one)]
 
 
 def _to_caller(context: ToolContext) -> Principal:
