@@ -30,8 +30,11 @@ from typing import IO, cast
 import httpx
 
 import gateway.cli
+from agent.core import entry_points
 from agent.core.settings import Settings
+from agent.net import checked_connections
 from agent.text.language import LanguageDetector
+from gateway import feature_loader
 from gateway.app import create_app
 from gateway.bootstrap import build_gateway
 from gateway.feature_loader import import_target
@@ -51,6 +54,13 @@ _GATEWAY = (
 _LEFT_OUT = ("gateway.features.evaluation", "gateway.cli.__main__")
 """What few processes need takes seconds to load; what is run is no module to be imported."""
 
+_OF_ENVIRONMENT = (
+    entry_points._list_entry_points,
+    feature_loader._list_installed,
+    checked_connections._load_certificates,
+)
+"""What a process finds once in its own environment: packages on PYTHONPATH, and the certificates of SSL_CERT_FILE."""
+
 _PARSERS = "gateway.features.documents.engine.ingest.parsers.worker"
 
 
@@ -62,6 +72,8 @@ def main() -> None:
             importlib.import_module(name)
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(_use_gateway(Path(folder)))
+    for cached in _OF_ENVIRONMENT:
+        cached.cache_clear()
     assert threading.active_count() == 1, threading.enumerate()
     _freeze()
     module = _Forks(address).serve()
@@ -80,7 +92,9 @@ async def _use_gateway(folder: Path) -> None:
     """Starts a gateway, and asks it and an engine with a model: what is made at first use (the model of languages,
     schemas, validators, patterns, modules) is made once, not by every process that is forked."""
     await LanguageDetector().detect("Quanto custa a viagem para Lisboa?")
-    settings = Settings(_env_file=None, data_dir=folder / "gateway", port=0, skills_dirs=(), drain_seconds=1)
+    settings = Settings(
+        _env_file=None, data_dir=folder / "gateway", port=0, skills_dirs=(), drain_seconds=1, discover="off"
+    )
     async with build_gateway(settings) as stepgate:
         app = create_app(settings, stepgate)
         client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1")
