@@ -24,9 +24,8 @@ from agent.llm.model_address import list_roots
 from agent.llm.port import ModelClient
 from agent.llm.saved_models import Role, SavedModel
 from agent.llm.sdk import LiteLLMClient
-from agent.llm.sight import can_see
 from agent.llm.tiers import ConfiguredModel
-from agent.llm.trial import ModelTrial, try_model
+from agent.llm.trial import ModelTrial, can_see, try_model
 from agent.policy.redaction.secrets import make_secret_finder
 from gateway.access.authentication import can_others_call
 from gateway.bootstrap_models import build_file_client

@@ -29,7 +29,7 @@ def load_yaml_mapping(text: str) -> dict[str, Any]:
             raise
         raise YamlError(f"not valid YAML: {' '.join(str(error).split())[:500]}") from error
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise YamlError("a room file must contain `key: value` lines")
+        raise YamlError("the file must contain `key: value` lines")
     return value
 
 

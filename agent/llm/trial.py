@@ -1,6 +1,11 @@
-"""`try_model`: one real call of a model, before it is saved."""
+"""`try_model` and `can_see`: real calls of a model before it is saved, which show that it replies and sees pictures."""
 
+import base64
+import struct
+import zlib
 from time import monotonic
+
+from pydantic import JsonValue
 
 from agent.core.errors import ModelError
 from agent.core.models import FrozenModel
@@ -8,6 +13,14 @@ from agent.llm.port import ModelClient, ModelRequest
 
 TRIAL_TOKENS = 16
 _PROMPT = "Reply with the word: ready"
+
+SIGHT_SECONDS = 60.0
+"""Time limit of each call with a picture. A model that needs longer for a small one is of no use with larger ones."""
+_SIGHT_TOKENS = 300
+_SIDE = 64
+_COLOURS = {"red": (255, 0, 0), "blue": (0, 0, 255)}
+"""The colour of each picture. A model that only guesses says the same of both."""
+_QUESTION = "Which colour is this picture? Reply with one word."
 
 
 class ModelTrial(FrozenModel):
@@ -27,15 +40,7 @@ class ModelTrial(FrozenModel):
 
 async def try_model(client: ModelClient, model: str, *, timeout_s: float) -> ModelTrial:
     """Asks the model for one word. Never raises `ModelError`: the trial says what went wrong."""
-    request = ModelRequest(
-        model=model,
-        messages=({"role": "user", "content": _PROMPT},),
-        purpose="probe",
-        temperature=0.0,
-        max_tokens=TRIAL_TOKENS,
-        timeout_s=timeout_s,
-        retry_timeouts=False,
-    )
+    request = _build_request(model, _PROMPT, max_tokens=TRIAL_TOKENS, timeout_s=timeout_s)
     started = monotonic()
     try:
         reply = await client.complete(request)
@@ -53,3 +58,44 @@ async def try_model(client: ModelClient, model: str, *, timeout_s: float) -> Mod
         prompt_tokens=reply.usage.prompt_tokens,
         completion_tokens=reply.usage.completion_tokens,
     )
+
+
+async def can_see(client: ModelClient, model: str) -> bool:
+    """Whether the model names the colours of pictures: few endpoints list it. An endpoint that refuses pictures has a
+    model without sight."""
+    for name, colour in _COLOURS.items():
+        url = f"data:image/png;base64,{base64.b64encode(_draw(colour)).decode()}"
+        parts: list[JsonValue] = [{"type": "text", "text": _QUESTION}, {"type": "image_url", "image_url": {"url": url}}]
+        request = _build_request(model, parts, max_tokens=_SIGHT_TOKENS, timeout_s=SIGHT_SECONDS)
+        try:
+            reply = await client.complete(request)
+        except ModelError:
+            return False
+        named = [one for one in _COLOURS if one in reply.text.lower()]
+        if named != [name]:
+            return False
+    return True
+
+
+def _build_request(model: str, content: JsonValue, *, max_tokens: int, timeout_s: float) -> ModelRequest:
+    return ModelRequest(
+        model=model,
+        messages=({"role": "user", "content": content},),
+        purpose="probe",
+        temperature=0.0,
+        max_tokens=max_tokens,
+        timeout_s=timeout_s,
+        retry_timeouts=False,
+    )
+
+
+def _draw(colour: tuple[int, int, int]) -> bytes:
+    """A PNG of one colour."""
+    rows = (b"\x00" + bytes(colour) * _SIDE) * _SIDE
+    parts = {b"IHDR": struct.pack(">IIBBBBB", _SIDE, _SIDE, 8, 2, 0, 0, 0), b"IDAT": zlib.compress(rows), b"IEND": b""}
+    chunks = (struct.pack(">I", len(data)) + kind + data + _sum(kind + data) for kind, data in parts.items())
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def _sum(data: bytes) -> bytes:
+    return struct.pack(">I", zlib.crc32(data))

@@ -1,7 +1,7 @@
 """Loads rooms from YAML files: the shipped `config/rooms` and the operator's `AGENT_ROOMS_DIR`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -112,13 +112,19 @@ def parse_room(text: str, room_id: str, guards: Mapping[str, Mapping[str, str]])
 
     `guards` are the defaults of the fields `guard_input` and `guard_output`, by kind of finding.
 
-    Raises `YamlError`, and pydantic's `ValidationError`.
+    Raises `YamlError`, and pydantic's `ValidationError`. A text is parsed once: a gateway loads its rooms, and the
+    editor of rooms reads the shipped ones again.
     """
+    return _parse_text(text, room_id, tuple((field, tuple(given.items())) for field, given in guards.items()))
+
+
+@lru_cache(maxsize=64)
+def _parse_text(text: str, room_id: str, guards: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> Room:
     data = load_yaml_mapping(text)
-    for field, defaults in guards.items():
+    for field, defaults in guards:
         given = data.get(field, {})
         if isinstance(given, dict):  # YAML reads a bare `off` as false
-            data[field] = {**defaults, **{kind: "off" if do is False else do for kind, do in given.items()}}
+            data[field] = {**dict(defaults), **{kind: "off" if do is False else do for kind, do in given.items()}}
     return Room.model_validate({"id": room_id, **data})
 
 

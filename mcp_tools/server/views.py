@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from agent.core.bounded_yaml import YamlError, load_yaml_mapping
 from agent.core.errors import BadRequestError, ConfigError, RoomUnknownError
 from agent.core.models import JsonObject
 from agent.core.settings import Settings
@@ -157,14 +157,12 @@ def list_missing_tools(views: Iterable[View], registry: ToolRegistry) -> list[st
 
 def _read_view(path: Path) -> View:
     try:
-        data = yaml.safe_load(path.read_text("utf-8"))
-        if not isinstance(data, dict):
-            raise _make_config_error(f"{path}: a view's file must hold `key: value` lines")
+        data = load_yaml_mapping(path.read_text("utf-8"))
         return View.model_validate({"id": path.stem, **data})
     except (OSError, UnicodeDecodeError) as error:
         raise _make_config_error(f"{path}: cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        raise _make_config_error(f"{path}: invalid YAML: {' '.join(str(error).split())}") from error
+    except YamlError as error:
+        raise _make_config_error(f"{path}: {error}") from error
     except ValidationError as error:
         raise _make_config_error(f"{path}: {describe_first_fault(error)}") from error
 

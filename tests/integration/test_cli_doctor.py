@@ -58,7 +58,7 @@ def test_a_broken_file_of_servers_is_told_and_stops_no_command_that_needs_none(t
     (tmp_path / "data" / "mcp_views").mkdir()
     (tmp_path / "data" / "mcp_views" / "bad.yaml").write_text("tools: [")
     code, output = stepgate(tmp_path, "doctor")
-    assert (code, "bad.yaml: invalid YAML" in output, "ok   store" in output) == (1, True, True), output
+    assert (code, "bad.yaml: not valid YAML" in output, "ok   store" in output) == (1, True, True), output
 
 
 def test_redis_that_does_not_answer_is_told_with_what_to_do(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ async def test_a_view_that_is_not_there_is_not_found(serve: Serve, path: str) ->
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("bad", "tools: [a", "invalid YAML"),
+        ("bad", "tools: [a", "not valid YAML"),
         ("bad", "- a list", "`key: value` lines"),
         ("bad", "tool: [calculator]", "tool: there is no such field"),
         ("bad", "tools: calculator", "tools: "),

@@ -5,6 +5,7 @@ says how they look). It has one thread, no event loop and nothing open, so that 
 when its standard input does, and what it forked with it.
 """
 
+import asyncio
 import atexit
 import dataclasses
 import gc
@@ -18,6 +19,7 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -25,12 +27,23 @@ from functools import cache
 from pathlib import Path
 from typing import IO, cast
 
+import httpx
+
 import gateway.cli
+from agent.core import entry_points
+from agent.core.settings import Settings
+from agent.net import checked_connections
+from agent.text.language import LanguageDetector
+from gateway import feature_loader
+from gateway.app import create_app
+from gateway.bootstrap import build_gateway
 from gateway.feature_loader import import_target
 from gateway.features.documents.engine.ingest.parsers import pool
 from gateway.features.documents.engine.ingest.parsers.registry import READERS
 from gateway.shipped_features import SHIPPED
 from tests.support import warm_client
+from tests.support.engine import engine_bench
+from tests.support.script import plans, says, script
 
 _GATEWAY = (
     "gateway.cli", "gateway.bootstrap", "gateway.app", "uvicorn", "aiohttp.web", "httpx", "mcp.server.mcpserver",
@@ -41,6 +54,13 @@ _GATEWAY = (
 _LEFT_OUT = ("gateway.features.evaluation", "gateway.cli.__main__")
 """What few processes need takes seconds to load; what is run is no module to be imported."""
 
+_OF_ENVIRONMENT = (
+    entry_points._list_entry_points,
+    feature_loader._list_installed,
+    checked_connections._load_certificates,
+)
+"""What a process finds once in its own environment: packages on PYTHONPATH, and the certificates of SSL_CERT_FILE."""
+
 _PARSERS = "gateway.features.documents.engine.ingest.parsers.worker"
 
 
@@ -50,6 +70,11 @@ def main() -> None:
     for name in (*_GATEWAY, *_list_lazy_modules()):
         if not name.startswith(_LEFT_OUT):
             importlib.import_module(name)
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(_use_gateway(Path(folder)))
+    for cached in _OF_ENVIRONMENT:
+        cached.cache_clear()
+    assert threading.active_count() == 1, threading.enumerate()
     _freeze()
     module = _Forks(address).serve()
     if module is not None:
@@ -61,6 +86,28 @@ def main() -> None:
                 raise
             _end(ending.code or 0)
     _end(0)
+
+
+async def _use_gateway(folder: Path) -> None:
+    """Starts a gateway, and asks it and an engine with a model: what is made at first use (the model of languages,
+    schemas, validators, patterns, modules) is made once, not by every process that is forked."""
+    await LanguageDetector().detect("Quanto custa a viagem para Lisboa?")
+    settings = Settings(
+        _env_file=None, data_dir=folder / "gateway", port=0, skills_dirs=(), drain_seconds=1, discover="off"
+    )
+    async with build_gateway(settings) as stepgate:
+        app = create_app(settings, stepgate)
+        client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1")
+        async with app.router.lifespan_context(app), client:
+            (await client.post("/v1/agent", json={"prompt": "2+2"})).raise_for_status()
+            body = {"model": "stepgate", "messages": [{"role": "user", "content": "2+2"}]}
+            (await client.post("/v1/chat/completions", json=body)).raise_for_status()
+    replies = script(
+        plans({"tool": "calculator", "inputs": {"expression": "2*21"}}, {"tool": "completion"}),
+        says("It is 42.", to="completion"),
+    )
+    async with engine_bench(folder / "engine", replies) as bench:
+        await bench.run("What is 2*21?")
 
 
 def _list_lazy_modules() -> Iterator[str]:

@@ -4,6 +4,7 @@ They apply where our own name is not set.
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 from pydantic.fields import FieldInfo
@@ -97,6 +98,15 @@ def list_alias_names() -> dict[str, str]:
     return {prefix + name: field for name, field in ALIASES.items() for prefix in PREFIXES}
 
 
+@cache
+def _list_aliases() -> dict[str, list[str]]:
+    """The aliases of each setting that has any."""
+    aliases: dict[str, list[str]] = {}
+    for alias, field in list_alias_names().items():
+        aliases.setdefault(field, []).append(alias)
+    return aliases
+
+
 class AliasSource(PydanticBaseSettingsSource):
     """Reads settings under their aliases, from the environment first, then from `.env`."""
 
@@ -106,9 +116,7 @@ class AliasSource(PydanticBaseSettingsSource):
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         """The value of the first alias that is set."""
-        aliases = [alias for alias, meant in list_alias_names().items() if meant == field_name]
-        names = [*STANDARD.get(field_name, ()), *aliases]
-        for name in names:
+        for name in (*STANDARD.get(field_name, ()), *_list_aliases().get(field_name, ())):
             for source in self._sources:
                 value = source.env_vars.get(name.lower())
                 if value is not None and value.strip():
