@@ -18,7 +18,10 @@ VIEWS_FOLDER = os.environ.get("PAGE_VIEWS", "")
 
 OUT_OF_REACH = """(() => {
     const root = document.documentElement;
-    const scrolls = (one) => /auto|scroll/.test(getComputedStyle(one).overflowX);
+    const scrolls = (one) => {
+        const style = getComputedStyle(one);
+        return /auto|scroll/.test(style.overflowX) || style.textOverflow === "ellipsis";
+    };
     const isCut = (one) => {
         const box = one.getBoundingClientRect();
         if (box.right <= innerWidth + 1 || !box.width || !one.checkVisibility()) return false;
