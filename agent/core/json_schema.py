@@ -20,6 +20,8 @@ COMPARE_SECONDS = 0.2
 millisecond."""
 _deadline: ContextVar[float] = ContextVar("schema_deadline")
 MAX_KNOWN_SCHEMAS = 512
+MAX_QUOTED = 80
+"""Longest value that a violation repeats, in characters."""
 _validators: dict[int, tuple[Mapping[str, Any], Any]] = {}
 """Schemas and their validators by the schema's identity: nobody changes a schema after it is compared with. Writing it
 as JSON to find its validator takes a third of a comparison."""
@@ -75,9 +77,15 @@ def _compare(validator: Any, value: object) -> list[Violation]:
     """Describes how a value violates a schema. The time that loading the library took does not count."""
     token = _deadline.set(thread_time() + COMPARE_SECONDS)
     try:
-        return [Violation(tuple(fault.absolute_path), fault.message) for fault in validator.iter_errors(value)]
+        return [Violation(tuple(fault.absolute_path), _describe(fault)) for fault in validator.iter_errors(value)]
     finally:
         _deadline.reset(token)
+
+
+def _describe(fault: Any) -> str:
+    """What is wrong with a value. The library's words begin with the whole of it, which would hide the rest."""
+    whole, message = repr(fault.instance), str(fault.message)
+    return message if len(whole) <= MAX_QUOTED else message.replace(whole, f"{whole[:MAX_QUOTED]}…{whole[-1]}", 1)
 
 
 def _get_validator(schema: Mapping[str, Any]) -> Any:

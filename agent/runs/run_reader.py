@@ -133,8 +133,8 @@ class RunReader(Generic[Live]):
         """The oldest and the newest run of a conversation; None if it has none."""
         return await self._journal.find_conversation_ends(conversation_id, owner=owner)
 
-    async def list_waiting_runs(self, *, owner: str = LOCAL_OWNER) -> list[RunRow]:
-        """The newest `MAX_WAITING_RUNS` runs that wait for a person, hidden ones too."""
+    async def list_waiting_runs(self, *, owner: str | None = LOCAL_OWNER) -> list[RunRow]:
+        """The newest `MAX_WAITING_RUNS` runs that wait for a person, hidden ones too; None: of all owners."""
         return await self._journal.list_runs(
             owner=owner, status="awaiting_approval", limit=MAX_WAITING_RUNS, include_hidden=True
         )

@@ -1,8 +1,9 @@
 """`GET /v1/approvals`: what waits for a person's decision. A decision names these ids."""
 
 from datetime import UTC, datetime
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from pydantic import Field
 
 from agent.core.events import ApprovalItem
@@ -12,6 +13,7 @@ from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
+from gateway.doors.visible_runs import record_read_approvals
 
 router = APIRouter(tags=["runs"], route_class=DeferredRoute, dependencies=[require_scope("approve")])
 
@@ -33,15 +35,28 @@ class OpenApprovalItem(DeferredModel):
 
 
 class OpenApprovals(DeferredModel):
-    """What waits for a decision of the caller, newest first, of the newest 200 runs that wait."""
+    """What waits for a decision, newest first, of the newest 200 runs that wait."""
 
     data: list[OpenApprovalItem]
 
 
 @router.get("/v1/approvals", responses=ERRORS)
-async def list_approvals(stepgate: Gateway, caller: CurrentCaller) -> OpenApprovals:
-    """List what waits for a decision: at `/v1/runs/{run_id}/approve`, `reject` and `reply`, with its id."""
-    return OpenApprovals(data=[to_item(one) for one in await list_open_approvals(stepgate.service, caller.owner)])
+async def list_approvals(
+    stepgate: Gateway,
+    caller: CurrentCaller,
+    owner: Annotated[
+        str | None, Query(max_length=200, description="needs a key with the scope `admin`; `*`: all owners")
+    ] = None,
+) -> OpenApprovals:
+    """List what waits for a decision: at `/v1/runs/{run_id}/approve`, `reject` and `reply`, with its id.
+
+    A key with the scope `admin` lists, and decides on, what other owners' runs ask.
+    """
+    whose = None if owner == "*" else owner or caller.owner
+    caller.require_readable(whose)
+    waiting = await list_open_approvals(stepgate.service, whose)
+    await record_read_approvals(stepgate, caller, waiting)
+    return OpenApprovals(data=[to_item(one) for one in waiting])
 
 
 def to_item(one: OpenApproval) -> OpenApprovalItem:

@@ -2,6 +2,8 @@
 
 import { get, key } from "./api.js";
 
+export const LOCAL = "local"; // the owner of what is asked from the gateway's machine without a key
+
 let asking = null;
 let asked = null; // the key that was asked about
 
@@ -18,3 +20,12 @@ export function me() {
 
 /** Returns whether the caller has a scope. */
 export const may = async (scope) => (await me()).scopes.includes(scope);
+
+/** Returns whether the caller reads the runs of all owners, and decides on what they ask: without a key nobody does. */
+export async function readsAll() {
+  const { scopes, key, requires_key: isWithKeys } = await me();
+  return Boolean(key || isWithKeys) && scopes.includes("admin");
+}
+
+/** An owner as a person reads it. */
+export const personOf = (owner) => (owner === LOCAL ? "this machine" : owner);

@@ -27,6 +27,8 @@ const themeButton = document.getElementById("theme");
 const THEMES = { system: ["half", "as the system"], light: ["sun", "light"], dark: ["moon", "dark"] };
 
 let owner = ""; // whose key it is
+let viewName = "Chat";
+let waiting = 0; // questions that wait for a decision
 
 /** Shows the view of an address like #/runs/run_1 or #/studio/rooms/office. */
 async function route() {
@@ -40,7 +42,8 @@ async function route() {
   for (const link of document.querySelectorAll("header nav a"))
     if (link.hash === `#/${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
-  document.title = `${name[0].toUpperCase()}${name.slice(1)} · Stepgate`;
+  viewName = `${name[0].toUpperCase()}${name.slice(1)}`;
+  drawTitle();
   await view.show(...rest.map(decodeURIComponent));
 }
 
@@ -111,9 +114,16 @@ async function offerViews() {
   if (scopes.includes("approve")) watchApprovals(drawWaiting);
 }
 
+/** The window's title: the number is seen where the page is one tab of many. */
+function drawTitle() {
+  document.title = `${waiting > 0 ? `(${waiting}) ` : ""}${viewName} · Stepgate`;
+}
+
 function drawWaiting(number) {
+  waiting = number;
+  drawTitle();
   const link = document.querySelector('header nav a[href="#/team"]');
-  fill(link, "Team", number > 0 && el("span.count", { title: `${number} waiting for you` }, String(number)));
+  fill(link, "Team", number > 0 && el("span.count", { title: `${number} waiting for you` }, number > 99 ? "99+" : String(number)));
 }
 
 function drawKey() {

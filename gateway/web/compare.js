@@ -24,7 +24,7 @@ export async function comparison(ids, signal) {
     const cell = isSame(one, other) ? (value) => value : (value) => el("b", {}, value);
     return [word, cell(format(one)), cell(format(other))];
   };
-  const name = ({ title }) => el("span.cut", { title }, title || "(no words)");
+  const name = ({ id, title }) => el("a.cut", { href: `#/runs/${id}`, title }, title || "(no words)");
   return table("The two runs compared", ["", name(one), name(other)], FACTS.map(row));
 }
 

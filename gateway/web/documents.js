@@ -37,11 +37,12 @@ export async function show(collection = "", documentId = "") {
     if (documentId) fill(stage, page(await document_(collection, documentId)));
     else fill(stage, page(await files(collection)));
   } catch (error) {
-    fill(stage, page(alarm(errorText(error))));
+    fill(stage, page(back("#/documents", "All collections"), alarm(errorText(error))));
   }
 }
 
 const page = (...inner) => el("div.scroll", {}, el("div.column.run", {}, inner));
+const back = (href, words) => el("a.back.always", { href }, words);
 const address = (...parts) => `#/documents/${parts.map(encodeURIComponent).join("/")}`;
 
 async function refresh() {
@@ -90,19 +91,30 @@ const reading = (rows) => [
 
 /** A place to drop files; each is shown with what was read of it. */
 function uploader(target, done = () => {}) {
-  const reports = el("ul.cardlist", { "aria-live": "polite" });
+  const reports = el("ul.cardlist");
+  const progress = el("p.quiet", { role: "status" });
+  let [given, read, failed] = [0, 0, 0];
   const chosen = el("input", { type: "file", multiple: true, hidden: true, onchange: () => take(chosen.files) });
   const box = el("button.drop", { type: "button", onclick: () => chosen.click() }, icon("save"), el("span", {}, "Drop files here, or press to choose"), el("span.small", {}, "PDF, Word, Excel, PowerPoint, HTML, Markdown, mail, pictures and more"));
+
+  /** Says how far it is, where there is more than one file: with many, what failed is out of sight. */
+  function drawProgress() {
+    const left = given - read - failed;
+    const parts = [left > 0 ? `${read} of ${count(given, "file")} read` : `${count(read, "file")} read`, failed && `${failed} could not be read`];
+    fill(progress, given > 1 && parts.filter(Boolean).join(" · "));
+  }
 
   /** Reads the files one after another: the gateway reads a file at a time anyway. */
   async function take(files) {
     const waiting = [...files].map((file) => {
       const state = el("span.quiet", {}, "waiting");
-      const row = el("li.cardrow", {}, el("div", {}, el("b.cut", {}, file.name), state));
+      const row = el("li.cardrow", {}, el("div", {}, el("b.cut", { title: file.name }, el("bdi", {}, file.name)), state));
       reports.append(row);
       return { file, state, row };
     });
     chosen.value = "";
+    given += waiting.length;
+    drawProgress();
     for (const { file, state, row } of waiting) {
       state.textContent = "reading …";
       try {
@@ -110,17 +122,20 @@ function uploader(target, done = () => {}) {
         state.textContent = found.unchanged ? "The collection has this file already." : said(found);
         row.append(el("a.button", { href: address(found.collection, found.document_id) }, "Look"));
         if (found.note) row.append(el("span.quiet", {}, found.note));
+        read += 1;
       } catch (error) {
         state.textContent = errorText(error);
         state.className = "problem";
+        failed += 1;
       }
+      drawProgress();
     }
     refresh();
     done();
   }
 
   dropped = take;
-  return el("div.upload", {}, box, chosen, reports);
+  return el("div.upload", {}, box, chosen, progress, reports);
 }
 
 /** How much of a file was read, in words. */
@@ -134,10 +149,10 @@ async function files(collection) {
   const [detail, mayChange] = await Promise.all([get(path), may("ingest")]);
   const chat = chats.get(collection);
   return [
-    el("a.back.always", { href: "#/documents" }, "All collections"),
+    back("#/documents", "All collections"),
     el("header", {}, el("h1", {}, nameOf(collection)),
       el("p.facts", {}, el("span", {}, count(detail.documents, "document")), detail.template && el("span", {}, `pipeline ${detail.template}`),
-        detail.embedder && el("span", {}, `vectors by ${detail.embedder}`), detail.updated_at && el("span", {}, moment(detail.updated_at)))),
+        detail.embedder && el("span", {}, `vectors by ${detail.embedder}`), detail.updated_at && el("span", {}, `changed ${moment(detail.updated_at)}`))),
     el("div.row", {}, chat ? el("a.button.primary", { href: `#/chat/${encodeURIComponent(chat.id)}` }, icon("send"), "Ask in its chat")
       : button("Ask about them", () => lead(collection), { kind: "primary", picture: "send" }),
       mayChange && readAgain(detail, () => show(collection)),
@@ -153,7 +168,8 @@ async function files(collection) {
 async function listing(collection, total) {
   const rows = el("ul.items");
   const row = (one) => el("li", {}, el("a.item.row-of", { href: address(collection, one.document_id) },
-    el("b.cut", {}, one.title || one.name), el("span.quiet.cut", {}, [said(one), one.name !== one.title && one.name].filter(Boolean).join(" · ")), bar(one.coverage)));
+    el("b.cut", { dir: "auto" }, one.title || one.name),
+    el("span.quiet.cut", { title: one.name }, one.name !== one.title && one.title && [el("bdi", {}, one.name), " · "], said(one)), bar(one.coverage)));
   const load = async () => {
     const offset = rows.childElementCount;
     const { data } = await get(`v1/documents?${new URLSearchParams({ collection, limit: PAGE, offset })}`);
@@ -179,15 +195,15 @@ async function document_(collection, id) {
   const [found, mayChange] = await Promise.all([get(path + of), may("ingest")]);
   const omitted = Object.entries(found.coverage?.omitted ?? {}).map(([kind, number]) => `${kind} (${number})`);
   const lacks = [...(found.uncertainties ?? []), omitted.length && `Left out on purpose: ${omitted.join(", ")}`].filter(Boolean);
-  const passage = (one) => el("li.passage", {}, el("h3", {}, (one.title !== found.title && one.title) || "Passage", one.metadata.page && el("span.quiet", {}, ` page ${one.metadata.page}`)), el("p", { dir: "auto" }, one.text));
+  const passage = (one) => el("li.passage", {}, el("h3", { dir: "auto" }, (one.title !== found.title && one.title) || "Passage", one.metadata.page && el("span.quiet", {}, ` page ${one.metadata.page}`)), el("p", { dir: "auto" }, one.text));
   const shownPassages = el("ol.passages", {}, found.chunks.slice(0, 50).map(passage));
   const more = found.chunks.length > 50 && button(`Show all ${found.chunks.length}`, (event) => {
     shownPassages.append(...found.chunks.slice(50).map(passage));
     event.currentTarget.remove();
   }, { kind: "plain" });
   return [
-    el("a.back.always", { href: address(collection) }, collection),
-    el("header", {}, el("h1", {}, found.title || found.name), el("p.facts", {}, found.name !== found.title && el("span", {}, found.name), el("span", {}, said(found)), el("span", {}, moment(found.read_at)))),
+    back(address(collection), nameOf(collection)),
+    el("header", {}, el("h1", { dir: "auto" }, found.title || found.name), el("p.facts", {}, found.name !== found.title && el("bdi", {}, found.name), el("span", {}, said(found)), el("span", {}, `read ${moment(found.read_at)}`))),
     el("div.row", {}, mayChange && deleting("Delete", () => send("DELETE", path + of), address(collection))),
     lacks.length > 0 && el("section", {}, el("h2", {}, "What was not read, or is doubtful"), el("ul.lines", {}, lacks.map((one) => el("li", {}, one)))),
     el("section", {}, el("h2", {}, count(found.chunks.length, "passage")), shownPassages, more),

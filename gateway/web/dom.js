@@ -162,6 +162,9 @@ export function moment(text) {
 /** Formats a count: `1 step`, `2 steps`. */
 export const count = (number, word) => `${number.toLocaleString()} ${word}${number === 1 ? "" : "s"}`;
 
+/** Formats US dollars; less than one with its hundredths of a cent. */
+export const money = (usd) => `$${usd > 0 && usd < 1 ? usd.toFixed(4) : usd.toFixed(2)}`;
+
 /** Returns a map from `by(one)` to those that have it, in their order. */
 export function groupBy(all, by) {
   const groups = new Map();

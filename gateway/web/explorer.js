@@ -1,7 +1,7 @@
 /** The explorer of one run: plan, answer, citations and trace. Updates while the run is in progress. */
 
-import { me } from "./access.js";
-import { approval } from "./answer.js";
+import { me, readsAll } from "./access.js";
+import { alarm, approval } from "./answer.js";
 import { Failure, get, post, errorText } from "./api.js";
 import { isChat } from "./conversation.js";
 import { button, count, el, fill, moment, pause, seconds, stateOf, words } from "./dom.js";
@@ -16,9 +16,10 @@ import { trace } from "./trace.js";
 /** Shows a run in `stage` and follows it until it ends or `signal` aborts. Calls `changed()` when it has ended. */
 export async function explore(stage, id, { signal, changed, offers = () => null }) {
   try {
-    const [{ owner }, found] = await Promise.all([me(), look(id, signal)]);
+    const [{ owner }, found, isForAll] = await Promise.all([me(), look(id, signal), readsAll()]);
     let run = found;
-    const page = layout(id, offers, !owner || run.owner === owner);
+    const isMine = !owner || run.owner === owner;
+    const page = layout(id, offers, isMine, isMine || isForAll);
     fill(stage, page.element);
     page.paint(run);
     let newest = 0;
@@ -36,7 +37,7 @@ export async function explore(stage, id, { signal, changed, offers = () => null 
     const view = (known) => seen(known).catch(() => {}); // the next one, or the end, shows it
     await follow(`v1/runs/${id}/events?render=html`, { view, blocks: page.write }, signal);
   } catch (error) {
-    if (error.name !== "AbortError") fill(stage, el("div.scroll", {}, el("p.problem", { role: "alert" }, errorText(error))));
+    if (error.name !== "AbortError") fill(stage, el("div.scroll", {}, el("div.column.run", {}, back(), alarm(errorText(error)))));
   }
 }
 
@@ -52,8 +53,10 @@ async function look(id, signal) {
   }
 }
 
-/** The sections of the page; their contents change, they do not. Another owner's run is read, not acted on. */
-function layout(id, offers, isMine) {
+const back = () => el("a.back", { href: "#/runs" }, "All runs");
+
+/** The sections of the page; their contents change, they do not. Another owner's run is read, and at most decided on. */
+function layout(id, offers, isMine, mayDecide) {
   const unfolded = new Set();
   const head = el("header");
   const question = el("div");
@@ -67,7 +70,7 @@ function layout(id, offers, isMine) {
     part("What models were sent", el("div")), part("Use it again", el("div")),
   ];
   const element = el("div.scroll", {}, el("div.column.run", {},
-    el("a.back", { href: "#/runs" }, "All runs"), head, question, el("div.row", {}, stop), request, plan, answer, sources, times, happened, sent, again));
+    back(), head, el("div.row", {}, stop), request, plan, answer, question, sources, times, happened, sent, again));
   let isAsked = "";
   let hasPrompts = false;
   const grow = growing(prose);
@@ -86,8 +89,9 @@ function layout(id, offers, isMine) {
     fill(head, el("h1", { dir: "auto" }, run.title || "(no words)"), facts(run, isMine), !OPEN.has(run.status) && offers(run.id));
     stop.parentNode.hidden = !isMine || !["queued", "running"].includes(run.status);
     const decide = (verb) => post(`v1/runs/${id}/${verb}`, { approvals: ids });
-    if (isAsked !== ids.join()) fill(question, ids.length > 0 && (isMine ? approval(decide) : el("p.quiet", {}, `It waits for ${run.owner}.`)));
+    if (isAsked !== ids.join()) fill(question, ids.length > 0 && (mayDecide ? approval(decide) : el("p.quiet", {}, `It waits for ${run.owner}.`)));
     isAsked = ids.join();
+    answer.firstChild.textContent = ids.length ? "What is asked" : "Answer";
     put(request, run.prompt.trim() !== run.title && el("p.plaintext", { dir: "auto" }, run.prompt));
     const plain = run.plan?.steps.length === 1 && run.plan.steps[0].action === "completion";
     put(plan, ...(run.plan && !plain ? [madeOf(run.plan, metadata), graph(run.plan.steps, statesOf(steps), reveal)] : []));

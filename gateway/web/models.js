@@ -14,9 +14,9 @@ let changed = () => {};
 export const whenChanged = (then) => (changed = then);
 
 /** Returns the report of the models; null for who may not see it. */
-export async function report() {
+export async function report(options) {
   try {
-    return await get(API);
+    return await get(API, options);
   } catch (error) {
     if (error instanceof Failure && [401, 403, 404, 405].includes(error.status)) return null;
     throw error;

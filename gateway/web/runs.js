@@ -1,6 +1,6 @@
 /** Runs: earlier runs by words, status, room and time, beside the explorer of the selected one; two runs side by side. */
 
-import { me } from "./access.js";
+import { me, readsAll } from "./access.js";
 import { get, errorText } from "./api.js";
 import { comparison } from "./compare.js";
 import { attempt, button, count, el, fill, moment, short, stateOf } from "./dom.js";
@@ -84,8 +84,8 @@ async function loadChoices() {
 
 /** Offers the runs of others to who may read them. */
 async function loadOwners() {
-  const { scopes, owner: mine, key, requires_key: isWithKeys } = await me();
-  if (!(key || isWithKeys) || !scopes.includes("admin") || owners.options.length > 2) return;
+  if (owners.options.length > 2 || !(await readsAll())) return;
+  const { owner: mine } = await me();
   const { data } = await get("v1/usage?by=owner&owner=*").catch(() => ({ data: [] }));
   const others = data.map((one) => one.owner).filter((one) => one && one !== mine);
   owners.append(...others.map((one) => el("option", { value: one }, one)));
@@ -127,7 +127,7 @@ async function load(before) {
 }
 
 function item(run) {
-  const about = [stateOf(run), owners.value && run.owner, run.room, moment(run.created_at),
+  const about = [moment(run.created_at), stateOf(run), owners.value && run.owner, run.room,
     run.total_tokens && count(run.total_tokens, "token"), run.cost_usd && `$${run.cost_usd.toFixed(4)}`].filter(Boolean).join(" · ");
   return el("li", {}, el("a.item", { href: `#/runs/${run.id}`, "aria-current": run.id === shown ? "page" : null },
     el("b.cut", { dir: "auto" }, run.title || "(no words)"), el("span.quiet.cut", { title: about }, el(`span.dot.${run.did_nothing ? "idle" : run.status}`), about)));

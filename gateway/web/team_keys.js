@@ -2,7 +2,7 @@
 
 import { alarm } from "./answer.js";
 import { errorText, get, post, send } from "./api.js";
-import { confirming, count, el, fill, icon, moment, words } from "./dom.js";
+import { confirming, count, el, fill, icon, moment, money, words } from "./dom.js";
 import { copy } from "./html.js";
 
 const SCOPES = {
@@ -33,13 +33,13 @@ function row(key, stage) {
   key.revoked_at ? el("span.tag.blocking", {}, `revoked ${moment(key.revoked_at)}`) : revoke);
 }
 
-const LIMITS = {
-  requests_per_minute: (value) => `${value} requests a minute`, tokens_per_minute: (value) => `${value} tokens a minute`,
-  budget_tokens: (value) => `${value} tokens in all`, budget_usd: (value) => `$${value} in all`, parallel_runs: (value) => `${value} runs at once`,
-};
+const LIMITS = { requests_per_minute: "requests a minute", tokens_per_minute: "tokens a minute", budget_tokens: "tokens in all", parallel_runs: "runs at once" };
 
 /** A limit in words. */
-const limit = (name, value) => LIMITS[name]?.(value.toLocaleString()) ?? `${words(name)} ${value.toLocaleString()}`;
+function limit(name, value) {
+  if (name === "budget_usd") return `${money(value)} in all`;
+  return LIMITS[name] ? `${value.toLocaleString()} ${LIMITS[name]}` : `${words(name)} ${value.toLocaleString()}`;
+}
 
 function form(stage) {
   const said = el("div", { role: "status" });

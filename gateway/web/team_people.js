@@ -1,11 +1,11 @@
 /** People: the owners of keys and runs, with what they have used, what is left of their budgets, and deleting one. */
 
+import { LOCAL } from "./access.js";
 import { alarm } from "./answer.js";
 import { errorText, get, send } from "./api.js";
-import { button, count, el, fill, moment } from "./dom.js";
+import { button, count, el, fill, moment, money } from "./dom.js";
 
 const DAYS = 30;
-const LOCAL = "local"; // who calls from this machine without a key
 
 export async function people(stage) {
   const since = new Date(Date.now() - DAYS * 86_400_000).toISOString();
@@ -23,7 +23,7 @@ function person(name, keys, used, stage) {
   const last = valid.map((one) => one.last_used_at).filter(Boolean).sort().at(-1);
   const facts = [
     count(valid.length, "key"), used ? `${count(used.runs, "run")} in ${DAYS} days` : `no run in ${DAYS} days`,
-    used && count(used.prompt_tokens + used.completion_tokens, "token"), used?.cost_usd && `$${used.cost_usd.toFixed(4)}`, last && `last seen ${moment(last)}`,
+    used && count(used.prompt_tokens + used.completion_tokens, "token"), used?.cost_usd && money(used.cost_usd), last && `last seen ${moment(last)}`,
   ];
   return el("li.cardrow", {}, el("div", {},
     el("b", {}, name === LOCAL ? "This machine, without a key" : name),
@@ -33,7 +33,7 @@ function person(name, keys, used, stage) {
 
 /** What a key has used of its limits, as bars. */
 function budgets({ name, limits, tokens, cost_usd: cost }) {
-  const rows = [[limits.budget_tokens, tokens, (value) => `${value.toLocaleString()} tokens`], [limits.budget_usd, cost, (value) => `$${value.toFixed(2)}`]];
+  const rows = [[limits.budget_tokens, tokens, (value) => `${value.toLocaleString()} tokens`], [limits.budget_usd, cost, money]];
   return rows.filter(([limit]) => limit).map(([limit, used, format]) =>
     el("label.budget.quiet", {}, `${name}: ${format(used)} of ${format(limit)}`, el("progress.share", { max: limit, value: Math.min(used, limit) })));
 }

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { may } from "./access.js";
-import { attempt, el, fill, table } from "./dom.js";
+import { attempt, el, fill, money, table } from "./dom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const SPANS = { "7d": "7 days", "30d": "30 days", "90d": "90 days" };
@@ -36,7 +36,6 @@ export async function usage(stage) {
 }
 
 const fact = (number, word) => el("span", {}, el("b", {}, number.toLocaleString()), ` ${word}${number === 1 ? "" : "s"}`);
-const money = (usd) => `$${usd < 1 ? usd.toFixed(4) : usd.toFixed(2)}`;
 
 /** Bars by day. Its numbers are in a title each, and in words for who does not see it. */
 function plot(title, data, days, value, format) {

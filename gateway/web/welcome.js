@@ -11,6 +11,7 @@ const SUGGESTIONS = {
   chat: ["Explain in three sentences what an event log is."],
 };
 const BUILDER = "pipelines"; // has a view of its own
+const LOOK_MS = 10_000; // between two looks for a model, while there is none
 
 /** The welcome in `hero`, and the choices of the room in `rooms` and of its model in `picks`, which is hidden where there
  * is none. Calls `say(text)` for a pressed suggestion. */
@@ -21,6 +22,8 @@ export function welcome({ hero, rooms, picks, say, focus }) {
   let isWithoutModel = false;
   let models = null; // what this machine offers
   rooms.addEventListener("change", draw);
+  setInterval(lookForModels, LOOK_MS);
+  document.addEventListener("visibilitychange", lookForModels);
 
   /** Loads the rooms once, or again if `room` is not known: the studio may have made it meanwhile. */
   function load(room = "", { afresh = false } = {}) {
@@ -45,6 +48,16 @@ export function welcome({ hero, rooms, picks, say, focus }) {
       loading = null;
       fill(hero, el("p.problem", { role: "alert" }, errorText(error)), el("div.row", {}, button("Try again", () => load(), { picture: "again" })));
     }
+  }
+
+  /** Offers the models of a program that was started after the page, while none is connected. */
+  async function lookForModels() {
+    if (!isWithoutModel || !models || document.hidden || !hero.checkVisibility()) return;
+    const now = await report({ quiet: true }).catch(() => models);
+    if (now?.is_configured) return load("", { afresh: true });
+    if (JSON.stringify(now?.found) === JSON.stringify(models.found)) return; // what a person is choosing stays
+    models = now;
+    draw();
   }
 
   const has = (id) => known.some((one) => one.id === id);

@@ -5,8 +5,11 @@ from pathlib import Path
 import httpx
 
 from tests.integration.conftest import Serve
+from tests.integration.test_approval_doors import rooms
 from tests.integration.test_openai_door import MODEL
 from tests.support.keys import bearer, created_key
+
+__all__ = ["rooms"]  # a fixture
 
 
 async def test_an_admin_lists_and_reads_the_runs_of_others(serve: Serve, tmp_path: Path) -> None:
@@ -87,3 +90,54 @@ async def test_a_caller_without_a_key_reads_the_runs_of_this_machine_only(serve:
         for path in ("", "/events", "/prompts", "/artifacts/a.txt"):
             assert (await client.get(f"/v1/runs/{hers}{path}")).status_code == 404, path
             assert (await client.get(f"/v1/runs/{own}{path}")).status_code == (404 if "artifacts" in path else 200)
+
+
+async def test_an_admin_decides_on_what_others_are_asked(serve: Serve, rooms: Path, tmp_path: Path) -> None:
+    """`bob` may not decide himself; `chief` sees his question with whose it is, once in the record, and approves it."""
+    async with (
+        serve(MODEL, require_key="always", rooms_dir=rooms) as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+    ):
+        anna = bearer(await created_key(tmp_path / "data", "a", owner="anna", scopes="chat,agent,approve"))
+        bob = bearer(await created_key(tmp_path / "data", "b", owner="bob", scopes="chat,agent"))
+        chief = bearer(await created_key(tmp_path / "data", "c", owner="chief", scopes="admin"))
+        for headers in (anna, bob):
+            asked = await client.post("/v1/agent", json={"prompt": "6*7", "room": "careful"}, headers=headers)
+            assert asked.json()["metadata"]["status"] == "awaiting_approval", asked.text
+
+        async def listed(headers: dict[str, str], **query: str) -> list[dict[str, str]]:
+            answer = await client.get("/v1/approvals", params=query, headers=headers)
+            assert answer.status_code == 200, answer.text
+            data: list[dict[str, str]] = answer.json()["data"]
+            return data
+
+        assert [one["owner"] for one in await listed(anna)] == ["anna"]
+        assert await listed(chief) == []
+        assert [one["owner"] for one in await listed(chief, owner="anna")] == ["anna"]
+        for _ in range(3):
+            waiting = await listed(chief, owner="*")
+        assert [one["owner"] for one in waiting] == ["bob", "anna"]
+        assert (await client.get("/v1/approvals?owner=*", headers=anna)).status_code == 403
+        read = (await client.get("/v1/audit?action=run.read", headers=chief)).json()["data"]
+        assert sorted(one["owner"] for one in read) == ["anna", "bob"], "each question once, however often it is listed"
+
+        his = waiting[0]
+        decision = {"approvals": [his["id"]]}
+        for headers in (anna, bob):
+            refused = await client.post(f"/v1/runs/{his['run_id']}/approve", json=decision, headers=headers)
+            assert refused.status_code == (404 if headers is anna else 403)
+        done = await client.post(f"/v1/runs/{his['run_id']}/approve", json=decision, headers=chief)
+        assert (done.status_code, done.json()["owner"]) == (202, "bob"), done.text
+        assert [one["owner"] for one in await listed(chief, owner="*")] == ["anna"]
+        decided = (await client.get("/v1/audit?action=approval", headers=chief)).json()["data"]
+        assert [(one["owner"], one["principal"].split(" ")[0]) for one in decided] == [("bob", "chief")]
+
+
+async def test_without_a_key_nobody_decides_for_others(serve: Serve, rooms: Path, tmp_path: Path) -> None:
+    async with serve(MODEL, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        anna = bearer(await created_key(tmp_path / "data", "a", owner="anna"))
+        await client.post("/v1/agent", json={"prompt": "6*7", "room": "careful"}, headers=anna)
+        [hers] = (await client.get("/v1/approvals", headers=anna)).json()["data"]
+        assert (await client.get("/v1/approvals?owner=*")).status_code == 403
+        refused = await client.post(f"/v1/runs/{hers['run_id']}/approve", json={"approvals": [hers["id"]]})
+        assert refused.status_code == 404

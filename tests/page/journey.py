@@ -16,6 +16,25 @@ VIEWS_FOLDER = os.environ.get("PAGE_VIEWS", "")
 """The folder for all pictures, to be looked at and not kept; none without it."""
 
 
+OUT_OF_REACH = """(() => {
+    const root = document.documentElement;
+    const scrolls = (one) => {
+        const style = getComputedStyle(one);
+        return /auto|scroll/.test(style.overflowX) || style.textOverflow === "ellipsis";
+    };
+    const isCut = (one) => {
+        const box = one.getBoundingClientRect();
+        if (box.right <= innerWidth + 1 || !box.width || !one.checkVisibility()) return false;
+        for (let at = one; at; at = at.parentElement) if (scrolls(at)) return false;
+        return true;
+    };
+    const cut = [...document.querySelectorAll("header *, main *")].filter(isCut);
+    const names = cut.slice(0, 3).map((one) => one.outerHTML.slice(0, 120));
+    return root.scrollHeight > innerHeight + 1 ? [...names, "longer than the window, which does not scroll"] : names;
+})()"""
+"""What a person cannot get to see: it is right of the window, or below it, in nothing that scrolls."""
+
+
 @asynccontextmanager
 async def page_at(devtools: str, url: str, place: str = "") -> AsyncIterator[Page]:
     """A page that throws nothing, and whose policy has nothing to refuse."""
@@ -63,6 +82,7 @@ async def picture(page: Page, name: str, sizes: tuple[str, ...] = ("desk",), *, 
         width, height = SIZES[size]
         await page.look_like(width, height, dark=dark)
         await page.until(f"document.documentElement.scrollWidth <= {width}")
+        assert await page.evaluate(OUT_OF_REACH) == [], f"{name} at {size}"
         suffix = ("" if size == "desk" else f"-{size}") + ("-dark" if dark else "")
         file = f"page-{name}{suffix}.png"
         folders = [VIEWS_FOLDER, PICTURES if file in list_shown_pictures() else ""]

@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
 from agent.llm import discovery
 from tests.integration.conftest import Serve, model_server, serve
 from tests.page.journey import page_at, reload, send
 from tests.support.browser import BROWSER_TEST, running_chromium
+from tests.support.model_endpoint import list_of, model_endpoint
 from tests.support.script import says, script
 from tests.support.scripted_server import ScriptedServer
 
@@ -79,3 +81,20 @@ async def test_one_click_an_answer_and_a_chat_that_is_kept(
         assert "One word, please" in markdown
         assert "calm" in json.dumps(json.loads(exported))
         assert "One word, please" in exported
+
+
+async def test_a_program_that_is_started_later_is_offered_in_the_open_page(
+    devtools: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(discovery, "USUAL_PORTS", ())
+    async with serve(discover="on", model_profile="capable") as url, page_at(devtools, url) as page:
+        await page.until("document.querySelector('.unconnected')?.innerText.includes('No language model is connected')")
+        async with model_endpoint(list_of("llama3:8b"), answer=lambda _: "A list of facts.") as endpoint:
+            monkeypatch.setattr(discovery, "USUAL_PORTS", (discovery.UsualPort("Ollama", endpoint.port),))
+            await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # the person comes back
+            await page.until("document.querySelector('.unconnected .primary')?.innerText.includes('Use llama3')")
+            chosen = {"base_url": f"{endpoint.origin}/v1", "model": "llama3:8b"}
+            async with httpx.AsyncClient(base_url=url, timeout=30) as client:  # connected elsewhere
+                assert (await client.post("/v1/admin/models", json=chosen)).status_code == 201
+            await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+            await page.until("document.querySelector('.card') && !document.querySelector('.unconnected')")

@@ -129,3 +129,11 @@ def test_a_schema_that_is_none_is_named(schema: dict[str, object]) -> None:
     for value in ({"a": 1}, [1], 1):
         for fault in iter_violations(schema, value):
             assert "cannot be compared with" in fault.message
+
+
+def test_a_long_value_does_not_hide_what_is_wrong_with_it() -> None:
+    schema = {"properties": {"text": {"type": "string", "maxLength": 500}}}
+    [fault] = iter_violations(schema, {"text": "1+" * 400 + "1"})
+    assert fault.message == f"'{('1+' * 40)[:79]}…' is too long"
+    [short] = iter_violations(schema, {"text": 7})
+    assert short.message == "7 is not of type 'string'"

@@ -1,4 +1,4 @@
-"""What waits for a person: the open approval requests of an owner, by id."""
+"""What waits for a person: the open approval requests of an owner or of all, by id."""
 
 import contextlib
 import time
@@ -14,10 +14,10 @@ from agent.storage.journal import RunRow
 
 
 class WaitingRuns(Protocol):
-    """The runs of an owner that wait, and what they wait for. `AgentService` implements it."""
+    """The runs that wait, and what they wait for. `AgentService` implements it."""
 
-    async def list_waiting_runs(self, *, owner: str) -> list[RunRow]:
-        """The newest runs that wait for a person, hidden ones too."""
+    async def list_waiting_runs(self, *, owner: str | None) -> list[RunRow]:
+        """The newest runs that wait for a person, hidden ones too; None: of all owners."""
         ...
 
     async def get_run(self, run_id: str, *, owner: str) -> RunRow:
@@ -51,25 +51,26 @@ class OpenApproval:
         return format_question((self.request,), self.run.run_id)
 
 
-async def list_open_approvals(reader: WaitingRuns, owner: str, run_ids: Sequence[str] = ()) -> list[OpenApproval]:
-    """The open approval requests of an owner, newest first; only those of the runs `run_ids`, if there are any.
-    Expired ones are left out.
-    """
-    open_approvals = []
-    for run in await _list_runs(reader, owner, run_ids):
-        open_approvals += await read_open_approvals(reader, run)
-    return sorted(open_approvals, key=lambda one: one.asked_at, reverse=True)
+async def list_open_approvals(reader: WaitingRuns, owner: str | None) -> list[OpenApproval]:
+    """The open approval requests of an owner (None: of all owners), newest first. Expired ones are left out."""
+    return await _read_all(reader, await reader.list_waiting_runs(owner=owner))
 
 
-async def _list_runs(reader: WaitingRuns, owner: str, run_ids: Sequence[str]) -> list[RunRow]:
-    """The waiting runs of an owner, only those of these ids if there are any."""
-    if not run_ids:
-        return await reader.list_waiting_runs(owner=owner)
+async def list_open_approvals_of(reader: WaitingRuns, owner: str, run_ids: Sequence[str]) -> list[OpenApproval]:
+    """The open approval requests of these runs of an owner, newest first. Other owners' runs are left out."""
     rows = []
     for run_id in run_ids:
         with contextlib.suppress(NotFoundError):
             rows.append(await reader.get_run(run_id, owner=owner))
-    return [row for row in rows if row.status == "awaiting_approval"]
+    return await _read_all(reader, [row for row in rows if row.status == "awaiting_approval"])
+
+
+async def _read_all(reader: WaitingRuns, runs: Sequence[RunRow]) -> list[OpenApproval]:
+    """The open approval requests of runs, newest first."""
+    open_approvals = []
+    for run in runs:
+        open_approvals += await read_open_approvals(reader, run)
+    return sorted(open_approvals, key=lambda one: one.asked_at, reverse=True)
 
 
 async def find_waiting_run(reader: WaitingRuns, conversation_id: str, *, owner: str) -> RunRow | None:

@@ -17,7 +17,13 @@ from agent.core.models import AgentRequest, ChatMessage
 from agent.core.principal import Principal
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
-from agent.policy.approval.open_requests import WaitingRuns, find_waiting_run, list_open_approvals, read_open_approvals
+from agent.policy.approval.open_requests import (
+    WaitingRuns,
+    find_waiting_run,
+    list_open_approvals,
+    list_open_approvals_of,
+    read_open_approvals,
+)
 from agent.policy.approval.question import parse_reference
 from agent.storage.journal import RunRow
 
@@ -114,7 +120,10 @@ async def _find_asked(
 
     `run_ids`: only these runs are looked at. `whole_question`: one id stands for all requests of its question.
     """
-    open_approvals = await list_open_approvals(reader, owner, run_ids)
+    if run_ids:
+        open_approvals = await list_open_approvals_of(reader, owner, run_ids)
+    else:
+        open_approvals = await list_open_approvals(reader, owner)
     first = next((one for one in open_approvals if one.request.approval_id in approval_ids), None)
     if first is None:
         return None

@@ -1,0 +1,184 @@
+"""A team lead's inbox: many questions of several people, which stay where they are while a person decides."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+
+from tests.integration.conftest import Serve, model_server, serve
+from tests.page.journey import page_at, picture, reload
+from tests.support.browser import BROWSER_TEST, Page, running_chromium
+from tests.support.script import plans, says, script
+
+__all__ = ["model_server", "serve"]  # fixtures
+
+pytestmark = BROWSER_TEST
+
+LONG = "(" + "1+" * 70 + "1)"
+MODEL = script(
+    plans(*[{"tool": "calculator", "inputs": {"expression": LONG}}] * 9, {"tool": "completion"}, about="Count"),
+    plans({"tool": "calculator", "inputs": {"expression": "6*7"}}, {"tool": "completion"}, about="Compute"),
+    says("It is 42."),
+)  # fmt: skip
+PEOPLE = ("anna", "bob", "a-person-with-a-very-long-name@a-department.of-a-company.example")
+QUESTIONS = 30
+CARDS = "document.querySelectorAll('.team .decision').length"
+TITLES = "[...document.querySelectorAll('.team .cardrow b.cut')].map((one) => one.innerText)"
+LOOK_ELSEWHERE = """(() => {
+    window.notes = [];
+    window.Notification = class {
+        static permission = "granted";
+        constructor(title, { body }) { window.notes.push(body); }
+    };
+    document.hasFocus = () => false;
+})()"""
+LOOK = "document.dispatchEvent(new Event('visibilitychange'))"
+
+
+@pytest.fixture(scope="module")
+def devtools() -> Iterator[str]:
+    with running_chromium() as address:
+        yield address
+
+
+async def ask(client: httpx.AsyncClient, prompt: str, key: str) -> None:
+    asked = {"prompt": prompt, "room": "careful"}
+    answer = await client.post("/v1/agent", json=asked, headers={"x-api-key": key})
+    assert answer.json()["metadata"]["status"] == "awaiting_approval", answer.text
+
+
+@asynccontextmanager
+async def team(serve: Serve) -> AsyncIterator[tuple[str, httpx.AsyncClient, dict[str, str]]]:
+    """A gateway with a room that asks, and the keys of its people and of their lead."""
+    async with serve(MODEL) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        room = {"id": "careful", "name": "Careful", "approval": "always", "supervision": "checks"}
+        assert (await client.post("/v1/rooms", json=room)).status_code == 201
+        keys = {}
+        for owner in (*PEOPLE, "lead"):
+            scopes = ["admin"] if owner == "lead" else ["chat", "agent"]
+            fields = {"owner": owner, "name": "laptop", "scopes": scopes, "limits": {"budget_usd": 2.5}}
+            keys[owner] = (await client.post("/v1/admin/keys", json=fields)).json()["text"]
+        yield url, client, keys
+
+
+@asynccontextmanager
+async def page_of(devtools: str, url: str, key: str, place: str) -> AsyncIterator[Page]:
+    async with page_at(devtools, url) as page:
+        await page.evaluate(f"sessionStorage.setItem('stepgate.key', {json.dumps(key)})")
+        await reload(page)
+        await page.evaluate(f"location.hash = {json.dumps(place)}")
+        yield page
+
+
+async def test_thirty_questions_of_several_people_are_read_and_decided(devtools: str, serve: Serve) -> None:
+    async with team(serve) as (url, client, keys):
+        for number in range(QUESTIONS):
+            prompt = f"Count it, please ({number})" if number == QUESTIONS - 1 else f"Compute it, please ({number})"
+            await ask(client, prompt, keys[PEOPLE[number % len(PEOPLE)]])
+        async with page_of(devtools, url, keys["lead"], "#/team/approvals") as page:
+            await page.becomes(CARDS, QUESTIONS)
+            await page.until("document.title === '(30) Team · Stepgate'")
+            text = await page.text(".team")
+            assert "30 questions wait" in text
+            assert all(f"asked by {owner}" in text for owner in PEOPLE)
+            await picture(page, "inbox", ("phone", "desk"))
+            await picture(page, "inbox", ("phone",), dark=True)
+            await page.look_like(390, 844)
+            bar = "document.querySelector('header nav')"
+            await page.until(f"{bar}.scrollWidth <= {bar}.clientWidth + 1")
+            await page.look_like(1280, 860)
+
+            last = "[...document.querySelectorAll('.team .decision')].at(-1).getBoundingClientRect().bottom"
+            for _ in range(40):  # with the wheel, as a person reaches it
+                if await page.evaluate(last) <= 860:
+                    break
+                await page.send("Input.dispatchMouseEvent", type="mouseWheel", x=600, y=500, deltaX=0, deltaY=1000)
+                await asyncio.sleep(0.1)
+            assert await page.evaluate(last) <= 860
+            assert (await page.evaluate(TITLES))[-1] == "Count it, please (29)", "those that wait longest come first"
+
+            await page.evaluate("document.querySelector('.team .decision').scrollIntoView()")
+            before = await page.evaluate(TITLES)
+            await ask(client, "Compute it, please (new)", keys["bob"])
+            await page.evaluate(LOOK)
+            await page.becomes(CARDS, QUESTIONS + 1)
+            assert await page.evaluate(TITLES) == [*before, "Compute it, please (new)"], "nothing moves away"
+
+            await page.click(".team .decision .primary")
+            await page.becomes(CARDS, QUESTIONS)
+            await page.until(
+                "document.querySelector('.team .cardrow').innerText === 'Approved: Compute it, please (0)'"
+            )
+            assert (await page.evaluate("document.activeElement.innerText")).startswith("Approved:")
+            await page.until("document.title.startsWith('(30)')")
+
+            others = (await client.get("/v1/approvals?owner=*", headers={"x-api-key": keys["lead"]})).json()["data"]
+            second = next(one for one in others if one["title"] == before[1])
+            decision = {"approvals": [second["id"]]}
+            path = f"/v1/runs/{second['run_id']}/reject"
+            sent = await client.post(path, json=decision, headers={"x-api-key": keys["lead"]})
+            assert sent.status_code == 202, sent.text
+            await page.evaluate(LOOK)
+            await page.until("document.querySelectorAll('.team .cardrow')[1].innerText.startsWith('No longer open:')")
+
+            await page.click(".team .check input")
+            await page.until("document.querySelector('.team').innerText.includes('Nothing waits for you')")
+            await page.until("document.title === 'Team · Stepgate'")
+            await page.evaluate("location.hash = '#/team/keys'")
+            await page.until(f"document.querySelectorAll('.team .cardrow').length === {len(keys)}")
+            assert "$2.50 in all" in await page.text(".team")
+            await picture(page, "keys-of-people", ("phone", "desk"))
+
+
+async def test_many_questions_at_once_are_one_notification(devtools: str, serve: Serve) -> None:
+    async with team(serve) as (url, client, keys), page_of(devtools, url, keys["lead"], "#/chat") as page:
+        await page.until("document.querySelector('.card')?.checkVisibility()")
+        await page.evaluate(LOOK_ELSEWHERE)
+        for number in range(4):
+            await ask(client, f"Compute it, please ({number})", keys["anna"])
+        await page.evaluate(LOOK)
+        await page.becomes("window.notes", ["4 questions"])
+        await page.becomes("document.querySelector('header .count')?.innerText", "4")
+
+
+async def test_a_waiting_run_shows_what_is_asked_above_its_buttons(devtools: str, serve: Serve) -> None:
+    async with team(serve) as (url, client, keys):
+        await ask(client, "Compute it, please", keys["bob"])
+        headers = {"x-api-key": keys["lead"]}
+        [his] = (await client.get("/v1/approvals?owner=bob", headers=headers)).json()["data"]
+        async with page_of(devtools, url, keys["lead"], f"#/runs/{his['run_id']}") as page:
+            await page.until("document.querySelector('.run .decision') && document.querySelector('.run .prose p')")
+            asked = "document.querySelector('.run .prose').getBoundingClientRect().bottom"
+            assert await page.evaluate(
+                f"{asked} <= document.querySelector('.run .decision').getBoundingClientRect().top"
+            )
+            assert "What is asked" in await page.text(".run")
+            await picture(page, "run-asks", ("phone", "desk"))
+            await page.click(".run .decision .primary")
+            await page.until("document.querySelector('.run .prose').innerText.includes('It is 42')")
+            await page.becomes(
+                "[...document.querySelectorAll('.run h2')].some((one) => one.innerText === 'Answer')", True
+            )
+
+            await page.look_like(390, 844)
+            for place, back in (("runs/run_none", "#/runs"), ("documents/none", "#/documents")):
+                await page.evaluate(f"location.hash = '#/{place}'")
+                await page.until(
+                    "[...document.querySelectorAll('.banner.blocking')].some((one) => one.checkVisibility())"
+                )
+                found = f"[...document.querySelectorAll('main a.back')].find((one) => one.hash === '{back}')"
+                assert await page.evaluate(f"{found}?.checkVisibility()"), f"{place}: a way back"
+        page.faults.clear()  # the browser reports what is not there
+
+
+async def test_a_view_that_is_longer_than_the_window_is_scrolled(devtools: str, serve: Serve) -> None:
+    async with serve(MODEL) as url, page_at(devtools, url, "#/models") as page:
+        head = "[...document.querySelectorAll('main h1')].find((one) => one.checkVisibility())"
+        await page.until(head)
+        await page.look_like(1280, 300)
+        before = await page.evaluate(f"{head}.getBoundingClientRect().top")
+        await page.send("Input.dispatchMouseEvent", type="mouseWheel", x=600, y=200, deltaX=0, deltaY=150)
+        await page.until(f"{head}.getBoundingClientRect().top < {before} - 50")
