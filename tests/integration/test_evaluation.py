@@ -112,6 +112,7 @@ def read_log_bytes(location: str) -> str:
         return "\n".join(log.read(name).decode("utf-8") for name in log.namelist())
 
 
+@pytest.mark.long
 def test_tasks_of_the_held_out_set_are_run_in_their_own_worlds(reference: ReferenceModel, tmp_path: Path) -> None:
     ids = ["approval-gate-mail", "chain-shade-delivery", "single-ferry-van"]
     tasks = select_tasks(ids=ids, set_name=HELD_OUT)
