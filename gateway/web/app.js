@@ -6,7 +6,7 @@ import * as build from "./build.js";
 import * as chat from "./chat.js";
 import { forgetDrafts } from "./chat_box.js";
 import * as documents from "./documents.js";
-import { el, fill, icon, short } from "./dom.js";
+import { button, el, fill, icon, short } from "./dom.js";
 import * as models from "./models.js";
 import { close } from "./panel.js";
 import * as runs from "./runs.js";
@@ -66,6 +66,7 @@ function askForKey(problem) {
       const given = keyDialog.returnValue === "use" ? field.value.trim() : "";
       if (given) key.set(given);
       drawKey();
+      if (!given) drawState(); // says that one is needed
       if (given && (await isOfAnother())) return startOver("#/chat"); // nothing of the one before is shown, or sent
       resolve(given || null);
       if (!given) return;
@@ -130,6 +131,13 @@ function drawKey() {
   keyButton.hidden = !key.get();
 }
 
+/** The banner of a tab without a key that is taken: whatever is looked at, there is a way on. */
+function keyNeeded() {
+  const give = async () => (await askForKey("")) && route();
+  return el("div.banner.notable.across", { role: "alert" }, icon("key"), el("div", {}, el("b", {}, "A key is needed. "), "Without one that is valid, nothing is shown or sent here."),
+    el("div.row", {}, button("Use a key", give, { picture: "key" })));
+}
+
 async function drawState() {
   const [ready, model] = await Promise.all([readiness(), get("v1/me", { quiet: true }).then((caller) => caller.model, (error) => (error.status === 401 ? KEYLESS : undefined))]);
   const isRules = model === null;
@@ -137,7 +145,7 @@ async function drawState() {
   const usual = model ? short(model.split(",")[0]) : "ready";
   const word = !ready ? "unreachable" : model === KEYLESS ? "key needed" : !ready.ready ? "not ready" : banner ? "model down" : ready.degraded.length ? "degraded" : isRules ? "no model" : usual;
   fill(state, el(`span.dot.${ready?.ready ? (ready.degraded.length || isRules || model === KEYLESS ? "awaiting_approval" : "succeeded") : "failed"}`), word);
-  fill(notice, banner);
+  fill(notice, banner ?? (model === KEYLESS && keyNeeded()));
   const parts = Object.entries(ready?.components ?? {}).map(([name, one]) => `${name}: ${one.detail || (one.ok ? "works" : "does not work")}`);
   state.title = parts.join("\n") || "The gateway does not respond";
 }

@@ -19,6 +19,7 @@ export function attachments({ filesOf }) {
   const element = el("div.tray", { hidden: true }, limited, chips, target, warning);
   let pictures = [];
   const reading = new Map(); // item of a file -> promise of whether it was read
+  const preparing = new Map(); // item of a picture -> promise of whether it can be sent
 
   function draw() {
     element.hidden = !chips.childElementCount && limited.hidden;
@@ -33,6 +34,7 @@ export function attachments({ filesOf }) {
     const away = button("", () => {
       pictures = pictures.filter((one) => one.item !== item);
       reading.delete(item);
+      preparing.delete(item);
       item.remove();
       draw();
     }, { kind: "plain", picture: "close", title: `Remove ${name}` });
@@ -42,12 +44,23 @@ export function attachments({ filesOf }) {
     return { item, state };
   }
 
-  async function addPicture(file) {
+  function addPicture(file) {
     const { item, state } = chip(file.name, "picture");
+    preparing.set(item, prepare(item, state, file));
+  }
+
+  /** Makes a picture as small as a message holds. Returns whether it can be sent. */
+  async function prepare(item, state, file) {
+    state.textContent = "making it smaller …";
     try {
-      keep(item, await shrink(file), file.name);
+      const url = await shrink(file);
+      if (preparing.delete(item)) keep(item, url, file.name); // else it was removed, or another chat is shown
+      state.textContent = "";
+      return true;
     } catch {
-      state.textContent = "cannot be shown";
+      state.textContent = "the browser cannot read it";
+      state.className = "problem";
+      return false;
     }
   }
 
@@ -85,7 +98,7 @@ export function attachments({ filesOf }) {
     add: (files) => files.forEach((file) => (/^image\/(png|jpe?g|webp|gif)$/.test(file.type) ? addPicture(file) : addFile(file))),
     /** Whether a picture is attached. */
     get hasPictures() {
-      return pictures.length > 0;
+      return pictures.length > 0 || preparing.size > 0;
     },
     /** Says that answers come from `what` only, with a button that ends it by `free()`; not without a collection. */
     limit(collection, what = "", free = null) {
@@ -94,10 +107,14 @@ export function attachments({ filesOf }) {
         button("Use all documents", free, { kind: "plain" }));
       draw();
     },
-    /** Says why what is attached cannot be sent. */
-    warn(text) {
-      warning.textContent = text;
-      warning.hidden = false;
+    /** Waits for the pictures to be made ready. Returns whether all can be sent, and else says why not: one cannot be read, or
+     * there are pictures and `obstacle()` returns what is against them. */
+    async prepared(obstacle) {
+      const areRead = (await Promise.all(preparing.values())).every(Boolean);
+      const reason = areRead ? pictures.length > 0 && obstacle() : "Not sent: a picture cannot be read. Remove it, or attach another one.";
+      if (reason) warning.textContent = reason;
+      warning.hidden = !reason;
+      return !reason;
     },
     /** Whether a file is being read, or was not read. */
     get holdsFiles() {
@@ -107,7 +124,7 @@ export function attachments({ filesOf }) {
     take({ keepsFiles = false } = {}) {
       const taken = pictures;
       pictures = [];
-      if (!keepsFiles) reading.clear();
+      if (!keepsFiles) for (const all of [reading, preparing]) all.clear();
       chips.replaceChildren(...[...chips.children].filter((item) => reading.has(item)));
       draw();
       return taken;

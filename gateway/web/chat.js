@@ -176,10 +176,10 @@ async function watch(id, reply) {
 /** Sends a message at the end of the chat. The first one makes the chat, whose id is in the address at once. */
 async function say(text) {
   await opened.catch(() => {}); // it says itself what failed
-  if (tray.hasPictures && !start.sees()) {
-    tray.warn(start.describeVision());
-    return box.write(text);
-  }
+  const here = chat;
+  const isReady = await tray.prepared(() => !start.sees() && start.describeVision());
+  if (!isReady || chat !== here) return box.giveBack(here.id, text);
+  if (!text && !tray.hasPictures) return; // pressed twice
   const pictures = tray.take({ keepsFiles: true });
   const images = pictures.map((one) => one.url);
   hero.hidden = true;
@@ -191,7 +191,6 @@ async function say(text) {
   else log.append(asked, reply.element);
   stick({ now: true });
   box.busy(true);
-  const here = chat;
   let target = start.target();
   isSending = true;
   try {

@@ -59,7 +59,7 @@ export function chatBox({ aside, send, stop, filesOf }) {
     giveBack(chat, text, taken = []) {
       if (chat !== shown) {
         keep(chat, kept(chat) || text);
-        return void pictures.set(chat, taken);
+        return void (taken.length && pictures.set(chat, taken));
       }
       write(area.value || text);
       tray.giveBack(taken);

@@ -40,6 +40,12 @@ DROP_NOISE = """(async () => {
     return file.size;
 })()"""
 """Drops a picture that cannot be compressed; its size in bytes."""
+DROP_BROKEN = """(() => {
+    const drop = new DataTransfer();
+    drop.items.add(new File([new Uint8Array(30)], "broken.png", { type: "image/png" }));
+    const event = new DragEvent("drop", { dataTransfer: drop, bubbles: true });
+    document.querySelector(".chat .composer").dispatchEvent(event);
+})()"""
 FILTERS = (("Model", "large", 1), ("Model", "", 2), ("Cost", "0.001", 1), ("Cost", "", 2))
 """A choice, its value, and how many of the two runs fit."""
 
@@ -162,11 +168,20 @@ async def test_a_picture_of_20_megabytes_is_sent_smaller(
             await choose_room(page, "eyes")
             size = await page.evaluate(DROP_NOISE)
             assert size > 20_000_000
-            await page.until("document.querySelector('.attached .picture img')", 60_000)
-            await send(page, "What is this?", "eyes")
-            await page.until(f"({ANSWER}).includes('Noise')")
+            await send(page, "What is this?", "eyes")  # at once: it waits for the picture
+            await page.until(f"({ANSWER}).includes('Noise')", 60_000)
             assert await page.evaluate("document.querySelector('.log img').naturalWidth") == 1_600
-    sent = json.dumps(model_server.requests()[-1]["body"])
+            await page.evaluate(DROP_BROKEN)
+            await send(page, "And this?", "eyes")
+            await page.until("document.querySelector('.tray > .problem')?.innerText.includes('cannot be read')")
+            assert await page.evaluate("document.querySelector('.chat textarea').value") == "And this?"
+            assert await page.evaluate("document.querySelectorAll('.mine').length") == 1
+            await page.click(".attached .picture .button")
+            await page.press("Escape")
+            await page.evaluate("document.querySelector('.chat textarea').focus()")
+            await page.press("Enter")
+            await page.until("document.querySelectorAll('.mine').length === 2")
+    sent = json.dumps(model_server.requests()[0]["body"])
     assert "data:image/jpeg;base64," in sent
     assert len(sent) < 5_000_000
 
@@ -252,6 +267,11 @@ async def test_a_team_sees_its_people_and_a_revoked_key_is_asked_for_again(devto
             await page.click("#key [value=cancel]")
             await page.until("document.querySelector('.log .banner')?.innerText.includes('was revoked')")
             await page.until("document.querySelector('#state').innerText.includes('key needed')")
+            await page.evaluate("location.hash = '#/team/usage'")
+            await page.click("#notice .button")
+            await page.until("document.querySelector('#key[open]')")
+            await page.click("#key [value=cancel]")
+            await page.evaluate("history.back()")
             assert await page.evaluate("document.querySelector('#key[open]') === null"), "it asks once"
             other = (await client.post("/v1/admin/keys", json=fields | {"name": "phone"})).json()
             await page.write(".chat textarea", "Still there?")
