@@ -132,6 +132,38 @@ def rename_references(value: JsonValue, names: Mapping[str, str]) -> JsonValue:
     return value
 
 
+def describe_references(value: JsonValue, names: Mapping[str, str], other: str) -> JsonValue:
+    """The value with each reference in words, for people: `the result of step 2 (search_files): title of entry 1`.
+
+    `names` calls the result of each step by its id, `other` that of any other step. A `$literal` is its text.
+    """
+    if isinstance(value, str):
+        return _REFERENCE.sub(lambda match: f"[{_describe(_parse_match(match), names, other)}]", value)
+    if isinstance(value, list):
+        described = [describe_references(item, names, other) for item in value]
+        is_of_results = all(isinstance(item, dict) and _parse_whole_reference(item) for item in value)
+        return ", ".join(map(str, described)) if value and is_of_results else described
+    if isinstance(value, dict):
+        if is_literal(value):
+            return value["$literal"]
+        whole = _parse_whole_reference(value)
+        if whole is not None:
+            return _describe(whole, names, other)
+        return {key: describe_references(item, names, other) for key, item in value.items()}
+    return value
+
+
+def _describe(reference: Reference, names: Mapping[str, str], other: str) -> str:
+    try:
+        parts = split_path(reference)
+    except ReferenceMissingError:
+        parts = [reference.path]
+    fields = parts[1:] if parts[:1] and parts[0] in _RESULT_FIELDS else parts
+    words = " of ".join(f"entry {part + 1}" if isinstance(part, int) else part for part in reversed(fields))
+    name = names.get(reference.step_id, other)
+    return f"{name}: {words}" if words else name
+
+
 class _Resolver:
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup

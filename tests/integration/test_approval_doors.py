@@ -286,3 +286,39 @@ async def test_a_plan_is_edited_in_the_words_step_id_description_and_tool_call(s
         run = (await client.get(f"/v1/runs/{run_id}")).json()
     first = run["plan"]["steps"][0]
     assert (first["tool"], first["args"], first["intent"]) == ("calculator", {"expression": "8*8"}, "Work it out")
+
+
+async def test_a_question_names_the_results_of_other_steps_in_words_at_every_door(serve: Serve, rooms: Path) -> None:
+    model = script(
+        plans(
+            {"tool": "calculator", "inputs": {"expression": "1+1"}},
+            {
+                "tool": "calculator",
+                "inputs": {"expression": {"$from": "s1", "path": "output.value"}},
+                "depends_on": ["s1"],
+                "intent": "",
+            },
+            {
+                "tool": "calculator",
+                "inputs": {"expression": "${s2.output.steps[0]} + 1"},
+                "depends_on": ["s2"],
+                "intent": "",
+            },
+            {"tool": "completion", "depends_on": ["s3"]},
+        ),
+        says("It is 3.", to="completion"),
+    )
+    turn = {
+        "threadId": "t", "runId": "r", "protocolVersion": "1.0", "forwardedProps": {"room": "careful"},
+        "messages": [{"id": "m1", "role": "user", "content": ASK}],
+    }  # fmt: skip
+    async with serve(model, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        chat = await client.post("/v1/chat/completions", json={"model": "careful", "messages": user()})
+        (listed,) = (await client.get("/v1/approvals")).json()["data"]
+        streamed = (await client.post("/v1/ag-ui", json=turn)).text
+    event = json.loads([line for line in streamed.split("\n") if line.startswith("data: ")][-1][6:])
+    message = event["outcome"]["interrupts"][0]["message"]
+    for question in (chat.json()["choices"][0]["message"]["content"], listed["question"], message):
+        assert "the result of step 1 (calculator): value" in question
+        assert "[the result of step 2 (calculator): entry 1 of steps] + 1" in question
+        assert "$" not in question

@@ -8,6 +8,8 @@ from typing import Final
 from agent.core.events import ApprovalItem, ApprovalRequested
 from agent.core.models import ArgumentRole
 from agent.core.run_state import RunState
+from agent.planning.list_steps import ITEM
+from agent.planning.references import describe_references
 from agent.policy.approval.effect_arguments import ROLE_ORDER
 from agent.policy.approval.outgoing import format_outgoing
 from agent.policy.guardrails.plain_text import escape_markdown, format_literal, remove_live_parts, show_unseen
@@ -40,7 +42,7 @@ def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str, *, name
     whole = waiting[0].call_id is None
     reasons = dict.fromkeys(remove_live_parts(request.reason) for request in waiting)
     lines = [f"**Approval needed**: {' '.join(map(_end_with_period, reasons))}", ""]
-    items = [item for request in waiting for item in request.items]
+    items = [item for request in waiting for item in describe_items(request)]
     if outgoing := format_outgoing(items):
         lines += [*(f"{line}  " for line in outgoing), ""]
     for number, item in enumerate(items, start=1):
@@ -57,6 +59,28 @@ def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str, *, name
     reference = format_reference([request.approval_id for request in waiting], run_id)
     lines += ["", f"Reply `approve` or `reject`. {other} {reference}"]
     return "\n".join(lines)
+
+
+def describe_items(request: ApprovalRequested) -> list[ApprovalItem]:
+    """What a request asks about, with the references between the steps of a plan in words.
+
+    The arguments of a single call are values: nothing in them is a reference.
+    """
+    if request.call_id is not None:
+        return list(request.items)
+    names = {item.step_id: f"the result of step {number} ({item.tool})" for number, item in enumerate(request.items, 1)}
+    names[ITEM] = "each entry of the list"
+    return [
+        item.model_copy(
+            update={
+                "args": {
+                    name: describe_references(value, names, "the result of an earlier step")
+                    for name, value in item.args.items()
+                }
+            }
+        )
+        for item in request.items
+    ]
 
 
 def format_reference(approval_ids: Sequence[str], run_id: str) -> str:

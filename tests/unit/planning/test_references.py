@@ -8,6 +8,7 @@ from agent.core.events import StepOutput
 from agent.core.models import JsonObject
 from agent.planning.references import (
     SPLICE_CHARS,
+    describe_references,
     find_references,
     format_spliced_text,
     list_references,
@@ -232,3 +233,26 @@ def test_a_long_result_is_cut_where_it_is_spliced() -> None:
     assert format_spliced_text("x" * SPLICE_CHARS) == "x" * SPLICE_CHARS
     assert format_spliced_text("x" * (SPLICE_CHARS + 1)) == "x" * SPLICE_CHARS + " [cut]"
     assert format_spliced_text({"ö": 1}) == '{"ö": 1}'
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"$from": "s1"}, "the result of step 1 (search_files)"),
+        (
+            {"$from": "$s1", "path": "output.items[0].title"},
+            "the result of step 1 (search_files): title of entry 1 of items",
+        ),
+        ([{"$from": "s1", "path": "text"}], "the result of step 1 (search_files): text"),
+        ([{"$from": "s1"}, "and"], ["the result of step 1 (search_files)", "and"]),
+        ({"$from": "s9", "path": "output"}, "an earlier result"),
+        ({"$from": "s1", "path": "items[*]"}, "the result of step 1 (search_files): items[*]"),
+        ("Hello $s1.output.name, $5", "Hello [the result of step 1 (search_files): name], $5"),
+        ({"to": {"$literal": "${HOME}"}}, {"to": "${HOME}"}),
+        ([], []),
+        (7, 7),
+    ],
+)
+def test_references_are_described_in_words(value: JsonValue, words: JsonValue) -> None:
+    names = {"s1": "the result of step 1 (search_files)"}
+    assert describe_references(value, names, "an earlier result") == words

@@ -46,7 +46,7 @@ from agent.core import events as ev
 from agent.core.models import JsonObject, Usage
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
-from agent.policy.approval import format_approval_question, format_outgoing
+from agent.policy.approval import describe_items, format_approval_question, format_outgoing
 from agent.policy.guardrails.plain_text import escape_markdown, format_literal
 from agent.runs.trace_details import describe_intents
 from gateway.features.protocols.render.ag_ui_subagents import SubAgentSpans
@@ -348,13 +348,14 @@ def _describe_item(item: ev.ApprovalItem) -> str:
 
 
 def _build_interrupt(asked: ev.ApprovalRequested, tool_call_id: str | None) -> Interrupt:
+    described = describe_items(asked)
     items = "\n".join(
-        f"- {format_literal(item.tool)}: {_describe_item(item)}\n{item.shown}".rstrip() for item in asked.items
+        f"- {format_literal(item.tool)}: {_describe_item(item)}\n{item.shown}".rstrip() for item in described
     )
     return Interrupt(
         id=asked.approval_id,
         reason="approval",
-        message="\n".join((asked.reason, *format_outgoing(asked.items), items)),
+        message="\n".join((asked.reason, *format_outgoing(described), items)),
         tool_call_id=tool_call_id,
         response_schema=DECISION_SCHEMA,
         expires_at=datetime.fromtimestamp(asked.expires_at, UTC).isoformat(),
