@@ -1,4 +1,4 @@
-"""Branches and forks of what external text has shaped: nothing is done unasked in them, whoever makes them."""
+"""Branches and forks of what external text has shaped: nothing is done unasked in them, with a key or without."""
 
 import asyncio
 from pathlib import Path
