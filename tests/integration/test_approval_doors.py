@@ -11,10 +11,13 @@ import pytest
 from openai.types.chat import ChatCompletionChunk
 
 from tests.integration.conftest import Serve
+from tests.integration.test_history_labels import bank
 from tests.integration.test_openai_door import ASK, MODEL, frames, sdk, user
 from tests.support.approvals import ids_of
 from tests.support.keys import bearer, created_key
 from tests.support.script import plans, says, script
+
+__all__ = ["bank", "rooms"]
 
 ROOM = {"model": "careful"}
 
@@ -322,3 +325,18 @@ async def test_a_question_names_the_results_of_other_steps_in_words_at_every_doo
         assert "the result of step 1 (calculator): value" in question
         assert "[the result of step 2 (calculator): entry 1 of steps] + 1" in question
         assert "$" not in question
+
+
+@pytest.mark.parametrize(("scopes", "is_asked"), [(None, True), ("agent", True), ("agent,approve", False)])
+async def test_calls_that_a_request_names_are_asked_about_unless_its_key_may_approve(
+    bank: Any, rooms: Path, tmp_path: Path, scopes: str | None, is_asked: bool
+) -> None:
+    (rooms / "asking.yaml").write_text("approval: side_effects\nsupervision: checks\n")
+    calls = [{"tool": "srv__send_money", "args": {"to": "EVE-77", "amount": 9000}}]
+    async with bank(rooms_dir=rooms) as it:
+        key = None if scopes is None else await created_key(tmp_path / "data", "app", scopes=scopes)
+        headers = {} if key is None else bearer(key)
+        body = {"prompt": "pay", "room": "asking", "metadata": {"tool_calls": calls}}
+        answer = (await it.client.post("/v1/agent", json=body, headers=headers)).json()
+        assert (answer["metadata"]["status"] == "awaiting_approval") == is_asked
+        assert len(it.effects) == (0 if is_asked else 1)

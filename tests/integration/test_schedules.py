@@ -1,6 +1,7 @@
 """Schedules: what a tick does, by a clock moved by hand, in a whole gateway; and `/v1/schedules` over HTTP."""
 
 import asyncio
+import json
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -369,6 +370,18 @@ async def test_schedules_over_http(serve: Serve) -> None:
         gone = await client.get("/v1/schedules/evening")
         assert gone.status_code == 404
         assert "GET /v1/schedules" in gone.text
+
+
+async def test_half_a_character_in_a_schedule_or_task_hides_no_other(serve: Serve) -> None:
+    async with client_of(serve) as client:
+        for path, fields in (
+            ("/v1/schedules", {"name": "half", "cron": "@daily", "prompt": "say \ud800"}),
+            ("/tasks", {"prompt": "say it", "context": {"text": "\ud800"}}),
+        ):
+            made = await client.post(path, content=json.dumps(fields), headers={"content-type": "application/json"})
+            assert made.status_code == 201, made.text
+            listed = await client.get(path)
+            assert listed.status_code == 200, listed.text
 
 
 async def test_a_due_schedule_of_a_stopped_gateway_runs_at_the_next_start(serve: Serve, tmp_path: Path) -> None:

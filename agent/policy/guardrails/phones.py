@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from agent.policy.guardrails.spans import Span, iter_matches
+from agent.policy.guardrails.spans import Span, has_words, iter_matches
 
 _CANDIDATE: Final = re.compile(
     r"(?<![\w.,/#&?+-])(?<!\d[:=])(?:\+ ?|\()?\d(?:[ ./()-]{0,2}\d){5,15}(?![\w])(?![.,:]\d)"
@@ -70,7 +70,8 @@ def find_phones(text: str) -> Iterator[Span]:
         if not 6 <= len(digits) <= 15 or len(set(digits)) < 3 or _DATE.fullmatch(number) or _DECIMAL.match(number):
             continue
         before = text[max(0, start - CONTEXT_BEFORE) : start]
-        is_labelled = _PHONE_CONTEXT.search(before.rpartition("\n")[2]) is not None
+        line = before.rpartition("\n")[2]
+        is_labelled = has_words(_PHONE_CONTEXT, line, 0, len(line))
         if before[-1:] in ("=", ":") and not (number.startswith("+") or (is_labelled and _PHONE_LABEL.search(before))):
             continue
         if _ARGUMENT.search(before) or (is_labelled and len(digits) == 6 and not _PHONE_LABEL.search(before)):

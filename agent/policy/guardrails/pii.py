@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from agent.policy.guardrails.deobfuscation import DeobfuscatedText, normalize_disguises, split_at_invisible
 from agent.policy.guardrails.models import Finding, GuardedCategory, GuardrailsInput
 from agent.policy.guardrails.phones import find_phones
-from agent.policy.guardrails.spans import Span, iter_matches
+from agent.policy.guardrails.spans import Span, has_words, iter_matches
 
 MAX_LOCAL_CHARS: Final = 64
 """Characters before the `@` (RFC 5321)."""
@@ -273,10 +273,12 @@ def _find_formats(text: str) -> Iterator[Span]:
     )
 
     for identity in IDENTITY_FORMATS if _MAYBE_NEEDS_CONTEXT.search(text) else FORMATS_WITHOUT_CONTEXT:
+        if identity.context is not None and next(iter_matches(identity.context, text), None) is None:
+            continue
         for match in iter_matches(identity.pattern, text):
             if identity.context is not None and not (
-                identity.context.search(text, max(0, match.start() - CONTEXT_BEFORE), match.start())
-                or identity.context.search(text, match.end(), match.end() + CONTEXT_AFTER)
+                has_words(identity.context, text, max(0, match.start() - CONTEXT_BEFORE), match.start())
+                or has_words(identity.context, text, match.end(), match.end() + CONTEXT_AFTER)
             ):
                 continue
             if is_valid(identity.validate, match[0]):

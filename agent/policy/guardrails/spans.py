@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from pydantic import JsonValue
@@ -21,6 +22,9 @@ class Span(NamedTuple):
 
 PIECE_CHARS: Final = 50_000
 """Characters that a pattern searches at a time: it keeps Python's lock until it has found something."""
+_LETTER: Final = re.compile(r"[^\W\d_]")
+_DIGITS: Final = str.maketrans("123456789", "0" * 9)
+"""Makes texts that differ in their digits alike."""
 _MARGIN: Final = 500
 """Characters behind a match that a pattern may look at, its own included. Matches are shorter."""
 
@@ -41,6 +45,22 @@ def iter_matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]
             yield match
             following = max(last_start, match.end())
         at = following
+
+
+def has_words(pattern: re.Pattern[str], text: str, start: int, end: int) -> bool:
+    """Whether a pattern matches in `text[start:end]`, a few words long, as `pattern.search` says.
+
+    For patterns whose matches hold a letter and no digit, which are tried beside every number of a text: a table of
+    numbers has no letters beside them, or the same words again and again.
+    """
+    first = max(0, start - 1)  # what stands before tells whether a word begins at `start`
+    window = text[first:end]
+    return _LETTER.search(window) is not None and _search_words(pattern, window.translate(_DIGITS), start - first)
+
+
+@lru_cache(maxsize=4096)
+def _search_words(pattern: re.Pattern[str], window: str, start: int) -> bool:
+    return pattern.search(window, start) is not None
 
 
 def replace_spans(text: str, spans: Iterable[tuple[int, int, str]]) -> str:

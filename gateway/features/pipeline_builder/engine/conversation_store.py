@@ -134,7 +134,7 @@ class BuilderConversationStore:
             "model_calls = model_calls + ?, prompt_tokens = prompt_tokens + ?, "
             "completion_tokens = completion_tokens + ?, cost_usd = COALESCE(cost_usd + ?, ?, cost_usd), updated = ? "
             "WHERE id = ? AND run_id = ? RETURNING id",
-            replace_surrogates(json.dumps(list(asked))), usage.model_calls, usage.prompt_tokens,
+            replace_surrogates(json.dumps(list(asked), ensure_ascii=False)), usage.model_calls, usage.prompt_tokens,
             usage.completion_tokens, usage.cost_usd, usage.cost_usd, self._clock(), conversation.id, run_id,
         )  # fmt: skip
         return bool(rows)

@@ -80,8 +80,8 @@ class TaskStore:
         webhook_json = to_storable_text(webhook.model_dump_json()) if webhook is not None else None
         await self._statements.write(
             f"INSERT INTO tasks ({_TASK_COLUMNS}) VALUES (?,?,?,?,?,?,?,?)",  # noqa: S608 - constants only
-            task_id, owner, task.prompt, replace_surrogates(json.dumps(task.context)), task.status, now, now,
-            webhook_json,
+            task_id, owner, task.prompt, replace_surrogates(json.dumps(task.context, ensure_ascii=False)), task.status,
+            now, now, webhook_json,
         )  # fmt: skip
         return task
 

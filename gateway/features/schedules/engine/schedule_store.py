@@ -243,8 +243,9 @@ class ScheduleStore:
 
 def _to_row(schedule: Schedule) -> Sequence[object]:
     webhook = schedule.webhook.model_dump_json() if schedule.webhook is not None else None
+    work = replace_surrogates(json.dumps(schedule.work, ensure_ascii=False))
     return (
-        schedule.id, schedule.owner, schedule.name, replace_surrogates(json.dumps(schedule.work)), schedule.cron,
+        schedule.id, schedule.owner, schedule.name, work, schedule.cron,
         schedule.timezone, schedule.overlap, schedule.misfire, webhook, schedule.key_id, int(schedule.is_enabled),
         schedule.stopped, schedule.next_tick, schedule.held_until, schedule.last_tick, schedule.last_run_id,
         schedule.created, schedule.updated,
