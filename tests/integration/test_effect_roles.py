@@ -1,5 +1,6 @@
 """Roles of arguments: what the own tools declare, what a question shows, and values that a person has confirmed."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,7 @@ async def test_a_confirmed_value_is_not_asked_about_again_in_its_conversation(
                 run = (await client.get(f"/v1/runs/{first['metadata']['run_id']}")).json()
                 if run["status"] not in ("queued", "running", "awaiting_approval"):
                     break
+                await asyncio.sleep(0.05)
             assert run["status"] == "succeeded", run
             second = (await client.post("/v1/agent", json={"prompt": SECOND, **talk})).json()
     assert (second["metadata"]["status"] == "awaiting_approval") == asked, second["response"]

@@ -16,6 +16,7 @@ from mcp.client import Client
 
 from tests.integration.conftest import Serve
 from tests.integration.test_engine import write_skill
+from tests.support.mcp_client import until_listed
 from tests.support.mcp_server_raw import raw_program
 from tests.support.script import Call, Rule, plans, says, script
 
@@ -87,9 +88,7 @@ def desk(tmp_path: Path, serve: Serve) -> Opened:
             serve(script(*rules), **options) as url,
             httpx.AsyncClient(base_url=url, timeout=60) as client,
         ):
-            for _ in range(600):
-                if "desk__get_map" in (await client.get("/v1/tools")).text:
-                    break
+            await until_listed(client, "desk__get_map")
             yield Desk(client, url, tmp_path / "script.log")
 
     return opened

@@ -15,6 +15,7 @@ import pytest
 
 from tests.integration.conftest import Serve
 from tests.support import warm
+from tests.support.mcp_client import until_listed
 from tests.support.script import Rule, plans, says, script
 
 READ = "What are the opening hours on https://bank.example/hours?"
@@ -69,10 +70,7 @@ def bank(serve: Serve, tmp_path: Path) -> Callable[..., Any]:
             serve(script(*rules, *REST), mcp_servers=servers, **options) as url,
             httpx.AsyncClient(base_url=url, timeout=60) as client,
         ):
-            for _ in range(600):
-                tools = (await client.get("/v1/tools")).json()
-                if "srv__send_money" in json.dumps(tools):
-                    break
+            await until_listed(client, "srv__send_money")
             yield Bank(client, path)
 
     return opened

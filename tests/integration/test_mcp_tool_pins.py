@@ -31,7 +31,7 @@ from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
 from tests.support import warm
 from tests.support.keys import bearer
-from tests.support.mcp_client import until
+from tests.support.mcp_client import until, until_listed
 from tests.support.mcp_server_listed import Changing, HeaderRecorder, offer
 
 CONTEXT = ToolContext(run_id="run_1", owner="local", idempotency_key="k")
@@ -247,12 +247,6 @@ async def over_mcp(url: str, key: str) -> AsyncIterator[Client]:
         Client(streamable_http_client(f"{url}/mcp", http_client=http)) as session,
     ):
         yield session
-
-
-async def until_listed(client: httpx.AsyncClient, name: str, *, there: bool = True) -> None:
-    async with asyncio.timeout(30):
-        while (name in (await client.get("/v1/tools")).text) is not there:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
 
 
 async def decided(folder: Path) -> str:

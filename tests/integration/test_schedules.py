@@ -397,4 +397,5 @@ async def test_a_due_schedule_of_a_stopped_gateway_runs_at_the_next_start(serve:
             ticks = (await client.get("/v1/schedules/morning/ticks")).json()["data"]
             if ticks and ticks[0]["run_status"] == "succeeded":
                 break
+            await asyncio.sleep(0.05)
     assert [(tick["outcome"], tick["missed"]) for tick in ticks] == [("started", 2)]

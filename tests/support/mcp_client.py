@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from agent.storage.credentials import Credentials
 from agent.tools import ToolRegistry
 from mcp_tools.client.config import McpServerConfig
@@ -57,3 +59,13 @@ async def until_async(condition: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(40):
         while not await condition():  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.05)
+
+
+async def until_listed(client: httpx.AsyncClient, name: str, *, there: bool = True) -> None:
+    """Wait for a tool of a server that connects while the gateway runs, or for its end. TimeoutError when it does not
+    come."""
+
+    async def is_as_expected() -> bool:
+        return (name in (await client.get("/v1/tools")).text) is there
+
+    await until_async(is_as_expected)
