@@ -7,16 +7,11 @@ import signal
 import ssl
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
 
 import httpx._transports.default
 import httpx2._transports.default
 import pytest
 from hypothesis import HealthCheck, settings
-from pydantic.fields import FieldInfo
-from pydantic_settings import EnvSettingsSource
-
-from agent.core.settings import Settings
 
 # How long an example takes is the machine's business: on a busy one it would be a failure that says nothing.
 settings.register_profile("stepgate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -52,34 +47,6 @@ def _certificates_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (httpx._transports.default, httpx2._transports.default):
             patch.setattr(module, "create_ssl_context", _kept(module.create_ssl_context))
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _fields_of_settings_read_once() -> Iterator[None]:
-    """Settings look at the types of all fields whenever they are made: a fifth of what a gateway takes to start."""
-    infos: dict[object, Any] = {}
-    complex_fields: dict[int, Any] = {}
-    extract_info, is_complex = EnvSettingsSource._extract_field_info, EnvSettingsSource._field_is_complex
-
-    def extract_once(source: EnvSettingsSource, field: FieldInfo, name: str, *rest: Any) -> Any:
-        key = (source.settings_cls, source.env_prefix, source.case_sensitive, name)
-        if rest:  # a field of a nested model
-            return extract_info(source, field, name, *rest)
-        return infos[key] if key in infos else infos.setdefault(key, extract_info(source, field, name))
-
-    def is_complex_once(source: EnvSettingsSource, field: FieldInfo) -> Any:
-        if source.settings_cls is not Settings:
-            return is_complex(source, field)
-        return (
-            complex_fields[id(field)]
-            if id(field) in complex_fields
-            else complex_fields.setdefault(id(field), is_complex(source, field))
-        )
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(EnvSettingsSource, "_extract_field_info", extract_once)
-        patch.setattr(EnvSettingsSource, "_field_is_complex", is_complex_once)
         yield
 
 
