@@ -44,7 +44,9 @@ class DerivedDates:
             months = value * float(mention.unit.factor)
             if mention.unit.factor == _MONTHS_OF_YEAR and value.is_integer() and int(value) in self._spans_of_years:
                 return True
-            return any(abs(months - span / 30.44) <= 0.6 * float(mention.unit.factor) for span in self._spans)
+            return any(
+                abs(months - span / 30.44) <= max(0.6, near) * float(mention.unit.factor) for span in self._spans
+            )
         return False
 
     def _is_span_of_times(self, minutes: float, near: float) -> bool:

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from agent.answers.derivations import Derivations, read_quantities
+from agent.answers.regrouped import join_groups
+from agent.answers.related_figures import RelatedFigures
 from agent.answers.totals import list_totals
 from agent.text.dates import TimeValue
-from agent.text.numbers import NumberMention
 from agent.text.spoken_times import find_spoken_times, list_halves
 from agent.text.values import KnownValues, ValueMention
 
@@ -15,7 +15,6 @@ MAX_EVIDENCE = 60_000
 """Characters of evidence that are read as a whole. Of more, half is the beginning, half what may hold a claim."""
 _CONTEXT = 40
 """Characters beside a number that hold its unit, sign and scale."""
-_YEARS = range(1900, 2101)
 
 
 class FigureEvidence:
@@ -23,13 +22,13 @@ class FigureEvidence:
 
     def __init__(self, text: str, claims: Sequence[ValueMention]) -> None:
         self.text = text
-        self.known = KnownValues(_cut_evidence(text, claims), by_language=True)
+        self._read = _cut_evidence(text, claims)
+        self.known = KnownValues(self._read, by_language=True)
 
     @cached_property
-    def derivations(self) -> Derivations:
-        """The results of combining two of its numbers; years are left out."""
-        mentions = [one for one in self.known.numbers if not _is_year(one)]
-        return Derivations(quantity for one in mentions for quantity in read_quantities(one)[:1])
+    def related(self) -> RelatedFigures:
+        """Its figures by records and columns."""
+        return RelatedFigures(self._read, self.known.numbers)
 
     @cached_property
     def totals(self) -> list[float]:
@@ -37,13 +36,14 @@ class FigureEvidence:
         return list_totals(self.text)
 
     @cached_property
+    def joined(self) -> str:
+        """Its text without the marks between groups of digits."""
+        return join_groups(self.text)
+
+    @cached_property
     def spoken_times(self) -> set[TimeValue]:
         """The times that the evidence says in words, in both halves of the day."""
         return {half for one in find_spoken_times(self.text) for half in list_halves(one.value)}
-
-
-def _is_year(mention: NumberMention) -> bool:
-    return mention.unit is None and mention.text.isdigit() and int(mention.value) in _YEARS
 
 
 def _cut_evidence(evidence: str, claims: Iterable[ValueMention]) -> str:

@@ -1,8 +1,8 @@
 """Finds the figures, dates and codes of a text that are neither in its evidence nor derivable from it.
 
 Figures are compared as values: `864.00` is `864`, `63.32` is `63.3224` rounded, `-12.58` is `12.58`, and `12 %` is
-`0.12`. `8,321` is read in the language of its sentence. Other units of the same kind, computed equations, totals and
-results of two known figures count as explained, the last only where few other figures would be (see `derivations`).
+`0.12`. `8,321` is read in the language of its sentence. Other units of the same kind, computed equations and totals
+count as explained, and results of figures that belong together where few other figures would be (`related_figures`).
 Counts under ten, list numbers, code and citations are not claims.
 """
 
@@ -11,13 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from agent.answers.derivations import (
-    Derivations,
-    Quantity,
-    contains_near,
-    is_among,
-    read_quantities,
-)
+from agent.answers.derivations import Quantity, contains_near, is_among, read_quantities
 from agent.answers.derived_dates import DerivedDates
 from agent.answers.equations import Equation, find_equations
 from agent.answers.figure_evidence import FigureEvidence
@@ -25,7 +19,7 @@ from agent.answers.periods import names_known_period
 from agent.answers.regrouped import has_code_of_shape, has_sister, is_regrouped
 from agent.answers.totals import list_counts, list_totals
 from agent.text.codes import CodeMention
-from agent.text.dates import MONTHS, DateMention, TimeMention
+from agent.text.dates import MONTHS, DateMention, TimeMention, TimeValue
 from agent.text.decimal_marks import get_digits, settle_readings
 from agent.text.number_words import AMBIGUOUS_WORDS, NUMBER_WORDS, SCALES, is_number_word
 from agent.text.numbers import FRACTIONS, NumberMention
@@ -48,15 +42,15 @@ _CLOCK_WORD = re.compile(r" (?:to|past|i|över|vor|nach) (?:[^\W\d_]+)\b", re.IG
 _DIGIT = re.compile(rf"[\d{''.join(FRACTIONS)}]")
 _DOTTED = re.compile(r"[vV]?\d+(?:\.\d+){2,}")
 """A version, a section or an address of a network: its parts say something together."""
+_CLOCK = re.compile(r"([01]?\d|2[0-3])\.([0-5]\d)")
 _SHORT_YEAR = re.compile(r"['\u2019]$")
 _WORD = re.compile(r"[^\W\d_]+")
 _ORDINAL = re.compile(r"\d(?:st|nd|rd|th|:[ae]|er|ère|ème|e)$", re.IGNORECASE)
 _LONG_CODE = re.compile(r"\d{4}")
 _COUNT_UNITS = ("time", "months", "nights", "x")
 """Dimensions whose small whole numbers are counts like any other: seven days, three times."""
-_IN_SENTENCE, _IN_ANSWER, _IN_TOTALS, _IN_EVIDENCE = 0.15, 0.08, 0.05, 0.06
-"""How many other figures may be derivable from the same operands, by where those are."""
-_MAX_ADDED = 3
+_IN_TOTALS = 0.05
+"""How many other figures may be among the totals of the evidence or the answer."""
 _INVENTS = re.compile(
     r"\b(?:poem|stor(?:y|ies)|tale|song|lyrics|joke|limerick|haiku|fiction\w*|novel|imagin\w+|invent\w*|made[- ]up|"
     r"fantas\w+|brainstorm\w*|guess|estimate|dikt|saga|berättelse|hitta på|gissa|gedicht|geschichte|cuento|poema)\b"
@@ -111,7 +105,8 @@ class _Search:
         equations = find_equations(self._text, self._numbers)
         wrong = [one.result for one in equations if not one.is_right]
         pending = [one for one in self._claims if one not in wrong and not self._is_known(one)]
-        self._explained += [one for one in self._numbers if one not in pending and one not in wrong]
+        unexplained_ids = {id(one) for one in (*pending, *wrong)}
+        self._explained += [one for one in self._numbers if id(one) not in unexplained_ids]
         if pending:
             pending = self._remove_derived(pending, equations)
         unexplained = sorted((*pending, *wrong), key=lambda one: one.start)
@@ -190,10 +185,17 @@ class _Search:
         if names_known_period(self._text, mention.start, evidence_figures):
             return True
         if isinstance(mention, NumberMention) and (
-            self._is_short_year(mention) or is_regrouped(self._text, mention, self._evidence.text)
+            self._is_short_year(mention)
+            or self._is_known_clock(mention)
+            or is_regrouped(self._text, mention, self._evidence.text, self._evidence.joined)
         ):
             return True
         return isinstance(mention, NumberMention) and self._dates.explain_number(mention)
+
+    def _is_known_clock(self, mention: NumberMention) -> bool:
+        """Whether a number without a unit is a known time that is written with a point: 16.45."""
+        clock = _CLOCK.fullmatch(mention.text)
+        return clock is not None and TimeValue(int(clock[1]), int(clock[2])) in self._evidence.known.times
 
     def _list_readings(self, mention: TimeMention) -> list[TimeMention]:
         """A time of day, in both halves of the day if it is in words."""
@@ -217,6 +219,8 @@ class _Search:
             return DerivedDates(self._evidence.known, local).explain(mention)
         if not isinstance(mention, NumberMention) or mention.is_word or _ORDINAL.search(mention.text):
             return False
+        if mention.unit is not None and DerivedDates(self._evidence.known, local).explain_number(mention):
+            return True
         quantities = read_quantities(mention)
         if mention.unscaled:  # of a table in millions
             scale = mention.value / mention.unscaled
@@ -226,39 +230,24 @@ class _Search:
         return any(self._follows(one, mention) for one in quantities)
 
     def _follows(self, figure: Quantity, mention: NumberMention) -> bool:
-        """Whether a figure follows from its sentence, its text, the totals or two numbers of the evidence."""
+        """Whether a figure is a count, or follows from its text, or from the records that its sentence is about."""
         if figure.value.is_integer() and contains_near(self._counts, figure.value, 0.0) and mention.unit is None:
             return True
-        if _is_exact_sum(figure, self._list_neighbours(mention)):
+        explained = [one for operand in self._explained for one in read_quantities(operand)[:1]]
+        totals = (self._evidence.totals, self._list_other_totals(mention))
+        if _is_other_temperature(figure, explained) or any(is_among(figure, one, _IN_TOTALS) for one in totals):
             return True
-        for operands, limit in ((self._list_neighbours(mention), _IN_SENTENCE), (self._explained, _IN_ANSWER)):
-            quantities = [one for operand in operands for one in read_quantities(operand)[:1]]
-            if (
-                _is_other_temperature(figure, quantities)
-                or Derivations(quantities).explain(figure, limit)
-                or _is_sum(figure, quantities, limit)
-            ):
-                return True
-        results = (
-            (self._evidence.totals, _IN_TOTALS),
-            (self._list_other_totals(mention), _IN_TOTALS),
-            (self._list_multiples(mention), _IN_EVIDENCE),
-        )
-        if any(is_among(figure, values, limit) for values, limit in results):
-            return True
-        limit = _IN_EVIDENCE if figure.dimension != "%" else _IN_EVIDENCE / 2  # every pair of numbers has a share
-        return self._evidence.derivations.explain(figure, limit)
-
-    def _list_multiples(self, mention: NumberMention) -> list[float]:
-        """The numbers of the evidence times and divided by the counts of the mention's sentence: "ten cost 499"."""
-        counts = {float(one.value) for one in self._list_neighbours(mention) if one.unit is None and one.value > 1}
-        values = [one.value for one in self._evidence.derivations.operands]
-        return sorted(result for count in counts for one in values for result in (one * count, one / count))
+        start, end = self._get_sentence(mention)
+        others = [one for other in self._list_neighbours(mention) for one in read_quantities(other)[:1]]
+        return self._evidence.related.explain(figure, self._text[start:end], others)
 
     def _list_neighbours(self, mention: NumberMention) -> list[NumberMention]:
         """The explained numbers of the mention's own sentence."""
-        span = next((one for one in self._sentences if one[0] <= mention.start < one[1]), (0, 0))
-        return [one for one in self._explained if span[0] <= one.start < span[1]]
+        start, end = self._get_sentence(mention)
+        return [one for one in self._explained if start <= one.start < end]
+
+    def _get_sentence(self, mention: NumberMention) -> tuple[int, int]:
+        return next((one for one in self._sentences if one[0] <= mention.start < one[1]), (0, 0))
 
     @cached_property
     def _counts(self) -> list[float]:
@@ -295,25 +284,6 @@ def _is_other_temperature(figure: Quantity, operands: Sequence[Quantity]) -> boo
         return any(abs((one.value - sign * 32) / 1.8 - sign * figure.value) <= figure.tolerance + 1e-9
                    for one in operands if one.dimension == "°F" for sign in (1, -1))  # fmt: skip
     return False
-
-
-def _is_sum(figure: Quantity, operands: Sequence[Quantity], limit: float) -> bool:
-    """Whether the figure is the sum or the average of all operands, or of all but the first or the last."""
-    values = [
-        one.convert(figure) for one in operands if one.dimension in ("", figure.dimension) or not figure.dimension
-    ]
-    runs = [run for run in (values, values[1:], values[:-1]) if len(run) > 2]
-    sums = sorted(number for run in runs for number in (sum(run), sum(run) / len(run)))
-    return is_among(figure, sums, limit)
-
-
-def _is_exact_sum(figure: Quantity, neighbours: Sequence[NumberMention]) -> bool:
-    """Whether a whole number is the sum or difference of two of the few whole numbers beside it."""
-    values = {float(one.value) for one in neighbours}
-    if len(values) > _MAX_ADDED or not all(value.is_integer() for value in (figure.value, *values)):
-        return False
-    pairs = [(one, other) for one in values for other in values if one < other]
-    return any(figure.value in (one + other, other - one) for one, other in pairs)
 
 
 def _get_shown(mention: ValueMention) -> str:

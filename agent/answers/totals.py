@@ -14,16 +14,12 @@ _MIN_ADDENDS = 3
 
 
 def list_totals(text: str) -> list[float]:
-    """The sums and averages of columns, JSON lists and lines with at least three numbers, and counts."""
+    """The sums and averages of columns and JSON lists with at least three numbers, and counts of equal cells."""
     totals: list[float] = []
     for column in _iter_columns(text):
         numbers = [number for cell in column if (number := _read_number(cell)) is not None]
         totals += _sum_up(numbers)
         totals += [float(count) for count in Counter(map(str, column)).values() if count > 1]
-    lines = [line for line in text.splitlines() if line.strip()]
-    for line in lines[:MAX_CELLS]:
-        if sum(map(str.isdigit, line)) >= _MIN_ADDENDS:
-            totals += _sum_up([float(one.value) for one in find_numbers(line[:2_000], is_claim=True)])
     return sorted(set(totals))
 
 

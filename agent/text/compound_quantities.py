@@ -15,6 +15,8 @@ _JOINT = re.compile(rf",?{_SPACE}*(?:(?:and|und|och|et|y|e){_SPACE}+)?", re.IGNO
 _ONE_BEFORE = re.compile(
     rf"\b(?P<one>[^\W\d_]+){_SPACE}(?P<unit>[^\W\d_]+),?{_SPACE}(?:(?:and|und|och|et|y|e){_SPACE})?$", re.IGNORECASE
 )
+_SERIES = re.compile(rf"\d?{_SPACE}?[x\u00d7\u2013-]{_SPACE}?")
+_SIGNS = ("x", "\u00d7")
 _ARTICLES = frozenset({"a", "an", "una", "uno", "un"})
 _MAX_BEFORE = 40
 _ISO_DURATION = re.compile(
@@ -26,9 +28,10 @@ _ISO_DURATION = re.compile(
 def join_units(text: str, mentions: Sequence[NumberMention]) -> list[NumberMention]:
     """The numbers of a text in order; two that state one quantity become one, in the smaller unit.
 
-    The article before the larger unit counts as one: `an hour and 35 minutes`."""
+    A unit belongs to all numbers of a range or of dimensions: `15-20 km`, `40 x 30 x 25 cm`. The article before
+    the larger unit counts as one: `an hour and 35 minutes`."""
     joined: list[NumberMention] = []
-    for mention in mentions:
+    for mention in _share_units(text, mentions):
         previous = joined[-1] if joined else None
         if previous is not None and _belong_together(text, previous, mention):
             joined[-1] = _add(text, previous.value, previous.unit, mention, previous.start)
@@ -40,6 +43,17 @@ def join_units(text: str, mentions: Sequence[NumberMention]) -> list[NumberMenti
         else:
             joined.append(mention)
     return joined
+
+
+def _share_units(text: str, mentions: Sequence[NumberMention]) -> list[NumberMention]:
+    shared = list(mentions)
+    for place in range(len(shared) - 2, -1, -1):
+        one, following = shared[place], shared[place + 1]
+        is_bare = one.unit is None or one.text.endswith(_SIGNS)  # 40 x 30 is not forty times
+        between = one.text[-1] + text[one.end : following.start]
+        if is_bare and following.unit is not None and _SERIES.fullmatch(between):
+            shared[place] = replace(one, unit=following.unit)
+    return shared
 
 
 def find_iso_durations(text: str) -> list[tuple[Decimal, Unit]]:

@@ -34,6 +34,7 @@ CHF     CHF         1         chf francs fr
 SEK     SEK         1         sek
 NOK     NOK         1         nok
 DKK     DKK         1         dkk
+öre     kr          0.01      öre øre
 kr      kr          1         crown crowns krona kronor kroner krone kr
 JPY     JPY         1         jpy yen ¥
 INR     INR         1         inr rupees ₹
@@ -58,6 +59,7 @@ mph     speed       1.609344  mph
 m/s     speed       3.6       m/s
 knot    speed       1.852     knots knot kn knop knoten
 m²      area        1         m² m2 sqm kvm kvadratmeter quadratmeter
+km²     area        1000000   km² km2 sqkm quadratkilometer kvadratkilometer
 ha      area        10000     ha hectare hectares hektar
 mg      mass        0.000001  mg milligram milligrams milligramm
 g       mass        0.001     g gram grams gramm gramme grammes

@@ -119,7 +119,7 @@ class KnownValues:
 
     def list_years(self) -> list[Decimal]:
         """The bare numbers that may be years."""
-        start, end = bisect_left(self._values, Decimal(1900)), bisect_right(self._values, Decimal(2100))
+        start, end = bisect_left(self._values, Decimal(1000)), bisect_right(self._values, Decimal(2100))
         return [value for value, unit in self._numbers[start:end] if unit is None and value == int(value)]
 
     def has_value(self, value: Decimal) -> bool:
@@ -140,25 +140,32 @@ class KnownValues:
                     self._dates.update(dates)
                 case TimeMention(value=time):
                     self._times.add(time)
-                    self._numbers += _iter_clock_seconds(mention.text)
+                    if (span := _read_clock(mention)) is not None:
+                        self.numbers.append(span)
+                        self._numbers.append((span.value, span.unit))
                 case CodeMention():
                     self._add_code(mention)
                 case NumberMention():
-                    self.numbers.append(mention)
-                    self._numbers += [(reading.value, mention.unit) for reading in mention.readings]
-                    if self._by_language:
-                        self._note_spelling(mention)
-                    if mention.is_sum:
-                        self._numbers += [(one.value, one.unit) for one in find_numbers(mention.text)]
-                    if self._by_language and (unit := _find_unit_of_label(text_of_cells, mention.start)) is not None:
-                        self._numbers += [(reading.value, unit) for reading in mention.readings]
-                    is_amount = self._by_language and (mention.unit is not None or mention.unscaled is not None)
-                    if "," in mention.text and not is_amount:  # with spaces, thousands are far likelier than a list
-                        self._numbers += [(part, None) for part in mention.parts]
+                    self._add_number(mention, text_of_cells)
         self._numbers += [(share, None) for share in _iter_shares(text)] if self._by_language else []
         self._numbers += find_iso_durations(text)
         self.scales |= {SCALES[match[0].lower()] for match in _SCALE_WORD.finditer(text)}
         self._squeezed.append("".join(char for char in text.casefold() if char.isalnum()))
+
+    def _add_number(self, mention: NumberMention, text: str) -> None:
+        self.numbers.append(mention)
+        self._numbers += [(reading.value, mention.unit) for reading in mention.readings]
+        if mention.unscaled:
+            self.scales.add(mention.value / mention.unscaled)
+        if self._by_language:
+            self._note_spelling(mention)
+        if mention.is_sum:
+            self._numbers += [(one.value, one.unit) for one in find_numbers(mention.text)]
+        if self._by_language and (unit := find_unit_of_label(text, mention.start)) is not None:
+            self._numbers += [(reading.value, unit) for reading in mention.readings]
+        is_amount = self._by_language and (mention.unit is not None or mention.unscaled is not None)
+        if "," in mention.text and not is_amount:  # with spaces, thousands are far likelier than a list
+            self._numbers += [(part, None) for part in mention.parts]
 
     def _add_code(self, mention: CodeMention) -> None:
         self._codes.add(mention.key)
@@ -290,14 +297,17 @@ class KnownValues:
         return at < len(self._absolute) and self._absolute[at][0] <= abs(value) + step / 2
 
 
-def _iter_clock_seconds(time: str) -> Iterator[tuple[Decimal, Unit]]:
-    """Yields what a time with seconds is as a span of time: `3:28:18`."""
-    if (match := _CLOCK.match(time)) is not None:
-        hours, minutes, seconds = map(int, match.groups())
-        yield Decimal(hours * 3600 + minutes * 60 + seconds), UNITS_OF_LABELS["s"]
+def _read_clock(mention: TimeMention) -> NumberMention | None:
+    """What a time with seconds is as a span of time: `3:28:18`."""
+    match = _CLOCK.match(mention.text)
+    if match is None:
+        return None
+    hours, minutes, seconds = map(int, match.groups())
+    reading = NumberReading(Decimal(hours * 3600 + minutes * 60 + seconds), Decimal(1))
+    return NumberMention(mention.text, mention.start, mention.end, (reading,), UNITS_OF_LABELS["s"])
 
 
-def _find_unit_of_label(text: str, start: int) -> Unit | None:
+def find_unit_of_label(text: str, start: int) -> Unit | None:
     """The unit that ends the label of a value: `duration_s: 9300`, `"sizeBytes": 512`, `Weight (kg): 72`."""
     label = _LABEL.search(text, max(0, start - _MAX_LABEL), start)
     if label is None:
@@ -339,8 +349,16 @@ def _blank(text: str, mentions: Iterable[ValueMention]) -> str:
 
 
 def _split_csv_cells(text: str) -> str:
-    """The text with `;` between the cells of lines that are CSV, where `151,2870` are two cells."""
-    lines = [line if not _CSV_LINE.search(line) else _separate(line) for line in text.split("\n")]
+    """The text with `;` between the cells of lines that are CSV, where `151,2870` are two cells.
+
+    Below such a line, one with as many commas is CSV too, though it has only digits beside them."""
+    lines: list[str] = []
+    commas = 0
+    for line in text.split("\n"):
+        count = line.count(",") if ", " not in line else 0
+        is_csv = _CSV_LINE.search(line) is not None or (0 < count == commas)
+        commas = count if is_csv else 0
+        lines.append(_separate(line) if is_csv else line)
     return "\n".join(lines)
 
 

@@ -1,7 +1,8 @@
 """Answers of a sentence or two to results with several figures: one is given as it is, in other words, or computed.
 
 Unlike the pairs in `figure_pairs`, the same results are asked about several times, many answers compute without saying
-so, and some inventions are below what is looked for: counts under ten in words, fractions in words.
+so, and some inventions are below what is looked for: counts under ten in words, fractions in words. In the second file
+nearly every other figure is computed from records: totals, differences, shares, changes, spans of time, multiples.
 """
 
 import re
@@ -9,15 +10,17 @@ from pathlib import Path
 
 from tests.support.figure_pairs import FigurePair
 
-_ANSWERS = Path(__file__).parent / "data" / "figure_answers.txt"
+_DATA = Path(__file__).parent / "data"
 _CHOICE = re.compile(r"\{(?P<true>[^{}|]*)\|(?P<invented>[^{}|]*)\}")
 
 
-def read_answers() -> list[FigurePair]:
-    """The pairs of the file: a line with `# ` is the results that the lines below it answer."""
+def read_answers(name: str = "figure_answers") -> list[FigurePair]:
+    """The pairs of a file, `figure_answers` or `figure_relations`.
+
+    A line with `# ` is the results that the lines below it answer."""
     pairs: list[FigurePair] = []
     evidence = ""
-    for line in _ANSWERS.read_text(encoding="utf-8").splitlines():
+    for line in (_DATA / f"{name}.txt").read_text(encoding="utf-8").splitlines():
         text = line.replace("\\n", "\n")
         if text.startswith("# "):
             evidence = text[2:]

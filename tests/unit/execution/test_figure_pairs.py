@@ -22,12 +22,15 @@ def test_invented_figures_are_found(pairs: list[FigurePair]) -> None:
     assert len(missed) <= 0.05 * len(pairs), missed
 
 
-def test_answers_that_count_and_derive() -> None:
-    pairs = read_answers()
+@pytest.mark.parametrize(
+    ("name", "most_marked", "most_missed"), [("figure_answers", 0.05, 0.07), ("figure_relations", 0.14, 0.05)]
+)
+def test_answers_that_count_and_derive(name: str, most_marked: float, most_missed: float) -> None:
+    pairs = read_answers(name)
     marked = [pair.true for pair in pairs if find_unexplained_figures(pair.true, pair.evidence)]
     missed = [pair.invented for pair in pairs if not find_unexplained_figures(pair.invented, pair.evidence)]
-    assert len(marked) <= 0.07 * len(pairs), marked
-    assert len(missed) <= 0.06 * len(pairs), missed
+    assert len(marked) <= most_marked * len(pairs), marked
+    assert len(missed) <= most_missed * len(pairs), missed
 
 
 @pytest.mark.parametrize(
@@ -68,6 +71,18 @@ def test_answers_that_count_and_derive() -> None:
         ("net 1,250.00, vat 250.00, gross 1,500.00, due_days 30", "The rate is 20 %.", "The rate is 25 %."),
         ("duration: 95 s", "It took 1 min 35 s.", "It took 1 min 53 s."),
         ("time 3:51:12", "Segertiden var 3 h 51 min 12 s.", "Segertiden var 3 h 15 min 12 s."),
+        ("| A | 7 990 kr | 187 g |\n| B | 10 490 kr | 201 g |", "B kostar 2 500 kr mer.", "B kostar 2 300 kr mer."),
+        (
+            "a,stock,sold\n2026-W46,16742,1127\n2026-W47,16210,980",
+            "16210, that is 532 less.",
+            "16210, that is 632 less.",
+        ),
+        ("400x300x250 mm", "40 x 30 x 25 cm", "40 x 36 x 25 cm"),
+        ("4,2 x 3,6 m", "Golvet \u00e4r 15,12 m\u00b2.", "Golvet \u00e4r 16,42 m\u00b2."),
+        ("revenue 48.7 million EUR (last year 44.1)", "It rose by 10.4 %.", "It rose by 16.8 %."),
+        ("won in 1:11:24, second 1:12:09", "She won by 45 seconds.", "She won by 65 seconds."),
+        ("2026-11-29T15:15/2026-11-29T16:45", "M\u00f6tet slutar 16.45.", "M\u00f6tet slutar 17.05."),
+        ("area 536 km\u00b2", "Das sind 53.600 Hektar.", "Das sind 56.300 Hektar."),
         ("prix 49.9, stock 8321", "Dix lampes co\u00fbtent 499 euros.", "Dix lampes co\u00fbtent 489 euros."),
     ],
 )

@@ -1,0 +1,292 @@
+"""Decides whether a figure follows from figures that readers combine: those of a record, of a column or of a sentence.
+
+A record is a JSON object or a line of the evidence. Its figures and those of a column are combined far more often than
+any two figures of the evidence. A sentence that names records, by a word or a number, is about these.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, product
+
+from agent.answers.derivations import Quantity, contains_near, is_unlikely_hit, make_quantity
+from agent.text.numbers import NumberMention
+from agent.text.values import find_unit_of_label
+
+MAX_RECORDS = 400
+"""Records that are read. Of longer evidence nearly every figure could be derived."""
+_MAX_ROWS, _MAX_MEMBERS, _MAX_ADDENDS = 24, 40, 12
+"""Records of a sentence; figures of a record or column that are combined in pairs, and that are added up."""
+_REACH = 6
+"""Figures of a record from one to the last one that it is combined with."""
+_FEW = 6
+"""Figures of a record of which three are combined too."""
+_MIN_NAMED = 10
+"""Whole numbers below this are too common to name a record."""
+_MIN_PRECISION = 2_000
+"""Halves of the last place that a sum of some figures has to show: of many sums, a short one may be any."""
+_MIN_ROUND = 20
+"""The same of a multiple: 5 is not half of 9, rounded."""
+_RARE, _FEW_HITS, _OFTEN = 0.02, 0.1, 0.15
+"""How many other figures may be derivable in the same way, from the least to the most usual way to derive one."""
+_FACTORS = (2.0, 12.0)
+"""Half and double, and a year's of a month's, which no number of the evidence gives."""
+_END = re.compile(r"[\n{}]")
+_KEY = re.compile(r"\"([^\"\n]{1,40})\"\s*:\s*-?$")
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_YEARS = range(1900, 2101)
+
+_Results = Mapping[str, Sequence[float]]
+"""Sorted values in base units by their dimension."""
+
+
+@dataclass(slots=True)
+class _Record:
+    """The figures of a record with their columns, and the words that only few records have."""
+
+    words: set[str]
+    figures: list[tuple[Hashable, Quantity]]
+
+
+class RelatedFigures:
+    """The records and columns of some evidence."""
+
+    def __init__(self, text: str, numbers: Sequence[NumberMention]) -> None:
+        self._records = list(_iter_records(text, numbers))
+        frequency = Counter(word for record in self._records for word in record.words)
+        for record in self._records:
+            record.words = {word for word in record.words if 2 * frequency[word] <= max(2, len(self._records))}
+        self._relations: dict[Hashable, _Relations] = {}
+
+    def explain(self, figure: Quantity, sentence: str, others: Sequence[Quantity]) -> bool:
+        """Whether the figure follows from the records that its sentence names, or from `others`, the explained
+        figures of its sentence, and few figures like it would."""
+        numbers = {one.value for one in others if one.value >= _MIN_NAMED or not one.value.is_integer()}
+        words = {word.lower() for word in _WORD.findall(sentence)}
+        named = tuple(place for place, record in enumerate(self._records) if _is_named(record, words, numbers))
+        key = named, tuple(others)
+        if key not in self._relations:
+            records = [self._records[place] for place in named] or self._records
+            self._relations[key] = _Relations(self._records, records, others)
+        return self._relations[key].explain(figure)
+
+
+def _is_named(record: _Record, words: set[str], numbers: set[float]) -> bool:
+    return not words.isdisjoint(record.words) or any(abs(one.value) in numbers for _, one in record.figures)
+
+
+class _Relations:
+    """What follows from the records that a sentence names, from their columns, and from its `others`."""
+
+    def __init__(self, all_records: Sequence[_Record], named: Sequence[_Record], others: Sequence[Quantity]) -> None:
+        self._rows = [[one for _, one in record.figures] for record in named[:_MAX_ROWS]]
+        self._columns = _list_columns(named[:_MAX_ROWS])
+        self._all_columns = _list_columns(all_records)
+        self._others = others
+
+    def explain(self, figure: Quantity) -> bool:
+        """Whether one of the ways to derive a figure gives this one, and few figures like it."""
+        return (
+            is_unlikely_hit(figure, lambda one: _has_near(self._of_sentence, one), _OFTEN)
+            or is_unlikely_hit(figure, lambda one: _has_near(self._wholes, one), _FEW_HITS)
+            or is_unlikely_hit(figure, lambda one: _has_near(self._pairs, one), _FEW_HITS)
+            or (
+                figure.value > _MIN_ROUND * figure.tolerance
+                and is_unlikely_hit(figure, lambda one: _has_near(self._multiples, one), _RARE)
+            )
+            or (
+                figure.value > _MIN_PRECISION * figure.tolerance
+                and is_unlikely_hit(figure, lambda one: _has_near(self._sums, one), _RARE)
+            )
+        )
+
+    @cached_property
+    def _of_sentence(self) -> _Results:
+        return _sort(result for pair in _iter_pairs(self._others) for result in _combine(*pair))
+
+    @cached_property
+    def _pairs(self) -> _Results:
+        """The results of two figures of a record or a column, or of one and another of the sentence."""
+        values = {abs(one.value) for row in self._rows for one in row}
+        others = [one for one in self._others if one.value not in values]
+        results: list[tuple[str, float]] = []
+        for row in self._rows:
+            pairs = (*_iter_pairs(row), *product(row[:_MAX_MEMBERS], others))
+            results += [result for pair in pairs for result in _combine(*pair)]
+            results += [("%", rest) for one in row for rest in _list_rests(one)]
+        for key, column in self._columns.items():
+            pairs = tuple(product(column, self._all_columns[key][:_MAX_MEMBERS]))
+            results += [result for one, other in pairs if one is not other for result in _compare(one, other)]
+        return _sort(results)
+
+    @cached_property
+    def _wholes(self) -> _Results:
+        """The sums and means of records and columns, and the shares of the latter."""
+        results: list[tuple[str, float]] = []
+        for group in (*self._rows, *self._columns.values(), *self._all_columns.values()):
+            if len(group) > 2 and _is_of_one_kind(group):
+                total = sum(map(_get_base, group))
+                results += [(group[0].dimension, total), (group[0].dimension, total / len(group))]
+        for key, column in self._columns.items():
+            total = sum(map(_get_base, self._all_columns[key]))
+            if len(self._all_columns[key]) > 2 and total:
+                results += [("%", 100 * _get_base(one) / total) for one in column]
+        return _sort(results)
+
+    @cached_property
+    def _sums(self) -> _Results:
+        """The sums of neighbours in a record or column, and those without the next one."""
+        results: list[tuple[str, float]] = []
+        for group in filter(_is_of_one_kind, (*self._rows, *self._columns.values())):
+            values = [_get_base(one) for one in group[:_MAX_ADDENDS]]
+            for start, end in combinations(range(len(values) + 1), 2):
+                if end - start > 2:
+                    total = sum(values[start:end])
+                    results += [(group[0].dimension, total - one) for one in (0.0, *values[end : end + 1])]
+        return _sort(results)
+
+    @cached_property
+    def _multiples(self) -> _Results:
+        """The figures of records times and divided by counts of the sentence, also instead of a count of the record;
+        of short records the product of two figures with a third added or taken away."""
+        counts = {one.value for one in self._others if _is_count(one) and one.value > 1}
+        factors = {*_FACTORS, *counts, *(one * other for one, other in combinations(counts, 2))}
+        results: list[tuple[str, float]] = []
+        for row in self._rows:
+            ratios = {count / one.value for one in row[:3] if _is_count(one) for count in counts}
+            for one in row[:_MAX_MEMBERS]:
+                scales = {*factors, *(1 / factor for factor in factors), *ratios}
+                results += [(one.dimension, _get_base(one) * scale) for scale in scales]
+            results += _iter_triples(row) if len(row) <= _FEW else ()
+        return _sort(results)
+
+
+def _is_count(one: Quantity) -> bool:
+    return not one.dimension and one.value.is_integer() and one.value > 0
+
+
+def _is_of_one_kind(group: Sequence[Quantity]) -> bool:
+    return len({one.dimension for one in group}) == 1
+
+
+def _get_base(one: Quantity) -> float:
+    return one.value * one.factor
+
+
+def _iter_pairs(row: Sequence[Quantity]) -> Iterator[tuple[Quantity, Quantity]]:
+    for place, one in enumerate(row[:_MAX_MEMBERS]):
+        yield from ((one, other) for other in row[place + 1 : place + _REACH])
+
+
+def _compare(one: Quantity, other: Quantity) -> Iterator[tuple[str, float]]:
+    """Yields the sum, the difference, the ratio, the shares and the changes of two figures of one kind."""
+    if one.dimension != other.dimension:
+        return
+    first, second = sorted((_get_base(one), _get_base(other)), key=abs)
+    yield one.dimension, first + second
+    yield one.dimension, second - first
+    if one.dimension == "%":
+        yield "pp", second - first
+    if first:
+        yield "", second / first
+        for share in (first / second, second / first):
+            yield "%", 100 * share
+            yield "%", 100 * (share - 1)
+
+
+def _combine(one: Quantity, other: Quantity) -> Iterator[tuple[str, float]]:
+    """Yields what two figures of one record give, also of different kinds: a price times a number or a share."""
+    yield from _compare(one, other)
+    for first, second in ((one, other), (other, one)):
+        value, by = _get_base(first), second.value
+        if second.dimension == "%" or (not second.dimension and 0 < by < 1):
+            share = by / 100 if second.dimension == "%" else by
+            parts = (share, 1 + share, 1 - share, 1 / (1 + share) if share > -1 else 1.0)
+            yield from ((first.dimension, value * part) for part in parts)
+        elif by and first.dimension != second.dimension:
+            yield first.dimension, value / by
+            yield first.dimension, value * by
+        elif first is one and first.dimension in ("", "length"):
+            yield "area" if first.dimension else "", value * _get_base(second)
+
+
+def _iter_triples(row: Sequence[Quantity]) -> Iterator[tuple[str, float]]:
+    """Yields the product of two figures with a third of their kind added or taken away: 3 * 249 + 15."""
+    for one, other in combinations(row, 2):
+        for third in row:
+            if third is not one and third is not other and third.dimension in (one.dimension, other.dimension):
+                yield third.dimension, _get_base(one) * other.value + _get_base(third)
+                yield third.dimension, _get_base(one) * other.value - _get_base(third)
+
+
+def _list_rests(one: Quantity) -> list[float]:
+    """What a share leaves of all, or the change that a factor is."""
+    share = one.value if one.dimension == "%" else 100 * one.value if not one.dimension else 0.0
+    return [100 - share] if 0 < share < 200 else []
+
+
+def _list_columns(records: Iterable[_Record]) -> dict[Hashable, list[Quantity]]:
+    columns: dict[Hashable, list[Quantity]] = defaultdict(list)
+    for record in records:
+        for key, one in record.figures:
+            columns[key].append(one)
+    return columns
+
+
+def _sort(results: Iterable[tuple[str, float]]) -> _Results:
+    values: dict[str, set[float]] = defaultdict(set)
+    for dimension, value in results:
+        values[dimension].add(abs(value))
+    return {dimension: sorted(ones) for dimension, ones in values.items()}
+
+
+def _has_near(results: _Results, figure: Quantity) -> bool:
+    """Whether a result is the figure. Where one of both has no unit, the numbers are compared; not of percentages."""
+    own = results.get(figure.dimension, ())
+    if contains_near(own, figure.value * figure.factor, figure.tolerance * figure.factor):
+        return True
+    if figure.dimension in ("%", "pp"):
+        return False
+    others = [""] if figure.dimension else [name for name in results if name != "%"]
+    return any(contains_near(results.get(name, ()), figure.value, figure.tolerance) for name in others)
+
+
+def _iter_records(text: str, numbers: Sequence[NumberMention]) -> Iterator[_Record]:
+    # One more or less than a known number is another number.
+    numbers = [
+        one for one in numbers if one.value not in (0, 1) and not _is_year(one) and not text.startswith('":', one.end)
+    ]
+    at = place = count = 0
+    words: set[str] = set()
+    for end in (*(match.start() for match in _END.finditer(text)), len(text)):
+        first = place
+        while place < len(numbers) and numbers[place].start < end:
+            place += 1
+        words |= {word.lower() for word in _WORD.findall(text[at:end])}
+        at = end
+        if place == first:
+            continue  # its words are the head of what follows
+        members = enumerate(numbers[first:place])
+        yield _Record(words, [one for index, number in members for one in _read(text, number, (place - first, index))])
+        words, count = set(), count + 1
+        if count == MAX_RECORDS:
+            return
+
+
+def _read(text: str, number: NumberMention, place: Hashable) -> Iterator[tuple[Hashable, Quantity]]:
+    """Yields a number with its column; also with the unit of its label, and without its scale, which the next one
+    may share: "48.7 million (44.1)"."""
+    key = _KEY.search(text, max(0, number.start - 50), number.start)
+    column = key[1] if key is not None else place
+    yield column, make_quantity(float(number.value), 0.0, number.unit)
+    unit = find_unit_of_label(text, number.start) if number.unit is None else None
+    if unit is not None:
+        yield (column, unit.name), make_quantity(float(number.value), 0.0, unit)
+    if number.unscaled:
+        yield (column, "unscaled"), Quantity(float(number.unscaled))
+
+
+def _is_year(mention: NumberMention) -> bool:
+    return mention.unit is None and mention.text.isdigit() and int(mention.value) in _YEARS
