@@ -9,8 +9,8 @@ from agent.llm.port import ModelClient, ModelReply, ModelRequest, ResponseSchema
 
 REPLY_TOKENS = 300
 """Longest reply: a small model that repeats itself must not take minutes."""
-
-
+PIECE_CHARS = 1_000
+"""Characters of a prompt that are read at once: five seconds on two slow cores."""
 LOST = (ModelDownError, ModelRateLimitError, ModelAuthError)
 """Errors that say nothing of the model: it is measured another time. A time-out says that it is slow."""
 
@@ -42,8 +42,14 @@ class AskedModel:
         return await self.complete(messages, schema=schema)
 
     async def read(self, messages: tuple[JsonObject, ...]) -> None:
-        """Has the endpoint read these messages, and reply with one token. Raises `ModelError`."""
-        await self._client.complete(replace(self._build_request(messages, None, ()), max_tokens=1))
+        """Has the endpoint read these messages, and reply with one token. Raises `ModelError`.
+
+        The first one is read in pieces: what an endpoint has begun to read, the next request waits for.
+        """
+        first, text = messages[0], str(messages[0]["content"])
+        begun = [({**first, "content": text[:end]},) for end in range(PIECE_CHARS, len(text), PIECE_CHARS)]
+        for piece in (*begun, messages):
+            await self._client.complete(replace(self._build_request(piece, None, ()), max_tokens=1))
 
     async def complete(
         self,

@@ -28,6 +28,9 @@ BuildPrompt = Callable[[], Awaitable[tuple[JsonObject, ...]]]
 
 IDLE_SECONDS = 60.0
 """How long nothing must have run before the model is measured."""
+REST_SECONDS = 15.0
+"""How long nothing must have run before prompts are read: what an endpoint has begun to read, the next request waits
+for."""
 CHECK_SECONDS = 1.0
 LEASE_NAME = "model probe"
 LEASE_SECONDS = 900.0
@@ -43,7 +46,7 @@ class IdleProber:
     def __init__(self, live: LiveModels, lease: HousekeepingLease) -> None:
         self._live = live
         self._lease = lease
-        self.active_at = monotonic()
+        self.active_at = self._started_at = monotonic()
         """When a run was last at work (`monotonic`). An observer of runs sets it."""
         self.is_measuring = False
         """Whether a call of the model is in progress."""
@@ -65,7 +68,7 @@ class IdleProber:
                 await asyncio.sleep(CHECK_SECONDS)
                 if count_runs():
                     self.active_at = monotonic()
-                else:
+                elif self.active_at == self._started_at or monotonic() - self.active_at > REST_SECONDS:
                     await self._warm_new_model(build_decision)
                 now = monotonic()
                 if now - self.active_at < IDLE_SECONDS or now < self._not_before:
@@ -79,20 +82,22 @@ class IdleProber:
             if self._measurement is not None:
                 await self._measurement.aclose()
 
-    async def _run_interruptibly(self, work: Coroutine[object, object, None]) -> None:
+    async def _run_interruptibly(self, work: Coroutine[object, object, None]) -> bool:
+        """Whether the work has come to its end."""
         self._task = asyncio.create_task(work, name="work with an idle model")
         self.is_measuring = True
         await asyncio.wait({self._task})
         self.is_measuring = False
+        return not self._task.cancelled()
 
     async def _warm_new_model(self, build_decision: BuildPrompt) -> None:
-        """Warms a model that was not yet warmed. One that a run interrupts is left: the run has its prompts read."""
+        """Warms a model that was not yet warmed. One that a run interrupts is warmed later."""
         model = self._find_local_model()
         if model is None or model == self._warmed:
             return
-        self._warmed = model
-        if choose_profile(self._live.settings.model_profile, self._live.tiers.measured).checks_answers:
-            await self._run_interruptibly(self._warm(model, build_decision))
+        is_small = choose_profile(self._live.settings.model_profile, self._live.tiers.measured).checks_answers
+        if not is_small or await self._run_interruptibly(self._warm(model, build_decision)):
+            self._warmed = model
 
     async def _warm(self, model: ConfiguredModel, build_decision: BuildPrompt) -> None:
         try:

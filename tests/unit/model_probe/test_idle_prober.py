@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -119,4 +120,15 @@ async def test_a_run_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     async with watching(monkeypatch, endpoint := Endpoint(held=True)) as prober:
         prober.interrupt()
         await asyncio.sleep(0.02)
+        assert (endpoint.warmed, endpoint.dropped) == (2, 1), "and it begins again"
+
+
+async def test_prompts_are_not_read_between_two_messages_of_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with watching(monkeypatch, endpoint := Endpoint(held=True)) as prober:
+        prober.active_at = monotonic()
+        prober.interrupt()
+        await asyncio.sleep(0.02)
         assert (endpoint.warmed, endpoint.dropped) == (1, 1)
+        monkeypatch.setattr(idle_prober, "REST_SECONDS", 0.01)
+        await asyncio.sleep(0.05)
+        assert endpoint.warmed == 2
