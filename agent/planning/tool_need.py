@@ -35,9 +35,11 @@ YES, NO = "yes", "no"
 INFORMATION, CHANGE = "information", "change"
 NEED, FIT, ASK = "needs", "fits", "asks"
 """The questions, as their prompts are named; the latter two are also the fields of the replies."""
-BEGIN_CHARS, END_CHARS = 300, 150
+BEGIN_CHARS, END_CHARS = 160, 90
 """Characters of a long request that show what it asks for. The answer's prompt holds all of it, and reading it takes a
 small model on a laptop seconds."""
+NAMING_BEGIN_CHARS, NAMING_END_CHARS = 300, 150
+"""Characters of a long request in which a name of a file counts; one in the middle is part of a pasted text."""
 BEFORE_CHARS = 100
 """Characters of the last turn, of each side."""
 SEPARATOR: Final = "\n=> "
@@ -120,7 +122,7 @@ def _shorten(text: str) -> str:
 def _names_an_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
     """Whether the request is a command of a tool of ours, names a file or address, or is in the words of a skill or of
     somebody else's tool."""
-    ends = keep_ends(request.question, BEGIN_CHARS, END_CHARS)
+    ends = keep_ends(request.question, NAMING_BEGIN_CHARS, NAMING_END_CHARS)
     if read_calls(request.question, {spec.name: spec for spec in tools}) or _FILE_OR_ADDRESS.search(ends):
         return True
     words = {*extract_terms(keep_ends(request.question))}
