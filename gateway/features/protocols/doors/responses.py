@@ -194,7 +194,9 @@ async def _build_request(
         if len(items) == 1 and not body.instructions:
             request = request.model_copy(update={"messages": None, "prompt_position": None})
     follows = previous.run_id if previous is not None else None
-    return ChatRequest(request, conversation_id, build_wire_request(body, conversation_id), tainted, follows)
+    return ChatRequest(
+        request, conversation_id, build_wire_request(body, conversation_id), tainted=tainted, follows=follows
+    )
 
 
 async def _load_previous(stepgate: Stepgate, caller: Caller, body: ResponsesRequest) -> StoredResponse | None:
