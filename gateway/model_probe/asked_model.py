@@ -47,8 +47,8 @@ class AskedModel:
         The first one is read in pieces: what an endpoint has begun to read, the next request waits for.
         """
         first, text = messages[0], str(messages[0]["content"])
-        begun = [({**first, "content": text[:end]},) for end in range(PIECE_CHARS, len(text), PIECE_CHARS)]
-        for piece in (*begun, messages):
+        pieces = [({**first, "content": text[:end]},) for end in range(PIECE_CHARS, len(text), PIECE_CHARS)]
+        for piece in (*pieces, messages):
             await self._client.complete(replace(self._build_request(piece, None, ()), max_tokens=1))
 
     async def complete(
