@@ -9,7 +9,6 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from agent.core.cancellation import cancel_and_wait
@@ -268,8 +267,10 @@ async def _measure_model(gateway: Stepgate, *, recover: bool) -> None:
     """Measures the model while nothing runs, unless this process runs only one command."""
     if recover:
         gateway.live_models.start()
-        build_decision = partial(build_first_decision, gateway.engine, gateway.rooms.get(None, None))
-        await gateway.prober.watch(lambda: gateway.service.worker.live_count, build_decision)
+        await gateway.prober.watch(
+            lambda: gateway.service.worker.live_count,
+            lambda: build_first_decision(gateway.engine, gateway.rooms.get(None, None)),
+        )
 
 
 async def _forget_old_runs(gateway: Stepgate, *, recover: bool) -> None:

@@ -313,6 +313,10 @@ class RunState:
             and (request.plan_version == version if request.call_id is None else request.items[0].step_id in steps)
         )
 
+    def list_open_approvals(self, now: float) -> tuple[ev.ApprovalRequested, ...]:
+        """Those of `pending_approvals` that have not expired at `now`, in UTC seconds since 1970."""
+        return tuple(request for request in self.pending_approvals if request.expires_at > now)
+
     @property
     def message_labels(self) -> tuple[ev.TextLabel, ...]:
         """The labels of the messages that the client sent, and that of the prompt if text is attached to it."""

@@ -157,7 +157,7 @@ def _describe(reference: Reference, names: Mapping[str, str], other: str) -> str
     try:
         parts = split_path(reference)
     except ReferenceMissingError:
-        parts = [reference.path]
+        parts = [repr(reference.path)]
     fields = parts[1:] if parts[:1] and parts[0] in _RESULT_FIELDS else parts
     words = " of ".join(f"entry {part + 1}" if isinstance(part, int) else part for part in reversed(fields))
     name = names.get(reference.step_id, other)

@@ -247,20 +247,18 @@ class AgentService(RunReader[Live]):
         reason: str = "",
         approvals: Sequence[str] = (),
         plan: JsonObject | None = None,
-        owner: str = "",
     ) -> AcceptedRun:
         """Submits a person's decision on the named `approvals`, or on all open ones.
 
-        `plan` is the plan as edited. `owner` is whose run it is, if not the principal's: the caller checks that the
-        principal may decide for them. Raises `ScopeError` if the principal may not decide, whichever door they came by;
+        `plan` is the plan as edited. Raises `ScopeError` if the principal may not decide, whichever door they came by;
         `NotFoundError`; `ConflictError` if nothing (or one of those named) is
         still open or another decision has just been made; `BadRequestError` for an invalid plan, and for one beside a
         decision on single calls; `StoreError` if the decision cannot be recorded, in which case nothing has changed.
         """
         principal.require_approval_right()
-        row = await self._journal.get_run(run_id, owner=owner or principal.owner)
+        row = await self._journal.get_run(run_id, owner=principal.owner)
         events = await self._journal.read_events(run_id)
-        waiting = [request for request in fold(run_id, events).pending_approvals if request.expires_at > time.time()]
+        waiting = fold(run_id, events).list_open_approvals(time.time())
         if row.status in ENDED_STATUSES or not waiting:
             raise ConflictError(f"run {run_id!r} does not wait for approval (it is {row.status})")
         open_ids = [approval.approval_id for approval in waiting]

@@ -50,7 +50,7 @@ async def list_approvals(
 ) -> OpenApprovals:
     """List what waits for a decision: at `/v1/runs/{run_id}/approve`, `reject` and `reply`, with its id.
 
-    A key with the scope `admin` lists, and decides on, what other owners' runs ask.
+    A key with the scope `admin` lists what other owners' runs ask too; their owners decide.
     """
     whose = None if owner == "*" else owner or caller.owner
     caller.require_readable(whose)

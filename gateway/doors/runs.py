@@ -320,11 +320,10 @@ async def _submit_decision(
     plan: JsonObject | None = None,
 ) -> RunSummary:
     """Submits the caller's decision. Returns the run after it has resumed."""
-    # First: an unknown run is a 404 whatever is named. An administrator decides for all owners, and is recorded.
-    row = await stepgate.journal.get_run(run_id, owner=caller.readable_owner)
+    await stepgate.service.get_run(run_id, owner=caller.owner)  # first: an unknown run is a 404 whatever is named
     require_approval_ids(approvals, run_id)
     decided = await stepgate.service.submit_decision(
-        run_id, decision, principal=caller.principal, reason=reason, approvals=approvals, plan=plan, owner=row.owner
+        run_id, decision, principal=caller.principal, reason=reason, approvals=approvals, plan=plan
     )
     return RunSummary.model_validate(await stepgate.service.wait_until_resumed(decided))
 

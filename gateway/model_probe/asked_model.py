@@ -44,10 +44,12 @@ class AskedModel:
     async def read(self, messages: tuple[JsonObject, ...]) -> None:
         """Has the endpoint read these messages, and reply with one token. Raises `ModelError`.
 
-        The first one is read in pieces: what an endpoint has begun to read, the next request waits for.
+        The first one is read in pieces, each with the others behind it: what an endpoint has begun to read, the next
+        request waits for.
         """
-        first, text = messages[0], str(messages[0]["content"])
-        pieces = [({**first, "content": text[:end]},) for end in range(PIECE_CHARS, len(text), PIECE_CHARS)]
+        first, *others = messages
+        text = str(first["content"])
+        pieces = [({**first, "content": text[:end]}, *others) for end in range(PIECE_CHARS, len(text), PIECE_CHARS)]
         for piece in (*pieces, messages):
             await self._client.complete(replace(self._build_request(piece, None, ()), max_tokens=1))
 

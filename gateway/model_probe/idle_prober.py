@@ -6,25 +6,21 @@ run begins.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from time import monotonic
 from urllib.parse import urlsplit
 
 from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import AgentError
-from agent.core.models import JsonObject
 from agent.llm.profile import choose_profile
 from agent.llm.tiers import ConfiguredModel
 from agent.storage.leases import HousekeepingLease
 from gateway.access.authentication import is_loopback
 from gateway.bootstrap_context import BuildContext
 from gateway.live_models import LiveModels
-from gateway.model_probe.measuring import ModelMeasurement
+from gateway.model_probe.measuring import BuildPrompt, ModelMeasurement
 
 log = logging.getLogger(__name__)
-
-BuildPrompt = Callable[[], Awaitable[tuple[JsonObject, ...]]]
-"""Builds the messages of a prompt; none if there is nothing to read."""
 
 IDLE_SECONDS = 60.0
 """How long nothing must have run before the model is measured."""
@@ -101,7 +97,7 @@ class IdleProber:
 
     async def _warm(self, model: ConfiguredModel, build_decision: BuildPrompt) -> None:
         try:
-            await (await self._open(model)).warm(await build_decision())
+            await (await self._open(model)).warm(build_decision)
         except AgentError as error:
             log.info("%s was not warmed: %s", model.model, error.message)
         except Exception:  # the border of a task

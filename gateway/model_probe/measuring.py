@@ -1,7 +1,7 @@
 """`ModelMeasurement`: measures one model at its endpoint and stores the record, by command or in an idle gateway."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import time
 
@@ -20,6 +20,8 @@ from gateway.model_probe.probe import PROBE_SECONDS, ModelProbe, Outcome
 from gateway.model_probe.record import build_record
 
 Report = Callable[[Outcome], None]
+BuildPrompt = Callable[[], Awaitable[tuple[JsonObject, ...]]]
+"""Builds the messages of a prompt; none if there is nothing to read."""
 
 
 class ModelMeasurement:
@@ -45,14 +47,15 @@ class ModelMeasurement:
         """The identity of this model among others at its place. Raises `ModelError`."""
         return (await self._look())[0]
 
-    async def warm(self, decision: tuple[JsonObject, ...]) -> None:
-        """Has the endpoint read the prompts of the first answer and of the first decision. Raises `ModelError`.
+    async def warm(self, build_decision: BuildPrompt) -> None:
+        """Has the endpoint read the prompts of the first answer and of the first decision. Raises `ModelError`, and
+        what `build_decision` raises.
 
         An endpoint that keeps one prompt only ends with that of each answer: of one with room for both, it takes no
         time to read it twice.
         """
         await read_examples(self._asked)
-        if decision:
+        if decision := await build_decision():
             await self._asked.read(decision)
             await read_examples(self._asked)
 

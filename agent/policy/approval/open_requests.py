@@ -69,7 +69,8 @@ async def _read_all(reader: WaitingRuns, runs: Sequence[RunRow]) -> list[OpenApp
     """The open approval requests of runs, newest first."""
     open_approvals = []
     for run in runs:
-        open_approvals += await read_open_approvals(reader, run)
+        with contextlib.suppress(NotFoundError):  # deleted meanwhile
+            open_approvals += await read_open_approvals(reader, run)
     return sorted(open_approvals, key=lambda one: one.asked_at, reverse=True)
 
 
@@ -85,7 +86,6 @@ async def read_open_approvals(reader: WaitingRuns, run: RunRow) -> list[OpenAppr
     asked_at = {event.body.approval_id: event.at for event in events if isinstance(event.body, ApprovalRequested)}
     waits = [event.body.approvals for event in events if isinstance(event.body, RunWaiting)]
     asked_with = waits[-1] if waits else ()
-    now = time.time()
     return [
         OpenApproval(
             run,
@@ -93,6 +93,5 @@ async def read_open_approvals(reader: WaitingRuns, run: RunRow) -> list[OpenAppr
             asked_at[request.approval_id],
             asked_with if request.approval_id in asked_with else (request.approval_id,),
         )
-        for request in fold(run.run_id, events).pending_approvals
-        if request.expires_at > now
+        for request in fold(run.run_id, events).list_open_approvals(time.time())
     ]

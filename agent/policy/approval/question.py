@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -106,7 +107,7 @@ def format_named_approval(state: RunState) -> str:
 
     A yes that is sent twice would answer the next question too, so after the first one a yes must name what it is for.
     """
-    waiting = state.pending_approvals
+    waiting = state.list_open_approvals(time.time())
     if not waiting or all(decided.decision != "approved" for decided in state.decisions.values()):
         return ""
     return " ".join(("approve", *(request.approval_id for request in waiting)))

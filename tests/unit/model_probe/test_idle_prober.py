@@ -14,6 +14,7 @@ from agent.core.models import JsonObject
 from agent.llm.tiers import ConfiguredModel
 from gateway.model_probe import idle_prober
 from gateway.model_probe.idle_prober import IdleProber
+from gateway.model_probe.measuring import BuildPrompt
 
 
 class Lease:
@@ -50,8 +51,8 @@ class Endpoint:
         self.decision: tuple[JsonObject, ...] = ()
         self._held = held
 
-    async def warm(self, decision: tuple[JsonObject, ...]) -> None:
-        self.decision = decision
+    async def warm(self, build_decision: BuildPrompt) -> None:
+        self.decision = await build_decision()
         self.warmed += 1
         try:
             await asyncio.sleep(60 if self._held else 0)

@@ -246,7 +246,7 @@ def test_a_long_result_is_cut_where_it_is_spliced() -> None:
         ([{"$from": "s1", "path": "text"}], "the result of step 1 (search_files): text"),
         ([{"$from": "s1"}, "and"], ["the result of step 1 (search_files)", "and"]),
         ({"$from": "s9", "path": "output"}, "an earlier result"),
-        ({"$from": "s1", "path": "items[*]"}, "the result of step 1 (search_files): items[*]"),
+        ({"$from": "s1", "path": "items[*]"}, "the result of step 1 (search_files): 'items[*]'"),
         ("Hello $s1.output.name, $5", "Hello [the result of step 1 (search_files): name], $5"),
         ({"to": {"$literal": "${HOME}"}}, {"to": "${HOME}"}),
         ([], []),

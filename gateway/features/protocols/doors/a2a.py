@@ -7,6 +7,7 @@ served by the SDK's compatibility layer.
 import asyncio
 import contextlib
 import secrets
+import time
 from collections.abc import AsyncGenerator, Iterator
 from typing import Never
 
@@ -269,9 +270,9 @@ def _read_decision(state: RunState, text: str) -> tuple[str, tuple[str, ...]]:
     needed = format_named_approval(state)
     if needed and not named and parse_decision(text)[0] == "approved":
         raise a2a_errors.UnsupportedOperationError(
-            f"the task has asked another question since it was approved; to approve that one, send: {needed}"
+            f"something else of this task was approved before; to approve what it asks now, send: {needed}"
         )
-    return words, named or tuple(request.approval_id for request in state.pending_approvals)
+    return words, named or tuple(request.approval_id for request in state.list_open_approvals(time.time()))
 
 
 async def _start_reply(call: _Call, task: RunTask, request: ContextMessage | ChatRequest) -> AcceptedRun:

@@ -7,6 +7,7 @@ for is an `mcp_approval_request`; the decision continues the run, as a response 
 import contextlib
 import json
 import secrets
+import time
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from typing import Annotated, Any
@@ -261,7 +262,7 @@ def _read_approval_text(
             "send an mcp_approval_response, or one message with the decision."
         )
         raise RequestFormatError(message, "input", "approval_required")
-    still_open = tuple(one.approval_id for one in state.pending_approvals if one.approval_id in asked)
+    still_open = tuple(one.approval_id for one in state.list_open_approvals(time.time()) if one.approval_id in asked)
     if not still_open:
         raise build_approval_decided_error()
     return ApprovalText(state.run_id, content, still_open)

@@ -79,7 +79,7 @@ def build_status(events: Sequence[ev.Event], task_id: str) -> TaskStatus:
     is_answered = state.answer is not None and state.status != "awaiting_input"
     words = "" if is_answered else build_response(events).response
     if words and (needed := format_named_approval(state)):
-        words = f"{words}\n\nThis task was approved before. To approve this question, send: `{needed}`"
+        words = f"{words}\n\nSomething else of this task was approved before. To approve this, send: `{needed}`"
     return TaskStatus(
         state=STATES[state.status],
         timestamp=_to_timestamp(events[-1].at),

@@ -350,7 +350,8 @@ def _describe_item(item: ev.ApprovalItem) -> str:
 def _build_interrupt(asked: ev.ApprovalRequested, tool_call_id: str | None) -> Interrupt:
     described = describe_items(asked)
     items = "\n".join(
-        f"- {format_literal(item.tool)}: {_describe_item(item)}\n{item.shown}".rstrip() for item in described
+        f"{number}. {format_literal(item.tool)}: {_describe_item(item)}\n{item.shown}".rstrip()
+        for number, item in enumerate(described, start=1)
     )
     return Interrupt(
         id=asked.approval_id,
