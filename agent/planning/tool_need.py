@@ -56,9 +56,9 @@ async def needs_no_tool(model: PlannerModel, request: PlanningRequest, tools: Se
     return not _names_an_own_thing(request, tools) and await _needs_nothing(model, _describe(request))
 
 
-async def read_examples(model: PlannerModel) -> None:
-    """Has the endpoint read what the first answer would wait for, half a minute on a laptop. Raises `ModelError`."""
-    await _needs_nothing(model, "Hello!")
+def build_first_question() -> tuple[JsonObject, ...]:
+    """The question about a greeting, for an endpoint to read before there is a request: half a minute on a laptop."""
+    return (*_build_examples(NEED), say("user", "Hello!"))
 
 
 async def asks_for_change(model: PlannerModel, request: PlanningRequest) -> bool:

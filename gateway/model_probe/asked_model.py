@@ -1,5 +1,6 @@
 """`AskedModel`: the model as the tasks of the probe ask it. Implements `PlannerModel`, and counts calls and tokens."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
 
@@ -11,6 +12,8 @@ REPLY_TOKENS = 300
 """Longest reply: a small model that repeats itself must not take minutes."""
 PIECE_CHARS = 1_000
 """Characters of a prompt that are read at once: five seconds on two slow cores."""
+TURN_CHARS = 15
+"""What a template writes around each message, as characters of text that take as long to read."""
 LOST = (ModelDownError, ModelRateLimitError, ModelAuthError)
 """Errors that say nothing of the model: it is measured another time. A time-out says that it is slow."""
 
@@ -44,13 +47,9 @@ class AskedModel:
     async def read(self, messages: tuple[JsonObject, ...]) -> None:
         """Has the endpoint read these messages, and reply with one token. Raises `ModelError`.
 
-        The first one is read in pieces, each with the others behind it: what an endpoint has begun to read, the next
-        request waits for.
+        They are read in pieces: what an endpoint has begun to read, the next request waits for.
         """
-        first, *others = messages
-        text = str(first["content"])
-        pieces = [({**first, "content": text[:end]}, *others) for end in range(PIECE_CHARS, len(text), PIECE_CHARS)]
-        for piece in (*pieces, messages):
+        for piece in _iter_beginnings(messages):
             await self._client.complete(replace(self._build_request(piece, None, ()), max_tokens=1))
 
     async def complete(
@@ -109,3 +108,17 @@ class AskedModel:
             timeout_s=self._timeout_s,
             retry_timeouts=False,
         )
+
+
+def _iter_beginnings(messages: tuple[JsonObject, ...]) -> Iterator[tuple[JsonObject, ...]]:
+    """Yields longer and longer beginnings of a conversation, then all of it. Each ends with a message of the user,
+    without which some templates refuse it."""
+    first, text, last = messages[0], str(messages[0]["content"]), messages[-1]
+    yield from (({**first, "content": text[:end]}, last) for end in range(PIECE_CHARS, len(text), PIECE_CHARS))
+    unread = len(text) % PIECE_CHARS
+    for place, message in enumerate(messages[1:-1], start=1):
+        unread += len(str(message["content"])) + TURN_CHARS
+        if unread > PIECE_CHARS and message["role"] == last["role"]:
+            yield messages[: place + 1]
+            unread = 0
+    yield messages

@@ -12,7 +12,7 @@ from agent.llm.listed_models import find_fingerprint, read_listed_models
 from agent.llm.profile import MeasuredModel
 from agent.llm.saved_models import get_stamp
 from agent.llm.tiers import ConfiguredModel
-from agent.planning.tool_need import read_examples
+from agent.planning.tool_need import build_first_question
 from gateway.live_models import LiveModels
 from gateway.model_choice import find_key
 from gateway.model_probe.asked_model import AskedModel
@@ -54,10 +54,11 @@ class ModelMeasurement:
         An endpoint that keeps one prompt only ends with that of each answer: of one with room for both, it takes no
         time to read it twice.
         """
-        await read_examples(self._asked)
+        question = build_first_question()
+        await self._asked.read(question)
         if decision := await build_decision():
             await self._asked.read(decision)
-            await read_examples(self._asked)
+            await self._asked.read(question)
 
     async def run(self, *, seconds: float = PROBE_SECONDS, report: Report = lambda outcome: None) -> MeasuredModel:
         """Asks the missing tasks, stores the record and uses it. Raises `ModelError` and `ConfigError`."""
