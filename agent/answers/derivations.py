@@ -35,6 +35,13 @@ def read_quantities(mention: NumberMention) -> list[Quantity]:
     return [make_quantity(abs(float(one.value)), float(one.step) / 2, mention.unit) for one in mention.readings]
 
 
+def list_operands(mention: NumberMention) -> list[Quantity]:
+    """The likeliest value of a number, without its sign; of the 2 in `2 x 3 m` also the plain count."""
+    quantities = read_quantities(mention)[:1]
+    is_shared = mention.is_factor and mention.unit is not None and mention.unit.dimension == "length"
+    return [*quantities, Quantity(quantities[0].value)] if is_shared else quantities
+
+
 def make_quantity(value: float, tolerance: float, unit: Unit | None) -> Quantity:
     """A figure with its unit. Crowns of all countries are one dimension."""
     if unit is None:

@@ -118,17 +118,17 @@ class DerivedDates:
 
     @cached_property
     def _spans_of_years(self) -> set[int]:
-        years = self._list_years()
+        years = self._known_years
         return {abs(one - other) for one in years for other in years if one != other}
 
     @cached_property
     def _years(self) -> set[int]:
         spans = [int(months / 12) for months in self._list_spans("months") if months % 12 == 0]
-        return {year + sign * span for year in self._list_years() for span in spans for sign in (1, -1)}
+        return {year + sign * span for year in self._known_years for span in spans for sign in (1, -1)}
 
-    def _list_years(self) -> set[int]:
-        years = {one.year for date in self._known for one in date.dates if one.year is not None}
-        return years | {int(one) for date in self._known for one in date.list_years()}
+    @cached_property
+    def _known_years(self) -> set[int]:
+        return {year for source in self._known for year in source.years}
 
     def _list_spans(self, dimension: str) -> list[float]:
         return [float(one) for date in self._known for one in date.list_quantities(dimension)][:_MAX_KNOWN]

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from agent.text.numbers import NumberMention
 
@@ -31,6 +32,8 @@ _MAX_LEFT_CHARS = 300
 _MAX_MARKUP_CHARS = 20
 """Characters behind a result that are looked through for an operator."""
 _MAX_READINGS = 64
+_OF_LENGTHS = {"area": (2, 1.0), "volume": (3, 1000.0)}
+"""How many lengths give an area or a volume, and base units in the product of as many metres."""
 Token = str | int
 
 
@@ -94,8 +97,7 @@ def _tokenize(text: str, start: int, end: int, operands: Sequence[NumberMention]
         sign = "-" if mention.value < 0 and parts and text[at : mention.start].strip()[-1:] not in _OPERATORS else ""
         parts += [text[at : mention.start], sign, f"\x00{number}\x00"]
         # "17.5 ×" reads as "17.5 times": the sign is the operator here.
-        is_times = mention.unit is not None and mention.unit.name == "x"
-        at = mention.start + len(mention.text.rstrip(" \u00a0×xX")) if is_times else mention.end
+        at = mention.start + len(mention.text.rstrip(" \u00a0×xX")) if mention.is_factor else mention.end
     joined = "".join([*parts, text[at:end]]).replace("**", " ").replace("`", " ")
     for pattern, plain in _LATEX:
         joined = pattern.sub(plain, joined)
@@ -202,6 +204,10 @@ def _agrees(value: float, result: NumberMention, operands: Sequence[NumberMentio
     # "90 min × 4 = 6 h": the result may be in another unit of its dimension.
     same = [one.unit for one in operands if unit is not None and one.unit is not None]
     factors += [float(one.factor / unit.factor) for one in same if unit is not None and one.dimension == unit.dimension]
+    lengths = [float(one.unit.factor) for one in operands if one.unit is not None and one.unit.dimension == "length"]
+    count, base = _OF_LENGTHS.get(unit.dimension, (0, 1.0)) if unit is not None else (0, 1.0)
+    if unit is not None and count and len(lengths) == count:  # "400 × 300 mm = 0.12 m²"
+        factors.append(base * prod(lengths) / float(unit.factor))
     for reading in result.readings:
         written, near = abs(float(reading.value)), float(reading.step) / 2
         if any(abs(abs(value) * factor - written) <= near * (1 + 1e-9) + 1e-9 for factor in factors):

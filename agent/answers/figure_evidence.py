@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from agent.answers.regrouped import join_groups
+from agent.answers.regrouped import DigitGroups
 from agent.answers.related_figures import RelatedFigures
 from agent.answers.totals import list_totals
 from agent.text.dates import TimeValue
@@ -36,9 +36,9 @@ class FigureEvidence:
         return list_totals(self.text)
 
     @cached_property
-    def joined(self) -> str:
-        """Its text without the marks between groups of digits."""
-        return join_groups(self.text)
+    def digit_groups(self) -> DigitGroups:
+        """Its text for a search in whatever groups of digits."""
+        return DigitGroups(self.text)
 
     @cached_property
     def spoken_times(self) -> set[TimeValue]:

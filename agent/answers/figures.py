@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from agent.answers.derivations import Quantity, contains_near, is_among, read_quantities
+from agent.answers.derivations import Quantity, contains_near, is_among, list_operands, read_quantities
 from agent.answers.derived_dates import DerivedDates
 from agent.answers.equations import Equation, find_equations
 from agent.answers.figure_evidence import FigureEvidence
@@ -118,9 +118,10 @@ class _Search:
         factors = [number for one in equations if one.is_right for number in one.operands]
         for _ in range(2):
             local = KnownValues(*(one.text for one in self._explained), by_language=True)
+            dates = DerivedDates(self._evidence.known, local)
             left: list[ValueMention] = []
             for one in pending:
-                if one in results or local.contains(one, ignore_sign=True) or self._is_derived(one, factors, local):
+                if one in results or local.contains(one, ignore_sign=True) or self._is_derived(one, factors, dates):
                     self._explained += [one] if isinstance(one, NumberMention) else []
                     continue
                 left.append(one)
@@ -187,7 +188,7 @@ class _Search:
         if isinstance(mention, NumberMention) and (
             self._is_short_year(mention)
             or self._is_known_clock(mention)
-            or is_regrouped(self._text, mention, self._evidence.text, self._evidence.joined)
+            or is_regrouped(self._text, mention, self._evidence.digit_groups)
         ):
             return True
         return isinstance(mention, NumberMention) and self._dates.explain_number(mention)
@@ -210,16 +211,14 @@ class _Search:
         """Whether a number is a known year without its century: '87."""
         if not re.fullmatch(r"\d\d", mention.text) or not _SHORT_YEAR.search(self._text[: mention.start][-1:]):
             return False
-        values = self._evidence.known
-        years = {int(year) for year in values.list_years()} | {one.year for one in values.dates if one.year is not None}
-        return any(year % 100 == int(mention.value) for year in years)
+        return any(year % 100 == int(mention.value) for year in self._evidence.known.years)
 
-    def _is_derived(self, mention: ValueMention, factors: Sequence[NumberMention], local: KnownValues) -> bool:
+    def _is_derived(self, mention: ValueMention, factors: Sequence[NumberMention], dates: DerivedDates) -> bool:
         if isinstance(mention, DateMention | TimeMention):
-            return DerivedDates(self._evidence.known, local).explain(mention)
+            return dates.explain(mention)
         if not isinstance(mention, NumberMention) or mention.is_word or _ORDINAL.search(mention.text):
             return False
-        if mention.unit is not None and DerivedDates(self._evidence.known, local).explain_number(mention):
+        if mention.unit is not None and dates.explain_number(mention):
             return True
         quantities = read_quantities(mention)
         if mention.unscaled:  # of a table in millions
@@ -233,12 +232,15 @@ class _Search:
         """Whether a figure is a count, or follows from its text, or from the records that its sentence is about."""
         if figure.value.is_integer() and contains_near(self._counts, figure.value, 0.0) and mention.unit is None:
             return True
-        explained = [one for operand in self._explained for one in read_quantities(operand)[:1]]
+        if figure.dimension in ("°C", "°F"):
+            explained = [one for operand in self._explained for one in read_quantities(operand)[:1]]
+            if _is_other_temperature(figure, explained):
+                return True
         totals = (self._evidence.totals, self._list_other_totals(mention))
-        if _is_other_temperature(figure, explained) or any(is_among(figure, one, _IN_TOTALS) for one in totals):
+        if any(is_among(figure, one, _IN_TOTALS) for one in totals):
             return True
         start, end = self._get_sentence(mention)
-        others = [one for other in self._list_neighbours(mention) for one in read_quantities(other)[:1]]
+        others = [one for other in self._list_neighbours(mention) for one in list_operands(other)]
         return self._evidence.related.explain(figure, self._text[start:end], others)
 
     def _list_neighbours(self, mention: NumberMention) -> list[NumberMention]:

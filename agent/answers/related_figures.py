@@ -4,14 +4,15 @@ A record is a JSON object or a line of the evidence. Its figures and those of a 
 any two figures of the evidence. A sentence that names records, by a word or a number, is about these.
 """
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
 
-from agent.answers.derivations import Quantity, contains_near, is_unlikely_hit, make_quantity
+from agent.answers.derivations import Quantity, contains_near, is_unlikely_hit, list_operands, make_quantity
 from agent.text.numbers import NumberMention
 from agent.text.values import find_unit_of_label
 
@@ -23,6 +24,12 @@ _REACH = 6
 """Figures of a record from one to the last one that it is combined with."""
 _FEW = 6
 """Figures of a record of which three are combined too."""
+_MAX_OTHERS, _MAX_COUNTS = 12, 6
+"""Figures of a sentence that are combined in pairs, and counts that are factors."""
+_MAX_RESULTS = 4_000_000
+"""Results that are built for one answer, some seconds of work. Later figures follow from their sentence only."""
+_MAX_SELECTIONS = 8
+"""Selections of records whose results are kept, some megabytes each."""
 _MIN_NAMED = 10
 """Whole numbers below this are too common to name a record."""
 _MIN_PRECISION = 2_000
@@ -44,10 +51,11 @@ _Results = Mapping[str, Sequence[float]]
 
 @dataclass(slots=True)
 class _Record:
-    """The figures of a record with their columns, and the words that only few records have."""
+    """The figures of a record with their columns, their amounts, and the words that only few records have."""
 
     words: set[str]
     figures: list[tuple[Hashable, Quantity]]
+    amounts: frozenset[float]
 
 
 class RelatedFigures:
@@ -58,109 +66,165 @@ class RelatedFigures:
         frequency = Counter(word for record in self._records for word in record.words)
         for record in self._records:
             record.words = {word for word in record.words if 2 * frequency[word] <= max(2, len(self._records))}
-        self._relations: dict[Hashable, _Relations] = {}
+        self._columns = _list_columns(self._records)
+        self._selections: dict[tuple[int, ...], _Selection] = {}
+        self._last: tuple[Hashable, _Relations] | None = None
+        self._results_left = _MAX_RESULTS
 
     def explain(self, figure: Quantity, sentence: str, others: Sequence[Quantity]) -> bool:
         """Whether the figure follows from the records that its sentence names, or from `others`, the explained
         figures of its sentence, and few figures like it would."""
+        others = tuple(others[:_MAX_MEMBERS])
         numbers = {one.value for one in others if one.value >= _MIN_NAMED or not one.value.is_integer()}
         words = {word.lower() for word in _WORD.findall(sentence)}
         named = tuple(place for place, record in enumerate(self._records) if _is_named(record, words, numbers))
-        key = named, tuple(others)
-        if key not in self._relations:
-            records = [self._records[place] for place in named] or self._records
-            self._relations[key] = _Relations(self._records, records, others)
-        return self._relations[key].explain(figure)
+        if self._last is None or self._last[0] != (named, others):
+            self._last = (named, others), _Relations(self._select(named[:_MAX_ROWS]), others)
+        relations = self._last[1]
+        is_explained = relations.explain(figure, with_records=self._results_left > 0)
+        self._results_left -= relations.take_count()
+        return is_explained
+
+    def _select(self, places: tuple[int, ...]) -> "_Selection":
+        if places not in self._selections:
+            if len(self._selections) == _MAX_SELECTIONS:
+                del self._selections[next(iter(self._selections))]
+            records = [self._records[place] for place in places] or self._records[:_MAX_ROWS]
+            self._selections[places] = _Selection(records, self._columns)
+        return self._selections[places]
 
 
 def _is_named(record: _Record, words: set[str], numbers: set[float]) -> bool:
-    return not words.isdisjoint(record.words) or any(abs(one.value) in numbers for _, one in record.figures)
+    return not (words.isdisjoint(record.words) and numbers.isdisjoint(record.amounts))
+
+
+class _Selection:
+    """What follows from some records and their columns alone."""
+
+    def __init__(self, records: Sequence[_Record], all_columns: Mapping[Hashable, Sequence[Quantity]]) -> None:
+        self.rows = [[one for _, one in record.figures] for record in records]
+        self._columns = _list_columns(records)
+        self._all_columns = all_columns
+        self.built = 0
+        """Results that were built and not yet counted by a caller."""
+
+    @cached_property
+    def pairs(self) -> _Results:
+        """The results of two figures of a record or a column."""
+        results: list[tuple[str, float]] = []
+        for row in self.rows:
+            results += [result for pair in _iter_pairs(row) for result in _combine(*pair)]
+            results += [("%", rest) for one in row for rest in _list_rests(one)]
+        for key, column in self._columns.items():
+            pairs = product(column[:_MAX_MEMBERS], self._all_columns[key][:_MAX_MEMBERS])
+            results += [result for one, other in pairs if one is not other for result in _compare(one, other)]
+        return self._sort(results)
+
+    @cached_property
+    def wholes(self) -> _Results:
+        """The sums and means of records and columns, and the shares of the latter."""
+        results: list[tuple[str, float]] = []
+        for group in (*self.rows, *self._columns.values(), *self._all_columns.values()):
+            results += _sum_up(group)
+        for key, column in self._columns.items():
+            total = sum(map(_get_base, self._all_columns[key]))
+            if len(self._all_columns[key]) > 2 and total:
+                results += [("%", 100 * _get_base(one) / total) for one in column]
+        return self._sort(results)
+
+    @cached_property
+    def sums(self) -> _Results:
+        """The sums of neighbours in a record or column, and those without the next one."""
+        results: list[tuple[str, float]] = []
+        for group in filter(_is_of_one_kind, (*self.rows, *self._columns.values())):
+            values = [_get_base(one) for one in group[:_MAX_ADDENDS]]
+            for start, end in combinations(range(len(values) + 1), 2):
+                if end - start > 2:
+                    total = sum(values[start:end])
+                    results += [(group[0].dimension, total - one) for one in (0.0, *values[end : end + 1])]
+        return self._sort(results)
+
+    def _sort(self, results: Sequence[tuple[str, float]]) -> _Results:
+        self.built += len(results)
+        return _sort(results)
 
 
 class _Relations:
-    """What follows from the records that a sentence names, from their columns, and from its `others`."""
+    """What follows from selected records, and from `others`, the figures of a sentence."""
 
-    def __init__(self, all_records: Sequence[_Record], named: Sequence[_Record], others: Sequence[Quantity]) -> None:
-        self._rows = [[one for _, one in record.figures] for record in named[:_MAX_ROWS]]
-        self._columns = _list_columns(named[:_MAX_ROWS])
-        self._all_columns = _list_columns(all_records)
+    def __init__(self, selection: _Selection, others: Sequence[Quantity]) -> None:
+        self._selection = selection
         self._others = others
+        self._built = 0
 
-    def explain(self, figure: Quantity) -> bool:
+    def explain(self, figure: Quantity, *, with_records: bool) -> bool:
         """Whether one of the ways to derive a figure gives this one, and few figures like it."""
-        return (
-            is_unlikely_hit(figure, lambda one: _has_near(self._of_sentence, one), _OFTEN)
-            or is_unlikely_hit(figure, lambda one: _has_near(self._wholes, one), _FEW_HITS)
-            or is_unlikely_hit(figure, lambda one: _has_near(self._pairs, one), _FEW_HITS)
+        selection = self._selection
+        if is_unlikely_hit(figure, lambda one: _has_near(self._of_sentence, one), _OFTEN):
+            return True
+        return with_records and (
+            is_unlikely_hit(figure, lambda one: _has_near(selection.wholes, one), _FEW_HITS)
+            or is_unlikely_hit(
+                figure, lambda one: _has_near(selection.pairs, one) or _has_near(self._pairs, one), _FEW_HITS
+            )
             or (
                 figure.value > _MIN_ROUND * figure.tolerance
                 and is_unlikely_hit(figure, lambda one: _has_near(self._multiples, one), _RARE)
             )
             or (
                 figure.value > _MIN_PRECISION * figure.tolerance
-                and is_unlikely_hit(figure, lambda one: _has_near(self._sums, one), _RARE)
+                and is_unlikely_hit(figure, lambda one: _has_near(selection.sums, one), _RARE)
             )
         )
 
+    def take_count(self) -> int:
+        """The number of results that were built since the last call."""
+        count, self._built, self._selection.built = self._built + self._selection.built, 0, 0
+        return count
+
     @cached_property
     def _of_sentence(self) -> _Results:
-        return _sort(result for pair in _iter_pairs(self._others) for result in _combine(*pair))
+        """The results of two figures of the sentence, and the sums and means of all of one kind."""
+        pairs = _iter_pairs(self._others[:_MAX_OTHERS])
+        return _sort([*(result for pair in pairs for result in _combine(*pair)), *_sum_up(self._others)])
 
     @cached_property
     def _pairs(self) -> _Results:
-        """The results of two figures of a record or a column, or of one and another of the sentence."""
-        values = {abs(one.value) for row in self._rows for one in row}
-        others = [one for one in self._others if one.value not in values]
-        results: list[tuple[str, float]] = []
-        for row in self._rows:
-            pairs = (*_iter_pairs(row), *product(row[:_MAX_MEMBERS], others))
-            results += [result for pair in pairs for result in _combine(*pair)]
-            results += [("%", rest) for one in row for rest in _list_rests(one)]
-        for key, column in self._columns.items():
-            pairs = tuple(product(column, self._all_columns[key][:_MAX_MEMBERS]))
-            results += [result for one, other in pairs if one is not other for result in _compare(one, other)]
-        return _sort(results)
-
-    @cached_property
-    def _wholes(self) -> _Results:
-        """The sums and means of records and columns, and the shares of the latter."""
-        results: list[tuple[str, float]] = []
-        for group in (*self._rows, *self._columns.values(), *self._all_columns.values()):
-            if len(group) > 2 and _is_of_one_kind(group):
-                total = sum(map(_get_base, group))
-                results += [(group[0].dimension, total), (group[0].dimension, total / len(group))]
-        for key, column in self._columns.items():
-            total = sum(map(_get_base, self._all_columns[key]))
-            if len(self._all_columns[key]) > 2 and total:
-                results += [("%", 100 * _get_base(one) / total) for one in column]
-        return _sort(results)
-
-    @cached_property
-    def _sums(self) -> _Results:
-        """The sums of neighbours in a record or column, and those without the next one."""
-        results: list[tuple[str, float]] = []
-        for group in filter(_is_of_one_kind, (*self._rows, *self._columns.values())):
-            values = [_get_base(one) for one in group[:_MAX_ADDENDS]]
-            for start, end in combinations(range(len(values) + 1), 2):
-                if end - start > 2:
-                    total = sum(values[start:end])
-                    results += [(group[0].dimension, total - one) for one in (0.0, *values[end : end + 1])]
-        return _sort(results)
+        """The results of a figure of a record and another of the sentence."""
+        rows = self._selection.rows
+        values = {abs(one.value) for row in rows for one in row}
+        others = [one for one in self._others if one.value not in values][:_MAX_OTHERS]
+        pairs = (pair for row in rows for pair in product(row[:_MAX_MEMBERS], others))
+        return self._sort([result for pair in pairs for result in _combine(*pair)])
 
     @cached_property
     def _multiples(self) -> _Results:
         """The figures of records times and divided by counts of the sentence, also instead of a count of the record;
         of short records the product of two figures with a third added or taken away."""
-        counts = {one.value for one in self._others if _is_count(one) and one.value > 1}
+        counts = [*dict.fromkeys(one.value for one in self._others if _is_count(one) and one.value > 1)][:_MAX_COUNTS]
         factors = {*_FACTORS, *counts, *(one * other for one, other in combinations(counts, 2))}
         results: list[tuple[str, float]] = []
-        for row in self._rows:
+        for row in self._selection.rows:
             ratios = {count / one.value for one in row[:3] if _is_count(one) for count in counts}
-            for one in row[:_MAX_MEMBERS]:
-                scales = {*factors, *(1 / factor for factor in factors), *ratios}
-                results += [(one.dimension, _get_base(one) * scale) for scale in scales]
+            scales = {*factors, *(1 / factor for factor in factors), *ratios}
+            results += [(one.dimension, _get_base(one) * scale) for one in row[:_MAX_MEMBERS] for scale in scales]
             results += _iter_triples(row) if len(row) <= _FEW else ()
+        return self._sort(results)
+
+    def _sort(self, results: Sequence[tuple[str, float]]) -> _Results:
+        self._built += len(results)
         return _sort(results)
+
+
+def _sum_up(group: Sequence[Quantity]) -> Iterator[tuple[str, float]]:
+    """Yields the sum and the mean of the figures of each dimension of which there are at least three."""
+    by_dimension: dict[str, list[float]] = defaultdict(list)
+    for one in group:
+        by_dimension[one.dimension].append(_get_base(one))
+    for dimension, values in by_dimension.items():
+        if len(values) > 2:
+            total = sum(values)
+            yield from ((dimension, total), (dimension, total / len(values)))
 
 
 def _is_count(one: Quantity) -> bool:
@@ -199,6 +263,8 @@ def _compare(one: Quantity, other: Quantity) -> Iterator[tuple[str, float]]:
 def _combine(one: Quantity, other: Quantity) -> Iterator[tuple[str, float]]:
     """Yields what two figures of one record give, also of different kinds: a price times a number or a share."""
     yield from _compare(one, other)
+    if one.value == other.value and {one.dimension, other.dimension} == {"", "length"}:
+        return  # both are the 4 of "4 x 3 m"
     for first, second in ((one, other), (other, one)):
         value, by = _get_base(first), second.value
         if second.dimension == "%" or (not second.dimension and 0 < by < 1):
@@ -268,8 +334,9 @@ def _iter_records(text: str, numbers: Sequence[NumberMention]) -> Iterator[_Reco
         at = end
         if place == first:
             continue  # its words are the head of what follows
-        members = enumerate(numbers[first:place])
-        yield _Record(words, [one for index, number in members for one in _read(text, number, (place - first, index))])
+        members = enumerate(numbers[first : min(place, first + _MAX_MEMBERS)])
+        figures = [one for index, number in members for one in _read(text, number, (place - first, index))]
+        yield _Record(words, figures, frozenset(abs(one.value) for _, one in figures))
         words, count = set(), count + 1
         if count == MAX_RECORDS:
             return
@@ -280,7 +347,9 @@ def _read(text: str, number: NumberMention, place: Hashable) -> Iterator[tuple[H
     may share: "48.7 million (44.1)"."""
     key = _KEY.search(text, max(0, number.start - 50), number.start)
     column = key[1] if key is not None else place
-    yield column, make_quantity(float(number.value), 0.0, number.unit)
+    for kind, one in enumerate(list_operands(number)):
+        signed = replace(one, value=math.copysign(one.value, number.value), tolerance=0.0)
+        yield (column, kind) if kind else column, signed
     unit = find_unit_of_label(text, number.start) if number.unit is None else None
     if unit is not None:
         yield (column, unit.name), make_quantity(float(number.value), 0.0, unit)

@@ -15,8 +15,7 @@ _JOINT = re.compile(rf",?{_SPACE}*(?:(?:and|und|och|et|y|e){_SPACE}+)?", re.IGNO
 _ONE_BEFORE = re.compile(
     rf"\b(?P<one>[^\W\d_]+){_SPACE}(?P<unit>[^\W\d_]+),?{_SPACE}(?:(?:and|und|och|et|y|e){_SPACE})?$", re.IGNORECASE
 )
-_SERIES = re.compile(rf"\d?{_SPACE}?[x\u00d7\u2013-]{_SPACE}?")
-_SIGNS = ("x", "\u00d7")
+_RANGE_SIGNS = ("-", "\u2013")
 _ARTICLES = frozenset({"a", "an", "una", "uno", "un"})
 _MAX_BEFORE = 40
 _ISO_DURATION = re.compile(
@@ -28,8 +27,8 @@ _ISO_DURATION = re.compile(
 def join_units(text: str, mentions: Sequence[NumberMention]) -> list[NumberMention]:
     """The numbers of a text in order; two that state one quantity become one, in the smaller unit.
 
-    A unit belongs to all numbers of a range or of dimensions: `15-20 km`, `40 x 30 x 25 cm`. The article before
-    the larger unit counts as one: `an hour and 35 minutes`."""
+    A unit belongs to all numbers of a range or of dimensions: `15-20 km`, `40 x 30 x 25 cm`, but not to the count of
+    `3 x 250 ml`. The article before the larger unit counts as one: `an hour and 35 minutes`."""
     joined: list[NumberMention] = []
     for mention in _share_units(text, mentions):
         previous = joined[-1] if joined else None
@@ -49,11 +48,16 @@ def _share_units(text: str, mentions: Sequence[NumberMention]) -> list[NumberMen
     shared = list(mentions)
     for place in range(len(shared) - 2, -1, -1):
         one, following = shared[place], shared[place + 1]
-        is_bare = one.unit is None or one.text.endswith(_SIGNS)  # 40 x 30 is not forty times
-        between = one.text[-1] + text[one.end : following.start]
-        if is_bare and following.unit is not None and _SERIES.fullmatch(between):
+        if following.unit is not None and _shares_unit(one, text[one.end : following.start], following.unit):
             shared[place] = replace(one, unit=following.unit)
     return shared
+
+
+def _shares_unit(one: NumberMention, between: str, unit: Unit) -> bool:
+    if one.is_factor:
+        return unit.dimension == "length" and len(between) < 3 and not between.strip()
+    # "800 - 25 %" is a difference, and "100-25 %" may be one.
+    return one.unit is None and between in _RANGE_SIGNS and one.text[-1:].isdigit() and unit.dimension != "%"
 
 
 def find_iso_durations(text: str) -> list[tuple[Decimal, Unit]]:

@@ -65,6 +65,7 @@ _APPROXIMATE = re.compile(
 _APPROXIMATE_ENDS = "~≈±$€£¥₹."
 _CURRENCY_SIGNS = ("$", "€", "£", "¥", "₹")
 _POWER = re.compile(rf"[{SPACES}]?[x×·*][{SPACES}]?10\^?(?P<power>.+)")
+_FACTOR = re.compile(r"(?<![^\W\d_])[xX×]$")
 _TIMES = re.compile(r"(?<![^\W\d])\d[xX]$")
 """Before the second number of `120x80`."""
 _MAX_DIGITS = 40
@@ -101,6 +102,11 @@ class NumberMention:
     def value(self) -> Decimal:
         """The likeliest value."""
         return self.readings[0].value
+
+    @property
+    def is_factor(self) -> bool:
+        """Whether a multiplication sign ends the text: `3 x`. Its unit is then `x`, or that of the next number."""
+        return _FACTOR.search(self.text) is not None
 
 
 def find_numbers(text: str, *, is_claim: bool = False) -> list[NumberMention]:

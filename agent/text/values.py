@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from decimal import Decimal
+from functools import cached_property
 from typing import Final
 
 from agent.text.codes import CodeMention, find_codes, make_code_key
@@ -43,6 +44,7 @@ _MIN_NATIONAL: Final = 6
 _LABEL: Final = re.compile(r"(?<![^\W_])(?P<word>[^\W\d_]+(?:[²³]|\d(?!\d))?)\)?[\"']?\s?[:=]?\s?[\"']?$")
 _CAMEL: Final = re.compile(r"(?<=[a-z])[A-Z]+[a-z]*$")
 _MAX_LABEL: Final = 30
+_YEAR: Final = re.compile(r"1\d{3}|20\d\d|2100")
 _QUOTED_CELL: Final = re.compile(r'"[^"\n]*"')
 
 
@@ -77,6 +79,7 @@ class KnownValues:
         self._dates: set[DateValue] = set()
         self._times: set[TimeValue] = set()
         self._codes: set[str] = set()
+        self._labelled_years: set[int] = set()
         self._numbers: list[tuple[Decimal, Unit | None]] = []
         self.scales: set[Decimal] = set()
         """The factors of the scale words of the texts: of "in millions"."""
@@ -117,10 +120,17 @@ class KnownValues:
         """The values with a unit of a dimension, in its base unit, in order."""
         return self._by_dimension.get(dimension, [])
 
-    def list_years(self) -> list[Decimal]:
-        """The bare numbers that may be years."""
-        start, end = bisect_left(self._values, Decimal(1000)), bisect_right(self._values, Decimal(2100))
-        return [value for value, unit in self._numbers[start:end] if unit is None and value == int(value)]
+    @cached_property
+    def years(self) -> AbstractSet[int]:
+        """The years of dates and behind words for a year, and the bare numbers from the first of these, or from 1900,
+        to 2100."""
+        certain = self._years | self._labelled_years
+        start, end = (
+            bisect_left(self._values, Decimal(min((1900, *certain)))),
+            bisect_right(self._values, Decimal(2100)),
+        )
+        bare = {int(value) for value, unit in self._numbers[start:end] if unit is None and value == int(value)}
+        return certain | bare
 
     def has_value(self, value: Decimal) -> bool:
         """Whether a number of the texts has this value, in whatever unit."""
@@ -163,6 +173,8 @@ class KnownValues:
             self._numbers += [(one.value, one.unit) for one in find_numbers(mention.text)]
         if self._by_language and (unit := find_unit_of_label(text, mention.start)) is not None:
             self._numbers += [(reading.value, unit) for reading in mention.readings]
+            if unit == UNITS_OF_LABELS["year"] and mention.unit is None and _YEAR.fullmatch(mention.text):
+                self._labelled_years.add(int(mention.value))
         is_amount = self._by_language and (mention.unit is not None or mention.unscaled is not None)
         if "," in mention.text and not is_amount:  # with spaces, thousands are far likelier than a list
             self._numbers += [(part, None) for part in mention.parts]
