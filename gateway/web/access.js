@@ -7,11 +7,12 @@ export const LOCAL = "local"; // the owner of what is asked from the gateway's m
 let asking = null;
 let asked = null; // the key that was asked about
 
-/** Returns who calls and with which scopes; asked once for each key. A gateway that cannot say refuses by itself later. */
-export function me() {
+/** Returns who calls and with which scopes; asked once for each key. A gateway that cannot say refuses by itself later.
+ * `quiet` asks no person for a key. */
+export function me({ quiet = false } = {}) {
   if (asked !== key.get()) asking = null;
   asked = key.get();
-  asking ??= get("v1/me").catch(() => {
+  asking ??= get("v1/me", { quiet }).catch(() => {
     asking = null;
     return { owner: "", key: null, scopes: ["chat", "agent", "approve", "ingest", "rooms", "admin"], requires_key: false };
   });
@@ -22,8 +23,8 @@ export function me() {
 export const may = async (scope) => (await me()).scopes.includes(scope);
 
 /** Returns whether the caller reads the runs of all owners, and decides on what they ask: without a key nobody does. */
-export async function readsAll() {
-  const { scopes, key, requires_key: isWithKeys } = await me();
+export async function readsAll(options) {
+  const { scopes, key, requires_key: isWithKeys } = await me(options);
   return Boolean(key || isWithKeys) && scopes.includes("admin");
 }
 

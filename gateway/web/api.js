@@ -21,9 +21,18 @@ export const key = {
   forget: () => sessionStorage.removeItem(KEPT),
 };
 
-/** Asks the person for a key: called with the refusal, returns the key or null. */
+/** Sets how a person is asked for a key: `asker` is called with the refusal, and returns the key or null. */
 export function askWith(asker) {
   keyAsker = asker;
+}
+
+/** Asks the person for a key, once for all who wait for one. Returns it, or null after "Not now". */
+export function askForKey(problem = "") {
+  asking ??= keyAsker(problem).then((given) => {
+    if (!given) declined = performance.now();
+    return given;
+  }).finally(() => (asking = null));
+  return asking;
 }
 
 /** Returns the response of a successful request; asks for a missing key, once for all waiting requests. A `quiet` one, which
@@ -52,10 +61,7 @@ export async function request(path, { method = "GET", body, accept = "applicatio
     if (response.status !== 401 || quiet) throw failure;
     if (key.get() !== sent) continue; // somebody has given another key meanwhile
     if (!asking && method === "GET" && performance.now() - declined < REST_MS) throw failure;
-    asking ??= keyAsker(sent ? errorText(failure) : "").finally(() => (asking = null));
-    if (await asking) continue;
-    declined = performance.now();
-    throw failure;
+    if (!(await askForKey(sent ? errorText(failure) : ""))) throw failure;
   }
 }
 

@@ -1,7 +1,7 @@
 /** The page: its views by the hash of its address, the key dialog, and the gateway's status. */
 
 import { me } from "./access.js";
-import { askWith, get, key, readiness } from "./api.js";
+import { askForKey, askWith, get, key, readiness } from "./api.js";
 import * as build from "./build.js";
 import * as chat from "./chat.js";
 import { forgetDrafts } from "./chat_box.js";
@@ -29,6 +29,8 @@ const THEMES = { system: ["half", "as the system"], light: ["sun", "light"], dar
 let owner = ""; // whose key it is
 let viewName = "Chat";
 let waiting = 0; // questions that wait for a decision
+let keyBanner = null; // made once: a banner that is put in again is read out again
+let [stateLooks, stateDrawn] = [0, 0]; // the numbers of the newest look at the status, and of the newest that was drawn
 
 /** Shows the view of an address like #/runs/run_1 or #/studio/rooms/office. */
 async function route() {
@@ -54,8 +56,8 @@ async function enterChat(room, words) {
   await chat.enter(room, words);
 }
 
-/** Asks the person for a key; `problem` says why the previous one was refused. */
-function askForKey(problem) {
+/** Opens the dialog for a key; `problem` says why the previous one was refused. */
+function openKeyDialog(problem) {
   const field = keyDialog.querySelector("input");
   fill(keyDialog.querySelector(".problem"), problem);
   field.value = "";
@@ -133,19 +135,23 @@ function drawKey() {
 
 /** The banner of a tab without a key that is taken: whatever is looked at, there is a way on. */
 function keyNeeded() {
-  const give = async () => (await askForKey("")) && route();
+  const give = async () => (await askForKey()) && route();
   return el("div.banner.notable.across", { role: "alert" }, icon("key"), el("div", {}, el("b", {}, "A key is needed. "), "Without one that is valid, nothing is shown or sent here."),
     el("div.row", {}, button("Use a key", give, { picture: "key" })));
 }
 
 async function drawState() {
+  const number = (stateLooks += 1);
   const [ready, model] = await Promise.all([readiness(), get("v1/me", { quiet: true }).then((caller) => caller.model, (error) => (error.status === 401 ? KEYLESS : undefined))]);
+  if (number < stateDrawn) return; // a later look was answered first
+  stateDrawn = number;
   const isRules = model === null;
   const banner = models.banner(ready, drawState);
   const usual = model ? short(model.split(",")[0]) : "ready";
   const word = !ready ? "unreachable" : model === KEYLESS ? "key needed" : !ready.ready ? "not ready" : banner ? "model down" : ready.degraded.length ? "degraded" : isRules ? "no model" : usual;
   fill(state, el(`span.dot.${ready?.ready ? (ready.degraded.length || isRules || model === KEYLESS ? "awaiting_approval" : "succeeded") : "failed"}`), word);
-  fill(notice, banner ?? (model === KEYLESS && keyNeeded()));
+  const shown = banner ?? (model === KEYLESS ? (keyBanner ??= keyNeeded()) : null);
+  if (notice.firstChild !== shown) fill(notice, shown);
   const parts = Object.entries(ready?.components ?? {}).map(([name, one]) => `${name}: ${one.detail || (one.ok ? "works" : "does not work")}`);
   state.title = parts.join("\n") || "The gateway does not respond";
 }
@@ -169,7 +175,7 @@ document.querySelector("header nav").addEventListener("click", (event) => {
 });
 for (const kind of ["dragover", "drop"]) // a file that misses its place must not replace the page
   addEventListener(kind, (event) => event.dataTransfer?.types.includes("Files") && event.preventDefault());
-askWith(askForKey);
+askWith(openKeyDialog);
 models.whenChanged(() => {
   drawState();
   chat.refresh();

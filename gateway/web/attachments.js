@@ -18,6 +18,7 @@ export function attachments({ filesOf }) {
   const limited = el("div.into", { hidden: true });
   const element = el("div.tray", { hidden: true }, limited, chips, target, warning);
   let pictures = [];
+  let fills = 0; // one more for each chat that is shown
   const reading = new Map(); // item of a file -> promise of whether it was read
   const preparing = new Map(); // item of a picture -> promise of whether it can be sent
 
@@ -108,9 +109,11 @@ export function attachments({ filesOf }) {
       draw();
     },
     /** Waits for the pictures to be made ready. Returns whether all can be sent, and else says why not: one cannot be read, or
-     * there are pictures and `obstacle()` returns what is against them. */
+     * there are pictures and `obstacle()` returns what is against them. False too if another chat is shown by then. */
     async prepared(obstacle) {
+      const filled = fills;
       const areRead = (await Promise.all(preparing.values())).every(Boolean);
+      if (filled !== fills) return false;
       const reason = areRead ? pictures.length > 0 && obstacle() : "Not sent: a picture cannot be read. Remove it, or attach another one.";
       if (reason) warning.textContent = reason;
       warning.hidden = !reason;
@@ -124,7 +127,10 @@ export function attachments({ filesOf }) {
     take({ keepsFiles = false } = {}) {
       const taken = pictures;
       pictures = [];
-      if (!keepsFiles) for (const all of [reading, preparing]) all.clear();
+      if (!keepsFiles) {
+        for (const all of [reading, preparing]) all.clear();
+        fills += 1;
+      }
       chips.replaceChildren(...[...chips.children].filter((item) => reading.has(item)));
       draw();
       return taken;

@@ -114,8 +114,7 @@ addEventListener("focus", look);
 document.addEventListener("visibilitychange", look);
 
 async function loadEarlier() {
-  const before = chat.previous;
-  const { id } = chat;
+  const { id, previous: before } = chat;
   const height = scroll.scrollHeight;
   const found = await get(`${pathOf(chat.id)}/messages?limit=${PAGE}&render=html&before=${encodeURIComponent(before)}`);
   if (chat.id !== id || chat.previous !== before) return; // another chat, or pressed twice
@@ -175,9 +174,11 @@ async function watch(id, reply) {
 
 /** Sends a message at the end of the chat. The first one makes the chat, whose id is in the address at once. */
 async function say(text) {
-  await opened.catch(() => {}); // it says itself what failed
   const here = chat;
-  const isReady = await tray.prepared(() => !start.sees() && start.describeVision());
+  await opened.catch(() => {}); // it says itself what failed
+  if (here.isHeld) return box.giveBack(here.id, text); // the message before it waits for its pictures
+  here.isHeld = true;
+  const isReady = await tray.prepared(() => !start.sees() && start.describeVision()).finally(() => (here.isHeld = false));
   if (!isReady || chat !== here) return box.giveBack(here.id, text);
   if (!text && !tray.hasPictures) return; // pressed twice
   const pictures = tray.take({ keepsFiles: true });

@@ -55,13 +55,13 @@ export function chatBox({ aside, send, stop, filesOf }) {
       shown = chat;
       keep(chat, area.value);
     },
-    /** Puts back a message that was not sent, into the box of its chat. */
+    /** Puts back a message that was not sent, into the box of its chat, before what was written there since. */
     giveBack(chat, text, taken = []) {
       if (chat !== shown) {
-        keep(chat, kept(chat) || text);
-        return void (taken.length && pictures.set(chat, taken));
+        keep(chat, joined(text, kept(chat)));
+        return void (taken.length && pictures.set(chat, [...taken, ...(pictures.get(chat) ?? [])]));
       }
-      write(area.value || text);
+      write(joined(text, area.value));
       tray.giveBack(taken);
     },
     /** Waits for the attached files to be read. Returns whether all were; null after `halt()`. */
@@ -78,6 +78,7 @@ export function forgetDrafts() {
   for (const name of Object.keys(sessionStorage)) if (name.startsWith(NAME)) sessionStorage.removeItem(name);
 }
 
+const joined = (...texts) => texts.filter(Boolean).join("\n\n");
 const kept = (chat) => sessionStorage.getItem(NAME + chat) ?? "";
 
 function keep(chat, text) {

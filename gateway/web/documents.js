@@ -97,11 +97,12 @@ function uploader(target, done = () => {}) {
   const chosen = el("input", { type: "file", multiple: true, hidden: true, onchange: () => take(chosen.files) });
   const box = el("button.drop", { type: "button", onclick: () => chosen.click() }, icon("save"), el("span", {}, "Drop files here, or press to choose"), el("span.small", {}, "PDF, Word, Excel, PowerPoint, HTML, Markdown, mail, pictures and more"));
 
-  /** Says how far it is, where there is more than one file: with many, what failed is out of sight. */
+  /** Says how far it is: with many files, what failed is out of sight; a screen reader reads out the end of one. */
   function drawProgress() {
     const left = given - read - failed;
-    const parts = [left > 0 ? `${read} of ${count(given, "file")} read` : `${count(read, "file")} read`, failed && `${failed} could not be read`];
-    fill(progress, given > 1 && parts.filter(Boolean).join(" · "));
+    const parts = [left > 0 ? `${read} of ${count(given, "file")} read` : read > 0 && `${count(read, "file")} read`,
+      failed > 0 && `${read > 0 ? failed : count(failed, "file")} could not be read`];
+    fill(progress, parts.filter(Boolean).join(" · "));
   }
 
   /** Reads the files one after another: the gateway reads a file at a time anyway. */

@@ -1,6 +1,6 @@
 /** The explorer of one run: plan, answer, citations and trace. Updates while the run is in progress. */
 
-import { me, readsAll } from "./access.js";
+import { me, personOf, readsAll } from "./access.js";
 import { alarm, approval } from "./answer.js";
 import { Failure, get, post, errorText } from "./api.js";
 import { isChat } from "./conversation.js";
@@ -89,7 +89,7 @@ function layout(id, offers, isMine, mayDecide) {
     fill(head, el("h1", { dir: "auto" }, run.title || "(no words)"), facts(run, isMine), !OPEN.has(run.status) && offers(run.id));
     stop.parentNode.hidden = !isMine || !["queued", "running"].includes(run.status);
     const decide = (verb) => post(`v1/runs/${id}/${verb}`, { approvals: ids });
-    if (isAsked !== ids.join()) fill(question, ids.length > 0 && (mayDecide ? approval(decide) : el("p.quiet", {}, `It waits for ${run.owner}.`)));
+    if (isAsked !== ids.join()) fill(question, ids.length > 0 && (mayDecide ? approval(decide) : el("p.quiet", {}, `It waits for ${personOf(run.owner)}.`)));
     isAsked = ids.join();
     answer.firstChild.textContent = ids.length ? "What is asked" : "Answer";
     put(request, run.prompt.trim() !== run.title && el("p.plaintext", { dir: "auto" }, run.prompt));

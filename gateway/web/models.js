@@ -148,11 +148,19 @@ async function act(press, action) {
   }
 }
 
-/** The banner of a model that is down, from the gateway's own report of its readiness; null if all is well. */
+let lastBanner = null; // { detail, element }
+
+/** The banner of a model that is down, from the gateway's own report of its readiness; null if all is well. It is the same
+ * element until the report changes: one that is put in again is read out again. */
 export function banner(ready, look) {
   const models = ready?.components?.models;
   if (!models || models.ok) return null;
+  if (lastBanner?.detail !== models.detail) lastBanner = { detail: models.detail, element: makeBanner(models.detail, look) };
+  return lastBanner.element;
+}
+
+function makeBanner(detail, look) {
   return el("div.banner.notable.across", { role: "alert" }, icon("warning"),
-    el("div", {}, el("b", {}, "The model does not answer. "), plain(models.detail)),
+    el("div", {}, el("b", {}, "The model does not answer. "), plain(detail)),
     el("div.row", {}, button("Look again", look, { picture: "again" }), el("a.button", { href: "#/models" }, "Choose a model")));
 }

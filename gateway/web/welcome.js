@@ -52,8 +52,10 @@ export function welcome({ hero, rooms, picks, say, focus }) {
 
   /** Offers the models of a program that was started after the page, while none is connected. */
   async function lookForModels() {
-    if (!isWithoutModel || !models || document.hidden || !hero.checkVisibility()) return;
+    const isTrying = () => hero.querySelector("button:disabled"); // its card says how that ends
+    if (!isWithoutModel || !models || document.hidden || !hero.checkVisibility() || isTrying()) return;
     const now = await report({ quiet: true }).catch(() => models);
+    if (isTrying()) return;
     if (now?.is_configured) return load("", { afresh: true });
     if (JSON.stringify(now?.found) === JSON.stringify(models.found)) return; // what a person is choosing stays
     models = now;

@@ -62,3 +62,12 @@ async def test_dropped_files_are_counted_and_those_of_one_title_differ_on_a_phon
         await page.until("document.querySelector('.passages p')")
         direction = "getComputedStyle([...document.querySelectorAll('.run h1')].at(-1)).direction"
         assert await page.evaluate(direction) == "rtl"
+
+
+async def test_the_end_of_one_file_is_read_out(devtools: str, serve: Serve) -> None:
+    async with serve() as url, page_at(devtools, url, "#/documents") as page:
+        await page.until("document.querySelector('.drop')?.checkVisibility()")
+        await page.evaluate(WATCH)
+        name = "handbook.md"
+        await page.evaluate(DROP.replace(json.dumps(FILES), json.dumps({name: FILES[name]})))
+        await page.becomes("window.lines", ["0 of 1 file read", "1 file read"])

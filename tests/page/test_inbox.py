@@ -36,6 +36,48 @@ LOOK_ELSEWHERE = """(() => {
     document.hasFocus = () => false;
 })()"""
 LOOK = "document.dispatchEvent(new Event('visibilitychange'))"
+COUNT_ANSWERS = """(() => {
+    const real = window.fetch;
+    window.answered = {};
+    window.fetch = async (path, options) => {
+        const response = await real(path, options);
+        const name = path.split("?")[0];
+        window.answered[name] = (window.answered[name] ?? 0) + 1;
+        return response;
+    };
+})()"""
+"""Counts the answers of the gateway by their paths."""
+HOLD_LISTS = """(() => {
+    const real = window.fetch;
+    window.lists = [];
+    window.fetch = async (path, options) => {
+        const response = await real(path, options);
+        if (path.startsWith("v1/approvals")) await new Promise((go) => window.lists.push(go));
+        return response;
+    };
+})()"""
+"""Holds back the answers that list questions, until each is let go."""
+ASK_TWICE = """(() => {
+    const real = window.fetch;
+    window.fetch = async (path, options) => {
+        const response = await real(path, options);
+        if (!path.startsWith("v1/approvals")) return response;
+        const { data } = await response.json();
+        const second = data.map((one) => ({ ...one, id: one.id + "b", question: "The second question." }));
+        return new Response(JSON.stringify({ data: [...second, ...data] }));
+    };
+})()"""
+"""Each run asks a second question at once."""
+WATCH_REGIONS = """(() => {
+    window.changes = 0;
+    const all = { childList: true, characterData: true, subtree: true };
+    for (const at of document.querySelectorAll(".team > [role=status], #notice"))
+        new MutationObserver(() => (window.changes += 1)).observe(at, all);
+})()"""
+"""Counts the changes of what a screen reader reads out by itself."""
+REST = "(() => { const now = performance.now.bind(performance); performance.now = () => now() + 10_000; })()"
+"""The time passes in which nothing asks for a key again."""
+SECOND_TOP = "document.querySelectorAll('.team .cardrow')[1].getBoundingClientRect().top"
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +184,114 @@ async def test_many_questions_at_once_are_one_notification(devtools: str, serve:
         await page.evaluate(LOOK)
         await page.becomes("window.notes", ["4 questions"])
         await page.becomes("document.querySelector('header .count')?.innerText", "4")
+
+
+async def test_nothing_moves_under_the_pointer_and_the_focus_stays(devtools: str, serve: Serve) -> None:
+    async with team(serve) as (url, client, keys):
+        for number in range(4):
+            await ask(client, f"Compute it, please ({number})", keys["bob"])
+        async with page_of(devtools, url, keys["lead"], "#/team/approvals") as page:
+            await page.becomes(CARDS, 4)
+            await page.evaluate("document.querySelector('.team .decision').scrollIntoView({ block: 'center' })")
+            await page.until("document.querySelectorAll('.team .prose p').length >= 4")
+            top = await page.evaluate(SECOND_TOP)
+            await page.click(".team .decision .primary")
+            await page.becomes(CARDS, 3)
+            assert await page.evaluate(SECOND_TOP) == top, "the next question stays under the pointer"
+
+            headers = {"x-api-key": keys["lead"]}
+            listed = (await client.get("/v1/approvals?owner=*", headers=headers)).json()["data"]
+            for place, (one, focus) in enumerate(zip(listed[:0:-1], (1, 0), strict=True), start=1):
+                await page.evaluate(f"document.querySelectorAll('.team .decision .primary')[{focus}].focus()")
+                path = f"/v1/runs/{one['run_id']}/reject"
+                sent = await client.post(path, json={"approvals": [one["id"]]}, headers=headers)
+                assert sent.status_code == 202, sent.text
+                await page.evaluate(LOOK)
+                closed = f"document.querySelectorAll('.team .cardrow')[{place}]"
+                await page.until(f"{closed}.innerText.startsWith('No longer open:')")
+                focused = (
+                    "document.activeElement.matches('.team .primary')"
+                    if focus
+                    else f"document.activeElement === {closed}"
+                )
+                assert await page.evaluate(focused)
+
+            await page.click(".team .check input")
+            await page.until("document.querySelector('.team').innerText.includes('Nothing waits for you')")
+            assert await page.evaluate("document.activeElement.matches('.team .check input')")
+
+
+async def test_a_card_shows_all_that_its_buttons_approve(devtools: str, serve: Serve) -> None:
+    async with team(serve) as (url, client, keys), page_of(devtools, url, keys["lead"], "#/team/usage") as page:
+        await ask(client, "Compute it, please", keys["bob"])
+        await page.evaluate(ASK_TWICE)
+        await page.evaluate("location.hash = '#/team/approvals'")
+        await page.becomes(CARDS, 1)
+        await page.until("document.querySelector('.team .cardrow').innerText.includes('The second question.')")
+        assert "calculator" in await page.text(".team .cardrow")
+        assert await page.evaluate("document.querySelectorAll('.team .cardrow hr').length") == 1
+        assert "2 questions wait" in await page.text(".team")
+        await page.becomes("document.querySelector('header .count')?.innerText", "2")
+        await page.until("document.title.startsWith('(2)')")
+
+
+async def test_an_answer_that_comes_late_closes_no_question(devtools: str, serve: Serve) -> None:
+    async with team(serve) as (url, client, keys), page_of(devtools, url, keys["lead"], "#/team/approvals") as page:
+        await ask(client, "Compute it, please (old)", keys["bob"])
+        await page.evaluate(LOOK)
+        await page.becomes(CARDS, 1)
+        await page.evaluate(WATCH_REGIONS)
+        await page.evaluate(HOLD_LISTS)
+        await page.evaluate(LOOK)
+        await page.until("window.lists.length === 1")
+        await ask(client, "Compute it, please (new)", keys["bob"])
+        await page.evaluate(LOOK)
+        await page.until("window.lists.length === 2")
+        await page.evaluate("window.lists[1]()")
+        await page.becomes(CARDS, 2)
+        changes = await page.evaluate("window.changes")
+        await page.evaluate("window.lists[0]()")
+        await page.evaluate(LOOK)
+        await page.until("window.lists.length === 3")
+        await page.becomes(CARDS, 2)
+        await page.evaluate("window.lists[2]()")
+        await page.evaluate(LOOK)
+        await page.until("window.lists.length === 4")
+        await page.becomes(CARDS, 2)
+        assert "No longer open" not in await page.text(".team")
+        assert await page.evaluate("window.changes") == changes, "what is the same is not read out again"
+
+        await page.click(".team .decision .primary")  # the answer held back now lists the question still
+        await page.until("window.lists.length === 5")
+        await page.evaluate("window.lists[3]()")
+        await page.evaluate("window.lists[4]()")
+        await page.becomes(CARDS, 1)
+        await page.until("document.querySelector('.team .cardrow').innerText === 'Approved: Compute it, please (old)'")
+        await page.until("document.querySelector('.team').innerText.includes('1 question waits')")
+
+
+async def test_nothing_asks_for_a_key_that_nobody_waits_for(devtools: str, serve: Serve) -> None:
+    is_open = "document.querySelector('#key[open]') !== null"
+    async with serve(MODEL, require_key="always") as url, page_at(devtools, url, "#/runs") as page:
+        await page.click("#key [value=cancel]")
+        await page.until("document.querySelector('#notice .button')?.checkVisibility()")
+        await page.evaluate(REST)
+        await page.evaluate(COUNT_ANSWERS)
+        await page.evaluate(WATCH_REGIONS)
+        for number in (1, 2):
+            await page.evaluate(LOOK)
+            await page.until(f"window.answered['v1/approvals'] >= {number} && window.answered['ready'] >= {number}")
+        assert not await page.evaluate(is_open)
+        assert await page.evaluate("window.changes") == 0, "the banner is not read out again"
+
+        await page.click("#notice .button")
+        await page.becomes(is_open, True)
+        await page.write("#key input", "half a key")
+        asked = await page.evaluate("window.answered['v1/me']")
+        await page.evaluate("location.hash = '#/team'")
+        await page.until(f"window.answered['v1/me'] > {asked}")
+        await page.becomes("document.querySelector('#key input').value", "half a key")
+        page.faults.clear()  # the browser reports the refused requests
 
 
 async def test_a_waiting_run_shows_what_is_asked_above_its_buttons(devtools: str, serve: Serve) -> None:

@@ -39,6 +39,21 @@ LOOK_ELSEWHERE = """(() => {
 })()"""
 """The person has allowed notifications, and looks at another tab."""
 
+DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+ATTACH = f"""(() => {{
+    const data = new DataTransfer();
+    const bytes = Uint8Array.from(atob("{DOT}"), (one) => one.charCodeAt(0));
+    data.items.add(new File([bytes], "dot.png", {{ type: "image/png" }}));
+    const drop = new DragEvent("drop", {{ dataTransfer: data, bubbles: true }});
+    document.querySelector(".chat .composer").dispatchEvent(drop);
+}})()"""
+HOLD_PICTURES = """(() => {
+    const real = window.createImageBitmap;
+    const held = new Promise((go) => (window.letGo = go));
+    window.createImageBitmap = async (file) => (await held, real(file));
+})()"""
+"""Pictures are made ready once `letGo()` is called."""
+
 
 @pytest.fixture(scope="module")
 def devtools() -> Iterator[str]:
@@ -102,20 +117,12 @@ async def test_a_connection_that_is_back_is_seen_at_once_and_the_chats_stay_list
 
 
 async def test_a_message_that_may_have_arrived_is_sent_again_and_is_there_once(devtools: str, serve: Serve) -> None:
-    dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-    attach = f"""(() => {{
-        const data = new DataTransfer();
-        const bytes = Uint8Array.from(atob("{dot}"), (one) => one.charCodeAt(0));
-        data.items.add(new File([bytes], "dot.png", {{ type: "image/png" }}));
-        const drop = new DragEvent("drop", {{ dataTransfer: data, bubbles: true }});
-        document.querySelector(".chat .composer").dispatchEvent(drop);
-    }})()"""
     async with serve(script(says("A red dot."))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         room = {"id": "eyes", "name": "Eyes", "planning": False, "vision": True}
         assert (await client.post("/v1/rooms", json=room)).status_code == 201
         async with page_at(devtools, url) as page:
             await page.evaluate(LOSE_ANSWERS)
-            await page.evaluate(attach)
+            await page.evaluate(ATTACH)
             await page.until("document.querySelector('.attached .picture img')")
             await send(page, "What is this?", "eyes")
             await page.until("document.querySelector('.answer .banner')?.innerText.includes('cannot be reached')")
@@ -131,6 +138,38 @@ async def test_a_message_that_may_have_arrived_is_sent_again_and_is_there_once(d
             assert len(stored[0]["images"]) == 1
             await send(page, "What is this?", "eyes")  # the same words again are another message
             await page.until("document.querySelectorAll('.answer[aria-busy=false]').length === 2")
+
+
+async def test_words_that_wait_for_a_picture_are_neither_lost_nor_sent_elsewhere(devtools: str, serve: Serve) -> None:
+    box = "document.querySelector('.chat textarea').value"
+    async with serve(script(says("A red dot."))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        room = {"id": "eyes", "name": "Eyes", "planning": False, "vision": True}
+        assert (await client.post("/v1/rooms", json=room)).status_code == 201
+        async with page_at(devtools, url) as page:
+            await send(page, "Hello", "eyes")
+            await page.until(IS_DONE)
+            await page.evaluate(HOLD_PICTURES)
+            await page.evaluate(ATTACH)
+            await send(page, "What is this?", "eyes")
+            await page.becomes(box, "")
+            await send(page, "And who made it?", "eyes")  # while the picture is made ready
+            await page.becomes(box, "And who made it?")
+            await page.evaluate("window.letGo()")
+            await page.until(f"{IS_DONE} && document.querySelectorAll('.mine img, .asked img').length === 1")
+            await page.becomes(QUESTIONS, ["Hello", "What is this?"])
+            assert await page.evaluate(box) == "And who made it?"
+
+            await page.evaluate(HOLD_PICTURES)
+            await page.evaluate(ATTACH)
+            await page.press("Enter")
+            await page.becomes(box, "")
+            await page.write(".chat textarea", "Or bought it?")
+            await page.click(".fresh")
+            await page.evaluate("window.letGo()")
+            await page.becomes(box, "")
+            await page.click(".chatrow .item")
+            await page.becomes(box, "And who made it?\n\nOr bought it?")
+            await page.becomes(QUESTIONS, ["Hello", "What is this?"])
 
 
 async def test_who_looks_elsewhere_is_notified_of_what_waits(devtools: str, serve: Serve) -> None:
