@@ -1,6 +1,6 @@
 /** The explorer of one run: plan, answer, citations and trace. Updates while the run is in progress. */
 
-import { me, personOf, readsAll } from "./access.js";
+import { me, personOf } from "./access.js";
 import { alarm, approval } from "./answer.js";
 import { Failure, get, post, errorText } from "./api.js";
 import { isChat } from "./conversation.js";
@@ -16,10 +16,10 @@ import { trace } from "./trace.js";
 /** Shows a run in `stage` and follows it until it ends or `signal` aborts. Calls `changed()` when it has ended. */
 export async function explore(stage, id, { signal, changed, offers = () => null }) {
   try {
-    const [{ owner }, found, isForAll] = await Promise.all([me(), look(id, signal), readsAll()]);
+    const [{ owner }, found] = await Promise.all([me(), look(id, signal)]);
     let run = found;
     const isMine = !owner || run.owner === owner;
-    const page = layout(id, offers, isMine, isMine || isForAll);
+    const page = layout(id, offers, isMine);
     fill(stage, page.element);
     page.paint(run);
     let newest = 0;
@@ -55,8 +55,8 @@ async function look(id, signal) {
 
 const back = () => el("a.back", { href: "#/runs" }, "All runs");
 
-/** The sections of the page; their contents change, they do not. Another owner's run is read, and at most decided on. */
-function layout(id, offers, isMine, mayDecide) {
+/** The sections of the page; their contents change, they do not. Another owner's run is read, not acted on. */
+function layout(id, offers, isMine) {
   const unfolded = new Set();
   const head = el("header");
   const question = el("div");
@@ -89,7 +89,7 @@ function layout(id, offers, isMine, mayDecide) {
     fill(head, el("h1", { dir: "auto" }, run.title || "(no words)"), facts(run, isMine), !OPEN.has(run.status) && offers(run.id));
     stop.parentNode.hidden = !isMine || !["queued", "running"].includes(run.status);
     const decide = (verb) => post(`v1/runs/${id}/${verb}`, { approvals: ids });
-    if (isAsked !== ids.join()) fill(question, ids.length > 0 && (mayDecide ? approval(decide) : el("p.quiet", {}, `It waits for ${personOf(run.owner)}.`)));
+    if (isAsked !== ids.join()) fill(question, ids.length > 0 && (isMine ? approval(decide) : el("p.quiet", {}, `It waits for ${personOf(run.owner)}.`)));
     isAsked = ids.join();
     answer.firstChild.textContent = ids.length ? "What is asked" : "Answer";
     put(request, run.prompt.trim() !== run.title && el("p.plaintext", { dir: "auto" }, run.prompt));

@@ -13,7 +13,7 @@ let counted = null;
 let waiting = []; // the open questions by the newest look, those that wait longest first
 let known = null; // their ids; null before the first look
 let inbox = null; // the open view, once it was shown
-let everybody = true; // also what others are asked, for who may read it
+let everybody = false; // also what others are asked, for who may read it
 let [looks, newest] = [0, 0]; // the number of the last look, and of the first whose answer still counts
 
 /** Calls `draw(number)` with how many questions are open, again and again. */
@@ -133,7 +133,8 @@ function question(asked, mine) {
   const texts = asked.flatMap((one, at) => [at > 0 && el("hr"), markdownBox(one.question)]);
   const element = el("li.cardrow");
   let state = "open"; // or "deciding", "closed"
-  const buttons = approval(async (verb) => {
+  const isMine = !mine || owner === mine;
+  const buttons = isMine && approval(async (verb) => {
     state = "deciding";
     try {
       await post(`v1/runs/${runId}/${verb}`, { approvals: ids });
@@ -171,7 +172,7 @@ function question(asked, mine) {
   fill(element, el("div", {},
     title && el("b.cut", { dir: "auto" }, title),
     el("p.facts", {}, owner !== mine && el("span", {}, `asked by ${personOf(owner)}`), el("span", {}, `room ${room}`), el("span", {}, `since ${moment(since)}`), el("span", {}, `until ${moment(until)}`), el("a", { href: `#/runs/${runId}` }, "Open the run")),
-    el("div.prose", {}, texts), buttons));
+    el("div.prose", {}, texts), buttons || el("p.quiet", {}, `${personOf(owner)} decides.`)));
   return { element, close, isAsked, isOpen: () => state === "open" };
 }
 
