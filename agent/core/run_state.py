@@ -231,14 +231,19 @@ class RunState:
     @property
     def has_outside_prompt(self) -> bool:
         """Whether the prompt itself, not only its conversation, is another text's: a schedule made of a result."""
-        return self._created.prompt_addresses is not None
+        return self.prompt_addresses is not None
+
+    @property
+    def prompt_addresses(self) -> tuple[str, ...] | None:
+        """The addresses that the user wrote in a prompt from outside; None if the prompt is the user's."""
+        return self._created.prompt_addresses
 
     @property
     def own_prompts(self) -> tuple[str, ...]:
         """What the user wrote in this request, as it was sent and as it was guarded. Of a prompt from outside, that are
         the addresses that it has from the user.
         """
-        addresses = self._created.prompt_addresses
+        addresses = self.prompt_addresses
         return (self.prompt, self.request.prompt) if addresses is None else addresses
 
     @property

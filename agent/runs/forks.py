@@ -58,7 +58,7 @@ async def start_fork(
         one_off=True,
         run_id=run_id,
         tainted=origin.has_untrusted_prompt,
-        prompt_addresses=origin.own_prompts if origin.has_outside_prompt else None,
+        prompt_addresses=origin.prompt_addresses,
         given=given,
     )
     return AcceptedRun(run_id, caller.owner)

@@ -11,7 +11,8 @@ from agent.llm.port import ModelClient, ModelReply, ModelRequest, ResponseSchema
 REPLY_TOKENS = 300
 """Longest reply: a small model that repeats itself must not take minutes."""
 PIECE_CHARS = 1_000
-"""Characters of a prompt that are read at once: five seconds on two slow cores."""
+"""Characters of a prompt that are read at once: about ten seconds on two busy cores, with a model of 1.5 billion
+parameters."""
 TURN_CHARS = 15
 """What a template writes around each message, as characters of text that take as long to read."""
 LOST = (ModelDownError, ModelRateLimitError, ModelAuthError)

@@ -177,7 +177,7 @@ class RecipeMaker:
             hidden=True,
             one_off=True,
             tainted=state.tainted,
-            prompt_addresses=state.own_prompts if state.has_outside_prompt else None,
+            prompt_addresses=state.prompt_addresses,
             given=given,
         )
 
