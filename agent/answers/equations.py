@@ -84,10 +84,15 @@ def _read_equation(
 def _find_start(text: str, end: int, numbers: Sequence[NumberMention]) -> int:
     """Finds where the left side can begin: behind the last break that is not inside of a number."""
     start = max(0, end - _MAX_LEFT_CHARS)
-    for match in _BREAK.finditer(text, start, end):
-        if not any(one.start < match.end() and match.start() < one.end for one in numbers):
-            start = match.end()
+    for match in reversed(list(_BREAK.finditer(text, start, end))):
+        before = bisect_left(numbers, match.end(), key=_get_start)
+        if not before or numbers[before - 1].end <= match.start():
+            return match.end()
     return start
+
+
+def _get_start(number: NumberMention) -> int:
+    return number.start
 
 
 def _tokenize(text: str, start: int, end: int, operands: Sequence[NumberMention]) -> list[Token]:
