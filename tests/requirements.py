@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import yaml
-
+from agent.core.bounded_yaml import load_trusted_yaml
 from tests.doors import opens_door
 
 TESTS = Path(__file__).parent
@@ -64,7 +63,7 @@ class RowTest:
 
 def read_rows() -> dict[str, str]:
     """Each row's meaning in one line."""
-    rows: dict[str, str] = yaml.safe_load((TESTS / "rows.yaml").read_text("utf-8"))
+    rows: dict[str, str] = load_trusted_yaml((TESTS / "rows.yaml").read_text("utf-8"))
     return rows
 
 

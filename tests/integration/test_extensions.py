@@ -112,7 +112,7 @@ def pipeline() -> dict[str, Any]:
 
 
 def test_doctor_lists_each_with_its_package_and_names_those_that_are_skipped(environment: dict[str, str]) -> None:
-    process = start([sys.executable, "-m", "gateway.cli", "doctor"], environment=environment, cold=True)
+    process = start([sys.executable, "-m", "gateway.cli", "doctor"], environment=environment)
     process.wait(60)
     output = "\n".join(process.output)
     for line in (
@@ -159,7 +159,7 @@ def test_a_feature_that_is_off_is_not_there_and_keeps_its_rows(environment: dict
 
 def run(environment: dict[str, str], *words: str) -> list[str]:
     """What a command prints."""
-    process = start([sys.executable, "-m", "gateway.cli", *words], environment=environment, cold=True)
+    process = start([sys.executable, "-m", "gateway.cli", *words], environment=environment)
     process.wait(60)
     return [line for line in process.output if " WARNING " not in line]
 

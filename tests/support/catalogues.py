@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import yaml
-
+from agent.core.bounded_yaml import load_trusted_yaml
 from agent.core.models import JsonObject
 from agent.tools import ToolAnnotations, ToolSpec
 from mcp_tools.client.remote_tool import make_local_tool_name
@@ -29,7 +28,7 @@ class EverydayRequest:
 @cache
 def load_requests() -> tuple[EverydayRequest, ...]:
     """Every request of the data, in its order."""
-    rows = yaml.safe_load((DATA / "everyday_requests.yaml").read_text("utf-8"))["requests"]
+    rows = load_trusted_yaml((DATA / "everyday_requests.yaml").read_text("utf-8"))["requests"]
     return tuple(
         EverydayRequest(
             row["id"],
@@ -45,7 +44,7 @@ def load_requests() -> tuple[EverydayRequest, ...]:
 @cache
 def load_servers() -> dict[str, dict[str, Any]]:
     """The servers by name, each with its `instructions` and `tools`."""
-    rows = yaml.safe_load((DATA / "servers_300.yaml").read_text("utf-8"))["servers"]
+    rows = load_trusted_yaml((DATA / "servers_300.yaml").read_text("utf-8"))["servers"]
     return {row["name"]: row for row in rows}
 
 

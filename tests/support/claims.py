@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import yaml
-
+from agent.core.bounded_yaml import load_trusted_yaml
 from gateway.features.documents.engine.grounded_answers import CheckedUnit, EvidenceChecker, parse_answer
 from gateway.features.documents.engine.grounded_answers.entailment import AskEntailment, EntailmentCheck
 from gateway.features.documents.engine.search.models import RetrievedContext
@@ -47,7 +46,7 @@ class ClaimOutcome:
 
 def load_claims(half: Half) -> tuple[dict[str, RetrievedContext], list[LabelledClaim]]:
     """The passages by id, and the claims, of one half of the set."""
-    data = yaml.safe_load((FOLDER / f"{half}.yaml").read_text("utf-8"))
+    data = load_trusted_yaml((FOLDER / f"{half}.yaml").read_text("utf-8"))
     passages = {
         one["id"]: RetrievedContext(
             chunk_id=one["id"],

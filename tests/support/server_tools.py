@@ -10,8 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from agent.core.bounded_yaml import load_trusted_yaml
 from agent.tools import ToolAnnotations, ToolSpec
 
 DATA = Path(__file__).parent / "data" / "server_inputs.yaml"
@@ -31,7 +30,7 @@ _WORDS: dict[str, Any] = {
 
 def load_server_tools() -> list[ToolSpec]:
     """All tools, under the names that the gateway gives tools of servers."""
-    servers = yaml.safe_load(DATA.read_text("utf-8"))
+    servers = load_trusted_yaml(DATA.read_text("utf-8"))
     return [
         ToolSpec(
             f"{server}__{name}",

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import yaml
 
 from agent.answers.evidence import contains_no_answer_text
+from agent.core.bounded_yaml import load_trusted_yaml
 
 TALKS = Path(__file__).parents[1] / "bench" / "talks"
 DOCUMENTS = {"en": "harrow.md", "sv": "nordvik.md", "de": "lindhof.md"}
@@ -46,7 +46,7 @@ class TalkResult:
 
 def read_talks() -> list[Talk]:
     """The conversations of the set."""
-    rows = yaml.safe_load((TALKS / "talks.yaml").read_text("utf-8"))
+    rows = load_trusted_yaml((TALKS / "talks.yaml").read_text("utf-8"))
     return [
         Talk(row["id"], tuple(row["turns"]), tuple(tuple(group) for group in row.get("expect", ()))) for row in rows
     ]

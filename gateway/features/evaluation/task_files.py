@@ -6,9 +6,9 @@ from functools import cache
 from itertools import zip_longest
 from typing import Literal, Protocol, TypeVar
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
+from agent.core.bounded_yaml import load_trusted_yaml
 from agent.core.errors import ConfigError
 from agent.core.value_faults import describe_first_fault
 from gateway.features.evaluation.task_sets import DEVELOPMENT, find_set
@@ -121,7 +121,7 @@ def load_tasks(set_name: str = DEVELOPMENT) -> tuple[EvalTask, ...]:
     """All tasks of a set, by family. Raises `ConfigError` for an unknown set, and for an invalid task with its file."""
     tasks: list[EvalTask] = []
     for path in sorted(find_set(set_name).tasks_folder.glob("*.yaml")):
-        for entry in yaml.safe_load(path.read_text("utf-8")):
+        for entry in load_trusted_yaml(path.read_text("utf-8")):
             turns = entry.pop("turns", None) or [entry.pop("prompt", "")]
             world = {**entry.pop("world", {}), "set_name": set_name}
             try:

@@ -109,7 +109,7 @@ def test_a_verdict_is_read_wherever_it_stands(text: str, outcome: Outcome) -> No
         f"<think>perhaps {reply()}",
         f"<THINKING>perhaps {reply()}",
         reply().replace("}", ', "n": ' + "9" * 5000 + "}"),
-        '{"a":' * 30_000,
+        '{"a":' * 3_000,
     ],
 )
 def test_what_is_no_verdict_is_none(text: str) -> None:
