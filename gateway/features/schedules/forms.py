@@ -1,4 +1,4 @@
-"""The forms of a schedule: as it is sent, as it is changed, and as a model creates it and is told of it.
+"""The forms of a schedule: as it is sent, as it is changed, as a model creates it, and as tools show it to models.
 
 A field of a schedule is defined in `ScheduleSpec` (`engine/model.py`), which a schedule is created from. It is added
 here to each form that has it, and as an option to `stepgate schedules create` (`commands/schedules.py`). It is stored
@@ -23,7 +23,7 @@ from gateway.features.studio.tools.stored_things import Arguments
 SHOWN_TICKS: Final = 5
 """Coming ticks that are shown of a schedule."""
 TICKS_FOR_MODELS: Final = 3
-"""Coming ticks that a model is told of."""
+"""Coming ticks that a tool shows of a schedule."""
 CREATE_ROLES = declare_roles(name="id", cron="other", prompt="other", timezone="other", room="where")
 """The roles of `ScheduleCreateInput`: the argument with the role `where` is always asked about."""
 
@@ -120,7 +120,7 @@ def to_schedule_item(schedule: Schedule) -> ScheduleItem:
 
 
 def to_schedule_output(schedule: Schedule) -> ScheduleOutput:
-    """A schedule as a model is told of it."""
+    """A schedule as tools show it."""
     return ScheduleOutput(
         name=schedule.name,
         cron=schedule.cron,
