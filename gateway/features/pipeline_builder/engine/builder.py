@@ -29,7 +29,7 @@ from gateway.features.pipeline_builder.engine.errors import (
 from gateway.features.pipeline_builder.engine.messages import MessageLog, list_chat_history
 from gateway.features.pipeline_builder.engine.records import Conversation, ConversationUncertainty
 from gateway.features.pipeline_builder.engine.subagent_findings import SubAgentFindings, has_report, is_validated
-from gateway.features.pipeline_builder.engine.subagents.source_resources import FindSource
+from gateway.features.pipeline_builder.engine.subagents import FindSource
 from gateway.features.pipeline_builder.engine.summary import build_briefing, build_summary
 
 log = logging.getLogger(__name__)
