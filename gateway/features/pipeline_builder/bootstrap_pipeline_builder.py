@@ -9,8 +9,8 @@ from agent.text.language import LanguageDetector
 from agent.tools import Tool
 from gateway.feature_host import FeatureHost, RunServices
 from gateway.features.documents.engine.ingest.collection_store import CollectionStore
-from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.ingest.connectors.port import Connector
+from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.search.models import SourceType
 from gateway.features.documents.parts import get_documents
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
