@@ -11,7 +11,7 @@ from agent.answers.answer_without_model import (
 )
 from agent.answers.figure_marks import mark_figures
 from agent.answers.from_memory import add_memory_sentence, find_undecided_reason
-from agent.answers.loops import end_looping_answer, ends_in_loop
+from agent.answers.loops import end_looping_answer
 from agent.answers.shown_results import add_shown_results
 from agent.answers.unmade_changes import add_unmade_changes
 from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, ClientToolCall, StepOutput
@@ -22,6 +22,7 @@ from agent.core.run_state import RunState
 from agent.planning.round_parts import list_unmade_changes
 from agent.run_context.outputs import list_results, load_output, number_sources, parse_cited_ids
 from agent.run_context.run import Run
+from agent.text.repetition import find_loop
 
 
 def is_successful(state: RunState) -> bool:
@@ -324,3 +325,11 @@ async def assemble_answer(run: Run) -> StepOutput:
 
 def _is_dependency(step: PlanStep, steps: tuple[PlanStep, ...]) -> bool:
     return any(step.id in other.depends_on for other in steps)
+
+
+def ends_in_loop(state: RunState) -> bool:
+    """Whether an answer of a model was cut off in a loop."""
+    steps = state.plan.steps if state.plan is not None else ()
+    outputs = [state.get_step(step.id).output for step in steps if step.is_completion]
+    cut = (one for one in outputs if one is not None and one.effective != "rules" and one.finish_reason == "length")
+    return any(find_loop(one.text) >= 0 for one in cut)

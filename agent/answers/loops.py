@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from agent.answers.sentences import say
-from agent.core.run_state import RunState
 from agent.llm.port import ModelChunk
 from agent.text.repetition import find_loop
 
@@ -27,14 +26,6 @@ async def end_loops(stream: AsyncGenerator[ModelChunk, None]) -> AsyncGenerator[
                 if find_loop(text) >= 0:
                     yield ModelChunk(finish_reason="length")
                     return
-
-
-def ends_in_loop(state: RunState) -> bool:
-    """Whether an answer of a model was cut off in a loop."""
-    steps = state.plan.steps if state.plan is not None else ()
-    outputs = [state.get_step(step.id).output for step in steps if step.is_completion]
-    cut = (one for one in outputs if one is not None and one.effective != "rules" and one.finish_reason == "length")
-    return any(find_loop(one.text) >= 0 for one in cut)
 
 
 def end_looping_answer(text: str, language: str, *, was_streamed: bool) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agent.answers.loops import ends_in_loop
+from agent.answers.final_answer import ends_in_loop
 from agent.core import events as ev
 from agent.core.models import AgentResponse, JsonObject
 from agent.core.run_reducer import fold

@@ -5,12 +5,13 @@ import logging
 from agent.answers.answer_without_model import describe_stop_reason
 from agent.answers.final_answer import (
     build_final_answer,
+    ends_in_loop,
     find_misfit,
     is_successful,
     list_unexplained_figures,
 )
 from agent.answers.from_memory import find_undecided_reason
-from agent.answers.loops import REPEATED, ends_in_loop
+from agent.answers.loops import REPEATED
 from agent.core.errors import AgentError, UnsafeAnswerError
 from agent.core.event_loop import compute_beside_loop
 from agent.core.events import (
