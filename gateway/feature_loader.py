@@ -5,7 +5,7 @@ One that cannot be imported is skipped and named by `stepgate doctor`; two that 
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -39,6 +39,8 @@ class LoadedFeatures:
     known: tuple[Feature, ...] = ()
     """Those that could be imported, on or off, in the same order: their tables are there and are deleted from."""
     skipped: tuple[SkippedFeature, ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """Where each known feature comes from: `module:name`, with the package and its version if that is not ours."""
 
     def __iter__(self) -> Iterator[Feature]:
         return iter(self.features)
@@ -50,6 +52,11 @@ class LoadedFeatures:
     def are_some_off(self) -> bool:
         """Whether a known feature is off."""
         return len(self.features) < len(self.known)
+
+    def list_installed(self) -> list[tuple[str, str]]:
+        """The features in use that other packages bring: each name, and its package with version and module."""
+        origins = ((feature.name, self.origins[feature.name].partition(" of ")) for feature in self.features)
+        return [(name, f"{package} ({target})") for name, (target, _, package) in origins if package]
 
     def list_missing_rooms(self) -> set[str]:
         """The shipped rooms of the features that are off."""
@@ -111,7 +118,8 @@ def choose_features(
         loaded[feature.name] = (feature, origin)
     on = _apply_choice(loaded, choice, names_all=names_all)
     known = tuple(_order(loaded, set(loaded), []))
-    return LoadedFeatures(tuple(_order(loaded, on, skipped)), known, tuple(skipped))
+    origins = {name: origin for name, (_, origin) in loaded.items()}
+    return LoadedFeatures(tuple(_order(loaded, on, skipped)), known, tuple(skipped), origins)
 
 
 def _apply_choice(known: Iterable[str], choice: str, *, names_all: bool) -> set[str]:
@@ -194,4 +202,5 @@ def _list_installed() -> dict[str, Callable[[], Feature]]:
     from importlib.metadata import entry_points  # noqa: PLC0415 - parses mail headers, with all of `email`
 
     points = sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value))
-    return {f"{one.value} of {one.dist.name if one.dist else 'an unnamed package'}": one.load for one in points}
+    packages = [f"{one.dist.name} {one.dist.version}" if one.dist else "an unnamed package" for one in points]
+    return {f"{one.value} of {package}": one.load for package, one in zip(packages, points, strict=True)}

@@ -18,9 +18,9 @@ from agent.core.plan_outcome import (
     list_undone,
     was_refused,
 )
+from agent.planning.reply_schema import describe_requested_call
 from agent.planning.routing import LISTINGS
 from agent.planning.rules import find_unknown_part
-from agent.planning.wire import describe_requested_call
 from agent.run_context.outputs import cut_text, list_results
 from agent.run_context.run import Run
 from agent.run_context.run_tools import list_allowed_tools

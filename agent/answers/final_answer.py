@@ -9,10 +9,10 @@ from agent.answers.answer_without_model import (
     has_several_intents,
     list_intent_outcomes,
 )
+from agent.answers.figure_marks import mark_figures
 from agent.answers.from_memory import add_memory_sentence, find_undecided_reason
-from agent.answers.looping_answer import end_looping_answer
+from agent.answers.loops import end_looping_answer
 from agent.answers.shown_results import add_shown_results
-from agent.answers.unexplained import mark_figures
 from agent.answers.unmade_changes import add_unmade_changes
 from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, ClientToolCall, StepOutput
 from agent.core.languages import ENGLISH, get_language_name

@@ -219,7 +219,7 @@ class SafeClient:
 
 
 async def resolve_host(host: str, port: int) -> list[Address]:
-    """Every address of a name, by the system's resolver. `NoHostError` when there is none, `ToolError` when the
+    """Every address of a name, by the system's resolver. `HostNotFoundError` when there is none, `ToolError` when the
     resolver cannot say at the moment."""
     try:
         return [ipaddress.ip_address(host)]

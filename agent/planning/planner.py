@@ -20,11 +20,11 @@ from agent.planning.planned import Planned, Rejection
 from agent.planning.prompt import build_messages, build_reask, list_kinds
 from agent.planning.references import rename_references
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, read_reply, starts_with_object
+from agent.planning.reply_schema import COMPLETION, build_plan_schema, build_reply_schema
 from agent.planning.request import PlanningRequest
 from agent.planning.required import fit_arguments
 from agent.planning.rules import RulePlanner
 from agent.planning.validate import finish_plan, validate_plan
-from agent.planning.wire import COMPLETION, build_plan_schema, build_reply_schema
 from agent.tools.catalogue import CatalogueView
 
 

@@ -17,7 +17,7 @@ from agent.planning.identifier_lookups import (
     list_lookups,
 )
 from agent.planning.looks import list_followers
-from agent.planning.made_up_values import MadeUpValue, MadeUpValueError, holds_made_up_address
+from agent.planning.made_up_values import MadeUpValue, MadeUpValueError
 from agent.planning.part_texts import make_copy_check
 from agent.planning.planned import Rejection
 from agent.planning.refused_inputs import RepeatedCallError, list_other_values
@@ -196,14 +196,12 @@ class Attempt:
         question = self.request.question[:QUESTION_AGAIN_CHARS]
         self.add_turn(encode_decision(copied), render("decide_copied", request=question))
 
-    def refuse_made_up_addresses(self, decision: JsonObject) -> None:
-        """Raises `PlanInvalidError` for a decision that reads addresses which nobody named, and offers the tools of
-        servers, or else all others: small models fetch a page where one of them has what is asked for."""
-        steps = decision.get("steps")
-        calls = [call for call in (steps if isinstance(steps, list) else []) if isinstance(call, dict)]
-        made_up = {str(call.get("tool")) for call in calls if holds_made_up_address(call.get("inputs"), self.request)}
+    def call_others(self, made_up: AbstractSet[str]) -> None:
+        """Raises `PlanInvalidError` after a decision that only reads addresses which nobody named, with these tools,
+        and offers the tools of servers, or else all others: small models fetch a page where one of them has what is
+        asked for."""
         others = tuple(spec for spec in self.tools if spec.name not in made_up)
-        if made_up and others:
+        if others:
             self.tools = tuple(filter(is_foreign, others)) or others
             raise PlanInvalidError(
                 [f"{name}: nobody named this address; call another tool" for name in sorted(made_up)]

@@ -227,9 +227,9 @@ class RoundPlanner:
             return meant
         attempt.refuse_copied_steps(meant.data)
         tidy = tidy_calls(meant.data, request, attempt.is_copied)
-        if not tidy["steps"] and not attempt.refusals:
-            attempt.refuse_made_up_addresses(meant.data)
-        return PlanReply(tidy) if tidy["steps"] or attempt.must_call else Answer("")
+        if not tidy.data["steps"] and tidy.made_up and not attempt.refusals:
+            attempt.call_others(tidy.made_up)
+        return PlanReply(tidy.data) if tidy.data["steps"] or attempt.must_call else Answer("")
 
     async def _is_answer_earned(self, request: PlanningRequest, attempt: Attempt) -> bool:
         """Whether the answer may be written now. If a tool is needed first, the next decision must call."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -17,7 +18,15 @@ from agent.tools.spec import limit_numbers
 PLAN_MORE = "plan_more"
 
 
-def tidy_calls(data: JsonObject, request: PlanningRequest, is_copied: Callable[[str], bool]) -> JsonObject:
+class TidyDecision(NamedTuple):
+    """A decision without its useless calls."""
+
+    data: JsonObject
+    made_up: frozenset[str]
+    """The tools of calls that were left out because nobody named the address that they read."""
+
+
+def tidy_calls(data: JsonObject, request: PlanningRequest, is_copied: Callable[[str], bool]) -> TidyDecision:
     """A decision with each call once, whose calls that read ask for no more than their tools give.
 
     Of those that read, left out with their parts are those that were made before, those of addresses that are made up,
@@ -29,6 +38,7 @@ def tidy_calls(data: JsonObject, request: PlanningRequest, is_copied: Callable[[
     made = [*rounds]
     repeated: list[int] = []
     useless: list[int] = []
+    made_up: set[str] = set()
     for place, call in enumerate(calls):
         spec = request.catalogue.get_tool(str(call.get("tool"))) if isinstance(call, dict) else None
         own: JsonValue = {"tool": call.get("tool"), "inputs": call.get("inputs")} if isinstance(call, dict) else call
@@ -38,7 +48,10 @@ def tidy_calls(data: JsonObject, request: PlanningRequest, is_copied: Callable[[
         inputs, part = (call.get("inputs"), str(call.get("intent") or "")) if isinstance(call, dict) else (None, "")
         is_from_examples = bool(part) and is_copied(part)
         is_twice = not is_named and own in made[len(rounds) :]
-        if is_reading and (is_from_examples or holds_made_up_address(inputs, request)):
+        if spec is not None and is_reading and holds_made_up_address(inputs, request):
+            made_up.add(spec.name)
+            useless.append(place)
+        elif is_reading and is_from_examples:
             useless.append(place)
         elif is_twice or (is_reading and own in made):
             repeated.append(place)
@@ -46,7 +59,7 @@ def tidy_calls(data: JsonObject, request: PlanningRequest, is_copied: Callable[[
     lost = {*useless, *repeated}
     if len(lost) == len(calls) and repeated:
         lost.discard(repeated[0])
-    return drop_calls(data, calls, lost)
+    return TidyDecision(drop_calls(data, calls, lost), frozenset(made_up))
 
 
 def drop_calls(data: JsonObject, calls: Sequence[JsonValue], places: Collection[int]) -> JsonObject:

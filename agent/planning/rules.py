@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.core.models import JsonObject, Plan, PlanStep, ToolCallRequest
+from agent.planning.reply_schema import COMPLETION
 from agent.planning.request import PlanningRequest
-from agent.planning.wire import COMPLETION
 from agent.tools import ToolSpec
 from agent.tools.commands import ToolCommands
 

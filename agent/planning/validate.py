@@ -10,7 +10,7 @@ from agent.core.models import STEP_ID_PATTERN, Action, Effect, Executor, JsonObj
 from agent.planning.list_steps import ITEM, find_list_problems, is_list_call, split_list_inputs
 from agent.planning.normalise import RawPlan, RawStep
 from agent.planning.references import find_references, is_literal, list_references
-from agent.planning.wire import COMPLETION
+from agent.planning.reply_schema import COMPLETION
 from agent.tools.catalogue import Catalogue, SkillCard, find_worst_effect, is_foreign
 from agent.tools.declared_arguments import collect_arguments, list_undeclared_arguments
 from agent.tools.extracted_fields import EXTRACT, find_fields_problem

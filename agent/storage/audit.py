@@ -173,7 +173,7 @@ class StoredAuditLog(AuditLog):
         await self._statements.write(INSERT_SQL, *self.to_row(act))
 
     def to_row(self, act: AuditEvent) -> AuditRow:
-        """See `AuditLog.entry`."""
+        """See `AuditLog.to_row`."""
         detail = json.dumps(act.detail)
         if len(detail) > MAX_DETAIL_CHARS:
             detail = json.dumps({"left_out": f"{len(detail):,} characters"})

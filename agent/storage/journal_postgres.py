@@ -154,7 +154,7 @@ class PostgresJournal:
             return Claim(run_id, epoch, events, free[1])
 
     async def list_claimable_runs(self, *, dead_workers: Sequence[str] = (), limit: int = 100) -> list[str]:
-        """See `Journal.claimable`."""
+        """See `Journal.list_claimable_runs`."""
         async with self._database.transaction() as db:
             if dead_workers:
                 await db.execute(
@@ -170,13 +170,13 @@ class PostgresJournal:
             return [str(row[0]) async for row in cursor]
 
     async def list_workers(self) -> list[str]:
-        """See `Journal.workers`."""
+        """See `Journal.list_workers`."""
         async with self._database.begin_single_query() as db:
             cursor = await db.execute("SELECT DISTINCT worker FROM runs WHERE NOT terminal AND worker IS NOT NULL")
             return [str(row[0]) async for row in cursor]
 
     async def renew_leases(self, worker: str, run_ids: Sequence[str], *, lease_s: float) -> None:
-        """See `Journal.renew`."""
+        """See `Journal.renew_leases`."""
         async with self._database.begin_single_query() as db:
             await db.execute(
                 f"UPDATE runs SET lease_until = COALESCE(%s, {NOW_SQL}) + %s "  # noqa: S608 - constants only
@@ -221,12 +221,12 @@ class PostgresJournal:
             return cursor.rowcount == 1
 
     async def read_events(self, run_id: str, *, after: int = 0, limit: int = 10_000) -> list[Event]:
-        """See `Journal.read`."""
+        """See `Journal.read_events`."""
         async with self._database.begin_single_query() as db:
             return await _read_events(db, run_id, after, limit)
 
     async def get_run(self, run_id: str, *, owner: str | None) -> RunRow:
-        """See `Journal.get`."""
+        """See `Journal.get_run`."""
         async with self._database.begin_single_query() as db:
             query = f"SELECT {RUN_COLUMNS} FROM runs WHERE run_id = %s AND {build_owner_filter(owner, '%s')}"  # noqa: S608 - constants only
             row = await (await db.execute(query, (strip_nul(run_id), owner))).fetchone()
@@ -298,7 +298,7 @@ class PostgresJournal:
         self._wake(run_id)
 
     async def read_signals(self, run_id: str, *, after: int = 0) -> list[Signal]:
-        """See `Journal.take_signals`."""
+        """See `Journal.read_signals`."""
         async with self._database.begin_single_query() as db:
             cursor = await db.execute(
                 "SELECT id, run_id, kind, payload, at FROM signals WHERE run_id = %s AND id > %s ORDER BY id",
@@ -333,7 +333,7 @@ class PostgresJournal:
         return bytes(row[0])
 
     async def wait_for_events(self, run_id: str, *, after: int, timeout_s: float) -> None:
-        """See `Journal.wait`."""
+        """See `Journal.wait_for_events`."""
 
         async def arrived() -> bool:
             async with self._database.begin_single_query() as db:

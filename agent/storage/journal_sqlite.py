@@ -149,7 +149,7 @@ class SqliteJournal:
         return await self._database.write(unit)
 
     async def list_claimable_runs(self, *, dead_workers: Sequence[str] = (), limit: int = 100) -> list[str]:
-        """See `Journal.claimable`."""
+        """See `Journal.list_claimable_runs`."""
 
         def unit(db: sqlite3.Connection) -> list[str]:
             for worker in dead_workers:
@@ -167,7 +167,7 @@ class SqliteJournal:
         return await self._database.write(unit)
 
     async def list_workers(self) -> list[str]:
-        """See `Journal.workers`."""
+        """See `Journal.list_workers`."""
 
         def unit(db: sqlite3.Connection) -> list[str]:
             rows = db.execute("SELECT DISTINCT worker FROM runs WHERE terminal = 0 AND worker IS NOT NULL")
@@ -176,7 +176,7 @@ class SqliteJournal:
         return await self._database.read(unit)
 
     async def renew_leases(self, worker: str, run_ids: Sequence[str], *, lease_s: float) -> None:
-        """See `Journal.renew`."""
+        """See `Journal.renew_leases`."""
 
         def unit(db: sqlite3.Connection) -> None:
             until = self._clock() + lease_s
@@ -263,11 +263,11 @@ class SqliteJournal:
         return await self._database.write(unit, brief=True)
 
     async def read_events(self, run_id: str, *, after: int = 0, limit: int = 10_000) -> list[Event]:
-        """See `Journal.read`."""
+        """See `Journal.read_events`."""
         return await self._database.read(lambda db: _read_events(db, run_id, after, limit))
 
     async def get_run(self, run_id: str, *, owner: str | None) -> RunRow:
-        """See `Journal.get`."""
+        """See `Journal.get_run`."""
 
         def unit(db: sqlite3.Connection) -> RunRow:
             query = f"SELECT {RUN_COLUMNS} FROM runs WHERE run_id = ? AND {build_owner_filter(owner)}"  # noqa: S608 - constants only
@@ -311,7 +311,7 @@ class SqliteJournal:
     async def send_signal(
         self, run_id: str, kind: SignalKind, payload: dict[str, object], *, record: AuditRow | None = None
     ) -> None:
-        """See `Journal.signal`."""
+        """See `Journal.send_signal`."""
 
         def unit(db: sqlite3.Connection) -> None:
             check_signal(db, run_id, payload)
@@ -323,7 +323,7 @@ class SqliteJournal:
         self._wakeups.wake(run_id)
 
     async def read_signals(self, run_id: str, *, after: int = 0) -> list[Signal]:
-        """See `Journal.take_signals`."""
+        """See `Journal.read_signals`."""
         return await self._database.read(lambda db: select_signals(db, run_id, after), brief=True)
 
     async def put_blob(self, data: bytes, *, run_id: str) -> str:

@@ -80,7 +80,7 @@ class LocalTtlStore:
         entry.until = self._clock() + ttl_s
 
     async def list_values(self, key: str) -> list[str]:
-        """See `TtlStore.values`."""
+        """See `TtlStore.list_values`."""
         entry = self._get_live(key)
         return list(entry.values) if entry is not None else []
 
@@ -92,7 +92,7 @@ class LocalTtlStore:
         return entry is not None
 
     async def delete(self, key: str) -> None:
-        """See `TtlStore.forget`."""
+        """See `TtlStore.delete`."""
         self._entries.pop(key, None)
 
     async def acquire(self, key: str, token: str, ttl_s: float) -> bool:
@@ -111,18 +111,18 @@ class LocalTtlStore:
         return True
 
     async def increment(self, key: str, window_s: float) -> int:
-        """See `TtlStore.count`."""
+        """See `TtlStore.increment`."""
         entry = self._get_live(key) or self._create(key, window_s)
         entry.count += 1
         return entry.count
 
     async def get_ttl(self, key: str) -> float:
-        """See `TtlStore.left`."""
+        """See `TtlStore.get_ttl`."""
         entry = self._get_live(key)
         return entry.until - self._clock() if entry is not None else 0.0
 
     async def describe_location(self) -> str:
-        """See `TtlStore.check`."""
+        """See `TtlStore.describe_location`."""
         return "in this process"
 
     async def aclose(self) -> None:

@@ -253,6 +253,8 @@ async def _list_contents(stepgate: Stepgate) -> AsyncIterator[Finding]:
     yield Finding("tools", True, ", ".join(spec.name for spec in stepgate.registry.list_specs()))
     features = stepgate.host.context.features
     yield Finding("features", True, ", ".join(feature.name for feature in features))
+    for name, origin in features.list_installed():
+        yield Finding(f"extension features {name}", True, origin)
     for skipped in features.skipped:
         remedy = "correct or uninstall it; the gateway works without it"
         yield Finding(

@@ -1,8 +1,8 @@
 """`/v1/chat/completions` and `/v1/models`: an OpenAI endpoint whose models are the rooms.
 
-No parameter is dropped without a word. A parameter goes to the model that writes the answer (`openai_messages`), or the
-request is refused because its sender would count on it (`openai_parameters`), or its name is in the answer's
-`stepgate.runtime.ignored_parameters`. What clients may send is in `openai_wire`.
+No parameter is dropped without a word. A parameter goes to the model that writes the answer, or the request is refused
+because its sender would count on it, or its name is in the answer's `stepgate.runtime.ignored_parameters`: see
+`openai_messages`. What clients may send is in `openai_wire`.
 """
 
 import contextlib

@@ -10,7 +10,7 @@ from agent.core.models.request import MAX_CLIENT_TOOLS
 
 class WireModel(BaseModel):
     """An object that clients send. Known fields are checked, by their JSON types; the others are kept for
-    `openai_parameters.list_ignored`.
+    `openai_messages.list_ignored`.
     """
 
     model_config = ConfigDict(extra="allow", strict=True)

@@ -429,7 +429,7 @@ async def test_only_failures_count_as_attempts(store: PostgresStore, monkeypatch
 
 
 def test_no_private_method_of_the_queue_is_overridden() -> None:
-    for own, base in ((lane_worker.LaneJobs, JobManager), (lane_worker.LaneWorker, Worker)):
+    for own, base in ((lane_worker.LaneJobManager, JobManager), (lane_worker.LaneWorker, Worker)):
         private = {name for name in vars(own) if name.startswith("_") and not name.startswith("__")}
         assert not private & set(dir(base))
 

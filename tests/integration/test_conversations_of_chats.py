@@ -13,7 +13,7 @@ import pytest
 from agent.storage.api_keys import KeyStore
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import SqliteClient
-from gateway.features.pipeline_builder.engine.answer_caveats import NOT_VALIDATED
+from gateway.features.pipeline_builder.engine.pipeline_hooks import NOT_VALIDATED
 from tests.integration.conftest import Serve
 from tests.support.script import Call, Rule, Script, says, script
 from tests.support.talks import API, papers, talk

@@ -116,6 +116,7 @@ def test_doctor_lists_each_with_its_package_and_names_those_that_are_skipped(env
     process.wait(60)
     output = "\n".join(process.output)
     for line in (
+        "extension features poems: stepgate-poems 0.1.0 (stepgate_poems.feature:FEATURE)",
         "extension tools count_words: stepgate-poems 0.1.0 (stepgate_poems.tool:CountWordsTool)",
         "extension gates short_answer: stepgate-poems 0.1.0 (stepgate_poems.gate:short_answer)",
         "extension connectors poems: stepgate-poems 0.1.0 (stepgate_poems.connector:PoemConnector)",

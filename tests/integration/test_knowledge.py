@@ -9,7 +9,7 @@ from agent.core.errors import ConflictError, NotFoundError
 from agent.core.models import AgentResponse
 from agent.runs.rooms import load_rooms
 from agent.tools import ToolContext
-from gateway.features.documents.engine.ingest.collections import FoundDocument, IngestReport
+from gateway.features.documents.engine.ingest.library import FoundDocument, IngestReport
 from gateway.features.documents.engine.search.documents import Document
 from gateway.features.documents.engine.search.errors import MemoryNoResultsError
 from gateway.features.documents.engine.search.models import MemoryQuery

@@ -22,7 +22,7 @@ from gateway.features.documents.bootstrap_documents import build_library
 from gateway.features.documents.engine.grounded_answers import TailorInput, quote_passages
 from gateway.features.documents.engine.grounded_answers.from_tool_results import read_passages
 from gateway.features.documents.engine.grounded_answers.no_answer_text import get_closest_text
-from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.tools.knowledge import SearchKnowledgeInput, search_collections
 
 LABELLED = Path(__file__).parent / "labelled"

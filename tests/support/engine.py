@@ -35,7 +35,7 @@ from gateway.bootstrap_database import open_store
 from gateway.bootstrap_memory import build_vector_index
 from gateway.features.documents.bootstrap_documents import build_connectors, build_library
 from gateway.features.documents.engine.document_runs import DOCUMENT_EXTENSION
-from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.subagents.researcher import Researcher
 from gateway.features.documents.tools import make_document_tools
 from gateway.features.incident.tools import INCIDENT_EXTENSION, make_incident_tools

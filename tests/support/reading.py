@@ -8,7 +8,7 @@ from typing import Any
 from agent.core.errors import EmbedderError
 from agent.core.vector_space import VectorSpace
 from agent.llm.embedder import Embedded
-from gateway.features.documents.engine.ingest.collections import IngestReport
+from gateway.features.documents.engine.ingest.library import IngestReport
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
 from gateway.features.documents.engine.search.models import ParserInput
 from gateway.features.documents.engine.search.naming import make_vector_set_name

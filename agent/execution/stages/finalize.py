@@ -11,7 +11,7 @@ from agent.answers.final_answer import (
     list_unexplained_figures,
 )
 from agent.answers.from_memory import find_undecided_reason
-from agent.answers.looping_answer import REASON as REPEATED
+from agent.answers.loops import REPEATED
 from agent.core.errors import AgentError, UnsafeAnswerError
 from agent.core.event_loop import compute_beside_loop
 from agent.core.events import (

@@ -86,7 +86,7 @@ class VectorRows(Protocol):
         ...
 
     async def list_items(self, name: str, owner: str | None, limit: int, scopes: Sequence[str] | None) -> list[Item]:
-        """See `VectorIndex.items`."""
+        """See `VectorIndex.list_items`."""
         ...
 
     async def delete(self, name: str, owner: str, ids: Sequence[str]) -> int:
@@ -156,14 +156,14 @@ class ExactIndex:
         return [Hit(items[identity], score) for identity, score in best if identity in items]
 
     async def get_vectors(self, name: str, ids: Sequence[str], *, owner: str) -> StoredVectors:
-        """See `VectorIndex.stored`."""
+        """See `VectorIndex.get_vectors`."""
         space, rows = await self._rows.read_vectors(name, owner, ids)
         return StoredVectors(space, {identity: np.frombuffer(row, "<f4") for identity, row in rows.items()})
 
     async def list_items(
         self, name: str, *, owner: str | None, limit: int, scopes: Sequence[str] | None = None
     ) -> list[Item]:
-        """See `VectorIndex.items`."""
+        """See `VectorIndex.list_items`."""
         return await self._rows.list_items(name, owner, limit, scopes)
 
     async def delete(self, name: str, ids: Sequence[str], *, owner: str) -> int:

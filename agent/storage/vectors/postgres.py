@@ -61,7 +61,7 @@ class PostgresVectorRows:
             )
 
     async def read_changes(self, name: str, owner: str, since: SetVersion | None) -> VectorChanges | None:
-        """See `VectorRows.changes`."""
+        """See `VectorRows.read_changes`."""
         async with self._database.begin_single_query() as db:
             version = await _read_version(db, name)
         if version is None:
@@ -83,7 +83,7 @@ class PostgresVectorRows:
             return VectorChanges(version, rows, is_complete=after == 0)
 
     async def read_items(self, name: str, owner: str, ids: Sequence[str]) -> Mapping[str, Item]:
-        """See `VectorRows.payloads`."""
+        """See `VectorRows.read_items`."""
         async with self._database.begin_single_query() as db:
             cursor = await db.execute(
                 f"SELECT {ITEM_COLUMNS} FROM vectors WHERE name = %s AND owner = %s AND id = ANY(%s)",  # noqa: S608 - constants
@@ -95,7 +95,7 @@ class PostgresVectorRows:
     async def read_vectors(
         self, name: str, owner: str, ids: Sequence[str]
     ) -> tuple[VectorSpace | None, Mapping[str, bytes]]:
-        """See `VectorRows.stored`."""
+        """See `VectorRows.read_vectors`."""
         async with self._database.transaction() as db:
             cursor = await db.execute(
                 "SELECT id, vector FROM vectors WHERE name = %s AND owner = %s AND id = ANY(%s)",
@@ -104,7 +104,7 @@ class PostgresVectorRows:
             return await _read_space(db, name), {str(row[0]): bytes(row[1]) for row in await cursor.fetchall()}
 
     async def list_items(self, name: str, owner: str | None, limit: int, scopes: Sequence[str] | None) -> list[Item]:
-        """See `VectorRows.items`."""
+        """See `VectorRows.list_items`."""
         async with self._database.begin_single_query() as db:
             cursor = await db.execute(
                 f"SELECT {ITEM_COLUMNS} FROM vectors WHERE name = %s AND (%s::text IS NULL OR owner = %s) "  # noqa: S608

@@ -117,7 +117,7 @@ class QdrantIndex:
         return [Hit(_parse_point(point), point.score) for point in points.points]
 
     async def get_vectors(self, name: str, ids: Sequence[str], *, owner: str) -> StoredVectors:
-        """See `VectorIndex.stored`."""
+        """See `VectorIndex.get_vectors`."""
         async with self._use_client() as (client, _):
             space = await self._read_space(client, name)
             if space is None or not ids:
@@ -132,7 +132,7 @@ class QdrantIndex:
     async def list_items(
         self, name: str, *, owner: str | None, limit: int, scopes: Sequence[str] | None = None
     ) -> list[Item]:
-        """See `VectorIndex.items`."""
+        """See `VectorIndex.list_items`."""
         async with self._use_client() as (client, models):
             if await self._read_space(client, name) is None:
                 return []

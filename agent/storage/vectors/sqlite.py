@@ -79,7 +79,7 @@ class SqliteVectorRows:
         return await self._database.read(unit)
 
     async def read_items(self, name: str, owner: str, ids: Sequence[str]) -> Mapping[str, Item]:
-        """See `VectorRows.payloads`."""
+        """See `VectorRows.read_items`."""
 
         def unit(db: sqlite3.Connection) -> list[Item]:
             # The plus keeps SQLite from scanning all rows of the owner, which it does from forty ids on.
@@ -91,7 +91,7 @@ class SqliteVectorRows:
     async def read_vectors(
         self, name: str, owner: str, ids: Sequence[str]
     ) -> tuple[VectorSpace | None, Mapping[str, bytes]]:
-        """See `VectorRows.stored`."""
+        """See `VectorRows.read_vectors`."""
 
         def unit(db: sqlite3.Connection) -> tuple[VectorSpace | None, Mapping[str, bytes]]:
             query = "SELECT id, vector FROM vectors WHERE +owner = ? AND name = ? AND id IN"
@@ -100,7 +100,7 @@ class SqliteVectorRows:
         return await self._database.read(unit)
 
     async def list_items(self, name: str, owner: str | None, limit: int, scopes: Sequence[str] | None) -> list[Item]:
-        """See `VectorRows.items`."""
+        """See `VectorRows.list_items`."""
 
         def unit(db: sqlite3.Connection) -> list[Item]:
             query = f"SELECT {ITEM_COLUMNS} FROM vectors WHERE name = ?"  # noqa: S608 - constants only

@@ -19,7 +19,6 @@ from agent.storage.vectors import VectorIndex
 from gateway.bootstrap_database import Storage, build_statements
 from gateway.feature_host import FeatureHost
 from gateway.features.documents.engine.ingest.collection_store import CollectionStore
-from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.ingest.connectors.drive import DriveConnector
 from gateway.features.documents.engine.ingest.connectors.local import LocalConnector
 from gateway.features.documents.engine.ingest.connectors.port import Connector
@@ -28,6 +27,7 @@ from gateway.features.documents.engine.ingest.connectors.web import WebConnector
 from gateway.features.documents.engine.ingest.corpus_index import CorpusIndexer
 from gateway.features.documents.engine.ingest.job_runner import IngestJobs
 from gateway.features.documents.engine.ingest.jobs import JobStore
+from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.ingest.source_store import SourceStore
 from gateway.features.documents.engine.ingest.uploads import Uploads
 from gateway.features.documents.engine.search.documents import DocumentStore

@@ -13,7 +13,7 @@ from agent.tools import Tool
 from gateway.feature_host import FeatureHost
 from gateway.features.documents.engine.document_runs import DOCUMENT_EXTENSION
 from gateway.features.documents.engine.owned_documents import OwnedDocuments
-from gateway.features.documents.engine.subagents.researcher import Researcher
+from gateway.features.documents.engine.subagents import Researcher
 from gateway.features.documents.parts import get_documents
 from gateway.features.documents.tools import make_document_tools
 from gateway.features.documents.tools.knowledge import measure_relevance

@@ -9,18 +9,21 @@ from agent.text.language import LanguageDetector
 from agent.tools import Tool
 from gateway.feature_host import FeatureHost, RunServices
 from gateway.features.documents.engine.ingest.collection_store import CollectionStore
-from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.ingest.connectors.port import Connector
+from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.search.models import SourceType
 from gateway.features.documents.parts import get_documents
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
 from gateway.features.pipeline_builder.engine.conversation_store import BuilderConversationStore
 from gateway.features.pipeline_builder.engine.conversations import BuilderConversations, ConversationSettings
 from gateway.features.pipeline_builder.engine.messages import MessageLog
-from gateway.features.pipeline_builder.engine.subagents.pipeline_validator import PipelineValidator
-from gateway.features.pipeline_builder.engine.subagents.source_analyzer import SourceAnalyzer
-from gateway.features.pipeline_builder.engine.subagents.source_context import find_by_address
-from gateway.features.pipeline_builder.engine.subagents.source_resources import FindSource, SourceResources
+from gateway.features.pipeline_builder.engine.subagents import (
+    FindSource,
+    PipelineValidator,
+    SourceAnalyzer,
+    SourceResources,
+    find_by_address,
+)
 from gateway.features.pipeline_builder.parts import get_builder
 from gateway.features.pipeline_builder.tools.pipelines import make_pipeline_tools
 from gateway.features.pipeline_builder.tools.pipelines_by_rule import SuggestPipelineTool

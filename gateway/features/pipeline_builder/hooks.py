@@ -12,9 +12,9 @@ from agent.tools import Tool
 from gateway.feature_host import FeatureHost
 from gateway.features.documents.parts import get_documents
 from gateway.features.pipeline_builder.bootstrap_pipeline_builder import build_pipeline_tools, register_source_agents
-from gateway.features.pipeline_builder.engine.answer_caveats import PipelineHooks
 from gateway.features.pipeline_builder.engine.conversations import BuilderConversations, make_message_handler
 from gateway.features.pipeline_builder.engine.owned_messages import OwnedMessages
+from gateway.features.pipeline_builder.engine.pipeline_hooks import PipelineHooks
 from gateway.features.pipeline_builder.parts import get_builder, get_conversations
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from agent.runs.run_intake import RequestHandler
 from gateway.feature_host import FeatureHost, RunServices
-from gateway.features.protocols.engine.task_store import TaskStore
-from gateway.features.protocols.engine.tasks import TaskService, make_task_handler
+from gateway.features.protocols.engine import TaskService, TaskStore, make_task_handler
 from gateway.features.protocols.parts import get_tasks
 
 

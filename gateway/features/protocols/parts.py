@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from gateway.feature import Part
 
 if TYPE_CHECKING:
-    from gateway.features.protocols.engine.tasks import TaskService
+    from gateway.features.protocols.engine import TaskService
 
 get_tasks: Part["TaskService"] = Part("protocols", is_services=True)
 """The stored tasks."""

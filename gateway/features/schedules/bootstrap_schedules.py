@@ -9,7 +9,7 @@ from gateway.features.schedules.engine.schedule_store import ScheduleStore
 from gateway.features.schedules.engine.service import ScheduleService
 from gateway.features.schedules.engine.ticker import ScheduleTicker
 from gateway.features.schedules.engine.webhook_outbox import WebhookOutbox
-from gateway.features.schedules.engine.webhooks.sender import WebhookSender
+from gateway.features.schedules.engine.webhooks import WebhookSender
 from gateway.features.schedules.parts import get_webhooks
 from gateway.features.schedules.schedule_callers import ScheduleCallers
 

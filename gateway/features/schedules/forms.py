@@ -1,4 +1,4 @@
-"""The forms of a schedule: as it is sent, as it is changed, and as a model creates it.
+"""The forms of a schedule: as it is sent, as it is changed, as a model creates it, and as tools show it to models.
 
 A field of a schedule is defined in `ScheduleSpec` (`engine/model.py`), which a schedule is created from. It is added
 here to each form that has it, and as an option to `stepgate schedules create` (`commands/schedules.py`). It is stored
@@ -14,13 +14,16 @@ from agent.core.errors import BadRequestError
 from agent.core.models import DeferredModel, JsonObject, Webhook
 from agent.tools import declare_roles
 from gateway.doors.json_body import StrictBody
+from gateway.features.schedules.engine.cron import CronTimes
 from gateway.features.schedules.engine.model import ScheduleSpec, parse_spec, to_spec
 from gateway.features.schedules.engine.schedule_store import Misfire, Overlap, Schedule
-from gateway.features.schedules.engine.service import list_next_ticks
+from gateway.features.schedules.engine.service import is_from_outside, list_next_ticks
 from gateway.features.studio.tools.stored_things import Arguments
 
 SHOWN_TICKS: Final = 5
 """Coming ticks that are shown of a schedule."""
+TICKS_FOR_MODELS: Final = 3
+"""Coming ticks that a tool shows of a schedule."""
 CREATE_ROLES = declare_roles(name="id", cron="other", prompt="other", timezone="other", room="where")
 """The roles of `ScheduleCreateInput`: the argument with the role `where` is always asked about."""
 
@@ -47,6 +50,18 @@ class ScheduleItem(DeferredModel):
     last_run_id: str | None
     created_at: datetime
     updated_at: datetime
+
+
+class ScheduleOutput(DeferredModel):
+    """A schedule. Times are those of its time zone, with their offset."""
+
+    name: str
+    cron: str
+    timezone: str
+    prompt: str
+    next_ticks: list[str] = Field(description="when it runs next; empty while it is disabled")
+    stopped: str = Field(description="why the gateway has disabled it, if it has")
+    from_outside: bool = Field(default=False, description="whether its prompt may be of a text that a model had read")
 
 
 class ScheduleChanges(StrictBody):
@@ -101,6 +116,22 @@ def to_schedule_item(schedule: Schedule) -> ScheduleItem:
         last_run_id=schedule.last_run_id,
         created_at=_to_utc(schedule.created),
         updated_at=_to_utc(schedule.updated),
+    )
+
+
+def to_schedule_output(schedule: Schedule) -> ScheduleOutput:
+    """A schedule as tools show it."""
+    return ScheduleOutput(
+        name=schedule.name,
+        cron=schedule.cron,
+        timezone=schedule.timezone,
+        prompt=str(schedule.work.get("prompt", f"task {schedule.work.get('task_id')}")),
+        next_ticks=[
+            CronTimes(schedule.cron, schedule.timezone).format(tick)
+            for tick in list_next_ticks(schedule, TICKS_FOR_MODELS)
+        ],
+        stopped=schedule.stopped,
+        from_outside=is_from_outside(schedule),
     )
 
 

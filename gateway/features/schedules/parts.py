@@ -6,7 +6,7 @@ from gateway.feature import Part
 
 if TYPE_CHECKING:
     from gateway.features.schedules.bootstrap_schedules import Schedules
-    from gateway.features.schedules.engine.webhooks.sender import WebhookSender
+    from gateway.features.schedules.engine.webhooks import WebhookSender
 
 get_webhooks: Part["WebhookSender"] = Part("schedules")
 """The sender of webhooks."""

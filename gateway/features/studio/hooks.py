@@ -14,7 +14,7 @@ from gateway.features.studio.engine.intent_routing import INTENT_EXTENSION
 from gateway.features.studio.engine.room_checks import check_rooms_at_start
 from gateway.features.studio.engine.room_editor import RoomEditor
 from gateway.features.studio.engine.room_yaml import read_owner
-from gateway.features.studio.engine.subagents.studio import STUDIO_AGENTS
+from gateway.features.studio.engine.subagents import STUDIO_AGENTS
 from gateway.features.studio.mcp_prompts import SavedPrompts
 from gateway.features.studio.parts import get_studio
 

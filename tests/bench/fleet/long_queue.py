@@ -1,7 +1,7 @@
 """Row 5: what it costs to take a run beside very many jobs of another lane, and to look at an empty lane beside them.
 
-Measured at the server, over all statements that `LaneJobs.fetch_job` sends: by the durations that it logs, and by the
-processor time of its processes, which other programs of the machine do not lengthen.
+Measured at the server, over all statements that `LaneJobManager.fetch_job` sends: by the durations that it logs, and by
+the processor time of its processes, which other programs of the machine do not lengthen.
 """
 
 import os

@@ -11,7 +11,7 @@ from agent.net import SafeClient
 from gateway.bootstrap_database import open_store
 from gateway.bootstrap_memory import build_vector_index
 from gateway.features.documents.bootstrap_documents import build_library
-from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.search.errors import MemoryNoResultsError
 from gateway.features.documents.engine.search.models import MemoryQuery, RetrievedContext
 from tests.bench.json_lines import read_json_lines

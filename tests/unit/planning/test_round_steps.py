@@ -75,17 +75,18 @@ def decide(*calls: JsonObject) -> JsonObject:
 )
 def test_a_page_of_a_host_that_nobody_named_is_not_read(question: str, url: str, stays: bool) -> None:
     tidy = tidy_calls(decide({"tool": "find", "inputs": {"what": url}}), ask(question), lambda _: False)
-    assert bool(tidy["steps"]) is stays
-    assert bool(tidy["todo"]) is stays
+    assert bool(tidy.data["steps"]) is stays
+    assert bool(tidy.data["todo"]) is stays
+    assert bool(tidy.made_up) is not stays
 
 
 def test_a_host_that_nobody_named_is_seen_in_a_list_of_pages() -> None:
     call: JsonObject = {"tool": "find", "inputs": {"what": {"pages": ["https://far.example/x"]}}}
-    assert tidy_calls(decide(call), ask("Is it a leap year?"), lambda _: False)["steps"] == []
+    assert tidy_calls(decide(call), ask("Is it a leap year?"), lambda _: False).data["steps"] == []
 
 
 def test_a_page_that_a_result_names_is_read() -> None:
     found = RoundResult(0, "find", {"what": "a"}, "see https://far.example/x")
     request = replace(ask("Look at a"), rounds=(found,))
     call: JsonObject = {"tool": "find", "inputs": {"what": "https://far.example/y"}}
-    assert tidy_calls(decide(call), request, lambda _: False)["steps"] == [{**call, "intent": "part 0"}]
+    assert tidy_calls(decide(call), request, lambda _: False).data["steps"] == [{**call, "intent": "part 0"}]

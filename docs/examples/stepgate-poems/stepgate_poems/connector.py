@@ -41,5 +41,5 @@ class PoemConnector:
             yield FetchedDocument(source, name, "txt", output, checksum, total=len(names))
 
     def covers(self, request: ConnectorInput, source: str) -> bool:
-        """Returns whether a document belongs to this poet, so that it is removed once it is gone."""
+        """Whether a document belongs to this poet, so that it is removed once it is gone."""
         return source.startswith(f"poems:{request.source_identifier}-")

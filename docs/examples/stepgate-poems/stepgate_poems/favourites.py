@@ -7,6 +7,7 @@ from pydantic import BaseModel
 from agent.storage.sql import SqlClient
 from agent.tools import READ_ONLY, Tool, ToolContext, TypedTool
 from gateway.feature_host import FeatureHost
+from stepgate_poems.parts import get_poems
 
 
 class Favourites:
@@ -24,7 +25,7 @@ class Favourites:
         )  # fmt: skip
 
     async def list_titles(self, owner: str) -> list[str]:
-        """Returns the titles, oldest first."""
+        """The titles, oldest first."""
         rows = await self._statements.read(
             "SELECT title FROM poem_favourites WHERE owner = ? ORDER BY added, title", owner
         )
@@ -58,15 +59,15 @@ class FavouritePoemsTool(TypedTool[NoInput, Titles]):
         return Titles(titles=await self._favourites.list_titles(context.owner))
 
     def format_text(self, output: Titles) -> str:
-        """Returns one title a line."""
+        """One title a line."""
         return "\n".join(output.titles) or "There are no favourite poems."
 
 
 def build(host: FeatureHost) -> Favourites:
-    """Returns what the door, the tool and the command share."""
+    """What the door, the tool and the command share."""
     return Favourites(host.statements, host.context.store.clock)
 
 
 def list_tools(host: FeatureHost) -> list[Tool]:
-    """Returns the tool."""
-    return [FavouritePoemsTool(host.get_part("poems"))]
+    """The tool."""
+    return [FavouritePoemsTool(get_poems(host))]

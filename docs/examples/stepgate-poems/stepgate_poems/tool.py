@@ -29,5 +29,5 @@ class CountWordsTool(TypedTool[CountWordsInput, CountWordsOutput]):
         return CountWordsOutput(words=len(args.text.split()))
 
     def format_text(self, output: CountWordsOutput) -> str:
-        """Returns the count in a sentence."""
+        """The count in a sentence."""
         return f"The text has {output.words} words."

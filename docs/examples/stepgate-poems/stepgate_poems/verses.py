@@ -5,7 +5,7 @@ from gateway.features.documents.engine.ingest.parsers.file_input import InputFil
 
 
 def read_verses(source: InputFile) -> Draft:
-    """Returns the title as a heading and each stanza as a paragraph."""
+    """The title as a heading and each stanza as a paragraph."""
     title, _, rest = source.data.decode("utf-8").strip().partition("\n")
     draft = Draft(metadata={"title": title.strip()})
     draft.add_heading(title.strip(), 1)

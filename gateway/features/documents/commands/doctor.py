@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from agent.core.errors import StoreError
 from gateway.bootstrap import Stepgate
 from gateway.cli.doctor_finding import Finding
-from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.ingest.parsers import ocr
 from gateway.features.documents.parts import get_documents
 

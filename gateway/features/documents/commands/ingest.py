@@ -15,8 +15,8 @@ from gateway.features.documents.parts import get_documents
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
-    from gateway.features.documents.engine.ingest.collections import IngestReport
     from gateway.features.documents.engine.ingest.dry_run_report import ValidationReport
+    from gateway.features.documents.engine.ingest.library import IngestReport
 
 app = typer.Typer(help="Collections: the documents that answers are based on.", cls=HelpfulGroup)
 

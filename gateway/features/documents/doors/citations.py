@@ -18,7 +18,7 @@ from gateway.doors.deferred_route import DeferredRoute
 from gateway.doors.dependencies import Gateway
 from gateway.features.documents.engine.grounded_answers.locate import parse_run_id
 from gateway.features.documents.engine.grounded_answers.verify_citation import Proof, ProofCheck, compare_with_index
-from gateway.features.documents.engine.ingest.collections import FoundDocument
+from gateway.features.documents.engine.ingest.library import FoundDocument
 from gateway.features.documents.parts import get_documents
 
 log = logging.getLogger(__name__)

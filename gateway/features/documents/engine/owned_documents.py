@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 from agent.core.errors import CollectionLockedError, NotFoundError
-from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.ingest.library import Library
 
 STOP_TIMEOUT_SECONDS = 20.0
 """How long a job that writes into a collection may take to stop."""

@@ -2,7 +2,7 @@
 
 from agent.core.settings import Settings
 from agent.tools import Tool
-from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.tools.answer import AnswerWithCitationsTool
 from gateway.features.documents.tools.ingest import IngestTool
 from gateway.features.documents.tools.knowledge import SearchKnowledgeTool

@@ -18,7 +18,7 @@ from gateway.features.documents.engine.grounded_answers.from_tool_results import
     read_passages,
 )
 from gateway.features.documents.engine.grounded_answers.generate import write_answer
-from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.tools.knowledge import SearchKnowledgeInput, search_collections
 
 log = logging.getLogger(__name__)

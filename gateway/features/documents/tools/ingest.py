@@ -10,9 +10,9 @@ from agent.core.models import DeferredModel, JsonObject
 from agent.text.plurals import format_count
 from agent.tools import PlanHints, ToolAnnotations, ToolContext, TypedTool, declare_roles
 from gateway.features.documents.engine.ingest.allowed_paths import resolve_allowed
-from gateway.features.documents.engine.ingest.collections import IngestReport, Library
 from gateway.features.documents.engine.ingest.errors import ConnectorAuthError
 from gateway.features.documents.engine.ingest.ingest_report import REMEDIES
+from gateway.features.documents.engine.ingest.library import IngestReport, Library
 from gateway.features.documents.engine.ingest.source_specs import parse_source_address
 from gateway.features.documents.engine.ingest.templates import build_requested_pipeline
 from gateway.features.documents.engine.search.models import ConnectorInput, CoverageSummary, SourceType

@@ -13,7 +13,7 @@ from agent.text.requested_form import remove_form, split_questions
 from agent.tools import READ_ONLY, PlanHints, ToolContext, ToolModel, TypedTool
 from gateway.features.documents.engine.grounded_answers.footnote_marks import strip_footnote_marks
 from gateway.features.documents.engine.grounded_answers.no_answer_text import make_clarifying_question
-from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.request_commands import DOCUMENT_SEARCH
 from gateway.features.documents.engine.search.errors import MemoryNoResultsError
 from gateway.features.documents.engine.search.llm_rerank import MAX_CANDIDATES, rerank_with_model

@@ -5,7 +5,7 @@ from pydantic import Field
 from agent.core.models import DeferredModel, FrozenModel
 from agent.tools import READ_ONLY, PlanHints, ToolContext, TypedTool
 from gateway.features.documents.engine.grounded_answers.footnote_marks import strip_footnote_marks
-from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.request_commands import DOCUMENT_LISTING
 
 MAX_SHOWN = 50

@@ -1,4 +1,4 @@
-"""`LaneJobs`: fetches, listens for and ends the jobs of the lanes of a process, for procrastinate's workers.
+"""`LaneJobManager`: fetches, listens for and ends the jobs of the lanes of a process, for procrastinate's workers.
 
 It overrides public methods of procrastinate's `JobManager` and of `Worker` only.
 """
@@ -62,7 +62,7 @@ _ANY_WAITING: Final = (
 )
 
 
-class LaneJobs(JobManager):
+class LaneJobManager(JobManager):
     """procrastinate's manager of jobs, which lists a worker before it takes jobs, does not search for a job where none
     waits, misses no announcement, counts only failures as attempts, and ends a job only for the worker that has it.
 
@@ -213,9 +213,9 @@ class LaneJobs(JobManager):
 
 
 class LaneWorker(Worker):
-    """procrastinate's worker, which reports its stop to `LaneJobs`."""
+    """procrastinate's worker, which reports its stop to `LaneJobManager`."""
 
-    def __init__(self, app: procrastinate.App, *, jobs: LaneJobs, **options: Any) -> None:
+    def __init__(self, app: procrastinate.App, *, jobs: LaneJobManager, **options: Any) -> None:
         super().__init__(app, **options)
         self._jobs = jobs
 
@@ -229,7 +229,7 @@ class LaneWorker(Worker):
 class RetryFailures(BaseRetryStrategy):
     """Decides when a job whose handler raised is done again."""
 
-    def __init__(self, jobs: LaneJobs) -> None:
+    def __init__(self, jobs: LaneJobManager) -> None:
         self._jobs = jobs
 
     def get_retry_decision(self, *, exception: BaseException, job: StoredJob) -> RetryDecision | None:

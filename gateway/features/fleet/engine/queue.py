@@ -24,7 +24,7 @@ from agent.core.throttled_log import ThrottledLog
 from agent.runs.dispatch import LANES, Job, JobHandler, Lane, PostponeJobError, drain_tasks
 from agent.storage.postgres import PostgresDatabase
 from gateway.features.fleet.engine.fair_queueing import take_priority
-from gateway.features.fleet.engine.lane_worker import LaneJobs, LaneWorker, RetryFailures, build_connector
+from gateway.features.fleet.engine.lane_worker import LaneJobManager, LaneWorker, RetryFailures, build_connector
 from gateway.features.fleet.engine.queue_names import list_queues, name_ingest_queue, name_run_queue
 from gateway.features.fleet.engine.run_jobs import QueuedRunJobs, announce_job, name_task
 
@@ -69,7 +69,7 @@ class QueueDispatcher:
         # It logs a line for each job, as our own log does for each run.
         logging.getLogger("procrastinate").setLevel(logging.ERROR)
         self._app = procrastinate.App(connector=build_connector(database.url, options.lease_s / 2))
-        self.manager = self._app.job_manager = LaneJobs(
+        self.manager = self._app.job_manager = LaneJobManager(
             self._app.connector, process=options.name, count_slots=self._count_slots
         )
         self.runs = QueuedRunJobs(self._app, database)

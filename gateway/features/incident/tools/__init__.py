@@ -3,7 +3,7 @@ offer them."""
 
 from agent.run_context.extensions import Extension
 from agent.tools import Tool
-from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.incident.tools.actions import ExtractActionItemsTool
 from gateway.features.incident.tools.brief import BuildIncidentBriefTool
 from gateway.features.incident.tools.deadlines import ExtractDeadlinesTool

@@ -10,7 +10,7 @@ from pydantic import Field
 from agent.core.models import DeferredModel, FrozenModel, JsonObject, Source
 from agent.tools import READ_ONLY, CompleteMessages, PlanHints, ToolContext, ToolResult, TypedTool
 from gateway.features.documents.engine.grounded_answers.footnote_marks import strip_footnote_marks
-from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.search.models import RetrievedContext
 from gateway.features.documents.engine.search.severity import Severity
 from gateway.features.incident.tools.citations import SourceCitations

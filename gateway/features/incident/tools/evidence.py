@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from agent.core.errors import BadRequestError, ToolSetupError
 from agent.core.models import JsonObject
 from agent.text.terms import extract_query_terms, extract_terms
-from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.search.errors import MemoryNoResultsError
 from gateway.features.documents.engine.search.models import MemoryQuery, RetrievedContext
 from gateway.features.documents.engine.search.severity import normalize_name, parse_severity

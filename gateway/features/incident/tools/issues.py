@@ -10,7 +10,7 @@ from pydantic import Field
 from agent.core.models import DeferredModel, FrozenModel, JsonObject, Source
 from agent.tools import READ_ONLY, PlanHints, ToolContext, TypedTool
 from gateway.features.documents.engine.grounded_answers.footnote_marks import strip_footnote_marks
-from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.search.llm_rerank import MAX_CANDIDATES as CANDIDATES_OF_A_MODEL
 from gateway.features.documents.engine.search.llm_rerank import rerank_with_model
 from gateway.features.documents.engine.search.models import RetrievedContext

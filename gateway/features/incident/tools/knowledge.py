@@ -11,7 +11,7 @@ from agent.answers.evidence import NOT_IN_DOCUMENTS
 from agent.core.models import DeferredModel, FrozenModel, JsonObject, Source
 from agent.tools import READ_ONLY, PlanHints, ToolContext, TypedTool
 from gateway.features.documents.engine.grounded_answers.footnote_marks import strip_footnote_marks
-from gateway.features.documents.engine.ingest.collections import Library
+from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.search.models import RetrievedContext
 from gateway.features.incident.tools.evidence import (
     choose_collections,

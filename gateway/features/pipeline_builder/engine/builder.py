@@ -13,9 +13,9 @@ from agent.storage.audit import NO_AUDIT, AuditEvent, AuditLog
 from agent.subagents import Caller, KeepResult
 from agent.tools import ToolContext
 from gateway.features.documents.engine.ingest.collection_store import Collection, CollectionStore
-from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.ingest.job_runner import IngestJobs
 from gateway.features.documents.engine.ingest.jobs import JobRequest
+from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
 from gateway.features.documents.engine.ingest.pipeline_check import parse_pipeline
 from gateway.features.documents.engine.ingest.source_store import PREFIX, NamedSource, SourceStore
@@ -29,7 +29,7 @@ from gateway.features.pipeline_builder.engine.errors import (
 from gateway.features.pipeline_builder.engine.messages import MessageLog, list_chat_history
 from gateway.features.pipeline_builder.engine.records import Conversation, ConversationUncertainty
 from gateway.features.pipeline_builder.engine.subagent_findings import SubAgentFindings, has_report, is_validated
-from gateway.features.pipeline_builder.engine.subagents.source_resources import FindSource
+from gateway.features.pipeline_builder.engine.subagents import FindSource
 from gateway.features.pipeline_builder.engine.summary import build_briefing, build_summary
 
 log = logging.getLogger(__name__)

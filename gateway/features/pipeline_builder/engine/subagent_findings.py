@@ -25,9 +25,7 @@ from gateway.features.documents.engine.ingest.source_store import PREFIX, Source
 from gateway.features.pipeline_builder.engine.conversation_store import BuilderConversationStore
 from gateway.features.pipeline_builder.engine.pipeline_edits import has_forced_ocr
 from gateway.features.pipeline_builder.engine.records import Conversation, Origin
-from gateway.features.pipeline_builder.engine.subagents.pipeline_validator import ValidationTask
-from gateway.features.pipeline_builder.engine.subagents.source_resources import FindSource
-from gateway.features.pipeline_builder.engine.subagents.source_uncertainties import SCANNED
+from gateway.features.pipeline_builder.engine.subagents import SCANNED, FindSource, ValidationTask
 
 ANALYZER: Final = "source_analyzer"
 VALIDATOR: Final = "pipeline_validator"

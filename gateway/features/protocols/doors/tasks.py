@@ -17,8 +17,7 @@ from gateway.doors.catalogue import ToolItems, list_tools
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, StrictBody
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
-from gateway.features.protocols.engine.task_store import MAX_RUN_NUMBER, Task, TaskRun, TaskStatus
-from gateway.features.protocols.engine.tasks import TaskRunRequest
+from gateway.features.protocols.engine import MAX_RUN_NUMBER, Task, TaskRun, TaskRunRequest, TaskStatus
 from gateway.features.protocols.parts import get_tasks
 from gateway.render.error_responses import FieldError
 from gateway.render.errors import FailureBody

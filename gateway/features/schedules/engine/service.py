@@ -11,7 +11,7 @@ from agent.core.models import AgentRequest, JsonObject, Webhook
 from agent.core.principal import Principal
 from agent.runs.run_intake import ChatRequest, RunIntake
 from agent.runs.service import AcceptedRun, AgentService
-from gateway.features.protocols.engine.tasks import TaskRunRequest, TaskService
+from gateway.features.protocols.engine import TaskRunRequest, TaskService
 from gateway.features.schedules.engine.cron import CronTimes
 from gateway.features.schedules.engine.model import ScheduleSpec, build_request, parse_spec, to_spec
 from gateway.features.schedules.engine.schedule_store import Schedule, ScheduleStore, Tick

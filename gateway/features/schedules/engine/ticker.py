@@ -30,7 +30,7 @@ from agent.core.principal import Principal
 from agent.core.throttled_log import ThrottledLog
 from agent.runs.run_intake import RunIntake
 from agent.runs.service import AgentService
-from gateway.features.protocols.engine.tasks import TaskService
+from gateway.features.protocols.engine import TaskService
 from gateway.features.schedules.engine.cron import CronTimes
 from gateway.features.schedules.engine.schedule_store import Schedule, ScheduleStore, Tick, TickOutcome
 from gateway.features.schedules.engine.service import build_run_request

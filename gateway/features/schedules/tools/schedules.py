@@ -11,25 +11,9 @@ from agent.core.principal import Principal
 from agent.policy.guardrails.egress import list_addresses
 from agent.tools import READ_ONLY, Tool, ToolContext, declare_roles
 from agent.tools.tool import In, Out
-from gateway.features.schedules.engine.cron import CronTimes
-from gateway.features.schedules.engine.schedule_store import Schedule
-from gateway.features.schedules.engine.service import ScheduleService, is_from_outside, list_next_ticks
-from gateway.features.schedules.forms import CREATE_ROLES, ScheduleCreateInput
+from gateway.features.schedules.engine.service import ScheduleService
+from gateway.features.schedules.forms import CREATE_ROLES, ScheduleCreateInput, ScheduleOutput, to_schedule_output
 from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
-
-SHOWN_TICKS = 3
-
-
-class ScheduleOutput(DeferredModel):
-    """A schedule. Times are those of its time zone, with their offset."""
-
-    name: str
-    cron: str
-    timezone: str
-    prompt: str
-    next_ticks: list[str] = Field(description="when it runs next; empty while it is disabled")
-    stopped: str = Field(description="why the gateway has disabled it, if it has")
-    from_outside: bool = Field(default=False, description="whether its prompt may be of a text that a model had read")
 
 
 class _ScheduleTool(StoredThingTool[In, Out]):
@@ -60,7 +44,7 @@ class ScheduleCreateTool(_ScheduleTool[ScheduleCreateInput, ScheduleOutput]):
         """
         addresses = await asyncio.to_thread(_find_own_addresses, args.prompt, context) if context.tainted else None
         made = await self._get_schedules().create(args.to_spec(), _to_caller(context), own_addresses=addresses)
-        return _to_output(made)
+        return to_schedule_output(made)
 
     def format_text(self, output: ScheduleOutput) -> str:
         return f"The schedule {output.name} is set. It runs next at {', '.join(output.next_ticks)} ({output.timezone})."
@@ -83,7 +67,7 @@ class SchedulesListTool(_ScheduleTool[SchedulesListInput, SchedulesListOutput]):
 
     async def run(self, args: SchedulesListInput, context: ToolContext) -> SchedulesListOutput:
         schedules = await self._get_schedules().store.list_all(context.owner)
-        return SchedulesListOutput(schedules=[_to_output(one) for one in schedules])
+        return SchedulesListOutput(schedules=[to_schedule_output(one) for one in schedules])
 
     def format_text(self, output: SchedulesListOutput) -> str:
         lines = [
@@ -143,17 +127,3 @@ def _to_caller(context: ToolContext) -> Principal:
     if context.api_key_id is None and context.owner != LOCAL_OWNER:
         raise ToolInputError("a token of another issuer expires: schedules need an API key")
     return context.to_principal()
-
-
-def _to_output(schedule: Schedule) -> ScheduleOutput:
-    return ScheduleOutput(
-        name=schedule.name,
-        cron=schedule.cron,
-        timezone=schedule.timezone,
-        prompt=str(schedule.work.get("prompt", f"task {schedule.work.get('task_id')}")),
-        next_ticks=[
-            CronTimes(schedule.cron, schedule.timezone).format(tick) for tick in list_next_ticks(schedule, SHOWN_TICKS)
-        ],
-        stopped=schedule.stopped,
-        from_outside=is_from_outside(schedule),
-    )

@@ -9,7 +9,7 @@ from agent.runs.rooms import Rooms
 from agent.skills import Skill, SkillLibrary
 from agent.tools import Tool, ToolRegistry, ToolSpec
 from agent.tools.catalogue import get_server_name, is_foreign
-from gateway.features.documents.engine.ingest.collections import FoundDocument
+from gateway.features.documents.engine.ingest.library import FoundDocument
 from gateway.features.studio.engine.entity_graph import Entity, EntityGraph, EntityType, Link, LinkKind, make_entity_id
 from gateway.features.studio.engine.entity_sources import find_skill_source, find_tool_source
 from gateway.features.studio.engine.prompt_library import Prompt, PromptLibrary

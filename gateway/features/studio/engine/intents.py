@@ -25,7 +25,7 @@ from agent.tools import build_flat_schema
 from agent.tools.catalogue import Catalogue, format_tool
 from gateway.features.studio.engine.commands_by_word import FORMS, read_command
 from gateway.features.studio.engine.prompts import render
-from gateway.features.studio.engine.subagents.studio import StudioAgent, make_studio_agents
+from gateway.features.studio.engine.subagents import StudioAgent, make_studio_agents
 
 CONFIDENCE = 0.8
 """The router dispatches above this; otherwise the user is asked."""

@@ -21,7 +21,6 @@ from agent.core.failures import AgentFailure
 from gateway.features.documents.engine.ingest.batch_reader import BatchReader
 from gateway.features.documents.engine.ingest.batches import BatchItem, BatchResult
 from gateway.features.documents.engine.ingest.collection_store import track_indexing
-from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.ingest.connectors.workspace import open_workspace
 from gateway.features.documents.engine.ingest.document_processor import DocumentProcessor
 from gateway.features.documents.engine.ingest.file_locations import describe_folder, describe_objects, is_visible
@@ -29,6 +28,7 @@ from gateway.features.documents.engine.ingest.index_writer import IndexWriter, o
 from gateway.features.documents.engine.ingest.ingest_report import IngestReport, Progress, SkippedDocument
 from gateway.features.documents.engine.ingest.ingestion import IngestPlan
 from gateway.features.documents.engine.ingest.jobs import Job, JobStore, WalkResult
+from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.ingest.uploads import Uploads
 from gateway.features.documents.engine.ingest.walk import ChangedDocument, SourceWalk, close_walk
 from gateway.features.documents.engine.search.documents import Document

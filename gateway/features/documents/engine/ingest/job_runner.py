@@ -18,7 +18,6 @@ from agent.core.errors import AgentError, BusyError, CollectionLockedError, NotF
 from agent.core.models import JsonObject
 from agent.core.throttled_log import ThrottledLog
 from agent.storage.leases import LeaseLostError, hold_lease, keep_renewed
-from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.ingest.file_locations import describe_folder, is_visible
 from gateway.features.documents.engine.ingest.job_ingestion import BatchesFailedError, JobIngestion
 from gateway.features.documents.engine.ingest.jobs import (
@@ -30,6 +29,7 @@ from gateway.features.documents.engine.ingest.jobs import (
     reindex_report_to_json,
     report_to_json,
 )
+from gateway.features.documents.engine.ingest.library import Library
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from agent.subagents import Caller, SubAgentResources
 from agent.text.language import LanguageDetector
-from gateway.features.documents.engine.ingest.collections import Library
 from gateway.features.documents.engine.ingest.connectors.port import Connector
+from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.search.models import ConnectorInput, SourceType
 
 FindSource = Callable[[str, Caller], Awaitable[ConnectorInput]]

@@ -1,1 +1,9 @@
-"""Its sub-agents."""
+"""The sub-agents of the studio."""
+
+from gateway.features.studio.engine.subagents.studio import STUDIO_AGENTS, StudioAgent, make_studio_agents
+
+__all__ = [
+    "STUDIO_AGENTS",
+    "StudioAgent",
+    "make_studio_agents",
+]

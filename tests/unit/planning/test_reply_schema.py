@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject
-from agent.planning.wire import build_plan_schema, build_reply_schema
+from agent.planning.reply_schema import build_plan_schema, build_reply_schema
 from agent.tools.catalogue import Catalogue, SkillCard
 from tests.unit.planning.kitchen import CALCULATOR, CATALOGUE, wire_plan, wire_step
 
