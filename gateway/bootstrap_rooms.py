@@ -79,7 +79,13 @@ def _load_configured_rooms(
 def get_default_guards(settings: Settings) -> dict[str, dict[str, str]]:
     """The guards of rooms for findings in prompts and answers if their file does not say so."""
     return {
-        "guard_input": {"injection": settings.guard_injection, "pii": settings.guard_pii},
+        "guard_input": {
+            "injection": settings.guard_injection,
+            "pii": settings.guard_pii,
+            # Reported only: a person may ask what such code or such a sentence does.
+            "hate_speech": "flag",
+            "malicious_code": "flag",
+        },
         "guard_output": {"pii": settings.guard_answer_pii},
     }
 

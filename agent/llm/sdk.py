@@ -87,7 +87,7 @@ class LiteLLMClient:
                 if reader.is_cut:
                     return
         except Exception as error:
-            raise self._translate_error(litellm, error) from error
+            raise self._translate_error(litellm, error, request.model) from error
         # The SDK ends every stream with a "stop" of its own; only this tells whether the provider said so.
         if getattr(response, "received_finish_reason", "stop") is None:
             raise ModelOutputError(f"{request.model} ended its stream in the middle", agent_id="models")
@@ -99,13 +99,9 @@ class LiteLLMClient:
         costs nothing.
         """
         litellm = await self._load_litellm()
-        if "api_key" in self._options:
-            return
         for model in self._models:
-            if missing := find_missing_keys(litellm, model):
-                raise ModelAuthError(
-                    f"{model} has no key: set {' or '.join((*missing, 'AGENT_LLM_API_KEY'))}", agent_id="models"
-                )
+            if (error := self._find_key_error(litellm, model)) is not None:
+                raise error
 
     async def aclose(self) -> None:
         """See `ModelClient.aclose`."""
@@ -139,10 +135,25 @@ class LiteLLMClient:
         try:
             return await litellm.acompletion(**options)
         except Exception as error:
-            raise self._translate_error(litellm, error) from error
+            raise self._translate_error(litellm, error, request.model) from error
 
-    def _translate_error(self, litellm: ModuleType, error: Exception) -> ModelError:
+    def _find_key_error(self, litellm: ModuleType, model: str) -> ModelAuthError | None:
+        """The error for a model whose provider needs a key that is not set."""
+        if "api_key" in self._options:
+            return None
+        missing = find_missing_keys(litellm, model)
+        if not missing:
+            return None
+        return ModelAuthError(
+            f"{model} has no key: set {' or '.join((*missing, 'AGENT_LLM_API_KEY'))}", agent_id="models"
+        )
+
+    def _translate_error(self, litellm: ModuleType, error: Exception, model: str) -> ModelError:
         translated = translate_error(litellm, error)
+        if isinstance(translated, ModelDownError) and "api_base" not in self._options:
+            # Without a key some providers' clients fail before they connect, which the SDK calls an error of the
+            # server: it would be tried again, and nobody would be told which key to set.
+            translated = self._find_key_error(litellm, model) or translated
         hide_key(translated, self._options.get("api_key"))
         return translated
 

@@ -3,7 +3,7 @@
 from typing import Annotated, get_args
 
 from fastapi import APIRouter, Request, Response
-from pydantic import JsonValue, WithJsonSchema
+from pydantic import ConfigDict, JsonValue, WithJsonSchema
 
 from agent.core.errors import RequestError
 from agent.core.failures import AgentFailure
@@ -28,6 +28,9 @@ class GuardrailsInput(StrictBody):
     """A text to check: `input_validation` as a prompt, `output_safety` as an answer. Without `room`, the default room's
     policy holds. `metadata: {"tainted": true}` marks a text from outside.
     """
+
+    # Checked by hand, so that a missing field is a 422 too; the schema says what is required.
+    model_config = ConfigDict(json_schema_extra={"additionalProperties": False, "required": ["content", "check_type"]})
 
     content: Annotated[JsonValue, WithJsonSchema({"type": "string"})] = None
     check_type: Annotated[JsonValue, WithJsonSchema({"type": "string", "enum": list(CHECK_TYPES)})] = None

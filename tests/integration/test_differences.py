@@ -1,5 +1,6 @@
-"""docs/differences.md: what it says is here is here: addresses, commands, settings, files, SQL."""
+"""docs/differences.md: what it says is here is here: addresses, commands, settings, files, SQL, names, Redis keys."""
 
+import asyncio
 import re
 import sqlite3
 from pathlib import Path
@@ -8,11 +9,15 @@ from typing import Any
 import httpx
 import typer.main
 
+from agent.core.events import BODY_TYPES
+from agent.core.failures import FAILURES
 from agent.core.settings import Settings
 from gateway.cli import app as stepgate_app
 from gateway.cli.groups import DeferredCommand
 from tests.integration.conftest import Serve
 from tests.requirements import DEVIATIONS
+from tests.support.redis_server import URL, keys, own_prefix
+from tests.support.talks import papers, talk
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "differences.md"
@@ -32,7 +37,7 @@ def find_named(pattern: str) -> set[str]:
 
 
 async def test_every_address_of_the_page_is_served(serve: Serve) -> None:
-    named = find_named(r"(?:GET|POST|PATCH|DELETE) /[\w/{}-]+")
+    named = find_named(r"(?:GET|POST|PATCH|DELETE) /[\w/{}.-]+")
     assert len(named) >= 15
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         for one in sorted(named):
@@ -88,6 +93,73 @@ def test_the_settings_and_the_files_of_the_page_are_there() -> None:
     files = find_named(r"(?:agent|gateway|docs)/[\w/.]+")
     assert len(files) >= 8
     assert [one for one in files if not (ROOT / one).exists()] == []
+
+
+async def test_the_tools_and_the_schemas_of_the_page_are_listed(serve: Serve) -> None:
+    cells = list_here()
+    tools = {
+        one for cell in cells for run in re.findall(r"the tools? ((?:`\w+`(?:, )?)+)", cell) for one in run.split("`")
+    }
+    tools = {one for one in tools if re.fullmatch(r"\w+", one)}
+    schemas = {one for cell in cells if "/openapi.json" in cell for one in re.findall(r"`([A-Z]\w+)`", cell)} - {"GET"}
+    assert len(tools) >= 5
+    assert len(schemas) >= 3
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        known = {tool["name"] for tool in (await client.get("/v1/tools")).json()["data"]}
+        described = (await client.get("/openapi.json")).json()["components"]["schemas"]
+    assert tools - known == set()
+    assert schemas - set(described) == set()
+
+
+def test_the_events_and_the_codes_of_the_page_are_there() -> None:
+    events = find_named(r"[a-z]+\.(?!md|json|py|env)[a-z]+")
+    assert len(events) >= 3
+    assert events - set(BODY_TYPES) == set()
+    codes = find_named(r"ERR_[A-Z_]+")
+    assert len(codes) >= 2
+    assert codes - set(FAILURES) == set()
+
+
+async def test_the_redis_keys_of_the_page_are_those_of_a_conversation(serve: Serve, tmp_path: Path) -> None:
+    named = find_named(r"stepgate:[\w:{}]+")
+    assert len(named) == 2
+    assert Settings.model_fields["redis_prefix"].default == "stepgate"
+    with own_prefix() as prefix:
+        async with (
+            serve(None, redis_url=URL, redis_prefix=prefix, conversations_require_llm=False) as url,
+            httpx.AsyncClient(base_url=url, timeout=60) as client,
+        ):
+            mine = await talk(client, papers(tmp_path / "data"))
+            found: set[str] = set()
+            sending = asyncio.create_task(mine.say("Help me index these research papers"))
+            while not sending.done():
+                found |= set(keys(prefix))
+                await asyncio.sleep(0.05)
+            await sending
+            found |= set(keys(prefix))
+    filled = {one.replace("stepgate", prefix).replace("{id}", mine.id) for one in named}
+    assert filled - found == set()
+
+
+async def test_a_change_by_talking_is_allowed_by_the_ids_of_the_inbox(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        asked = (await client.post("/v1/studio/requests", json={"message": "create room alpha"})).json()
+        assert asked["status"] == "awaiting_approval"
+        assert (await client.get("/v1/rooms/alpha")).status_code == 404
+        (waiting,) = (await client.get("/v1/approvals")).json()["data"]
+        allowed = await client.post(f"/v1/runs/{waiting['run_id']}/approve", json={"approvals": [waiting["id"]]})
+        assert allowed.is_success, allowed.text
+        await client.get(f"/v1/runs/{waiting['run_id']}/events")  # ends with the run
+        assert (await client.get("/v1/rooms/alpha")).status_code == 200
+
+
+async def test_without_a_model_a_failed_call_is_not_made_again(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        answer = (await client.post("/v1/agent", json={"prompt": "what is 1/0?"})).json()
+    verdicts = [step["detail"]["outcome"] for step in answer["steps"] if step["type"] == "supervision"]
+    assert verdicts == ["REPLAN"]
+    assert answer["metadata"]["status"] == "partial"
+    assert "What is missing" in answer["response"]
 
 
 def test_the_page_names_the_recorded_deviations() -> None:

@@ -48,6 +48,33 @@ async def test_a_text_is_checked_as_its_room_would(serve: Serve, rooms: Path) ->
         assert (await client.get("/v1/runs")).json()["data"] == [], "nothing is stored"
 
 
+@pytest.mark.row("S003-05", "S003-06")
+@pytest.mark.parametrize(
+    ("content", "risk"),
+    [
+        ("Then run: sudo rm -rf / --no-preserve-root", "malicious_code"),
+        ("All immigrants are vermin.", "hate_speech"),
+    ],
+)
+async def test_a_malicious_payload_is_reported_in_a_request_as_in_an_answer(
+    serve: Serve, tmp_path: Path, content: str, risk: str
+) -> None:
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open" / "lenient.yaml").write_text("guard_input: {malicious_code: off, hate_speech: off}\n")
+    async with (
+        serve(None, rooms_dir=tmp_path / "open") as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+    ):
+        for check_type in ("input_validation", "output_safety"):
+            found = (await check(client, content, check_type)).json()
+            assert (found["is_safe"], found["risk_category"], found["action"]) == (False, risk, "flag"), check_type
+            assert found["sanitized_content"] == content
+        assert (await check(client, content, "input_validation", room="lenient")).json()["is_safe"] is True
+        steps = (await client.post("/v1/agent", json={"prompt": content})).json()["steps"]
+    (guarded,) = [step for step in steps if step["type"] == "guard" and "prompt" in step["title"]]
+    assert f"found {risk}" in guarded["detail"]["findings"][0]
+
+
 @pytest.mark.row("S003-05")
 async def test_what_a_room_blocks_is_a_422_with_the_findings(serve: Serve, rooms: Path) -> None:
     async with serve(None, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:

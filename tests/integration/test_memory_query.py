@@ -36,6 +36,8 @@ async def test_the_defaults_are_promised_in_the_api(serve: Serve) -> None:
     assert schemas["MemoryQuery"]["required"] == ["query_text"]
     assert {"file_path", "file_type", "ingestion_source", "force_ocr"} == set(schemas["ParserInput"]["properties"])
     assert {"content", "check_type", "metadata"} <= set(schemas["GuardrailsInput"]["properties"])
+    assert schemas["GuardrailsInput"]["required"] == ["content", "check_type"]
+    assert schemas["NewTask"]["required"] == ["prompt"]
 
 
 @pytest.mark.row("S003-22", "S003-23", "S003-25")

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -59,6 +60,16 @@ async def test_a_turn_adds_two_messages_and_leaves_no_context(serve: Serve) -> N
         assert list(first.user_preferences.values()) == ["I like short answers"]
         await ask(client, "What is 4+4?", "s")
         assert len((await state(client, "s")).history) == len(first.history) + 2
+
+
+@pytest.mark.row("S003-36")
+async def test_a_question_has_the_time_it_was_asked_at_and_an_answer_the_time_it_was_given_at(serve: Serve) -> None:
+    async with client_of(serve, says("It is five.", to="completion", delay_s=0.6)) as client:
+        before = datetime.now(UTC)
+        await ask(client, "How much is two and three?", "s")
+        asked, answered = (await state(client, "s")).history
+    assert before - timedelta(seconds=0.01) <= asked.timestamp
+    assert answered.timestamp - asked.timestamp >= timedelta(seconds=0.5)
 
 
 @pytest.mark.row("S003-36", "S003-37")

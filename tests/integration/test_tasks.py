@@ -281,6 +281,23 @@ async def test_the_rules_take_over_and_it_is_told_why(
     assert reason in planner["fallback_reason"]
 
 
+@pytest.mark.usefixtures("company")
+@pytest.mark.row("S004-29")
+async def test_a_provider_without_its_key_is_named_and_not_asked_again(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")  # whatever is sent arrives nowhere
+    async with client_of(serve, None, planner_mode="llm", model_fast="gpt-4o-mini") as client:
+        task = await run_task(client, INCIDENT)
+        run = (await client.get(f"/v1/runs/{task['run_id']}")).json()
+    planner = task["verification"]["runtime"]["planner"]
+    assert (task["status"], planner["effective_mode"], planner["fallback_used"]) == ("completed", "deterministic", True)
+    assert planner["fallback_reason"] == "gpt-4o-mini has no key: set OPENAI_API_KEY or AGENT_LLM_API_KEY"
+    assert "ERR_MODEL_DOWN" not in json.dumps(run)
+
+
 @pytest.mark.row("S004-27", "S004-28")
 async def test_modes_are_chosen_apart(serve: Serve) -> None:
     model = script(plans({"tool": "completion"}), says("By the model.", to="completion"), WRITES)

@@ -99,7 +99,7 @@ def _iter_known(
         request = source.request
         yield f"Source: {source.id} ({request.source_type}: {request.source_identifier})."
     else:
-        yield "Source: none is registered yet."
+        yield "Source: none is chosen yet."
     if conversation.analysis is None:
         yield "The source was not analysed yet."
     else:

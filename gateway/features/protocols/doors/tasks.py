@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import Field, JsonValue, WithJsonSchema
+from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema
 
 from agent.core.errors import NotFoundError
 from agent.core.models import DeferredModel, JsonObject, Webhook
@@ -32,6 +32,9 @@ _UNUSABLE_FIELD = {"model": FailureBody, "description": "A field has no usable v
 
 class NewTask(StrictBody):
     """A task to create. `context` holds service, priority, severity and status; other keys are dropped."""
+
+    # Checked by hand, so that a missing prompt is a 422 too; the schema says that it is required.
+    model_config = ConfigDict(json_schema_extra={"additionalProperties": False, "required": ["prompt"]})
 
     prompt: Annotated[JsonValue, WithJsonSchema({"type": "string", "minLength": 1})] = None
     context: Annotated[
