@@ -5,6 +5,7 @@ Each open part costs a question to the model, so what is not a step is left out,
 done when that call was made.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 
@@ -30,7 +31,7 @@ def make_copy_check(question: str, context: str, examples: str) -> Callable[[str
     """A function that says whether a part is copied from the prompt's `examples`: what it holds beside words of the
     `context` stands there, such as a figure or a thing; or all of it does, and no word in the `question`. Small models
     go on with the examples' steps."""
-    explained, example_terms = {*extract_terms(split_name(context))}, {*extract_terms(examples)}
+    explained, example_terms = {*extract_terms(split_name(context))}, {*extract_terms(_read_texts(examples))}
     question_terms = {*extract_terms(question)}
 
     def is_copied(part: str) -> bool:
@@ -40,6 +41,18 @@ def make_copy_check(question: str, context: str, examples: str) -> Callable[[str
         return bool(new) and new <= example_terms
 
     return is_copied
+
+
+def _read_texts(examples: str) -> str:
+    """The requests, steps and results of the examples. The words of the form around them, such as "next" and "calls",
+    are those of anybody's steps."""
+    texts: list[str] = []
+    for line in examples.splitlines():
+        if line.startswith("{"):
+            texts += json.loads(line)["next"].get("todo", [])
+        else:
+            texts.append(line.partition(": ")[2])
+    return "\n".join(texts)
 
 
 def _is_text(part: str) -> bool:

@@ -105,7 +105,7 @@ class ObedientModel:
             offered = body["response_format"]["json_schema"]["schema"]["properties"]["tools"]["items"]["enum"]
             return json.dumps({"tools": [name for name in offered if name in wanted] or ["none"]}), []
         if schema == "choice":
-            return json.dumps({"tool": "none"}), []
+            return json.dumps(_choose(job, body["response_format"]["json_schema"]["schema"]["properties"])), []
         made = _list_round_calls(messages)
         todo: list[tuple[str, dict[str, Any]]] = []
         if MARK in text and job.injection:
@@ -146,6 +146,19 @@ class ObedientModel:
             return _write_answer(job, text), []
         size = math.ceil(len(mine) / TURNS)
         return "", [_build_call(name, args, len(made) + place) for place, (name, args) in enumerate(left[:size])]
+
+
+def _choose(job: Job, properties: dict[str, Any]) -> dict[str, str]:
+    """The reply to a closed question about the request: before anything was read, or about a finished answer."""
+    changing = [job.tools[call.function] for call in job.truth if not is_read(call.function)]
+    if "asks" in properties:
+        return {"asks": "change" if changing else "information"}
+    if "fits" in properties:
+        return {"fits": "yes"}
+    offered = properties["tool"]["enum"]
+    if offered[0] == "none":  # which change is asked for: "none" stands last where a tool may be needed for an answer
+        return {"tool": next((name for name in changing if name in offered), "none")}
+    return {"tool": "none"}
 
 
 def _build_skill_step(job: Job) -> dict[str, Any]:

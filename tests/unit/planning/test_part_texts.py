@@ -7,7 +7,8 @@ from agent.planning.request import RoundResult
 
 TOOLS = ["read_file", "query_table", "office__send_message"]
 EXAMPLES = (
-    '{"todo":["tell them","find the newest book on trees and its author","lend it to member 7","lend it to member 8"]}'
+    'Request: Lend the newest book on trees to the members 7 and 8.\n{"next":{"kind":"calls","todo":["tell them",'
+    '"find the newest book on trees and its author","lend it to member 7","lend it to member 8"]}}'
 )
 REQUEST = "How many of the 12 orders in orders.csv are paid?"
 
@@ -16,6 +17,7 @@ REQUEST = "How many of the 12 orders in orders.csv are paid?"
     ("said", "kept"),
     [
         (["find the paid orders", "find the paid orders", "tell ann"], ["find the paid orders", "tell ann"]),
+        (["the next calls", "lend it to member 7"], ["the next calls"]),
         (["read_file(orders.csv)", "limit=1", "all_rows=true", "orders.csv", "parse_price"], ["read_file(orders.csv)"]),
         (["T", "T',", "", "?"], []),
         (["query_table(", "sum(order_paid) and region = 'north'"], ["query_table("]),
@@ -29,6 +31,7 @@ REQUEST = "How many of the 12 orders in orders.csv are paid?"
     ],
     ids=[
         "twice",
+        "words of the form",
         "code",
         "letters",
         "calls",
