@@ -31,6 +31,25 @@ _SUPERSETS = {
 }
 """What browsers read pages as that declare an encoding, by Python's names."""
 
+_LABELS = {
+    "iso-8859-8-i": "iso8859-8",
+    "iso-8859-8-e": "iso8859-8",
+    "windows-31j": "cp932",
+    "x-sjis": "cp932",
+    "x-gbk": "gb18030",
+    "x-x-big5": "big5",
+    "x-mac-cyrillic": "mac-cyrillic",
+    "x-mac-roman": "mac-roman",
+    "windows-874": "cp874",
+    "dos-874": "cp874",
+    "x-cp1250": "cp1250",
+    "x-cp1251": "cp1251",
+    "x-cp1252": "cp1252",
+    "unicode-1-1-utf-8": "utf-8",
+    "x-unicode20utf8": "utf-8",
+}
+"""Names of encodings in the Encoding Standard that Python does not know."""
+
 
 def decode_page(data: bytes, charset: str | None = None) -> Decoded:
     """Decodes a page: `charset` is what the server or the mail says of it. One that does not fit its bytes is passed
@@ -44,8 +63,9 @@ def decode_page(data: bytes, charset: str | None = None) -> Decoded:
 
 def decode_declared(data: bytes, charset: str) -> Decoded | None:
     """The text in a declared charset as browsers read it; None if it is unknown, or the bytes are not in it."""
+    label = charset.strip().lower()
     try:
-        name = codecs.lookup(charset.strip()).name
+        name = codecs.lookup(_LABELS.get(label, label)).name
     except (LookupError, ValueError):
         return None
     encoding = _SUPERSETS.get(name, name)
