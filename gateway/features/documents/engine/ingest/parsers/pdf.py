@@ -112,6 +112,7 @@ def _read_pages(source: InputFile, result: "ParseResult", pdfium: Pdfium | None,
     unread = {page.page_num for page in result.pages if source.force_ocr or _is_unreadable(page)}
     reader = ocr.find_tesseract(source.ocr_languages) if unread else None
     missed: list[int] = []
+    doubtful: dict[int, int] = {}
     read: dict[int, ocr.OcrPage] = {}
     for page in result.pages:
         picture = _render_page(source, page, _DPI if reader else _GLANCE_DPI) if page.page_num in unread else None
@@ -121,11 +122,16 @@ def _read_pages(source: InputFile, result: "ParseResult", pdfium: Pdfium | None,
         elif picture:
             missed.append(page.page_num)
         words = read[page.page_num].blocks if page.page_num in read else ()
-        draft.blocks.extend(words or _list_blocks(page, source, pdfium, leftovers))
+        draft.blocks.extend(words or _list_blocks(page, source, pdfium, leftovers, doubtful))
     notes = list(ocr.describe_results(read))
     if notes and not draft.blocks:
         raise ParserEmptyError(f"{source.name} holds pictures only; {'; '.join(notes)}"[:500], reason="scanned")
     draft.uncertainties.extend(notes)
+    if doubtful:
+        draft.uncertainties.append(
+            f"{ocr.format_pages(list(doubtful))} partly read by guess: fonts do not say which letters "
+            f"{sum(doubtful.values()):,} characters are; words may be wrong or missing"
+        )
     if missed:
         _note_unread_pages(source, missed, draft)
     _note_old_ocr(result.pages, draft)
@@ -262,10 +268,20 @@ def _note_old_ocr(pages: Iterable["ParsedPage"], draft: Draft) -> None:
         draft.uncertainties.append(f"the text of scanned pages {', '.join(layered)} comes from an earlier OCR")
 
 
-def _list_blocks(page: "ParsedPage", source: InputFile, pdfium: Pdfium | None, leftovers: Leftovers) -> Sequence[Block]:
+def _list_blocks(
+    page: "ParsedPage",
+    source: InputFile,
+    pdfium: Pdfium | None,
+    leftovers: Leftovers,
+    doubtful: dict[int, int],
+) -> Sequence[Block]:
+    """The blocks of a page. `doubtful` takes how many of its characters nothing says which they are, if many."""
     blocks = leftovers.add(page, _list_text_blocks(page, source))
     if pdfium is not None:
-        blocks = raise_in_blocks(blocks, pdfium.list_raised(page.page_num))
+        signs = pdfium.read_signs(page.page_num)
+        blocks = raise_in_blocks(blocks, signs.raised)
+        if signs.is_doubtful:
+            doubtful[page.page_num] = signs.unknown
     draft = Draft(blocks=blocks)
     if fields := list_fields(page):
         draft.add_text("\n".join(fields), page.page_num)
