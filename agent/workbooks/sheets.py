@@ -78,6 +78,8 @@ class Sheet:
     controls: str = ""
     """The part of its form controls and of the shapes of comments."""
     is_cut: bool = False
+    linked: int = 0
+    """Cells that show a picture or an entry of an online service, and store an error for programs that show neither."""
 
 
 class TypedValue(NamedTuple):
@@ -323,10 +325,11 @@ class _SheetReader:
 
     def _read_cell(self, element: Element, column: int) -> Cell | None:
         text, formula, shift, spills = "", "", (0, 0), ""
+        is_text, kind = False, element.get("t", "n")
         for one in element:
             name = get_name(one)
             if name == "v":
-                text = one.text or ""
+                text, is_text = one.text or "", kind == "str"
             elif name == "is":
                 text = collect_string(one)
             elif name == "f":
@@ -334,11 +337,14 @@ class _SheetReader:
                 spills = one.get("ref", "") if one.get("t") in {"array", "dataTable"} else ""
         style = element.get("s", "0")
         index = int(style) if style.isdecimal() else 0
-        value = self._convert(element.get("t", "n"), text)
+        value = self._convert(kind, text)
         if self._recalculates and formula and value == 0 and not isinstance(value, bool):
             value = None
+        self._sheet.linked += kind == "e" and element.get("vm") is not None
         if value is not None:
             return Cell(value, index)
+        if is_text:  # the formula's value is a text without letters
+            return None
         if len(corners := _ADDRESS.findall(spills)) == 2:
             (left, top), (right, bottom) = corners
             place = Merge(int(top), count_column(left), int(bottom), count_column(right))

@@ -157,3 +157,25 @@ def test_macro_books_are_read(tmp_path: Path) -> None:
     data = change_members(sheet_file(HEAD), lambda _, content: content.replace(plain, with_macros))
     assert "Price" in read_book(data, tmp_path).chunks[-1].content
     assert TYPES[".xlsm"] == detect_file_type("application/vnd.ms-excel.sheet.macroEnabled.12", "") == "xlsx"
+
+
+def test_a_formula_whose_value_is_an_empty_text_is_an_empty_cell(tmp_path: Path) -> None:
+    formula = '<f>IF(A2="","late","")</f>'
+    row = f'<row r="2">{text_cell("A2", "Bolt")}<c r="B2" t="str">{formula}<v></v></c></row>'
+    other = f'<row r="3">{text_cell("A3", "Nut")}<c r="B3">{formula}<v></v></c></row>'
+    output = read_book(sheet_file(HEAD + row + other), tmp_path)
+    assert "| Bolt |  |" in output.chunks[-1].content
+    assert output.uncertainties == ("sheet Ledger: formula without value: B3",)
+
+
+def test_cells_of_linked_data_are_reported(tmp_path: Path) -> None:
+    cells = '<c r="B2" t="e" vm="1"><v>#VALUE!</v></c><c r="C2" t="e"><v>#REF!</v></c>'
+    row = f'<row r="2">{text_cell("A2", "Bolt")}{cells}</row>'
+    output = read_book(sheet_file(HEAD + row), tmp_path)
+    assert output.uncertainties == ("sheet Ledger: 1 cells show a picture or linked data, which was not read",)
+
+
+def test_a_control_on_a_page_is_reported(tmp_path: Path) -> None:
+    control = '<w:r><w:object><w:control r:id="c" w:name="Amount"/></w:object></w:r>'
+    output = read_word(word_file(paragraph(run("Amount: "), control)), tmp_path)
+    assert output.uncertainties == ("a form control was not read (Amount)",)

@@ -86,6 +86,8 @@ def _iter_rows(book: Workbook, sheet: Sheet, table: SheetTable) -> Iterator[list
 def _describe_limits(sheet: Sheet) -> Iterator[str]:
     if sheet.is_cut:
         yield f"sheet {sheet.name} was cut after {MAX_CELLS:,} cells"
+    if sheet.linked:
+        yield f"sheet {sheet.name}: {sheet.linked:,} cells show a picture or linked data, which was not read"
     hidden = sum(
         row in sheet.hidden_rows or column in sheet.hidden_columns
         for row, cells in sheet.rows.items()

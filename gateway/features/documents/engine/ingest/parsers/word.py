@@ -187,6 +187,9 @@ class _Walk:
                 self._draft.add_image(description, self.page)
             for program in (one.get("ProgID", "") for one in graphic.iter("{*}OLEObject")):
                 self._draft.uncertainties.append(f"an embedded object was not read ({program or 'unknown program'})")
+            for control in graphic.iter(qn("w:control")):
+                name = control.get(qn("w:name"), "without a name")
+                self._draft.uncertainties.append(f"a form control was not read ({name})")
             for path in graphic.iter(f"{VML}textpath"):  # WordArt of older files
                 self._draft.add_text(path.get("string", ""), self.page)
             add_graphics(self._draft, graphic, self._part, self.page)
