@@ -13,6 +13,7 @@ _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.
 _XML = re.compile(rb"""^\s*<\?xml[^>]{0,100}?encoding\s*=\s*["']([A-Za-z0-9_:.-]{2,40})["']""")
 _HEAD_BYTES = 4096
 _MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_WESTERN = frozenset({"iso8859-1", "iso8859-15", "cp1252"})
 _SUPERSETS = {
     "ascii": "cp1252",
     "iso8859-1": "cp1252",
@@ -56,9 +57,23 @@ def decode_page(data: bytes, charset: str | None = None) -> Decoded:
     over."""
     if not data.startswith(_MARKS):
         for name in _iter_declared(data, charset):
+            if is_utf8_in_disguise(data, name):
+                note = f"the page is not {name.strip().lower()}, as it declares; read as utf-8"
+                return Decoded(data.decode(), "utf-8", (note,))
             if (decoded := decode_declared(data, name)) is not None:
                 return decoded
     return decode(data)
+
+
+def is_utf8_in_disguise(data: bytes, charset: str) -> bool:
+    """Whether a text that is declared as Western European is UTF-8: by chance its letters beyond ASCII would not be."""
+    try:
+        if data.isascii() or codecs.lookup(charset.strip()).name not in _WESTERN:
+            return False
+        data.decode()
+    except (LookupError, ValueError):
+        return False
+    return True
 
 
 def decode_declared(data: bytes, charset: str) -> Decoded | None:

@@ -106,8 +106,10 @@ def _decode(data: bytes, encoding: str) -> str:
             return data.decode(name, "replace")
     if "16" in encoding and b"\0" in data[:4096]:  # a text of zeros is UTF-8 too
         return data.decode(encoding, "replace")
-    declared = _CHARSET.search(data[:4096])
-    for name in (declared[1].decode("ascii") if declared else "", "utf-8", encoding, "cp1252"):
+    match = _CHARSET.search(data[:4096])
+    declared = match[1].decode("ascii") if match else ""
+    is_western = declared.lower() in {"iso-8859-1", "iso-8859-15", "windows-1252", "latin1"}
+    for name in ("utf-8", declared) if is_western else (declared, "utf-8", encoding, "cp1252"):
         try:
             codec_name = codecs.lookup(name).name
             return data.decode("cp1252" if codec_name in _LATIN else codec_name)

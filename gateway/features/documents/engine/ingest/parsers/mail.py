@@ -12,7 +12,7 @@ from email.parser import BytesParser
 
 from agent.core.models import JsonObject
 from agent.text.encodings import Decoded, decode
-from agent.text.html_encoding import decode_declared
+from agent.text.html_encoding import decode_declared, is_utf8_in_disguise
 from gateway.features.documents.engine.ingest.errors import ParserCorruptError
 from gateway.features.documents.engine.ingest.parsers.calendar import iter_entries
 from gateway.features.documents.engine.ingest.parsers.draft import Block, Draft
@@ -21,7 +21,6 @@ from gateway.features.documents.engine.ingest.parsers.mail_encoding import (
     decode_field,
     decode_message,
     decode_transfer,
-    is_utf8_in_disguise,
     join_flowed_lines,
 )
 from gateway.features.documents.engine.ingest.parsers.mail_mending import mend_mail, split_mailbox
@@ -237,7 +236,7 @@ class _Body:
 
     def _add_plain(self, decoded: Decoded) -> None:
         self.uncertainties += decoded.uncertainties
-        self.blocks += read_plain(InputFile(decoded.text.encode("utf-8", "replace"), "txt")).blocks
+        self.blocks += read_plain(InputFile(decoded.text.encode("utf-8", "replace"), "txt"), is_file=False).blocks
 
 
 def _decode_message(part: MIMEPart, message: object) -> object:

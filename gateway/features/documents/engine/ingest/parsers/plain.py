@@ -9,6 +9,7 @@ from agent.text.delimited import DELIMITERS, double_escaped_quotes, find_separat
 from agent.text.encodings import Decoded, decode
 from gateway.features.documents.engine.ingest.parsers.draft import LOST_CHARACTERS, Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
+from gateway.features.documents.engine.ingest.parsers.written_forms import decode_forms
 
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+|\x0c\s*")
 """A form feed is the end of a page."""
@@ -16,12 +17,12 @@ _TERMINAL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\
 """What a terminal obeys and does not show (ECMA-48): colours of a log, and a letter that is struck over by the next."""
 
 
-def read_plain(source: InputFile) -> Draft:
-    """Reads paragraphs, which blank lines separate."""
+def read_plain(source: InputFile, *, is_file: bool = True) -> Draft:
+    """Reads paragraphs, which blank lines separate. A text that is no file of its own is no data of a program."""
     decoded = decode(source.data)
     draft = make_draft(decoded)
     text = _TERMINAL.sub("", decoded.text.replace("\r\n", "\n").replace("\r", "\n"))
-    for paragraph in _BLANK_LINES.split(text):
+    for paragraph in _BLANK_LINES.split(decode_forms(text) if is_file else text):
         draft.add_text(paragraph)
     return draft
 
