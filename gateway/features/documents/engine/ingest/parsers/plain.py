@@ -18,7 +18,7 @@ _TERMINAL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\
 
 
 def read_plain(source: InputFile, *, is_file: bool = True) -> Draft:
-    """Reads paragraphs, which blank lines separate. A text that is no file of its own is no data of a program."""
+    """Reads paragraphs, which blank lines separate. Only of a file, forms for programs are decoded."""
     decoded = decode(source.data)
     draft = make_draft(decoded)
     text = _TERMINAL.sub("", decoded.text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -92,10 +92,10 @@ def _check_office(source: InputFile) -> None:
 
 
 def _name_archive(data: bytes) -> str:
-    found = _NAMED_ZIP.match(data)
-    if found is None:
+    match = _NAMED_ZIP.match(data)
+    if match is None:
         return _ARCHIVE
-    return "an e-book" if b"epub" in found[1] else "an OpenDocument file"
+    return "an e-book" if b"epub" in match[1] else "an OpenDocument file"
 
 
 def _check_text(source: InputFile) -> None:
