@@ -50,7 +50,8 @@ def read_mail(source: InputFile) -> Draft:
     drafts = [_read_one(mail, source.name) for mail in mails]
     if len(drafts) == 1:
         return drafts[0]
-    attachments = [name for draft in drafts for name in draft.metadata.get("attachments", ())]
+    lists = [draft.metadata.get("attachments") for draft in drafts]
+    attachments = [name for names in lists if isinstance(names, list) for name in names]
     metadata: JsonObject = {"mails": len(drafts)} | ({"attachments": attachments} if attachments else {})
     return Draft(
         blocks=[block for draft in drafts for block in draft.blocks],

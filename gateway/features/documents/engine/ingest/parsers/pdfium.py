@@ -106,17 +106,17 @@ class Raised(NamedTuple):
 
 
 class Signs(NamedTuple):
-    """What is odd in a page's text: its raised figures in their order, and how many of its `count` characters are
+    """What is odd in a page's text: its raised figures in their order, and how many of its `length` characters are
     unknown, because no font says which they are."""
 
     raised: Sequence[Raised] = ()
     unknown: int = 0
-    count: int = 0
+    length: int = 0
 
     @property
     def is_doubtful(self) -> bool:
         """Whether so many characters are unknown that words are."""
-        return self.unknown > min(_MAX_UNKNOWN, _UNKNOWN_SHARE * self.count)
+        return self.unknown > min(_MAX_UNKNOWN, _UNKNOWN_SHARE * self.length)
 
 
 class _Glyph(NamedTuple):
@@ -152,10 +152,10 @@ class Pdfium:
     def _count_unknown(self, text: Any, written: str) -> int:
         """Counts the characters that no map of their font gives: PDFium guesses them by their codes, mostly wrong."""
         is_guessed = self._library.FPDFText_HasUnicodeMapError
-        private = sum(_is_private(letter) for letter in written)
+        private = sum(map(_is_private, written))
         if not any(is_guessed(text, place) == 1 for place in range(0, len(written), _SAMPLED)):
             return private
-        return private + sum(is_guessed(text, place) == 1 for place in range(len(written)))
+        return private + sum(bool(is_guessed(text, place) == 1) for place in range(len(written)))
 
     def remove_layers(self, names: Collection[str]) -> bytes | None:
         """The file without what its pages draw in layers of these names; None if they draw nothing in them. The empty
