@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from liteparse import LiteParse, ParseError
@@ -25,6 +26,7 @@ from gateway.features.documents.engine.ingest.parsers.draft import Block, Box, D
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
 from gateway.features.documents.engine.ingest.parsers.pdf_annotations import (
     has_drawn_notes,
+    has_pinned_files,
     iter_annotations,
     iter_descriptions,
 )
@@ -101,8 +103,11 @@ def read_pdf(source: InputFile) -> Draft:
     if layers.note:
         draft.uncertainties.append(layers.note)
     with open_pdfium(source.data, source.password) as pdfium:
+        attachments = _list_attachments(pdfium, result.pages)  # what draws notes takes them from the pages
         _read_pages(source, result, pdfium, draft)
-        _add_attachments(pdfium, draft)
+    if attachments:
+        draft.metadata["attachments"] = [*attachments]
+        draft.uncertainties.append(f"attachments were not read: {', '.join(attachments)}")
     _add_xfa(result, draft)
     return draft
 
@@ -137,10 +142,12 @@ def _read_pages(source: InputFile, result: "ParseResult", pdfium: Pdfium | None,
     _note_old_ocr(result.pages, draft)
 
 
-def _add_attachments(pdfium: Pdfium | None, draft: Draft) -> None:
-    if pdfium is not None and (names := pdfium.list_attachments()):
-        draft.metadata["attachments"] = list(names)
-        draft.uncertainties.append(f"attachments were not read: {', '.join(names)}")
+def _list_attachments(pdfium: Pdfium | None, pages: Iterable["ParsedPage"]) -> list[str]:
+    """The names of the files in the file, and of those that are pinned to its pages."""
+    if pdfium is None:
+        return []
+    pinned = (pdfium.list_pinned_files(page.page_num) for page in pages if has_pinned_files(page))
+    return list(dict.fromkeys([*pdfium.list_attachments(), *chain.from_iterable(pinned)]))
 
 
 def _add_xfa(result: "ParseResult", draft: Draft) -> None:

@@ -81,6 +81,7 @@ _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "FPDFPage_RemoveAnnot": (_I, _P, _I),
     "FPDFAnnot_GetSubtype": (_I, _P),
     "FPDFAnnot_GetFlags": (_I, _P),
+    "FPDFAnnot_GetFileAttachment": (_P, _P),
     "FPDFAnnot_GetAP": (_U, _P, _I, _P, _U),
     "FPDFAnnot_GetStringValue": (_U, _P, ctypes.c_char_p, _P, _U),
 }
@@ -210,17 +211,25 @@ class Pdfium:
 
     def list_hidden_notes(self, page: int) -> list[str]:
         """The texts of the annotations of a page (from 1) that nobody sees."""
+        hidden = (note for note in self._iter_notes(page) if self._library.FPDFAnnot_GetFlags(note) & _HIDDEN)
+        return [self._read_value(note, b"Contents").strip() for note in hidden]
+
+    def list_pinned_files(self, page: int) -> list[str]:
+        """The names of the files that annotations of a page (from 1) hold."""
+        files = map(self._library.FPDFAnnot_GetFileAttachment, self._iter_notes(page))
+        return [self._read_text(self._library.FPDFAttachment_GetName, one) or "unnamed" for one in files if one]
+
+    def _iter_notes(self, page: int) -> Iterator[Any]:
         library = self._library
         handle = library.FPDF_LoadPage(self._document, page - 1)
-        texts = []
-        for index in range(library.FPDFPage_GetAnnotCount(handle) if handle else 0):
-            if note := library.FPDFPage_GetAnnot(handle, index):
-                if library.FPDFAnnot_GetFlags(note) & _HIDDEN:
-                    texts.append(self._read_value(note, b"Contents").strip())
-                library.FPDFPage_CloseAnnot(note)
-        if handle:
-            library.FPDF_ClosePage(handle)
-        return texts
+        try:
+            for index in range(library.FPDFPage_GetAnnotCount(handle) if handle else 0):
+                if note := library.FPDFPage_GetAnnot(handle, index):
+                    yield note
+                    library.FPDFPage_CloseAnnot(note)
+        finally:
+            if handle:
+                library.FPDF_ClosePage(handle)
 
     def list_drawn_notes(self, page: int) -> list[str]:
         """The words that stamps and other annotations draw on a page (from 1), and the names of stamps without any.
