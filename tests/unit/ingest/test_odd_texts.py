@@ -55,6 +55,17 @@ def test_coverage_falls_when_they_are_not(text: str, tmp_path: Path, monkeypatch
     assert not complete(read_as("txt", text, tmp_path))
 
 
+def test_a_quote_that_nothing_closes_draws_no_rows_into_its_cell(tmp_path: Path) -> None:
+    output = read_as("csv", 'Item,Price\nBolt,77\n"Nut,5\nPin,6\nCap,8\n', tmp_path)
+    assert output.chunks[0].content.splitlines()[2:] == [
+        "| Bolt | 77 |", '| "Nut | 5 |', "| Pin | 6 |", "| Cap | 8 |",
+    ]  # fmt: skip
+    assert output.uncertainties == ("row 3: a quote is not closed; the rows from here on are read without",)
+    closed = read_as("csv", 'Item,Note\nBolt,"two\nlines"\n', tmp_path)
+    assert "| Bolt | two lines |" in closed.chunks[0].content
+    assert not closed.uncertainties
+
+
 @pytest.mark.parametrize(
     ("media_type", "kind"),
     [("application/vnd.oasis.opendocument.text", "an OpenDocument file"), ("application/epub+zip", "an e-book")],

@@ -39,11 +39,30 @@ def read_csv(source: InputFile) -> Draft:
     delimiter = named or _guess_delimiter(text)
     spaced = has_spaced_quotes(text, delimiter)
     rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=spaced))
+    if rows and any("\n" in cell or "\r" in cell for cell in rows[-1]):
+        rows = _end_open_quote(rows, text, delimiter, draft)
     for title in titles:
         draft.add_text(title)
     draft.add_table(rows)
     draft.metadata |= {"delimiter": delimiter, "rows": sum(1 for row in rows if any(row))}
     return draft
+
+
+def _end_open_quote(rows: list[list[str]], text: str, delimiter: str, draft: Draft) -> list[list[str]]:
+    """The rows without what a quote that nothing closes has drawn into the last one: those are read as they stand."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    starts = [0, *(reader.line_num for _ in reader)]
+    lines = list(io.StringIO(text, newline=""))[starts[len(rows) - 1] :]
+    try:
+        for _ in csv.reader(lines, delimiter=delimiter, strict=True):
+            pass
+    except csv.Error as error:
+        if "end of data" in str(error):
+            draft.uncertainties.append(
+                f"row {len(rows)}: a quote is not closed; the rows from here on are read without"
+            )
+            return [*rows[:-1], *csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)]
+    return rows
 
 
 def make_draft(decoded: Decoded) -> Draft:
