@@ -261,5 +261,5 @@ def _format_fraction(tokens: tuple[Token, ...], number: Decimal) -> str:
     sign = "-" if number.is_signed() and number else ""
     if not top:
         return f"{sign}{before}{whole}{after}"
-    shown = f"{whole}{between or ' '}{top}/{bottom}" if whole else f"{top}/{bottom}"
-    return f"{sign}{before}{shown}{after}"
+    mixed = f"{whole}{between or ' '}{top}/{bottom}" if whole else f"{top}/{bottom}"
+    return f"{sign}{before}{mixed}{after}"
