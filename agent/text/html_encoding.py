@@ -13,6 +13,7 @@ _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.
 _XML = re.compile(rb"""^\s*<\?xml[^>]{0,100}?encoding\s*=\s*["']([A-Za-z0-9_:.-]{2,40})["']""")
 _HEAD_BYTES = 4096
 _MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_WESTERN = frozenset({"iso8859-1", "iso8859-15", "cp1252"})
 _SUPERSETS = {
     "ascii": "cp1252",
     "iso8859-1": "cp1252",
@@ -31,21 +32,55 @@ _SUPERSETS = {
 }
 """What browsers read pages as that declare an encoding, by Python's names."""
 
+_LABELS = {
+    "iso-8859-8-i": "iso8859-8",
+    "iso-8859-8-e": "iso8859-8",
+    "windows-31j": "cp932",
+    "x-sjis": "cp932",
+    "x-gbk": "gb18030",
+    "x-x-big5": "big5",
+    "x-mac-cyrillic": "mac-cyrillic",
+    "x-mac-roman": "mac-roman",
+    "windows-874": "cp874",
+    "dos-874": "cp874",
+    "x-cp1250": "cp1250",
+    "x-cp1251": "cp1251",
+    "x-cp1252": "cp1252",
+    "unicode-1-1-utf-8": "utf-8",
+    "x-unicode20utf8": "utf-8",
+}
+"""Names of encodings in the Encoding Standard that Python does not know."""
+
 
 def decode_page(data: bytes, charset: str | None = None) -> Decoded:
     """Decodes a page: `charset` is what the server or the mail says of it. One that does not fit its bytes is passed
     over."""
     if not data.startswith(_MARKS):
         for name in _iter_declared(data, charset):
+            if is_utf8_in_disguise(data, name):
+                note = f"the page is not {name.strip().lower()}, as it declares; read as utf-8"
+                return Decoded(data.decode(), "utf-8", (note,))
             if (decoded := decode_declared(data, name)) is not None:
                 return decoded
     return decode(data)
 
 
+def is_utf8_in_disguise(data: bytes, charset: str) -> bool:
+    """Whether a text that is declared as Western European is UTF-8: by chance its letters beyond ASCII would not be."""
+    try:
+        if data.isascii() or codecs.lookup(charset.strip()).name not in _WESTERN:
+            return False
+        data.decode()
+    except (LookupError, ValueError):
+        return False
+    return True
+
+
 def decode_declared(data: bytes, charset: str) -> Decoded | None:
     """The text in a declared charset as browsers read it; None if it is unknown, or the bytes are not in it."""
+    label = charset.strip().lower()
     try:
-        name = codecs.lookup(charset.strip()).name
+        name = codecs.lookup(_LABELS.get(label, label)).name
     except (LookupError, ValueError):
         return None
     encoding = _SUPERSETS.get(name, name)

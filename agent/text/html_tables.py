@@ -25,6 +25,8 @@ _BLOCK_NAMES = (
     "figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav noscript "
     "ol optgroup option p pre search section summary table tbody td textarea tfoot th thead tr ul"
 )
+SEPARATE = frozenset({"button", "meter", "progress", "output"})
+"""Elements of a line that join no word and no figure beside them."""
 BLOCKS = frozenset(_BLOCK_NAMES.split())
 """Elements that begin a line of their own. All others are part of the line, also unknown ones."""
 
@@ -63,7 +65,7 @@ def read_table_rows(table: Element) -> list[list[str]]:
     """The cells' texts. A cell over several rows is repeated in each; one over several columns is in the first."""
     grid: list[list[str]] = []
     cells = 0
-    for rows in _iter_sections(table):
+    for rows in _order_sections(_iter_sections(table)):
         hanging: dict[int, tuple[float, str]] = {}  # no cell reaches beyond its group of rows
         for row in rows:
             line = _read_row(row, hanging)
@@ -118,6 +120,18 @@ def _iter_sections(table: Element) -> Iterator[list[Element]]:
         yield rows
 
 
+def _order_sections(sections: Iterator[list[Element]]) -> list[list[Element]]:
+    """The groups as browsers place them: heads above, and feet below, wherever the page has them (HTML 4 had feet come
+    before bodies)."""
+    places = {"thead": 0, "tfoot": 2}
+
+    def place(rows: list[Element]) -> int:
+        group = next(rows[0].iterancestors("thead", "tbody", "tfoot", "table"), None)
+        return places.get(str(getattr(group, "tag", "")), 1)
+
+    return sorted(sections, key=place)
+
+
 def _find_table(element: Element) -> Element:
     return next(element.iterancestors("table"), None)
 
@@ -154,7 +168,7 @@ def _iter_words(element: Element) -> Iterator[str]:
                 yield f" {child.get('alt') or ''} "
             elif child.tag == "input":
                 yield read_shown_value(child)
-            elif child.tag == "button":
+            elif child.tag in SEPARATE:
                 yield f" {''.join(_iter_words(child))} "
             elif child.tag == "sup":
                 yield raise_figures(before, "".join(_iter_words(child)))

@@ -230,12 +230,23 @@ def _format_scientific(tokens: tuple[Token, ...], number: Decimal) -> str:
 
 def _format_fraction(tokens: tuple[Token, ...], number: Decimal) -> str:
     slash = next(index for index, token in enumerate(tokens) if token.kind == "slash")
-    below = [token.text for token in tokens[slash + 1 :] if token.kind in {"digit", "text"} and token.text.strip()]
-    fixed = "".join(below)
-    above = 0
-    while above < slash and tokens[slash - 1 - above].kind == "digit":
-        above += 1
-    has_whole = any(token.kind == "digit" for token in tokens[: slash - above])
+    end = slash + 1
+    while end < len(tokens) and (tokens[end].kind == "digit" or tokens[end].text.isdigit()):
+        end += 1
+    fixed = "".join(token.text for token in tokens[slash + 1 : end])
+    start = slash
+    while start and tokens[start - 1].kind == "digit":
+        start -= 1
+    places = [index for index, token in enumerate(tokens[:start]) if token.kind == "digit"]
+    has_whole = bool(places)
+    before, between, after = (
+        "".join(token.text for token in part)
+        for part in (
+            tokens[: places[0] if places else start],
+            tokens[places[-1] + 1 : start] if places else (),
+            tokens[end:],
+        )
+    )
     exact = abs(Fraction(number))
     whole = int(exact) if has_whole else 0
     part = exact - whole
@@ -249,5 +260,6 @@ def _format_fraction(tokens: tuple[Token, ...], number: Decimal) -> str:
         whole, top = whole + 1, 0
     sign = "-" if number.is_signed() and number else ""
     if not top:
-        return f"{sign}{whole}"
-    return f"{sign}{whole} {top}/{bottom}" if whole else f"{sign}{top}/{bottom}"
+        return f"{sign}{before}{whole}{after}"
+    mixed = f"{whole}{between or ' '}{top}/{bottom}" if whole else f"{top}/{bottom}"
+    return f"{sign}{before}{mixed}{after}"

@@ -26,13 +26,17 @@ from agent.workbooks.package import (
     decode_string,
     get_name,
 )
-from agent.workbooks.remarks import iter_page_heads, read_comments
+from agent.workbooks.remarks import iter_page_heads, read_comments, read_input_message
 
 MAX_CELLS = 2_000_000
 """An empty sheet may claim 17 billion cells; those that are stored count."""
 _MAX_COLUMNS = 16_384
 _ADDRESS = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 _MAX_ADDRESSES = 10
+_MAX_SPILLED = 10_000
+"""Cells of a sheet that formulas of others fill; a formula may claim billions."""
+_UNKNOWN_FORMULA = "?"
+"""One that the file only refers to, or that a data table has instead."""
 _ERROR = "#"
 
 
@@ -68,10 +72,14 @@ class Sheet:
     comments: dict[str, str] = field(default_factory=dict)
     page_heads: list[str] = field(default_factory=list)
     """The texts of headers and footers of its pages."""
+    input_messages: dict[str, str] = field(default_factory=dict)
+    """What is shown beside cells that are being filled in, and the first cells that show it."""
     drawing: str = ""
     controls: str = ""
     """The part of its form controls and of the shapes of comments."""
     is_cut: bool = False
+    linked: int = 0
+    """Cells that show a picture or an entry of an online service, and store an error for programs that show neither."""
 
 
 class TypedValue(NamedTuple):
@@ -227,13 +235,14 @@ def _read_sheet(package: WorkbookPackage, part: SheetPart, strings: list[str]) -
     with package.open(part.path) as stream:
         for _, element in etree.iterparse(stream, events=("end",), tag=_READ, resolve_entities=False, no_network=True):
             reader.read(element)
+    reader.fill_spilled()
     relations = package.list_relations(part.path).values()
     for relation in sorted(relations, key=lambda one: one.kind == "threadedComment"):  # after their plain copies
         _add_related(package, sheet, relation)
     return sheet
 
 
-_READ = ("{*}row", "{*}mergeCell", "{*}col", "{*}headerFooter")
+_READ = ("{*}row", "{*}mergeCell", "{*}col", "{*}headerFooter", "{*}dataValidation")
 
 
 def _add_related(package: WorkbookPackage, sheet: Sheet, relation: Relation) -> None:
@@ -254,11 +263,12 @@ class _SheetReader:
         self._recalculates = package.recalculates
         self._strings = strings
         self._shared: dict[str, tuple[str, int, int]] = {}
+        self._spilling: list[tuple[Merge, str]] = []
         self._row = 0
         self._count = 0
 
     def read(self, element: Element) -> None:
-        """Takes a row, merged cells, the properties of columns, or headers and footers."""
+        """Takes a row, merged cells, the properties of columns, input messages, or headers and footers."""
         name = get_name(element)
         if name == "row":
             self._read_row(element)
@@ -272,9 +282,24 @@ class _SheetReader:
                 self._sheet.merges.append(Merge(int(top), count_column(left), int(bottom), count_column(right)))
         elif name == "headerFooter":
             self._sheet.page_heads = list(dict.fromkeys(iter_page_heads(element)))
+        elif name == "dataValidation":
+            places, text = read_input_message(element)
+            if text:
+                self._sheet.input_messages.setdefault(text, places)
         elif element.get("hidden") in {"1", "true"}:
             last = min(int(element.get("max", "0")), _MAX_COLUMNS)
             self._sheet.hidden_columns.update(range(int(element.get("min", "0")), last + 1))
+
+    def fill_spilled(self) -> None:
+        """Gives cells that a formula of another one fills that formula, where the file has no value of either."""
+        filled = 0
+        for place, formula in self._spilling:
+            for row in range(place.top, place.bottom + 1):
+                for column in range(place.left, place.right + 1):
+                    if filled == _MAX_SPILLED:
+                        return
+                    self._sheet.rows.setdefault(row, {}).setdefault(column, Cell(None, 0, formula))
+                    filled += 1
 
     def _read_row(self, row: Element) -> None:
         number = row.get("r")
@@ -299,22 +324,31 @@ class _SheetReader:
             self._sheet.rows[self._row] = cells
 
     def _read_cell(self, element: Element, column: int) -> Cell | None:
-        text, formula, shift = "", "", (0, 0)
+        text, formula, shift, spills = "", "", (0, 0), ""
+        is_text, kind = False, element.get("t", "n")
         for one in element:
             name = get_name(one)
             if name == "v":
-                text = one.text or ""
+                text, is_text = one.text or "", kind == "str"
             elif name == "is":
                 text = collect_string(one)
             elif name == "f":
                 formula, shift = self._read_formula(one, column)
+                spills = one.get("ref", "") if one.get("t") in {"array", "dataTable"} else ""
         style = element.get("s", "0")
         index = int(style) if style.isdecimal() else 0
-        value = self._convert(element.get("t", "n"), text)
+        value = self._convert(kind, text)
         if self._recalculates and formula and value == 0 and not isinstance(value, bool):
             value = None
+        self._sheet.linked += kind == "e" and element.get("vm") is not None
         if value is not None:
             return Cell(value, index)
+        if is_text:  # the formula's value is a text without letters
+            return None
+        if len(corners := _ADDRESS.findall(spills)) == 2:
+            (left, top), (right, bottom) = corners
+            place = Merge(int(top), count_column(left), int(bottom), count_column(right))
+            self._spilling.append((place, formula))
         return Cell(None, index, formula, shift) if formula else None
 
     def _read_formula(self, element: Element, column: int) -> tuple[str, tuple[int, int]]:
@@ -325,7 +359,7 @@ class _SheetReader:
             elif group in self._shared:
                 text, row, first = self._shared[group]
                 return text, (self._row - row, column - first)
-        return text, (0, 0)
+        return text or _UNKNOWN_FORMULA, (0, 0)
 
     def _convert(self, kind: str, text: str) -> CellValue:
         if text == "":

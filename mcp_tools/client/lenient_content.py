@@ -19,10 +19,19 @@ _FALSE_TEXTS = ("", "false", "no", "0", "null", "none")
 _FIELDS = frozenset({"content", "structuredContent", "isError", "resultType", "_meta", "ttlMs", "cacheScope"})
 _CONTENT_NAMES = frozenset({"toolResult", "result", "output", "contents", "structured_content"})
 """Names that servers give to the content."""
+_OTHER_NAMES = {"is_error": "isError", "structured_content": "structuredContent"}
+"""Names of fields as servers in Python have them; the SDK passes over a failure that is named so."""
 _SIGNATURES = {"iVBOR": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
 """How base64 data of the usual image formats begins."""
 _UNKNOWN_TYPE = "application/octet-stream"
 _UNKNOWN_URI = "unknown:resource"
+
+
+def name_fields(result: dict[str, Any]) -> None:
+    """Gives fields of a call's result the names of the protocol, in place."""
+    for other, name in _OTHER_NAMES.items():
+        if other in result and result.get(name) is None:
+            result[name] = result.pop(other)
 
 
 def repair_call_result(result: dict[str, Any], validate: Validate) -> None:
@@ -104,6 +113,9 @@ def _fill_block(block: dict[str, Any]) -> dict[str, Any]:
     if filled["type"] in ("image", "audio") and not isinstance(filled.get("mimeType"), str):
         data = str(filled.get("data", ""))
         filled["mimeType"] = next((kind for head, kind in _SIGNATURES.items() if data.startswith(head)), _UNKNOWN_TYPE)
+    resource = filled.get("resource")
+    if filled["type"] == "resource" and isinstance(resource, dict) and not {"text", "blob"} & resource.keys():
+        filled = {**resource, "type": "resource_link"}  # its address is all there is
     if filled["type"] == "resource" and isinstance(filled.get("resource"), dict):
         filled["resource"] = _repair_resource(filled["resource"], _UNKNOWN_URI, lambda _: None)
     if filled["type"] == "resource_link" and isinstance(filled.get("uri"), str):

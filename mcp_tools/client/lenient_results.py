@@ -18,7 +18,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import methods
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 
-from mcp_tools.client.lenient_content import repair_call_result, repair_contents
+from mcp_tools.client.lenient_content import name_fields, repair_call_result, repair_contents
 from mcp_tools.client.lenient_initialization import complete_initialization
 from mcp_tools.client.lenient_messages import BARE_RESULT
 from mcp_tools.client.lenient_tools import set_schemas_aside
@@ -97,6 +97,8 @@ class ResultRepairs:
         validate = partial(self._validate, method)
         if BARE_RESULT in result:
             _unwrap(method, result)
+        if method == "tools/call":
+            name_fields(result)
         fill_missing_fields(result)
         if method == "tools/list":
             self._faults += set_schemas_aside(result, validate)

@@ -46,6 +46,8 @@ def _set_aside(tool: dict[str, Any], validate: Validate) -> list[str]:
     elif output is not None:
         faults.append("its output schema is not an object, so it is ignored")
     given = tool.get("inputSchema")
+    if given is None and isinstance(other := tool.pop("input_schema", None) or tool.pop("parameters", None), dict):
+        given = tool["inputSchema"] = other  # as other protocols name it
     if not isinstance(given, dict) or not given:
         tool["inputSchema"] = _ANY_OBJECT
         faults.append("its input schema is missing, so it takes any arguments")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from agent.core.errors import ToolError
 from agent.core.json_schema import iter_violations
 from tests.integration.test_mcp_malformed import CONTEXT, call, listed, server_of
 from tests.support.mcp_server_raw import WRITTEN
@@ -49,6 +50,27 @@ async def test_a_result_in_fields_of_its_own_is_read(tmp_path: Path, result: Any
     returned = await call(tmp_path, {"result": result})
     assert returned.value in (value, "kept")
     assert ("kept" in returned.text) is (value is not None)
+
+
+@pytest.mark.parametrize("failed", [True, "true", 1])
+async def test_a_failure_is_one_also_in_snake_case(tmp_path: Path, failed: Any) -> None:
+    with pytest.raises(ToolError, match="the note is locked"):
+        await call(tmp_path, {"result": {"content": "the note is locked", "is_error": failed}})
+    kept = await call(tmp_path, {"result": {"content": [{"type": "text", "text": "kept"}], "is_error": False}})
+    assert kept.text == "kept"
+
+
+async def test_a_resource_of_which_only_the_address_is_sent_is_named(tmp_path: Path) -> None:
+    block = {"type": "resource", "resource": {"uri": "notes://7", "mimeType": "text/plain"}}
+    assert "notes://7" in (await call(tmp_path, {"result": {"content": [block]}})).text
+
+
+@pytest.mark.parametrize("name", ["input_schema", "parameters"])
+async def test_a_schema_under_another_name_is_the_tools(tmp_path: Path, name: str) -> None:
+    schema = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
+    async with server_of(tmp_path, "stdio", listed({"name": "echo", name: schema})) as (server, registry):
+        assert server.status_line == "ready, 1 tool"
+        assert registry.get("srv__echo").spec.input_schema["required"] == ["x"]
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])

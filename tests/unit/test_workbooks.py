@@ -145,3 +145,21 @@ def test_formulas_in_a_circle_have_no_value() -> None:
         "sheet S: computed, because the file stores no value: C1",
         "sheet S: formula without value: A1, B1",
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "shown"),
+    [
+        (5.25, '# ?/?" in"', "5 1/4 in"),
+        (-5.25, '"about" # ?/?', "-about 5 1/4"),
+        (5.25, '0" and "?/?', "5 and 1/4"),
+        (0.25, '# ?/?" in"', "1/4 in"),
+        (5, '# ?/?" in"', "5 in"),
+        (5.3333, '# ??/??\\"', '5 1/3"'),
+        (5.3, "# ??/16", "5 5/16"),
+        (0.75, "?/?", "3/4"),
+        (5.25, '0 "h" 00/60', "5 h 15/60"),
+    ],
+)
+def test_a_fraction_keeps_the_text_around_it(value: float, code: str, shown: str) -> None:
+    assert format_number(value, code) == shown

@@ -13,7 +13,9 @@ BUILT_IN_TYPES: tuple[FileType, ...] = ("pdf", "html", "docx", "pptx", "xlsx", "
 TYPES: dict[str, FileType] = {
     ".pdf": "pdf", ".html": "html", ".htm": "html", ".docx": "docx", ".pptx": "pptx", ".xlsx": "xlsx", ".csv": "csv",
     ".tsv": "csv", ".md": "md", ".markdown": "md", ".txt": "txt", ".text": "txt", ".log": "txt", ".rst": "txt",
-    ".eml": "eml",
+    ".eml": "eml", ".mbox": "eml", ".xhtml": "html", ".docm": "docx", ".dotx": "docx", ".dotm": "docx", ".pptm": "pptx",
+    ".ppsx": "pptx", ".ppsm": "pptx", ".potx": "pptx", ".potm": "pptx", ".xlsm": "xlsx", ".xltx": "xlsx",
+    ".xltm": "xlsx",
 }  # fmt: skip
 """The type of each extension."""
 _OFFICE = "application/vnd.openxmlformats-officedocument"
@@ -25,11 +27,19 @@ MEDIA_TYPES: dict[str, FileType] = {
     f"{_OFFICE}.wordprocessingml.document": "docx",
     f"{_OFFICE}.presentationml.presentation": "pptx",
     f"{_OFFICE}.spreadsheetml.sheet": "xlsx",
+    f"{_OFFICE}.wordprocessingml.template": "docx",
+    f"{_OFFICE}.presentationml.slideshow": "pptx",
+    f"{_OFFICE}.presentationml.template": "pptx",
+    f"{_OFFICE}.spreadsheetml.template": "xlsx",
+    "application/vnd.ms-word.document.macroenabled.12": "docx",
+    "application/vnd.ms-powerpoint.presentation.macroenabled.12": "pptx",
+    "application/vnd.ms-excel.sheet.macroenabled.12": "xlsx",
     "text/csv": "csv",
     "text/tab-separated-values": "csv",
     "text/markdown": "md",
     "text/x-markdown": "md",
     "message/rfc822": "eml",
+    "application/mbox": "eml",
 }
 """The type of each media type."""
 

@@ -3,7 +3,7 @@
 import codecs
 import re
 from collections import Counter
-from html import unescape
+from html import escape, unescape
 
 from gateway.features.documents.engine.ingest.coverage.page_styles import PageStyles, Tag
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText, split_words
@@ -39,6 +39,9 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _ATTRIBUTE = re.compile(r"""([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+)))?""")
+_SEPARATE = frozenset({"button", "meter", "progress", "output"})
+_SECTION = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+"""Text in XML; in HTML nobody sees it."""
 _RAW = frozenset({"script", "style", "textarea", "title", "iframe", "noframes"})
 """Elements whose text may look like tags."""
 _PARAGRAPH = frozenset({"p"})
@@ -79,6 +82,8 @@ def read_source(data: bytes, _file_type: FileType, encoding: str, _deadline: flo
 def count_page(text: str) -> SourceText:
     """Counts the words of a page that is text already. Without any other text, that for browsers without scripts
     counts."""
+    if re.match(r"\s*<\?xml\b", text):
+        text = _SECTION.sub(lambda match: escape(match[1]), text)
     page = _Page(PageStyles(text))
     page.scan(text)
     if 2 * page.hidden_by_sheets > page.chars:  # scripts show what the sheets hide
@@ -99,8 +104,12 @@ def _decode(data: bytes, encoding: str) -> str:
     ):
         if data.startswith(mark):
             return data.decode(name, "replace")
-    declared = _CHARSET.search(data[:4096])
-    for name in (declared[1].decode("ascii") if declared else "", "utf-8", encoding, "cp1252"):
+    if "16" in encoding and b"\0" in data[:4096]:  # a text of zeros is UTF-8 too
+        return data.decode(encoding, "replace")
+    match = _CHARSET.search(data[:4096])
+    declared = match[1].decode("ascii") if match else ""
+    is_western = declared.lower() in {"iso-8859-1", "iso-8859-15", "windows-1252", "latin1"}
+    for name in ("utf-8", declared) if is_western else (declared, "utf-8", encoding, "cp1252"):
         try:
             codec_name = codecs.lookup(name).name
             return data.decode("cp1252" if codec_name in _LATIN else codec_name)
@@ -152,7 +161,7 @@ class _Page:
         self._close_implied(tag)
         if not _is_inline(tag):
             self.flush()
-        elif tag in {"br", "button", "input", "img"} or ("-" in tag and self._is_after_component):
+        elif tag in _SEPARATE or tag in {"br", "input", "img"} or ("-" in tag and self._is_after_component):
             self._parts.append(" ")
         self._is_after_component = False
         if tag == "iframe" and not self._reason and not _find_hiding(attributes):
@@ -191,7 +200,7 @@ class _Page:
         """Closes an element and those left open in it; an end without a start is ignored."""
         if not _is_inline(tag):
             self.flush()
-        elif tag == "button":
+        elif tag in _SEPARATE:
             self._parts.append(" ")
         self._is_after_component = "-" in tag
         for place in range(len(self._open) - 1, -1, -1):

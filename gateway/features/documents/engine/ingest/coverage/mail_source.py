@@ -20,7 +20,17 @@ _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 _FIELD = re.compile(rb"^([!-9;-~]+):[ \t]*(.*(?:\r?\n[ \t].*)*)", re.MULTILINE)
 _ENTRY_TEXTS = frozenset({"SUMMARY", "LOCATION", "DESCRIPTION", "COMMENT", "CATEGORIES", "CONTACT", "RESOURCES"})
 _CODED = rb"[A-Za-z0-9+/]{4,}={0,2}"
-_ALIASES = {"iso-8859-1": "cp1252", "gb2312": "gb18030", "ks_c_5601-1987": "cp949"}
+_ALIASES = {
+    "iso-8859-1": "cp1252",
+    "gb2312": "gb18030",
+    "ks_c_5601-1987": "cp949",
+    "iso-8859-8-i": "iso-8859-8",
+    "iso-8859-8-e": "iso-8859-8",
+    "windows-31j": "cp932",
+    "x-sjis": "cp932",
+    "x-gbk": "gb18030",
+    "windows-874": "cp874",
+}
 """Names of encodings that are used for the larger ones, which contain them."""
 _MAIL = {"content-type": "message/rfc822"}
 """What a part of a digest is that does not say what it is."""
@@ -52,6 +62,27 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str, _deadline: fl
     """Counts the words of the text parts that a mail program shows. Of alternatives that say the same, one counts."""
     source = SourceText()
     data = data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+    for mail in _list_mails(data):
+        _count_mail(mail, source)
+    return source
+
+
+def _list_mails(data: bytes) -> list[bytes]:
+    """The mails of a mailbox, each behind a line that names its sender and its time."""
+    pieces = [b""]
+    last = b""
+    for line in data.splitlines(keepends=True) if data.startswith(b"From ") else [data]:
+        if line.startswith(b"From ") and not last.strip() and re.search(rb"\d\d:\d\d", line):
+            pieces.append(b"")
+        else:
+            pieces[-1] += line if not line.startswith(b">From ") else line[1:]
+        last = line
+    mails = [piece for piece in pieces if piece.strip()]
+    are_mails = len(mails) > 1 and all(re.match(rb"[!-9;-~]+:", one) for one in mails)
+    return mails if are_mails else [data]
+
+
+def _count_mail(data: bytes, source: SourceText) -> None:
     # The field that names the parts may stand apart from the header.
     head, gap, rest = (
         re.split(rb"(\r?\n\r?\n)", data, maxsplit=1) if b"\n\n" in data or b"\r\n\r\n" in data else (data, b"", b"")
@@ -60,7 +91,6 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str, _deadline: fl
     if is_apart and re.match(rb"\s*content-type:\s*multipart/", rest, re.IGNORECASE):
         gap, rest = b"\n", rest.lstrip()
     _count(_split(head + gap + rest), source, 0)
-    return source
 
 
 def _split(data: bytes) -> _Part:
@@ -82,7 +112,11 @@ def _count(part: _Part, source: SourceText, depth: int) -> None:
         return
     if kind in _ENCRYPTED:
         source.omitted["encrypted part"] += 1
-    elif part.is_attached or not (kind in _PAGES or kind.startswith(("multipart/", "text/", "message/"))):
+    elif (
+        kind == "text/rtf"
+        or part.is_attached
+        or not (kind in _PAGES or kind.startswith(("multipart/", "text/", "message/")))
+    ):
         source.omitted["attachment"] += 1
     elif kind.startswith("multipart/"):
         _count_parts(part, source, depth)
@@ -117,6 +151,7 @@ def _count_alternatives(children: list[_Part], source: SourceText, depth: int) -
     """Counts the alternative with the most words, and lines of the others that say something else. A calendar entry
     says something else than they do."""
     counted = [(0, SourceText())]
+    children = [one for one in children if one.kind != "text/x-amp-html"] or children
     for child in children:
         if child.kind == "text/calendar":
             _count(child, source, depth + 1)
@@ -164,6 +199,8 @@ def _add_text(part: _Part, source: SourceText) -> None:
         source.omitted.update(page.omitted)
     elif part.kind == "text/calendar":
         _add_calendar(text, source)
+    elif part.kind in {"text/enriched", "text/richtext"}:
+        source.add("text", re.sub(r"<<|<[^>]*>", " ", text))
     else:
         source.add("text", text)
 

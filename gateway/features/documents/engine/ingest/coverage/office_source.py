@@ -141,7 +141,8 @@ def _add_chart(source: SourceText, root: Element) -> None:
         elif name == "trendline":
             source.add("chart", " ".join(one.text or "" for one in series if get_name(one) == "name"))
         elif name == "title":
-            for text in iter_text(series):
+            texts = list(iter_text(series))
+            for text in texts or [one.text or "" for one in series.iter() if get_name(one) == "v"]:
                 source.add("chart", text)
 
 

@@ -23,6 +23,8 @@ _LETTER_PAGE = (0.0, 0.0, 612.0, 792.0)
 
 _PLACE = attrgetter("char", "origin_x", "origin_y")
 
+_PASSWORD = 1 << 13
+"""A flag of a form's text whose letters no viewer shows."""
 _EDGE = 0.14
 """Share of a page's height at its top and at its foot in which a line may be a head or foot of several pages."""
 
@@ -122,8 +124,9 @@ def _part_repeated_lines(pages: Iterable[_Page]) -> tuple[list[str], list[str]]:
 def _list_form_values(document: pdf_oxide.PdfDocument) -> list[str]:
     """The texts that were typed or chosen in a form; ticks are not text."""
     try:
-        values = [field.value for field in document.get_form_fields() if field.field_type in ("text", "choice")]
+        fields = [field for field in document.get_form_fields() if field.field_type in ("text", "choice")]
     except RuntimeError:
         return []
+    values = [one.value for one in fields if not (one.field_type == "text" and (one.flags or 0) & _PASSWORD)]
     listed = (value if isinstance(value, list | tuple) else [value] for value in values)
     return [one for value in listed for one in value if isinstance(one, str)]

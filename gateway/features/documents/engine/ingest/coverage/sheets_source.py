@@ -146,15 +146,28 @@ def _count_comments(source: SourceText, part: Element) -> None:
 
 
 def _count_page_heads(source: SourceText, package: Package, path: str) -> None:
-    """Counts headers and footers, which stand behind the cells; their codes begin with `&`."""
+    """Counts headers, footers and messages, which stand behind the cells; codes in headers begin with `&`."""
     with package.open(path) as stream:
         stream.seek(max(0, stream.seek(0, 2) - _TAIL))
         tail = stream.read().decode("utf-8", "replace")
+    _count_messages(source, tail)
     texts = {unescape(text) for text in _PAGE_HEAD.findall(tail)}
     for area in {area for text in texts for area in re.split("&[LCR]", text)}:
         pieces = [re.sub(r'&("[^"]*"|K[\dA-Fa-f+-]{6}|\d+|[A-Za-z])', "", p) for p in re.split("(?<!&)&[PN]", area)]
         if len(pieces) == 1 or any(len(re.findall(r"[^\W\d_]\S*", piece)) > 1 for piece in pieces):
             source.add_cell("page headers", Cell(" ".join(pieces)))
+
+
+def _count_messages(source: SourceText, tail: str) -> None:
+    """Counts what is shown beside cells that are being filled in."""
+    messages = {
+        message
+        for message in re.findall(r"<(?:\w+:)?dataValidation\b([^>]*)>", tail)
+        if re.search(r'\bshowInputMessage="(?:1|true)"', message)
+    }
+    for text in {text for one in messages for text in re.findall(r'\bprompt(?:Title)?="([^"]*)"', one)}:
+        if text.strip():
+            source.add_cell("input messages", Cell(unescape(text)))
 
 
 def _count_drawing(source: SourceText, package: Package, path: str, part: Element) -> None:

@@ -29,7 +29,7 @@ def read_source(data: bytes, file_type: FileType, encoding: str, _deadline: floa
     text = text.replace("\0", "")
     source = SourceText()
     if file_type == "txt":
-        text = _ESCAPES.sub("", text)
+        text = _unfold(_ESCAPES.sub("", text))
     if file_type == "md":
         text = _take_header(text, source)
         for comment in _COMMENT.findall(text):
@@ -45,6 +45,39 @@ def read_source(data: bytes, file_type: FileType, encoding: str, _deadline: floa
         text = text.replace('\\\\"', " ").replace('"', " ")
     source.add("text", text)
     return source
+
+
+def _unfold(text: str) -> str:
+    """The text of a file that programs write for programs: escaped letters of JSON, folded lines of calendars."""
+    start = text.lstrip()[:15].upper()
+    if start[:1] in {"{", "["}:
+        pieces = text.split("\\\\")  # a backslash that is escaped itself escapes nothing
+        units = re.compile(r"\\u((?!00(?:[01]|22|5c|7f|[89]))[0-9a-fA-F]{4})")  # controls, quotes and backslashes stay
+        decoded = (units.sub(lambda match: chr(int(match[1], 16)), piece) for piece in pieces)
+        return "\\\\".join(decoded).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if not start.startswith(("BEGIN:VCALENDAR", "BEGIN:VCARD")):
+        return text
+    lines: list[str] = []
+    for line in text.splitlines():
+        is_coded = bool(lines) and "quoted-printable" in lines[-1].lower()
+        if lines and (line[:1] in {" ", "\t"} or (is_coded and lines[-1].endswith("="))):
+            lines[-1] = lines[-1].removesuffix("=") + (line[1:] if line[:1] in {" ", "\t"} else line)
+        else:
+            lines.append(line)
+    return re.sub(r"\\[nN]", " ", "\n".join(map(_decode_line, lines)))
+
+
+def _decode_line(line: str) -> str:
+    """A field without its quoted-printable."""
+    head, colon, value = line.partition(":")
+    if "QUOTED-PRINTABLE" not in head.upper():
+        return line
+    charset = re.search(r"CHARSET=([\w-]+)", head, re.IGNORECASE)
+    data = re.sub(rb"=([0-9A-F]{2})", lambda match: bytes([int(match[1], 16)]), value.encode(), flags=re.IGNORECASE)
+    try:
+        return head + colon + data.decode(charset[1] if charset else "utf-8")
+    except (LookupError, ValueError):
+        return line
 
 
 def _decode(data: bytes, encoding: str) -> str:

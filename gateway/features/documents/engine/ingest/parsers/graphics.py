@@ -58,7 +58,10 @@ def add_graphics(draft: Draft, element: Element, part: Part, page: int | None = 
                 draft.add_text(f"{'  ' * depth}- {text}", page, box)
         else:
             has_any = True
-            add_chart(draft, read_chart(data), page, box)
+            chart = read_chart(data)
+            if not any(map(_has_values, chart.tables)):
+                draft.uncertainties.append("a chart stores no values: they were not read")
+            add_chart(draft, chart, page, box)
             _add_shapes_of_chart(draft, data, part.rels[reference.get(f"{_RELATIONS}id")].target_part, page, box)
     return has_any
 
@@ -76,6 +79,10 @@ def add_chart(draft: Draft, chart: Chart, page: int | None = None, box: Box | No
     draft.add_text("\n".join(chart.labels), page, box)
     for rows in chart.tables:
         draft.add_table(rows, page, box)
+
+
+def _has_values(rows: Sequence[Sequence[str]]) -> bool:
+    return any(cell for row in rows[1:] for cell in row[1:])
 
 
 def iter_drawn_lines(body: Element) -> Iterator[str]:
@@ -114,7 +121,7 @@ def _read_label(element: Element) -> str:
         return ""
     paragraphs = ["".join(run.text or "" for run in p.iter(f"{DRAWING}t")) for p in element.iter(f"{DRAWING}p")]
     text = " ".join(filter(None, paragraphs))
-    return text or " ".join(v.text or "" for v in element.iter(f"{_CHART}v"))
+    return text or " ".join(v.text or "" for v in element.iter(f"{_CHART}v", f"{_CHART_EX}v"))
 
 
 def _iter_tables(root: Element) -> Iterator[list[list[str]]]:
@@ -253,8 +260,7 @@ def _read_point_text(point: Element | None) -> str:
     body = point.find(f"{_DIAGRAM}t")
     if body is None:
         return ""
-    paragraphs = ("".join(run.text or "" for run in p.iter(f"{DRAWING}t")) for p in body.iter(f"{DRAWING}p"))
-    return " ".join(" ".join(paragraphs).split())
+    return " ".join(" ".join(iter_drawn_lines(body)).split())
 
 
 def choose_content(element: Element) -> Element:

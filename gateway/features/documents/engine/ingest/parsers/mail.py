@@ -1,4 +1,7 @@
-"""Mail (RFC 5322): header, subject as heading, and every text part that a mail program shows; attachments by name."""
+"""Mail (RFC 5322): header, subject as heading, and every text part that a mail program shows; attachments by name.
+
+A file may hold several (RFC 4155).
+"""
 
 import re
 from collections.abc import Container, Iterable, Sequence
@@ -7,8 +10,9 @@ from email import policy
 from email.message import EmailMessage, MIMEPart
 from email.parser import BytesParser
 
+from agent.core.models import JsonObject
 from agent.text.encodings import Decoded, decode
-from agent.text.html_encoding import decode_declared
+from agent.text.html_encoding import decode_declared, is_utf8_in_disguise
 from gateway.features.documents.engine.ingest.errors import ParserCorruptError
 from gateway.features.documents.engine.ingest.parsers.calendar import iter_entries
 from gateway.features.documents.engine.ingest.parsers.draft import Block, Draft
@@ -17,10 +21,9 @@ from gateway.features.documents.engine.ingest.parsers.mail_encoding import (
     decode_field,
     decode_message,
     decode_transfer,
-    is_utf8_in_disguise,
     join_flowed_lines,
 )
-from gateway.features.documents.engine.ingest.parsers.mail_mending import mend_mail
+from gateway.features.documents.engine.ingest.parsers.mail_mending import mend_mail, split_mailbox
 from gateway.features.documents.engine.ingest.parsers.mail_signed import find_signed_content
 from gateway.features.documents.engine.ingest.parsers.plain import read_plain
 from gateway.features.documents.engine.ingest.parsers.web import parse_page
@@ -29,6 +32,10 @@ _SHOWN = ("From", "Reply-To", "To", "Cc", "Bcc", "Date")
 _MAX_DEPTH = 20
 _ENCRYPTED = frozenset({"application/pkcs7-mime", "application/x-pkcs7-mime", "multipart/encrypted"})
 _PAGES = frozenset({"text/html", "application/xhtml+xml"})
+_COPIES = frozenset({"text/x-amp-html"})
+"""Alternatives for single programs, which say what the others say."""
+_OTHER_FORMATS = frozenset({"text/rtf"})
+"""Texts that are written in a format of their own: they are files, like attachments."""
 _REPORTS = frozenset({"message/delivery-status", "message/disposition-notification"})
 _MARKUP = re.compile(r"<<|<[^>]*>")
 _UNCHANGED = policy.default.clone(refold_source="none")
@@ -38,18 +45,35 @@ _ADDRESS = re.compile(r"\S+://\S+|\S+@\S+")
 
 
 def read_mail(source: InputFile) -> Draft:
-    """Reads a mail. Raises `ParserCorruptError` without a mail header."""
-    message = BytesParser(policy=policy.default).parsebytes(mend_mail(source.data))
-    if not any(message.get(name) for name in (*_SHOWN, "Subject")):
-        raise ParserCorruptError(f"{source.name} has no mail header", reason="damaged")
+    """Reads a mail, or each mail of a mailbox. Raises `ParserCorruptError` without a mail header."""
+    mails = split_mailbox(source.data)
+    drafts = [_read_one(mail, source.name) for mail in mails]
+    if len(drafts) == 1:
+        return drafts[0]
+    lists = [draft.metadata.get("attachments") for draft in drafts]
+    attachments = [name for names in lists if isinstance(names, list) for name in names]
+    metadata: JsonObject = {"mails": len(drafts)} | ({"attachments": attachments} if attachments else {})
+    return Draft(
+        blocks=[block for draft in drafts for block in draft.blocks],
+        metadata=metadata,
+        uncertainties=[
+            f"mail {number}: {note}" for number, draft in enumerate(drafts, 1) for note in draft.uncertainties
+        ],
+    )
+
+
+def _read_one(data: bytes, name: str) -> Draft:
+    message = BytesParser(policy=policy.default).parsebytes(mend_mail(data))
+    if not any(message.get(field) for field in (*_SHOWN, "Subject")):
+        raise ParserCorruptError(f"{name} has no mail header", reason="damaged")
     draft = Draft()
     subject = _get_header(message, "Subject")
     if subject:
         draft.add_heading(subject, 1)
         draft.metadata["title"] = subject
     headers = _list_headers(message)
-    draft.metadata |= {name.lower(): value for name, value in headers.items()}
-    draft.add_text("\n".join(f"{name}: {value}" for name, value in headers.items()))
+    draft.metadata |= {field.lower(): value for field, value in headers.items()}
+    draft.add_text("\n".join(f"{field}: {value}" for field, value in headers.items()))
     body = _Body()
     body.read(message)
     draft.blocks += body.blocks
@@ -85,6 +109,8 @@ class _Body:
 
     blocks: list[Block] = field(default_factory=list)
     attachments: list[str] = field(default_factory=list)
+    pictures: list[str] = field(default_factory=list)
+    """Those of the attachments that a page shows within it."""
     uncertainties: list[str] = field(default_factory=list)
 
     def read(self, part: MIMEPart, depth: int = 0) -> None:
@@ -94,7 +120,7 @@ class _Body:
             self.uncertainties.append(f"parts nested more than {_MAX_DEPTH} deep were not read")
         elif kind in _ENCRYPTED:
             self._read_sealed(part, depth)
-        elif part.get_content_disposition() == "attachment":
+        elif part.get_content_disposition() == "attachment" or kind in _OTHER_FORMATS:
             self.attachments.append(_get_name(part))
         elif kind in _REPORTS and part.is_multipart():
             self._read_report(part)
@@ -109,14 +135,21 @@ class _Body:
             self._add_text(part, kind)
         else:
             self.attachments.append(_get_name(part))
+            if part.get_content_maintype() == "image" and part.get("Content-ID"):
+                self.pictures.append(_get_name(part))
 
     def _read_parts(self, part: MIMEPart, kind: str, depth: int) -> None:
         parts = list(part.iter_parts())
+        if isinstance(part.epilogue, str) and (words := len(_list_words(part.epilogue))):
+            self.uncertainties.append(
+                f"text behind the last part was left out, which no mail program shows ({words} words)"
+            )
         if kind != "multipart/alternative":
             for one in parts:
                 self.read(one, depth + 1)
             return
         # An invitation says more than its text: it is no alternative.
+        parts = [one for one in parts if one.get_content_type() not in _COPIES] or parts
         calendars = [one for one in parts if one.get_content_type() == "text/calendar"]
         read = [self._read_alone(one, depth) for one in parts if one not in calendars]
         if read:
@@ -135,6 +168,7 @@ class _Body:
     def _take(self, body: "_Body") -> None:
         self.blocks += body.blocks
         self.attachments += body.attachments
+        self.pictures += body.pictures
         self.uncertainties += body.uncertainties
 
     def _add_differences(self, others: Iterable["_Body"]) -> None:
@@ -146,6 +180,8 @@ class _Body:
         known_words = {word for block in self.blocks for word in _list_words(block.text)}
         count = self.count_words()
         for other in others:
+            known_files = {*self.attachments, *other.pictures}
+            self.attachments += [name for name in other.attachments if name not in known_files]
             strange = [block for block in other.blocks if _is_strange(_list_words(block.text), known_words)]
             if 2 * other.count_words() >= count:
                 self.blocks += strange
@@ -201,7 +237,7 @@ class _Body:
 
     def _add_plain(self, decoded: Decoded) -> None:
         self.uncertainties += decoded.uncertainties
-        self.blocks += read_plain(InputFile(decoded.text.encode("utf-8", "replace"), "txt")).blocks
+        self.blocks += read_plain(InputFile(decoded.text.encode("utf-8", "replace"), "txt"), is_file=False).blocks
 
 
 def _decode_message(part: MIMEPart, message: object) -> object:
@@ -223,6 +259,8 @@ def _decode_content(part: MIMEPart) -> Decoded:
     if (declared := decode_declared(payload, charset)) is not None:
         return declared
     decoded = decode(payload)
+    if decoded.encoding == charset:
+        return decoded
     note = f"the mail's text is not {charset}; read as {decoded.encoding}"
     return decoded._replace(uncertainties=(note, *decoded.uncertainties))
 

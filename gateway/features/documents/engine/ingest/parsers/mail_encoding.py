@@ -1,7 +1,6 @@
 """What mail programs make of the text of a part: transfer encodings that mailing lists have damaged, header fields
 without an encoding, and paragraphs in lines that flow (RFC 3676)."""
 
-import codecs
 import quopri
 import re
 from base64 import b64decode
@@ -12,7 +11,6 @@ _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/=\s]")
 _BASE64_LINE = re.compile(rb"[A-Za-z0-9+/]{4,}={0,2}")
 _PADDED_BREAK = re.compile(rb"=[ \t]+(?=\r?\n)")
 _NOT_QUOTED_PRINTABLE = re.compile(rb"=(?![0-9A-Fa-f]{2}|[ \t]*\r?\n|\Z)")
-_WESTERN = frozenset({"iso8859-1", "iso8859-15", "cp1252"})
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _SIGNATURE = "-- "
 _QUOTED = re.compile(r"(?P<marks>>*) ?(?P<text>.*)", re.DOTALL)
@@ -58,17 +56,6 @@ def decode_message(raw: bytes, encoding: str) -> bytes | None:
     if encoding == "quoted-printable" and b"=" in raw and not _NOT_QUOTED_PRINTABLE.search(raw):
         return quopri.decodestring(raw)
     return None
-
-
-def is_utf8_in_disguise(payload: bytes, charset: str) -> bool:
-    """Whether a text that is declared as Western European is UTF-8: by chance its letters beyond ASCII would not be."""
-    try:
-        if payload.isascii() or codecs.lookup(charset).name not in _WESTERN:
-            return False
-        payload.decode()
-    except (LookupError, ValueError):
-        return False
-    return True
 
 
 def _decode_whole(raw: bytes) -> bytes:

@@ -1,4 +1,5 @@
-"""Mails whose first lines programs have damaged, in the form that the parser of the standard library reads."""
+"""Mails whose first lines programs have damaged, in the form that the parser of the standard library reads; and the
+mails of a mailbox."""
 
 import codecs
 import re
@@ -12,6 +13,20 @@ _GAP = re.compile(
     rb"(?:\r?\n){2,}(?=content-type:[ \t]*multipart/[^\r\n]*(?:\r?\n[ \t][^\r\n]*)*boundary=)", re.IGNORECASE
 )
 """Empty lines within the header, before the field that says that the mail has parts."""
+_SEPARATOR = re.compile(rb"(?:\A|(?<=\n)\r?\n)From [^\r\n]*\d\d:\d\d[^\r\n]*\r?\n(?=[!-9;-~]+:)")
+"""The line before each mail of a mailbox (RFC 4155): who sent it, and when."""
+_QUOTED_SEPARATOR = re.compile(rb"^>(>*From )", re.MULTILINE)
+
+
+def split_mailbox(data: bytes) -> list[bytes]:
+    """The mails of a mailbox; other data as it is."""
+    data = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n") if b"From " in data[:100] else data
+    starts = list(_SEPARATOR.finditer(data)) if data.startswith(b"From ") else []
+    if len(starts) < 2 or starts[0].start():
+        return [data]
+    ends = [one.start() for one in starts[1:]] + [len(data)]
+    mails = [data[one.end() : end] for one, end in zip(starts, ends, strict=True)]
+    return [_QUOTED_SEPARATOR.sub(rb"\1", mail) for mail in mails]
 
 
 def mend_mail(data: bytes) -> bytes:

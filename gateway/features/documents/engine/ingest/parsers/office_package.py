@@ -1,4 +1,5 @@
-"""Office files that libraries refuse and programs open: strict namespaces, and relationships to parts that are missing.
+"""Office files that libraries refuse and programs open: strict namespaces, relationships to parts that are missing, and
+templates, shows and files with macros, whose content type alone is another than a document's.
 
 They are mended in memory before a reader opens them.
 """
@@ -16,6 +17,23 @@ _OFFICE = b"http://schemas.openxmlformats.org/"
 _STRICT_NAMES = re.compile(rb"http://purl\.oclc\.org/ooxml/([A-Za-z]+)/([A-Za-z/]+)")
 """ISO 29500-1 writes `.../ooxml/wordprocessingml/main` for what ECMA-376 calls `.../wordprocessingml/2006/main`."""
 
+_TYPES = "[Content_Types].xml"
+_PLAIN_TYPES = (
+    (
+        re.compile(
+            rb"application/(?:vnd\.ms-word|vnd\.openxmlformats-officedocument\.wordprocessingml)\.[A-Za-z.]+\.main\+xml"
+        ),
+        b"application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml",
+    ),
+    (
+        re.compile(
+            rb"application/(?:vnd\.ms-powerpoint|vnd\.openxmlformats-officedocument\.presentationml)\.[A-Za-z.]+\.main\+xml"
+        ),
+        b"application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml",
+    ),
+)
+"""What a main part may call itself, and the name under which the libraries open it."""
+
 _ROOT = "_rels/.rels"
 _CORE = b"/core-properties"
 
@@ -28,6 +46,9 @@ def prepare_package(data: bytes) -> bytes:
         roots = {name: archive.read(name) for name in relations}
         is_strict = any(_STRICT in root for root in roots.values())
         mended = {name: _drop_dangling(name, root, names) for name, root in roots.items()}
+        if _TYPES in names:
+            roots[_TYPES] = archive.read(_TYPES)
+            mended[_TYPES] = _name_plainly(roots[_TYPES])
         if not is_strict and mended == roots:
             return data
         buffer = io.BytesIO()
@@ -44,6 +65,12 @@ def has_core_properties(data: bytes) -> bool:
     """Whether a package has core properties. Libraries invent some where it has none."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return _ROOT in archive.namelist() and _CORE in archive.read(_ROOT)
+
+
+def _name_plainly(types: bytes) -> bytes:
+    for pattern, plain in _PLAIN_TYPES:
+        types = pattern.sub(plain, types)
+    return types
 
 
 def _make_transitional(match: re.Match[bytes]) -> bytes:

@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from liteparse import LiteParse, ParseError
@@ -25,6 +26,7 @@ from gateway.features.documents.engine.ingest.parsers.draft import Block, Box, D
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
 from gateway.features.documents.engine.ingest.parsers.pdf_annotations import (
     has_drawn_notes,
+    has_pinned_files,
     iter_annotations,
     iter_descriptions,
 )
@@ -101,8 +103,11 @@ def read_pdf(source: InputFile) -> Draft:
     if layers.note:
         draft.uncertainties.append(layers.note)
     with open_pdfium(source.data, source.password) as pdfium:
+        attachments = _list_attachments(pdfium, result.pages)  # what draws notes takes them from the pages
         _read_pages(source, result, pdfium, draft)
-        _add_attachments(pdfium, draft)
+    if attachments:
+        draft.metadata["attachments"] = [*attachments]
+        draft.uncertainties.append(f"attachments were not read: {', '.join(attachments)}")
     _add_xfa(result, draft)
     return draft
 
@@ -112,6 +117,7 @@ def _read_pages(source: InputFile, result: "ParseResult", pdfium: Pdfium | None,
     unread = {page.page_num for page in result.pages if source.force_ocr or _is_unreadable(page)}
     reader = ocr.find_tesseract(source.ocr_languages) if unread else None
     missed: list[int] = []
+    doubtful: dict[int, int] = {}
     read: dict[int, ocr.OcrPage] = {}
     for page in result.pages:
         picture = _render_page(source, page, _DPI if reader else _GLANCE_DPI) if page.page_num in unread else None
@@ -121,20 +127,27 @@ def _read_pages(source: InputFile, result: "ParseResult", pdfium: Pdfium | None,
         elif picture:
             missed.append(page.page_num)
         words = read[page.page_num].blocks if page.page_num in read else ()
-        draft.blocks.extend(words or _list_blocks(page, source, pdfium, leftovers))
+        draft.blocks.extend(words or _list_blocks(page, source, pdfium, leftovers, doubtful))
     notes = list(ocr.describe_results(read))
     if notes and not draft.blocks:
         raise ParserEmptyError(f"{source.name} holds pictures only; {'; '.join(notes)}"[:500], reason="scanned")
     draft.uncertainties.extend(notes)
+    if doubtful:
+        draft.uncertainties.append(
+            f"{ocr.format_pages(list(doubtful))} partly read by guess: fonts do not say which letters "
+            f"{sum(doubtful.values()):,} characters are; words may be wrong or missing"
+        )
     if missed:
         _note_unread_pages(source, missed, draft)
     _note_old_ocr(result.pages, draft)
 
 
-def _add_attachments(pdfium: Pdfium | None, draft: Draft) -> None:
-    if pdfium is not None and (names := pdfium.list_attachments()):
-        draft.metadata["attachments"] = list(names)
-        draft.uncertainties.append(f"attachments were not read: {', '.join(names)}")
+def _list_attachments(pdfium: Pdfium | None, pages: Iterable["ParsedPage"]) -> list[str]:
+    """The names of the files in the file, and of those that are pinned to its pages."""
+    if pdfium is None:
+        return []
+    pinned = (pdfium.list_pinned_files(page.page_num) for page in pages if has_pinned_files(page))
+    return list(dict.fromkeys([*pdfium.list_attachments(), *chain.from_iterable(pinned)]))
 
 
 def _add_xfa(result: "ParseResult", draft: Draft) -> None:
@@ -262,10 +275,20 @@ def _note_old_ocr(pages: Iterable["ParsedPage"], draft: Draft) -> None:
         draft.uncertainties.append(f"the text of scanned pages {', '.join(layered)} comes from an earlier OCR")
 
 
-def _list_blocks(page: "ParsedPage", source: InputFile, pdfium: Pdfium | None, leftovers: Leftovers) -> Sequence[Block]:
+def _list_blocks(
+    page: "ParsedPage",
+    source: InputFile,
+    pdfium: Pdfium | None,
+    leftovers: Leftovers,
+    doubtful: dict[int, int],
+) -> Sequence[Block]:
+    """The blocks of a page. `doubtful` takes how many of its characters nothing says which they are, if many."""
     blocks = leftovers.add(page, _list_text_blocks(page, source))
     if pdfium is not None:
-        blocks = raise_in_blocks(blocks, pdfium.list_raised(page.page_num))
+        signs = pdfium.read_signs(page.page_num)
+        blocks = raise_in_blocks(blocks, signs.raised)
+        if signs.is_doubtful:
+            doubtful[page.page_num] = signs.unknown
     draft = Draft(blocks=blocks)
     if fields := list_fields(page):
         draft.add_text("\n".join(fields), page.page_num)

@@ -25,6 +25,11 @@ def has_drawn_notes(page: "ParsedPage") -> bool:
     return any(one.subtype not in _SILENT for one in page.annotations or ())
 
 
+def has_pinned_files(page: "ParsedPage") -> bool:
+    """Whether a page has annotations that hold files."""
+    return any(one.subtype == "fileattachment" for one in page.annotations or ())
+
+
 def iter_descriptions(page: "ParsedPage") -> Iterator[str]:
     """Yields the descriptions of pictures that a page's structure holds; those of other things stand for their text."""
     rest = list(page.structure_tree.roots) if page.structure_tree else []

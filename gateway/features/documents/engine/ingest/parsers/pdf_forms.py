@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from liteparse import AnnotationRect, FormField, ParsedPage, TextItem
 
 _BUTTONS = ("pushbutton", "signature")
+_PASSWORD = 1 << 13
+"""A flag of a text field whose value no viewer shows (PDF 1.7, 12.7.4.3)."""
 _OFF = frozenset({"", "off"})
 _GAP = 12.0
 """Points between a label and its field, one above the other."""
@@ -17,10 +19,14 @@ _PART = re.compile(r"\[\d+\]$")
 
 def list_fields(page: "ParsedPage") -> list[str]:
     """The fields of a page that hold something, from top to bottom: `Rent: 1240`, `Pets allowed: yes`."""
-    fields = [one for one in page.form_fields or () if one.type not in _BUTTONS]
+    fields = [one for one in page.form_fields or () if one.type not in _BUTTONS and not _is_password(one)]
     fields.sort(key=lambda one: (round(one.rect.y / 4), one.rect.x) if one.rect is not None else (0, 0))
     lines = (_format_field(one, page.text_items or ()) for one in fields)
     return list(dict.fromkeys(filter(None, lines)))
+
+
+def _is_password(field: "FormField") -> bool:
+    return field.type == "text" and bool((field.field_flags or 0) & _PASSWORD)
 
 
 def _format_field(field: "FormField", items: "Sequence[TextItem]") -> str:

@@ -5,7 +5,7 @@ By ctypes on the library that liteparse brings. Where that is missing nothing is
 
 import contextlib
 import ctypes
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +32,11 @@ _SPACE = 0.15
 _CONTEXT = 12
 _MAX_CHARACTERS = 200_000
 """Of a page; a denser one holds data, not text."""
+_SAMPLED = 4
+"""Of so many characters one is asked for its map; a page without any unknown one costs a tenth of a millisecond so."""
+_UNKNOWN_SHARE = 0.05
+_MAX_UNKNOWN = 100
+"""Below both, unknown characters are bullets and ligatures."""
 _MAX_ATTACHMENTS = 1000
 _MAX_NAME = 2_000
 """Bytes."""
@@ -56,6 +61,7 @@ _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "FPDFText_GetFontSize": (ctypes.c_double, _P, _I),
     "FPDFText_GetCharOrigin": (_I, _P, _I, _D, _D),
     "FPDFText_GetCharBox": (_I, _P, _I, _D, _D, _D, _D),
+    "FPDFText_HasUnicodeMapError": (_I, _P, _I),
     "FPDFText_GetText": (_I, _P, _I, _I, _P),
     "FPDFPage_CountObjects": (_I, _P),
     "FPDFPage_GetObject": (_P, _P, _I),
@@ -75,6 +81,7 @@ _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "FPDFPage_RemoveAnnot": (_I, _P, _I),
     "FPDFAnnot_GetSubtype": (_I, _P),
     "FPDFAnnot_GetFlags": (_I, _P),
+    "FPDFAnnot_GetFileAttachment": (_P, _P),
     "FPDFAnnot_GetAP": (_U, _P, _I, _P, _U),
     "FPDFAnnot_GetStringValue": (_U, _P, ctypes.c_char_p, _P, _U),
 }
@@ -99,6 +106,20 @@ class Raised(NamedTuple):
     is_parted: bool
 
 
+class Signs(NamedTuple):
+    """What is odd in a page's text: its raised figures in their order, and how many of its `length` characters are
+    unknown, because no font says which they are."""
+
+    raised: Sequence[Raised] = ()
+    unknown: int = 0
+    length: int = 0
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether so many characters are unknown that words are."""
+        return self.unknown > min(_MAX_UNKNOWN, _UNKNOWN_SHARE * self.length)
+
+
 class _Glyph(NamedTuple):
     """A character's size, its base line, and its sides."""
 
@@ -121,10 +142,21 @@ class Pdfium:
         handles = (self._library.FPDFDoc_GetAttachment(self._document, index) for index in range(max(count, 0)))
         return [self._read_text(self._library.FPDFAttachment_GetName, one) or "unnamed" for one in handles if one]
 
-    def list_raised(self, page: int) -> list[Raised]:
-        """The figures of a page (from 1) that are raised behind another character, in the page's order."""
+    def read_signs(self, page: int) -> Signs:
+        """What stands out of the text of a page (from 1)."""
         with self._open_text(page) as text:
-            return list(self._iter_raised(text)) if text else []
+            if not text:
+                return Signs()
+            written = self._read_all(text)
+            return Signs(list(self._iter_raised(text, written)), self._count_unknown(text, written), len(written))
+
+    def _count_unknown(self, text: Any, written: str) -> int:
+        """Counts the characters that no map of their font gives: PDFium guesses them by their codes, mostly wrong."""
+        is_guessed = self._library.FPDFText_HasUnicodeMapError
+        private = sum(map(_is_private, written))
+        if not any(is_guessed(text, place) == 1 for place in range(0, len(written), _SAMPLED)):
+            return private
+        return private + sum(bool(is_guessed(text, place) == 1) for place in range(len(written)))
 
     def remove_layers(self, names: Collection[str]) -> bytes | None:
         """The file without what its pages draw in layers of these names; None if they draw nothing in them. The empty
@@ -179,17 +211,25 @@ class Pdfium:
 
     def list_hidden_notes(self, page: int) -> list[str]:
         """The texts of the annotations of a page (from 1) that nobody sees."""
+        hidden = (note for note in self._iter_notes(page) if self._library.FPDFAnnot_GetFlags(note) & _HIDDEN)
+        return [self._read_value(note, b"Contents").strip() for note in hidden]
+
+    def list_pinned_files(self, page: int) -> list[str]:
+        """The names of the files that annotations of a page (from 1) hold."""
+        files = map(self._library.FPDFAnnot_GetFileAttachment, self._iter_notes(page))
+        return [self._read_text(self._library.FPDFAttachment_GetName, one) or "unnamed" for one in files if one]
+
+    def _iter_notes(self, page: int) -> Iterator[Any]:
         library = self._library
         handle = library.FPDF_LoadPage(self._document, page - 1)
-        texts = []
-        for index in range(library.FPDFPage_GetAnnotCount(handle) if handle else 0):
-            if note := library.FPDFPage_GetAnnot(handle, index):
-                if library.FPDFAnnot_GetFlags(note) & _HIDDEN:
-                    texts.append(self._read_value(note, b"Contents").strip())
-                library.FPDFPage_CloseAnnot(note)
-        if handle:
-            library.FPDF_ClosePage(handle)
-        return texts
+        try:
+            for index in range(library.FPDFPage_GetAnnotCount(handle) if handle else 0):
+                if note := library.FPDFPage_GetAnnot(handle, index):
+                    yield note
+                    library.FPDFPage_CloseAnnot(note)
+        finally:
+            if handle:
+                library.FPDF_ClosePage(handle)
 
     def list_drawn_notes(self, page: int) -> list[str]:
         """The words that stamps and other annotations draw on a page (from 1), and the names of stamps without any.
@@ -242,8 +282,7 @@ class Pdfium:
                 library.FPDFPage_RemoveAnnot(page, index)
         return names[::-1], drawn
 
-    def _iter_raised(self, text: Any) -> Iterator[Raised]:
-        written = self._read_all(text)
+    def _iter_raised(self, text: Any, written: str) -> Iterator[Raised]:
         place = 1
         while place < len(written):
             end = place
@@ -320,6 +359,11 @@ class Pdfium:
                 self._library.FPDFText_ClosePage(text)
             if handle:
                 self._library.FPDF_ClosePage(handle)
+
+
+def _is_private(letter: str) -> bool:
+    """Whether a character means something in its font alone. Signs of symbol fonts, such as bullets, do not count."""
+    return "\ue000" <= letter <= "\uf8ff" and not "\uf000" <= letter <= "\uf0ff"
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from agent.text.delimited import DELIMITERS, double_escaped_quotes, find_separat
 from agent.text.encodings import Decoded, decode
 from gateway.features.documents.engine.ingest.parsers.draft import LOST_CHARACTERS, Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
+from gateway.features.documents.engine.ingest.parsers.written_forms import decode_forms
 
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+|\x0c\s*")
 """A form feed is the end of a page."""
@@ -16,12 +17,12 @@ _TERMINAL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\
 """What a terminal obeys and does not show (ECMA-48): colours of a log, and a letter that is struck over by the next."""
 
 
-def read_plain(source: InputFile) -> Draft:
-    """Reads paragraphs, which blank lines separate."""
+def read_plain(source: InputFile, *, is_file: bool = True) -> Draft:
+    """Reads paragraphs, which blank lines separate. Only of a file, forms for programs are decoded."""
     decoded = decode(source.data)
     draft = make_draft(decoded)
     text = _TERMINAL.sub("", decoded.text.replace("\r\n", "\n").replace("\r", "\n"))
-    for paragraph in _BLANK_LINES.split(text):
+    for paragraph in _BLANK_LINES.split(decode_forms(text) if is_file else text):
         draft.add_text(paragraph)
     return draft
 
@@ -38,11 +39,30 @@ def read_csv(source: InputFile) -> Draft:
     delimiter = named or _guess_delimiter(text)
     spaced = has_spaced_quotes(text, delimiter)
     rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=spaced))
+    if rows and any("\n" in cell or "\r" in cell for cell in rows[-1]):
+        rows = _end_open_quote(rows, text, delimiter, draft)
     for title in titles:
         draft.add_text(title)
     draft.add_table(rows)
     draft.metadata |= {"delimiter": delimiter, "rows": sum(1 for row in rows if any(row))}
     return draft
+
+
+def _end_open_quote(rows: list[list[str]], text: str, delimiter: str, draft: Draft) -> list[list[str]]:
+    """The rows without what a quote that nothing closes has drawn into the last one: those are read as they stand."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    starts = [0, *(reader.line_num for _ in reader)]
+    lines = list(io.StringIO(text, newline=""))[starts[len(rows) - 1] :]
+    try:
+        for _ in csv.reader(lines, delimiter=delimiter, strict=True):
+            pass
+    except csv.Error as error:
+        if "end of data" in str(error):
+            draft.uncertainties.append(
+                f"row {len(rows)}: a quote is not closed; the rows from here on are read without"
+            )
+            return [*rows[:-1], *csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)]
+    return rows
 
 
 def make_draft(decoded: Decoded) -> Draft:

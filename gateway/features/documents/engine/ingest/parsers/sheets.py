@@ -52,6 +52,8 @@ def _add_sheet(draft: Draft, book: Workbook, sheet: Sheet, page: int) -> None:
         draft.add_table([table.names, *_iter_rows(book, sheet, table)], page)
     for address, text in sheet.comments.items():
         draft.add_text(f"Comment on {_describe_cell(book, sheet, table, address)}: {text}", page)
+    for text, places in sheet.input_messages.items():
+        draft.add_text(f"Input message at {places}: {text}", page)
     for text in sheet.page_heads:
         draft.add_text(f"Page header or footer: {text}", page)
     for text in iter_control_texts(book.package, sheet.controls):
@@ -84,6 +86,8 @@ def _iter_rows(book: Workbook, sheet: Sheet, table: SheetTable) -> Iterator[list
 def _describe_limits(sheet: Sheet) -> Iterator[str]:
     if sheet.is_cut:
         yield f"sheet {sheet.name} was cut after {MAX_CELLS:,} cells"
+    if sheet.linked:
+        yield f"sheet {sheet.name}: {sheet.linked:,} cells show a picture or linked data, which was not read"
     hidden = sum(
         row in sheet.hidden_rows or column in sheet.hidden_columns
         for row, cells in sheet.rows.items()
@@ -127,8 +131,8 @@ def _add_drawing(draft: Draft, package: WorkbookPackage, path: str, page: int) -
     for shape in root.iter("{*}txBody"):
         draft.add_text("\n".join(iter_drawn_lines(shape)), page)
     for properties in root.iter("{*}cNvPr"):
-        if get_name(properties.getparent()) == "nvPicPr" and properties.get("descr"):
-            draft.add_image(properties.get("descr"), page)
+        if properties.get("descr"):
+            draft.add_description(properties.get("descr"), page)
     add_graphics(draft, root, _Part(package, path), page)
 
 

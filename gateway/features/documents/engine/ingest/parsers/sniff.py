@@ -23,6 +23,9 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _OFFICE: dict[FileType, str] = {"docx": "word/", "pptx": "ppt/", "xlsx": "xl/"}
 _WIDE_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, *_WIDE_32)
+_NAMED_ZIP = re.compile(rb"PK\x03\x04.{26}mimetype(application/(?:epub|vnd\.oasis\.opendocument))", re.DOTALL)
+"""Archives whose first entry says what they are (ISO 26300-3, EPUB OCF)."""
+_ARCHIVE = "a zip archive"
 _HEAD = 8192
 _ODD_SHARE = 0.02
 """Share of control characters in the sample. Random bytes have 10 %; terminal logs, whose colours start with escapes,
@@ -65,7 +68,7 @@ def detect_kind(data: bytes) -> str:
         if data.startswith(magic):
             return name
     if data.startswith(_ZIP):
-        return next((kind for kind, folder in _OFFICE.items() if folder.encode() in data), "a zip archive")
+        return next((kind for kind, folder in _OFFICE.items() if folder.encode() in data), _name_archive(data))
     if data.startswith(_OLE):
         return "an old or encrypted Office document"
     if _HTML.search(data[:2048]):
@@ -85,7 +88,14 @@ def _check_office(source: InputFile) -> None:
         kind = next((kind for kind, folder in _OFFICE.items() if any(n.startswith(folder) for n in names)), None)
         if kind is None and "[Content_Types].xml" in names:
             raise ParserCorruptError(f"{source.name} lacks the parts of a {source.file_type}", reason="damaged")
-        raise _make_mismatch_error(source, kind or "a zip archive")
+        raise _make_mismatch_error(source, kind or _name_archive(source.data))
+
+
+def _name_archive(data: bytes) -> str:
+    match = _NAMED_ZIP.match(data)
+    if match is None:
+        return _ARCHIVE
+    return "an e-book" if b"epub" in match[1] else "an OpenDocument file"
 
 
 def _check_text(source: InputFile) -> None:

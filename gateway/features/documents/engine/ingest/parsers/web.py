@@ -6,6 +6,7 @@ kreuzberg is the fall-back: it loses text that follows a table, puts nested tabl
 
 import re
 from collections.abc import Iterable
+from html import escape
 
 from lxml import etree, html  # type: ignore[import-untyped]
 
@@ -13,6 +14,7 @@ from agent.text.html_encoding import decode_page
 from agent.text.html_lists import ListMarkers
 from agent.text.html_tables import (
     BLOCKS,
+    SEPARATE,
     Element,
     follows_component,
     is_data_table,
@@ -32,6 +34,8 @@ from gateway.features.documents.engine.ingest.parsers.plain import make_draft
 _END = re.compile(r"</(?:html|body)\s*>", re.IGNORECASE)
 """What libxml2 takes for the end of the text. A browser shows what follows, such as a second page or a footer of mail
 servers."""
+_CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+_XML = re.compile(r"\s*<\?xml\b")
 _MAX_TERM = 200
 _NO_TERM = BLOCKS | {"img", "input", "button", "br"}
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -50,6 +54,8 @@ def read_html(source: InputFile) -> Draft:
 
 def parse_page(text: str, draft: Draft) -> Draft:
     """Parses HTML that is text already, such as the body of a mail, into `draft`."""
+    if _XML.match(text):  # in XML this is text; in HTML a comment, which nobody sees
+        text = _CDATA.sub(lambda match: escape(match[1]), text)
     parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
     try:
         root = html.document_fromstring(_END.sub("", text).encode("utf-8", "replace"), parser=parser)
@@ -97,7 +103,7 @@ class _Walk:
             self._words.append(" ")
         elif tag == "input":
             self._words.append(read_shown_value(element))
-        elif tag == "button":
+        elif tag in SEPARATE:
             self._words.append(" ")
             self._visit_children(element)
             self._words.append(" ")

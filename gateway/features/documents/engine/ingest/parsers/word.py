@@ -44,6 +44,8 @@ from gateway.features.documents.engine.ingest.parsers.word_tables import read_gr
 Element: TypeAlias = Any
 """An lxml element; lxml has no types."""
 
+_MAX_FIELDS = 5
+_MAX_INSTRUCTION = 60
 _DOTTED = re.compile(r"\d+(\.\d+)+")
 _PARAGRAPH = qn("w:p")
 _TABLE = qn("w:tbl")
@@ -67,6 +69,7 @@ def read_word(source: InputFile) -> Draft:
     walk = _Walk(draft, part, context)
     walk.add_blocks(body)
     walk.add_open_comments()
+    walk.note_unstored_fields()
     _add_running_heads(draft, [head for head in heads if head.kind == "footer"], context)
     draft.pages = walk.page
     draft.use_first_heading_as_title()
@@ -135,6 +138,14 @@ class _Walk:
         for note in self._context.notes.take_open_comments():
             self._add_note(note, "")
 
+    def note_unstored_fields(self) -> None:
+        """Reports the fields that Word would compute."""
+        fields = list(dict.fromkeys(self._inline.unstored))
+        if fields:
+            more = f" and {len(fields) - _MAX_FIELDS} more" if len(fields) > _MAX_FIELDS else ""
+            listed = ", ".join(one[:_MAX_INSTRUCTION] for one in fields[:_MAX_FIELDS])
+            self._draft.uncertainties.append(f"fields without a stored result were not computed: {listed}{more}")
+
     def _add_paragraph(self, element: Element) -> None:
         breaks = _find_page_breaks(element)
         starts = sum(1 for at_start in breaks if at_start)
@@ -176,6 +187,9 @@ class _Walk:
                 self._draft.add_image(description, self.page)
             for program in (one.get("ProgID", "") for one in graphic.iter("{*}OLEObject")):
                 self._draft.uncertainties.append(f"an embedded object was not read ({program or 'unknown program'})")
+            for control in graphic.iter(qn("w:control")):
+                name = control.get(qn("w:name"), "without a name")
+                self._draft.uncertainties.append(f"a form control was not read ({name})")
             for path in graphic.iter(f"{VML}textpath"):  # WordArt of older files
                 self._draft.add_text(path.get("string", ""), self.page)
             add_graphics(self._draft, graphic, self._part, self.page)
@@ -190,7 +204,7 @@ class _Walk:
                 self._add_note(note, reference.word)
 
     def _add_note(self, note: Note, word: str) -> None:
-        text = _read_text(note.element, note.part, self._context)
+        text = _read_text(note.element, note.part, self._context, self._draft.uncertainties)
         if text:
             place = f" on “{word}”" if word else ""
             self._draft.add_text(f"{note.label}{place}: {text}", self.page)
@@ -263,16 +277,18 @@ class _Walk:
 
 def _add_running_heads(draft: Draft, heads: list[Note], context: _Context) -> None:
     """Adds the text of headers or footers, each once, for it repeats on every page."""
-    texts = {_read_text(head.element, head.part, context): head for head in reversed(heads)}
+    texts = {_read_text(head.element, head.part, context, draft.uncertainties): head for head in reversed(heads)}
     for text, head in reversed(texts.items()):
         if text and not is_page_number(text, head.element):
             draft.add_text(f"{head.label}: {text}", 1 if head.kind == "header" else None)
 
 
-def _read_text(element: Element, part: Part, context: _Context) -> str:
-    """The text of a note, a header or a footer."""
-    inner = Draft()
-    _Walk(inner, part, context).add_blocks(element)
+def _read_text(element: Element, part: Part, context: _Context, uncertainties: list[str]) -> str:
+    """The text of a note, a header or a footer. `uncertainties` takes what could not be read of it."""
+    inner = Draft(uncertainties=uncertainties)
+    walk = _Walk(inner, part, context)
+    walk.add_blocks(element)
+    walk.note_unstored_fields()
     return "\n".join(block.text.strip() for block in inner.blocks if block.text.strip() != "[image]")
 
 

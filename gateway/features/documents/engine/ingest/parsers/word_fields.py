@@ -13,6 +13,17 @@ _PIECE = re.compile(
     r"|(?P<sign>[(),;])|(?P<text>[^\\(),;]+|\\)"
 )
 _MAX_DEPTH = 20
+_SILENT_NAMES = (
+    "ADVANCE ASK BARCODE EMBED HYPERLINK NEXT NEXTIF NUMPAGES PAGE PRIVATE RD SECTION SECTIONPAGES SET SKIPIF TA TC XE"
+)
+_SILENT = frozenset(_SILENT_NAMES.split())
+"""Fields that show nothing by themselves, or only the number of a page."""
+
+
+def shows_result(instruction: str) -> bool:
+    """Whether Word shows something for a field, which it computes where no result is stored."""
+    name = instruction.strip().partition(" ")[0].upper()
+    return bool(name) and name not in _SILENT
 
 
 def format_field(instruction: str) -> str:

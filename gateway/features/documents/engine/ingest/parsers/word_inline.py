@@ -14,7 +14,7 @@ from agent.text.superscripts import raise_figures
 from gateway.features.documents.engine.ingest.parsers.equations import MATH, format_equation
 from gateway.features.documents.engine.ingest.parsers.graphics import CHOICES, choose_content
 from gateway.features.documents.engine.ingest.parsers.symbol_fonts import convert_symbol, convert_symbol_text
-from gateway.features.documents.engine.ingest.parsers.word_fields import format_field
+from gateway.features.documents.engine.ingest.parsers.word_fields import format_field, shows_result
 from gateway.features.documents.engine.ingest.parsers.word_styles import Styles, is_on
 
 Element: TypeAlias = Any
@@ -85,11 +85,14 @@ class InlineReader:
     def __init__(self, styles: Styles) -> None:
         self._styles = styles
         self._fields: list[_OpenField] = []
+        self.unstored: list[str] = []
+        """The instructions of fields that Word computes: the file has no result of theirs."""
         self._visits: dict[str, Callable[[Element, Inline], None]] = {
             qn("w:r"): self._visit_run,
             qn("w:t"): self._visit_text,
             qn("w:sym"): self._visit_symbol,
             qn("w:fldChar"): self._visit_field_mark,
+            qn("w:fldSimple"): self._visit_simple_field,
             qn("w:ruby"): self._visit_ruby,
             f"{MATH}oMath": self._visit_equation,
             f"{MATH}oMathPara": self._visit_equation,
@@ -186,7 +189,23 @@ class InlineReader:
                     is_stored = any(part.strip() for part in inline.parts[closed.start :])
                     self._add("" if is_stored else closed.chosen, inline)
                 elif not closed.has_result:
-                    self._add(closed.default_text or format_field("".join(closed.instruction)), inline)
+                    if closed.default_text:
+                        self._add(closed.default_text, inline)
+                    else:
+                        self._add_unstored("".join(closed.instruction), inline)
+
+    def _visit_simple_field(self, element: Element, inline: Inline) -> None:
+        before = len(inline.parts), len(inline.graphics)
+        self._visit_children(element, inline)
+        if before == (len(inline.parts), len(inline.graphics)):
+            self._add_unstored(element.get(qn("w:instr"), ""), inline)
+
+    def _add_unstored(self, instruction: str, inline: Inline) -> None:
+        """Adds what a field without a result shows, or notes that only Word knows it."""
+        text = format_field(instruction)
+        self._add(text, inline)
+        if not text and self._is_shown() and shows_result(instruction):
+            self.unstored.append(" ".join(instruction.split()))
 
     def _visit_ruby(self, ruby: Element, inline: Inline) -> None:
         """Adds the base text, then its reading in parentheses, as browsers without ruby show it."""

@@ -1,0 +1,48 @@
+"""Texts that programs write for programs: letters escaped as JSON does, and folded lines of calendars and contacts.
+
+With the escapes and the folds no search finds the words.
+"""
+
+import quopri
+import re
+
+_JSON = re.compile(r"\s*[\[{]")
+_ESCAPED = re.compile(r"\\\\|(?:\\u[0-9a-fA-F]{4})+")
+_KEPT = frozenset('"\\')
+"""What would end a text or begin an escape."""
+_ENTRIES = re.compile(r"\s*BEGIN:V(?:CALENDAR|CARD)\b", re.IGNORECASE)
+_FOLD = re.compile(r"\n[ \t]")
+_CODED = re.compile(r"^([^:\n]*ENCODING=QUOTED-PRINTABLE[^:\n]*):((?:[^\n]*=\n)*[^\n]*)", re.IGNORECASE | re.MULTILINE)
+_CHARSET = re.compile(r"CHARSET=([\w-]+)", re.IGNORECASE)
+_MARKED = re.compile(r"\\([nN,;])")
+
+
+def decode_forms(text: str) -> str:
+    """The text with its letters as they are meant. Line ends are line feeds."""
+    if "\\u" in text and _JSON.match(text):
+        return _ESCAPED.sub(_decode_letters, text)
+    if _ENTRIES.match(text):
+        return _MARKED.sub(_decode_mark, _CODED.sub(_decode_field, _FOLD.sub("", text)))
+    return text
+
+
+def _decode_letters(match: re.Match[str]) -> str:
+    if match[0] == "\\\\":
+        return match[0]
+    units = [int(unit, 16) for unit in match[0][2:].split("\\u")]
+    letters = b"".join(unit.to_bytes(2, "big") for unit in units).decode("utf-16-be", "replace")
+    return "".join(one if one.isprintable() and one not in _KEPT else f"\\u{ord(one):04x}" for one in letters)
+
+
+def _decode_field(match: re.Match[str]) -> str:
+    """A field of an older contact (vCard 2.1), whose value is quoted-printable."""
+    value = quopri.decodestring(match[2].encode("utf-8", "replace"))
+    charset = _CHARSET.search(match[1])
+    try:
+        return f"{match[1]}:{value.decode(charset[1] if charset else 'utf-8')}"
+    except (LookupError, ValueError):
+        return match[0]
+
+
+def _decode_mark(match: re.Match[str]) -> str:
+    return "\n" if match[1] in "nN" else match[1]

@@ -1,0 +1,95 @@
+"""Mailboxes, and mails whose parts stand where few programs put them, lose nothing without a word about it."""
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from gateway.features.documents.engine.ingest.connectors.content_types import detect_file_type
+from gateway.features.documents.engine.ingest.parsers import mail
+from gateway.features.documents.engine.ingest.parsers.read_file import read_file
+from gateway.features.documents.engine.search.models import ParserInput, ParserOutput
+from tests.support.odd_mail import mailbox, named_part
+from tests.unit.ingest.test_mail_coverage import HTML, PLAIN, body, complete, multipart, part, read
+
+FIRST = "From: a@example.org\nSubject: Berth 7\n" + multipart("mixed", part(PLAIN, "Rent is 512."))
+CODED = f"Content-Transfer-Encoding: base64\n\n{base64.b64encode('Größe 42.'.encode()).decode()}\n"
+SECOND = f"From: b@example.org\nSubject: Berth 8\nContent-Type: {PLAIN}\n{CODED}"
+QUOTED = "From: c@example.org\nSubject: Berth 9\n\nHello,\n\n>From May on 17:30 is high tide.\n"
+
+
+def read_box(data: bytes, tmp_path: Path) -> ParserOutput:
+    path = tmp_path / "box.mbox"
+    path.write_bytes(data)
+    return read_file(ParserInput(file_path=str(path), file_type="eml"), max_bytes=2**20)
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_each_mail_of_a_mailbox_is_read(line_end: str, tmp_path: Path) -> None:
+    output = read_box(mailbox(FIRST, SECOND, QUOTED, line_end=line_end), tmp_path)
+    texts = [chunk.content for chunk in output.chunks]
+    assert [text for text in texts if not text.startswith("From:")] == [
+        "Berth 7", "Rent is 512.", "Berth 8", "Größe 42.", "Berth 9", "Hello,", "From May on 17:30 is high tide.",
+    ]  # fmt: skip
+    assert output.chunks[5].heading_path == ("Berth 8",)
+    assert output.metadata["mails"] == 3
+    assert complete(output)
+    assert detect_file_type("application/mbox", "") == detect_file_type("", "archive.mbox") == "eml"
+
+
+def test_coverage_falls_when_only_the_first_mail_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mail, "split_mailbox", lambda data: [data])
+    output = read_box(mailbox(FIRST, SECOND), tmp_path)
+    assert output.coverage is not None
+    assert output.coverage.missing == {"text": 2}
+
+
+def test_attachments_of_the_alternative_that_is_not_read_are_named(tmp_path: Path) -> None:
+    page = part(HTML, "<p>Before the plan.</p>")
+    plan = named_part("application/pdf", "plan.pdf", "Content-Disposition: inline")
+    logo = named_part("image/png", "logo.png", "Content-ID: <logo>")
+    related = multipart("mixed", page, plan, logo, part(HTML, "<p>Behind it.</p>"), boundary="b2")
+    output = read(multipart("alternative", part(PLAIN, "Before the plan. Behind it."), related), tmp_path)
+    assert body(output) == ["Before the plan. Behind it."]
+    assert output.uncertainties == ("attachments were not read: plan.pdf",)
+
+
+def test_an_alternative_for_one_program_is_no_text(tmp_path: Path) -> None:
+    amp = part("text/x-amp-html", "<html amp4email><p>Rent is 512 euros, to be paid here and now.</p></html>")
+    output = read(
+        multipart("alternative", part(PLAIN, "Rent?"), amp, part(HTML, "<p>Rent is 512 euros.</p>")), tmp_path
+    )
+    assert body(output) == ["Rent is 512 euros."]
+    assert complete(output)
+
+
+def test_a_text_in_a_format_of_its_own_is_a_file(tmp_path: Path) -> None:
+    rich = part("text/rtf", r"{\rtf1\ansi Rent is 512 euros for berth {\b seven}.}")
+    output = read(multipart("alternative", part(PLAIN, "Rent is 512."), rich), tmp_path)
+    assert body(output) == ["Rent is 512."]
+    assert output.uncertainties == ("attachments were not read: text/rtf",)
+    assert complete(output)
+
+
+def test_what_follows_the_last_part_is_reported(tmp_path: Path) -> None:
+    output = read(multipart("mixed", part(PLAIN, "Rent is 512.")) + "A list adds this.\r\n", tmp_path)
+    assert body(output) == ["Rent is 512."]
+    assert output.uncertainties == ("text behind the last part was left out, which no mail program shows (4 words)",)
+
+
+@pytest.mark.parametrize(
+    ("charset", "encoding", "text"),
+    [("iso-8859-8-i", "iso8859-8", "זברה"), ("windows-31j", "cp932", "シマ①"), ("utf-16", "utf-16", "Größe")],
+)
+def test_an_encoding_that_python_names_otherwise_is_read(
+    charset: str, encoding: str, text: str, tmp_path: Path
+) -> None:
+    coded = base64.b64encode(text.encode(encoding)).decode()
+    output = read(part(f"text/plain; charset={charset}", coded, "Content-Transfer-Encoding: base64"), tmp_path)
+    assert body(output) == [text]
+    assert not output.uncertainties
+
+
+def test_brackets_of_enriched_text_are_no_loss(tmp_path: Path) -> None:
+    output = read(part("text/enriched", "<bold>Rent</bold> is <<512>.\r\n"), tmp_path)
+    assert complete(output)

@@ -1,0 +1,87 @@
+"""Texts that programs write for programs are read with the letters that they mean; other archives are named."""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from gateway.features.documents.engine.ingest.errors import ParserUnsupportedError
+from gateway.features.documents.engine.ingest.parsers import plain
+from gateway.features.documents.engine.ingest.parsers.read_file import read_file
+from gateway.features.documents.engine.ingest.parsers.sniff import detect_kind
+from gateway.features.documents.engine.search.models import FileType, ParserInput, ParserOutput
+from tests.unit.ingest.test_mail_coverage import complete
+
+CALENDAR = "BEGIN:VCALENDAR\r\nSUMMARY:Notice per\r\n iod\\, berth 7\r\nDESCRIPTION:One\\nTwo\r\nEND:VCALENDAR\r\n"
+CONTACT = (
+    "BEGIN:VCARD\r\nVERSION:2.1\r\nFN;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:Gr=C3=BC=\r\n=C3=9Fe\r\n"
+    "N;CHARSET=none;ENCODING=QUOTED-PRINTABLE:=FC\r\nEND:VCARD\r\n"
+)
+
+
+def read_as(file_type: FileType, data: str | bytes, tmp_path: Path) -> ParserOutput:
+    path = tmp_path / f"file.{file_type}"
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return read_file(ParserInput(file_path=str(path), file_type=file_type), max_bytes=2**20)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (json.dumps({"name": "Größe 😀"}), '{"name": "Größe 😀"}'),
+        (json.dumps(["Größe"]) + "\n" + json.dumps(["žluť"]), '["Größe"]\n["žluť"]'),
+        (r'{"path": "C:\\u00fc", "q": "\u0022\u0041\u0026\u000a"}', r'{"path": "C:\\u00fc", "q": "\u0022A&\u000a"}'),
+        (r"A regular expression: \u00fc", r"A regular expression: \u00fc"),
+        (CALENDAR, "BEGIN:VCALENDAR\nSUMMARY:Notice period, berth 7\nDESCRIPTION:One\nTwo\nEND:VCALENDAR"),
+        (
+            CONTACT,
+            "BEGIN:VCARD\nVERSION:2.1\nFN;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:Grüße\n"
+            "N;CHARSET=none;ENCODING=QUOTED-PRINTABLE:=FC\nEND:VCARD",
+        ),
+    ],
+    ids=["json", "lines of json", "escapes that stay", "no data", "calendar", "contact"],
+)  # fmt: skip
+def test_letters_that_are_escaped_or_folded_are_read(text: str, shown: str, tmp_path: Path) -> None:
+    output = read_as("txt", text, tmp_path)
+    assert "\n".join(chunk.content for chunk in output.chunks) == shown
+    assert complete(output)
+
+
+@pytest.mark.parametrize("text", [json.dumps({"name": "Größe"}), CALENDAR, CONTACT])
+def test_coverage_falls_when_they_are_not(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain, "decode_forms", lambda text: text)
+    assert not complete(read_as("txt", text, tmp_path))
+
+
+def test_a_quote_that_nothing_closes_draws_no_rows_into_its_cell(tmp_path: Path) -> None:
+    output = read_as("csv", 'Item,Price\nBolt,77\n"Nut,5\nPin,6\nCap,8\n', tmp_path)
+    assert output.chunks[0].content.splitlines()[2:] == [
+        "| Bolt | 77 |", '| "Nut | 5 |', "| Pin | 6 |", "| Cap | 8 |",
+    ]  # fmt: skip
+    assert output.uncertainties == ("row 3: a quote is not closed; the rows from here on are read without",)
+    closed = read_as("csv", 'Item,Note\nBolt,"two\nlines"\n', tmp_path)
+    assert "| Bolt | two lines |" in closed.chunks[0].content
+    assert not closed.uncertainties
+
+
+@pytest.mark.parametrize(
+    ("media_type", "kind"),
+    [("application/vnd.oasis.opendocument.text", "an OpenDocument file"), ("application/epub+zip", "an e-book")],
+)
+def test_an_archive_that_says_what_it_is_is_named(media_type: str, kind: str, tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("mimetype", media_type)
+        archive.writestr("content.xml", "<a/>")
+    assert detect_kind(buffer.getvalue()) == kind
+    with pytest.raises(ParserUnsupportedError, match=kind):
+        read_as("docx", buffer.getvalue(), tmp_path)
+
+
+def test_a_page_in_utf8_that_calls_itself_latin_is_read(tmp_path: Path) -> None:
+    output = read_as("html", '<meta charset="iso-8859-1"><p>Größe — 42 €</p>', tmp_path)
+    assert [chunk.content for chunk in output.chunks] == ["Größe — 42 €"]
+    assert output.uncertainties == ("the page is not iso-8859-1, as it declares; read as utf-8",)
+    assert complete(output)
