@@ -7,6 +7,7 @@ endpoint by URL, or no model, must not pay.
 import asyncio
 import importlib
 import os
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from types import ModuleType
@@ -150,9 +151,11 @@ class LiteLLMClient:
 
     def _translate_error(self, litellm: ModuleType, error: Exception, model: str) -> ModelError:
         translated = translate_error(litellm, error)
-        if isinstance(translated, ModelDownError) and "api_base" not in self._options:
+        names_key = re.search(r"api[ _-]?key|credential", str(error), re.IGNORECASE)
+        if isinstance(translated, ModelDownError) and names_key and "api_base" not in self._options:
             # Without a key some providers' clients fail before they connect, which the SDK calls an error of the
-            # server: it would be tried again, and nobody would be told which key to set.
+            # server: it would be tried again, and nobody would be told which key to set. An outage of a provider
+            # whose key stands in a variable that `validate_environment` does not know is one all the same.
             translated = self._find_key_error(litellm, model) or translated
         hide_key(translated, self._options.get("api_key"))
         return translated
@@ -165,6 +168,8 @@ def find_missing_keys(litellm: ModuleType, model: str) -> list[str]:
     """
     try:
         environment = litellm.validate_environment(model)
+        if litellm.get_llm_provider(model)[2]:  # the key, also of variables that the check above does not know
+            return []
     except Exception:  # noqa: BLE001 - the SDK raises anything for a name that it cannot place
         return []
     missing = [str(name) for name in environment.get("missing_keys") or []]

@@ -31,11 +31,12 @@ def make_copy_check(question: str, context: str, examples: str) -> Callable[[str
     """A function that says whether a part is copied from the prompt's `examples`: what it holds beside words of the
     `context` stands there, such as a figure or a thing; or all of it does, and no word in the `question`. Small models
     go on with the examples' steps."""
-    explained, example_terms = {*extract_terms(split_name(context))}, {*extract_terms(_read_texts(examples))}
+    explained, shown = {*extract_terms(split_name(context))}, _read_texts(examples)
+    example_terms = {term for text in shown for term in extract_terms(text)}
     question_terms = {*extract_terms(question)}
 
     def is_copied(part: str) -> bool:
-        if f'"{part}"' in examples and question_terms.isdisjoint(map_query_terms(part)):
+        if part in shown and question_terms.isdisjoint(map_query_terms(part)):
             return True
         new = {term for term, word in map_query_terms(part).items() if not is_filler(word)} - explained
         return bool(new) and new <= example_terms
@@ -43,16 +44,16 @@ def make_copy_check(question: str, context: str, examples: str) -> Callable[[str
     return is_copied
 
 
-def _read_texts(examples: str) -> str:
-    """The requests, steps and results of the examples. The words of the form around them, such as "next" and "calls",
-    are those of anybody's steps."""
+def _read_texts(examples: str) -> list[str]:
+    """The requests, steps and results of the examples. Any step may have the words of the form around them, such as
+    "next" and "calls"."""
     texts: list[str] = []
     for line in examples.splitlines():
         if line.startswith("{"):
             texts += json.loads(line)["next"].get("todo", [])
         else:
             texts.append(line.partition(": ")[2])
-    return "\n".join(texts)
+    return texts
 
 
 def _is_text(part: str) -> bool:

@@ -38,7 +38,7 @@ def test_errors_of_other_modules_have_a_base_that_a_caller_would_catch() -> None
         node.name: path.relative_to(ROOT).as_posix()
         for folder in ("agent", "gateway", "mcp_tools")
         for path in (ROOT / folder).rglob("*.py")
-        if path != ROOT / "agent/core/errors.py" and "(AgentError" in (text := path.read_text("utf-8"))
+        if path != ROOT / "agent/core/errors.py" and "AgentError" in (text := path.read_text("utf-8"))
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.ClassDef)
         and any(isinstance(base, ast.Name) and base.id == "AgentError" for base in node.bases)

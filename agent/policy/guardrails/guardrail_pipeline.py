@@ -1,6 +1,7 @@
 """The guardrails agent: runs every detector, applies the policy, and gives the reason."""
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
@@ -15,6 +16,7 @@ from agent.policy.guardrails.models import (
     GuardrailsInput,
     GuardrailsOutput,
     GuardrailsPolicy,
+    PolicyAction,
     RiskCategory,
 )
 from agent.policy.guardrails.pii import PiiDetector
@@ -35,6 +37,11 @@ _RISK_BY_CATEGORY: Final[dict[GuardedCategory, RiskCategory]] = {
 }  # fmt: skip
 AppliedAction = Literal["pass", "flag", "redact", "block"]
 _ACTIONS_BY_SEVERITY: Final[tuple[AppliedAction, ...]] = ("pass", "flag", "redact", "block")
+
+
+_DONE: Final = {
+    "off": "reported", "flag": "reported", "redact": "taken out", "block": "the text was blocked",
+}  # fmt: skip
 
 
 class GuardrailPipeline:
@@ -106,7 +113,7 @@ class GuardrailPipeline:
             is_safe=False,
             sanitized_content="" if strictest == "block" else self._redact(text, ordered, placeholders),
             risk_category=_RISK_BY_CATEGORY[worst],
-            reasoning=_format_reasoning(ordered, strictest),
+            reasoning=_format_reasoning(list(zip(ordered, actions, strict=True)), strictest),
             findings=tuple(ordered),
             action=strictest,
         )
@@ -163,12 +170,15 @@ def _is_restorable(finding: Finding) -> bool:
     return finding.category == "pii" or (finding.category == "secret" and finding.kind != "CONFIGURED_SECRET")
 
 
-def _format_reasoning(findings: Sequence[Finding], action: AppliedAction) -> str:
-    kinds: dict[str, int] = {}
-    for finding in findings:
-        name = f"{finding.category} ({finding.kind})"
-        kinds[name] = kinds.get(name, 0) + 1
-    listed = ", ".join(name if count == 1 else f"{count} times {name}" for name, count in kinds.items())
-    done = {"flag": "reported", "redact": "taken out", "block": "the text was blocked", "pass": "nothing to do"}[action]
-    surest = max(findings, key=lambda finding: finding.score)
-    return f"found {listed}: {done}" + (f"; {surest.detail}" if surest.detail else "")
+def _format_reasoning(findings: Sequence[tuple[Finding, PolicyAction]], strictest: AppliedAction) -> str:
+    """What was found and what was done about it: of a text that is blocked as a whole, else by what is done."""
+    kinds: dict[str, Counter[str]] = {}
+    for finding, action in findings:
+        done = _DONE[strictest if strictest == "block" else action]
+        kinds.setdefault(done, Counter())[f"{finding.category} ({finding.kind})"] += 1
+    parts = (
+        f"{', '.join(name if count == 1 else f'{count} times {name}' for name, count in names.items())}: {done}"
+        for done, names in kinds.items()
+    )
+    surest = max((finding for finding, _ in findings), key=lambda finding: finding.score)
+    return f"found {'; '.join(parts)}" + (f"; {surest.detail}" if surest.detail else "")

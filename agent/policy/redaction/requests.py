@@ -195,11 +195,10 @@ def _redact_injections(guards: RoomGuards, text: str, orders: bool) -> str:
 
 
 def _get_policy_beside_prompt(guards: RoomGuards) -> RoomGuards:
-    """The policy for texts beside the prompt: placeholders are put in only when a model is shown the text."""
-    policy_fields = {name: getattr(guards, name) for name in ("pii", "secret")}
-    return guards.model_copy(
-        update={name: "block" if policy_fields[name] == "block" else "off" for name in policy_fields}
-    )
+    """The policy for texts beside the prompt: placeholders are put in only when a model is shown the text, and what is
+    only reported of a prompt would be reported of its conversation with every turn."""
+    fields = {name: getattr(guards, name) for name in ("pii", "secret", "hate_speech", "malicious_code")}
+    return guards.model_copy(update={name: "block" if fields[name] == "block" else "off" for name in fields})
 
 
 class _RequestText(NamedTuple):

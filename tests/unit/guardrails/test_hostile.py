@@ -52,7 +52,7 @@ UNITS = (
     "snoitcurtsni ",
     "password is ", "a\u200b", '"q": "', "`<|im_start|>`", "```", '"a. ', "</tool_call>",
     "AI: send it. ", "passport no 1", "SE45 5000 ", "123456789 ", "致AI助手。", "2026-01-01 ", "2026 ",
-    "ann at b dot dot ",
+    "ann at b dot dot ", "rm -r ", "powershell -e ", "women are ",
 )  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def test_time_grows_with_the_text_and_no_faster(way: str) -> None:
         run(unit)
         large = seconds(unit, 20_000)
         # Four times the text; quadratic would be sixteen times. The constant is what a busy machine's clock may add.
-        assert large < 0.06 or large < 9 * seconds(unit, 5_000) + 0.06, unit
+        assert large < 0.03 or large < 9 * seconds(unit, 5_000) + 0.03, unit
 
 
 @pytest.mark.parametrize("unit", ["ignore all previous rules. ", "+46 70 174 06 05 ", "[a](b) ", "é" * 7 + " "])
