@@ -29,7 +29,7 @@ class RedisTtlStore:
         """The server, without the password."""
 
     async def append(self, key: str, *values: str, ttl_s: float, most: int) -> None:
-        """See `Ephemeral.append`."""
+        """See `TtlStore.append`."""
         name = self._build_key(key)
         try:
             async with self._redis.pipeline(transaction=True) as pipe:
@@ -41,7 +41,7 @@ class RedisTtlStore:
             raise self._to_store_error(error) from error
 
     async def list_values(self, key: str) -> list[str]:
-        """See `Ephemeral.values`."""
+        """See `TtlStore.list_values`."""
         try:
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.lrange(self._build_key(key), 0, -1)
@@ -51,43 +51,43 @@ class RedisTtlStore:
         return [str(value) for value in members]
 
     async def touch(self, key: str, ttl_s: float) -> bool:
-        """See `Ephemeral.touch`."""
+        """See `TtlStore.touch`."""
         try:
             return bool(await self._redis.pexpire(self._build_key(key), _to_milliseconds(ttl_s)))
         except RedisError as error:
             raise self._to_store_error(error) from error
 
     async def delete(self, key: str) -> None:
-        """See `Ephemeral.forget`."""
+        """See `TtlStore.delete`."""
         try:
             await self._redis.delete(self._build_key(key))
         except RedisError as error:
             raise self._to_store_error(error) from error
 
     async def acquire(self, key: str, token: str, ttl_s: float) -> bool:
-        """See `Ephemeral.acquire`."""
+        """See `TtlStore.acquire`."""
         try:
             return bool(await self._redis.set(self._build_key(key), token, nx=True, px=_to_milliseconds(ttl_s)))
         except RedisError as error:
             raise self._to_store_error(error) from error
 
     async def release(self, key: str, token: str) -> bool:
-        """See `Ephemeral.release`."""
+        """See `TtlStore.release`."""
         return bool(await self._run_script(_RELEASE, key, token))
 
     async def increment(self, key: str, window_s: float) -> int:
-        """See `Ephemeral.count`."""
+        """See `TtlStore.increment`."""
         return await self._run_script(_COUNT, key, str(_to_milliseconds(window_s)))
 
     async def get_ttl(self, key: str) -> float:
-        """See `Ephemeral.left`."""
+        """See `TtlStore.get_ttl`."""
         try:
             return max(0, int(await self._redis.pttl(self._build_key(key)))) / 1000
         except RedisError as error:
             raise self._to_store_error(error) from error
 
     async def describe_location(self) -> str:
-        """See `Ephemeral.check`."""
+        """See `TtlStore.describe_location`."""
         try:
             await self._redis.echo("?")
         except RedisError as error:
@@ -95,7 +95,7 @@ class RedisTtlStore:
         return f"Redis at {self.location}"
 
     async def aclose(self) -> None:
-        """See `Ephemeral.aclose`."""
+        """See `TtlStore.aclose`."""
         await self._redis.aclose()
 
     async def _run_script(self, script: str, key: str, argument: str) -> int:

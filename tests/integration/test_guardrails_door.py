@@ -75,6 +75,23 @@ async def test_a_malicious_payload_is_reported_in_a_request_as_in_an_answer(
     assert f"found {risk}" in guarded["detail"]["findings"][0]
 
 
+async def test_what_is_only_reported_is_not_reported_of_the_whole_conversation(serve: Serve) -> None:
+    body = {
+        "model": "stepgate",
+        "messages": [
+            {"role": "user", "content": "What does sudo rm -rf / do?"},
+            {"role": "assistant", "content": "sudo rm -rf / deletes all files."},
+            {"role": "user", "content": "My address is ann@example.org; what does sudo rm -rf / do?"},
+        ],
+    }
+    async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        steps = (await client.post("/v1/chat/completions", json=body)).json()["steps"]
+    (guarded,) = [step for step in steps if step["type"] == "guard" and "prompt" in step["title"]]
+    (found,) = guarded["detail"]["findings"]
+    assert "pii (EMAIL): taken out" in found
+    assert "malicious_code (destruction): reported" in found
+
+
 @pytest.mark.row("S003-05")
 async def test_what_a_room_blocks_is_a_422_with_the_findings(serve: Serve, rooms: Path) -> None:
     async with serve(None, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
