@@ -1,11 +1,13 @@
 """Mailboxes, and mails whose parts stand where few programs put them, lose nothing without a word about it."""
 
 import base64
+import time
 from pathlib import Path
 
 import pytest
 
 from gateway.features.documents.engine.ingest.connectors.content_types import detect_file_type
+from gateway.features.documents.engine.ingest.coverage import mail_source
 from gateway.features.documents.engine.ingest.parsers import mail
 from gateway.features.documents.engine.ingest.parsers.read_file import read_file
 from gateway.features.documents.engine.search.models import ParserInput, ParserOutput
@@ -42,6 +44,34 @@ def test_coverage_falls_when_only_the_first_mail_is_read(tmp_path: Path, monkeyp
     output = read_box(mailbox(FIRST, SECOND), tmp_path)
     assert output.coverage is not None
     assert output.coverage.missing == {"text": 2}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["From Monday 09:30 we open.", "From 09:30 on 1 May 2026 we open.\nNote: bring keys.", "From a@b.io 9:30 2026"],
+)
+def test_a_line_of_a_mail_that_begins_as_a_separator_is_text(line: str, tmp_path: Path) -> None:
+    talk = f"From: c@example.org\nSubject: Berth 9\n\nHello,\n\n{line}\n\nSee you.\n"
+    output = read_box(mailbox(FIRST, talk, SECOND).replace(b">From", b"From"), tmp_path)
+    assert output.metadata["mails"] == 3
+    text = "\n".join(chunk.content for chunk in output.chunks)
+    assert line.split("\n", maxsplit=1)[0] in text
+    assert "See you." in text
+    assert complete(output)
+    alone = read_box(mailbox(talk).replace(b">From", b"From"), tmp_path)
+    assert "See you." in "\n".join(chunk.content for chunk in alone.chunks)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"From " + b"00:00 " * 20_000 + b"\n x", b"From a 10:00 2026\nTo: a\n\n" + b"x\n" * 60_000],
+    ids=["times", "lines"],
+)
+def test_long_mailboxes_are_split_in_time_that_grows_with_them(data: bytes) -> None:
+    started = time.thread_time()
+    mail.split_mailbox(data)
+    mail_source.read_source(data, "eml", "", 0.0)
+    assert time.thread_time() - started < 1
 
 
 def test_attachments_of_the_alternative_that_is_not_read_are_named(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import io
 import json
 import zipfile
 from pathlib import Path
+from time import thread_time
 
 import pytest
 
@@ -11,6 +12,7 @@ from gateway.features.documents.engine.ingest.errors import ParserUnsupportedErr
 from gateway.features.documents.engine.ingest.parsers import plain
 from gateway.features.documents.engine.ingest.parsers.read_file import read_file
 from gateway.features.documents.engine.ingest.parsers.sniff import detect_kind
+from gateway.features.documents.engine.ingest.parsers.written_forms import decode_forms
 from gateway.features.documents.engine.search.models import FileType, ParserInput, ParserOutput
 from tests.unit.ingest.test_mail_coverage import complete
 
@@ -33,6 +35,9 @@ def read_as(file_type: FileType, data: str | bytes, tmp_path: Path) -> ParserOut
         (json.dumps({"name": "Größe 😀"}), '{"name": "Größe 😀"}'),
         (json.dumps(["Größe"]) + "\n" + json.dumps(["žluť"]), '["Größe"]\n["žluť"]'),
         (r'{"path": "C:\\u00fc", "q": "\u0022\u0041\u0026\u000a"}', r'{"path": "C:\\u00fc", "q": "\u0022A&\u000a"}'),
+        ('[paths]\nroot=C:\\uacad\nnote="Gr\\u00f6\\u00dfe"', '[paths]\nroot=C:\\uacad\nnote="Größe"'),
+        (r'{"half": "\ud83d", "whole": "\ud83d\ude00"}', r'{"half": "\ud83d", "whole": "😀"}'),
+        ("BEGIN:VCALENDAR\r\nDESCRIPTION:C:\\\\network\\nTwo\r\n", "BEGIN:VCALENDAR\nDESCRIPTION:C:\\network\nTwo"),
         (r"A regular expression: \u00fc", r"A regular expression: \u00fc"),
         (CALENDAR, "BEGIN:VCALENDAR\nSUMMARY:Notice period, berth 7\nDESCRIPTION:One\nTwo\nEND:VCALENDAR"),
         (
@@ -41,12 +46,18 @@ def read_as(file_type: FileType, data: str | bytes, tmp_path: Path) -> ParserOut
             "N;CHARSET=none;ENCODING=QUOTED-PRINTABLE:=FC\nEND:VCARD",
         ),
     ],
-    ids=["json", "lines of json", "escapes that stay", "no data", "calendar", "contact"],
+    ids=["json", "lines of json", "escapes that stay", "settings", "half a pair", "a backslash", "no data", "calendar", "contact"],
 )  # fmt: skip
 def test_letters_that_are_escaped_or_folded_are_read(text: str, shown: str, tmp_path: Path) -> None:
     output = read_as("txt", text, tmp_path)
     assert "\n".join(chunk.content for chunk in output.chunks) == shown
     assert complete(output)
+
+
+def test_a_long_field_is_decoded_in_time_that_grows_with_it() -> None:
+    started = thread_time()
+    decode_forms("BEGIN:VCARD\n" + "ENCODING=QUOTED-PRINTABLE" * 10_000)
+    assert thread_time() - started < 0.5
 
 
 @pytest.mark.parametrize("text", [json.dumps({"name": "Größe"}), CALENDAR, CONTACT])

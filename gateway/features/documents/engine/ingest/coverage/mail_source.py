@@ -6,7 +6,7 @@ import quopri
 import re
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gateway.features.documents.engine.ingest.coverage.html_source import count_page
@@ -69,17 +69,34 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str, _deadline: fl
 
 def _list_mails(data: bytes) -> list[bytes]:
     """The mails of a mailbox, each behind a line that names its sender and its time."""
-    pieces = [b""]
-    last = b""
-    for line in data.splitlines(keepends=True) if data.startswith(b"From ") else [data]:
-        if line.startswith(b"From ") and not last.strip() and re.search(rb"\d\d:\d\d", line):
-            pieces.append(b"")
-        else:
-            pieces[-1] += line if not line.startswith(b">From ") else line[1:]
-        last = line
-    mails = [piece for piece in pieces if piece.strip()]
-    are_mails = len(mails) > 1 and all(re.match(rb"[!-9;-~]+:", one) for one in mails)
-    return mails if are_mails else [data]
+    if not data.startswith(b"From "):
+        return [data]
+    lines = data.splitlines(keepends=True)
+    mails: list[list[bytes]] = []
+    for place, line in enumerate(lines):
+        is_after_gap = not place or not lines[place - 1].strip()
+        if is_after_gap and _names_sender_and_time(line) and _is_header(lines, place + 1):
+            mails.append([])
+        elif mails:
+            mails[-1].append(line.removeprefix(b">") if re.match(rb">+From ", line) else line)
+    return [b"".join(one) for one in mails] if len(mails) > 1 else [data]
+
+
+def _names_sender_and_time(line: bytes) -> bool:
+    words = line.split()
+    return line.startswith(b"From ") and b":" in line and any(word.isdigit() and len(word) == 4 for word in words)
+
+
+def _is_header(lines: Sequence[bytes], start: int) -> bool:
+    """Whether a field of a mail stands before the next empty line; the first line is a field."""
+    if start >= len(lines) or not re.match(rb"[!-9;-~]+:", lines[start]):
+        return False
+    for line in lines[start:]:
+        if not line.strip():
+            return False
+        if line.partition(b":")[0].lower() in {b"from", b"to", b"cc", b"bcc", b"reply-to", b"date", b"subject"}:
+            return True
+    return False
 
 
 def _count_mail(data: bytes, source: SourceText) -> None:

@@ -2,6 +2,7 @@
 
 import codecs
 import re
+from collections.abc import Iterator
 
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
 from gateway.features.documents.engine.search.models import FileType
@@ -51,10 +52,7 @@ def _unfold(text: str) -> str:
     """The text of a file that programs write for programs: escaped letters of JSON, folded lines of calendars."""
     start = text.lstrip()[:15].upper()
     if start[:1] in {"{", "["}:
-        pieces = text.split("\\\\")  # a backslash that is escaped itself escapes nothing
-        units = re.compile(r"\\u((?!00(?:[01]|22|5c|7f|[89]))[0-9a-fA-F]{4})")  # controls, quotes and backslashes stay
-        decoded = (units.sub(lambda match: chr(int(match[1], 16)), piece) for piece in pieces)
-        return "\\\\".join(decoded).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return "".join(_decode_letters(piece) if is_string else piece for is_string, piece in _split_strings(text))
     if not start.startswith(("BEGIN:VCALENDAR", "BEGIN:VCARD")):
         return text
     lines: list[str] = []
@@ -64,7 +62,28 @@ def _unfold(text: str) -> str:
             lines[-1] = lines[-1].removesuffix("=") + (line[1:] if line[:1] in {" ", "\t"} else line)
         else:
             lines.append(line)
-    return re.sub(r"\\[nN]", " ", "\n".join(map(_decode_line, lines)))
+    return re.sub(r"\\([\\nN])", lambda mark: mark[1].strip("nN") or " ", "\n".join(map(_decode_line, lines)))
+
+
+def _split_strings(text: str) -> Iterator[tuple[bool, str]]:
+    """Yields what is outside and inside of the strings of a JSON text, in order."""
+    for line in text.splitlines(keepends=True):
+        is_string, piece = False, ""
+        for part in re.split(r'(\\.|")', line):
+            if part == '"':
+                yield is_string, f'{piece}"'
+                is_string, piece = not is_string, ""
+            else:
+                piece += part
+        yield False, piece  # a string ends on its line
+
+
+def _decode_letters(string: str) -> str:
+    pieces = string.split("\\\\")  # a backslash that is escaped itself escapes nothing
+    units = re.compile(r"\\u((?!00(?:[01]|22|5c|7f|[89]))[0-9a-fA-F]{4})")  # controls, quotes and backslashes stay
+    decoded = "\\\\".join(units.sub(lambda match: chr(int(match[1], 16)), piece) for piece in pieces)
+    whole = decoded.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", whole)
 
 
 def _decode_line(line: str) -> str:

@@ -13,20 +13,31 @@ _GAP = re.compile(
     rb"(?:\r?\n){2,}(?=content-type:[ \t]*multipart/[^\r\n]*(?:\r?\n[ \t][^\r\n]*)*boundary=)", re.IGNORECASE
 )
 """Empty lines within the header, before the field that says that the mail has parts."""
-_SEPARATOR = re.compile(rb"(?:\A|(?<=\n)\r?\n)From [^\r\n]*\d\d:\d\d[^\r\n]*\r?\n(?=[!-9;-~]+:)")
-"""The line before each mail of a mailbox (RFC 4155): who sent it, and when."""
+_SEPARATOR = re.compile(
+    rb"(?:\A|(?<=\n)\r?\n)From (?=[^\r\n]*\d\d:\d\d)(?=[^\r\n]*\b(?:19|20)\d\d\b)[^\r\n]*+\r?\n(?=[!-9;-~]+:)"
+)
+"""The line before each mail of a mailbox (RFC 4155): who sent it, and when, with the year."""
+_FIELD_OF_MAIL = re.compile(rb"^(?:from|to|cc|bcc|reply-to|date|subject):", re.IGNORECASE | re.MULTILINE)
+"""A header has one of these; in the text of a mail, a line such as `From 9:30 on 1 May 2026` has none behind it."""
+_HEADER_END = re.compile(rb"\n\r?\n")
 _QUOTED_SEPARATOR = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 
 def split_mailbox(data: bytes) -> list[bytes]:
     """The mails of a mailbox; other data as it is."""
     data = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n") if b"From " in data[:100] else data
-    starts = list(_SEPARATOR.finditer(data)) if data.startswith(b"From ") else []
+    found = _SEPARATOR.finditer(data) if data.startswith(b"From ") else ()
+    starts = [one for one in found if _begins_mail(data, one.end())]
     if len(starts) < 2 or starts[0].start():
         return [data]
     ends = [one.start() for one in starts[1:]] + [len(data)]
     mails = [data[one.end() : end] for one, end in zip(starts, ends, strict=True)]
     return [_QUOTED_SEPARATOR.sub(rb"\1", mail) for mail in mails]
+
+
+def _begins_mail(data: bytes, start: int) -> bool:
+    end = _HEADER_END.search(data, start)
+    return _FIELD_OF_MAIL.search(data, start, end.start() + 1 if end is not None else len(data)) is not None
 
 
 def mend_mail(data: bytes) -> bytes:

@@ -8,21 +8,24 @@ import re
 
 _JSON = re.compile(r"\s*[\[{]")
 _ESCAPED = re.compile(r"\\\\|(?:\\u[0-9a-fA-F]{4})+")
-_KEPT = frozenset('"\\')
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
+_SYNTAX = frozenset('"\\')
 """What would end a text or begin an escape."""
 _ENTRIES = re.compile(r"\s*BEGIN:V(?:CALENDAR|CARD)\b", re.IGNORECASE)
 _FOLD = re.compile(r"\n[ \t]")
-_CODED = re.compile(r"^([^:\n]*ENCODING=QUOTED-PRINTABLE[^:\n]*):((?:[^\n]*=\n)*[^\n]*)", re.IGNORECASE | re.MULTILINE)
+_QUOTED_PRINTABLE = re.compile(
+    r"^(?=[^:\n]*ENCODING=QUOTED-PRINTABLE)([^:\n]*+):((?:[^\n]*=\n)*[^\n]*)", re.IGNORECASE | re.MULTILINE
+)
 _CHARSET = re.compile(r"CHARSET=([\w-]+)", re.IGNORECASE)
-_MARKED = re.compile(r"\\([nN,;])")
+_ESCAPED_MARK = re.compile(r"\\([nN,;\\])")
 
 
 def decode_forms(text: str) -> str:
     """The text with its letters as they are meant. Line ends are line feeds."""
     if "\\u" in text and _JSON.match(text):
-        return _ESCAPED.sub(_decode_letters, text)
+        return _STRING.sub(lambda string: _ESCAPED.sub(_decode_letters, string[0]), text)
     if _ENTRIES.match(text):
-        return _MARKED.sub(_decode_mark, _CODED.sub(_decode_field, _FOLD.sub("", text)))
+        return _ESCAPED_MARK.sub(_decode_mark, _QUOTED_PRINTABLE.sub(_decode_field, _FOLD.sub("", text)))
     return text
 
 
@@ -30,8 +33,10 @@ def _decode_letters(match: re.Match[str]) -> str:
     if match[0] == "\\\\":
         return match[0]
     units = [int(unit, 16) for unit in match[0][2:].split("\\u")]
-    letters = b"".join(unit.to_bytes(2, "big") for unit in units).decode("utf-16-be", "replace")
-    return "".join(one if one.isprintable() and one not in _KEPT else f"\\u{ord(one):04x}" for one in letters)
+    letters = b"".join(unit.to_bytes(2, "big") for unit in units).decode(
+        "utf-16-be", "surrogatepass"
+    )  # half a pair stays escaped
+    return "".join(one if one.isprintable() and one not in _SYNTAX else f"\\u{ord(one):04x}" for one in letters)
 
 
 def _decode_field(match: re.Match[str]) -> str:
