@@ -46,7 +46,10 @@ def read_as(file_type: FileType, data: str | bytes, tmp_path: Path) -> ParserOut
             "N;CHARSET=none;ENCODING=QUOTED-PRINTABLE:=FC\nEND:VCARD",
         ),
     ],
-    ids=["json", "lines of json", "escapes that stay", "settings", "half a pair", "a backslash", "no data", "calendar", "contact"],
+    ids=[
+        "json", "lines of json", "escapes that stay", "settings", "half a pair", "a backslash", "no data", "calendar",
+        "contact",
+    ],
 )  # fmt: skip
 def test_letters_that_are_escaped_or_folded_are_read(text: str, shown: str, tmp_path: Path) -> None:
     output = read_as("txt", text, tmp_path)

@@ -33,9 +33,8 @@ def _decode_letters(match: re.Match[str]) -> str:
     if match[0] == "\\\\":
         return match[0]
     units = [int(unit, 16) for unit in match[0][2:].split("\\u")]
-    letters = b"".join(unit.to_bytes(2, "big") for unit in units).decode(
-        "utf-16-be", "surrogatepass"
-    )  # half a pair stays escaped
+    # Half of a pair stays escaped.
+    letters = b"".join(unit.to_bytes(2, "big") for unit in units).decode("utf-16-be", "surrogatepass")
     return "".join(one if one.isprintable() and one not in _SYNTAX else f"\\u{ord(one):04x}" for one in letters)
 
 
