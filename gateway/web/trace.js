@@ -56,7 +56,8 @@ function row({ step, parts, id }, open) {
     verdict && el(`span.verdict.${verdict.detail.outcome.toLowerCase()}`, {}, verdict.detail.outcome.toLowerCase()),
     el("span.time", {}, seconds(step.duration)),
   ];
-  const own = isAside && step.status === "done" ? [] : facts(step); // else the line says it all
+  const saysAll = isAside && step.status === "done" && isEmpty(step.detail?.findings);
+  const own = saysAll ? [] : facts(step);
   const inside = [...own, ...parts.map((part) => within(part, step))].filter(Boolean);
   if (!inside.length) return el("div.line", {}, head);
   const fold = el("details", { open: open.has(id) }, el("summary.line", {}, head), el("div.inside", {}, inside));
@@ -83,6 +84,7 @@ function within(part, step) {
 function facts({ detail, type }) {
   if (!detail || type === "supervision") return [];
   const pairs = Object.entries(SAID).filter(([name]) => !isEmpty(detail[name]));
+  if (type === "guard" && !isEmpty(detail.findings)) pairs.push(["findings", "found"]);
   if (type === "plan" && detail.steps) pairs.push(["steps", "steps"]);
   if (type === "tailor" && detail.problems) pairs.push(["problems", "left out"]);
   return pairs.map(([name, word]) => el("div.fact", {}, el("span.word", {}, word), value(detail[name])));
