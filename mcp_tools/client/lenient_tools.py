@@ -61,7 +61,7 @@ def _set_aside(tool: dict[str, Any], validate: Validate) -> list[str]:
 
 def _take_other_schema(tool: dict[str, Any]) -> dict[str, Any] | None:
     """Takes the schema of a tool's arguments that has its name of another protocol; None without one. `parameters` may
-    as well be a mapping of parameters, which is no schema."""
+    as well be a mapping of parameters, and then it is not a schema."""
     schema, parameters = tool.pop("input_schema", None), tool.pop("parameters", None)
     if isinstance(schema, dict) and schema:
         return schema
