@@ -65,7 +65,7 @@ def read_table_rows(table: Element) -> list[list[str]]:
     """The cells' texts. A cell over several rows is repeated in each; one over several columns is in the first."""
     grid: list[list[str]] = []
     cells = 0
-    for rows in _order_sections(_iter_sections(table)):
+    for rows in _order_sections(table):
         hanging: dict[int, tuple[float, str]] = {}  # no cell reaches beyond its group of rows
         for row in rows:
             line = _read_row(row, hanging)
@@ -120,16 +120,20 @@ def _iter_sections(table: Element) -> Iterator[list[Element]]:
         yield rows
 
 
-def _order_sections(sections: Iterator[list[Element]]) -> list[list[Element]]:
-    """The groups as browsers place them: heads above, and feet below, wherever the page has them (HTML 4 had feet come
-    before bodies)."""
-    places = {"thead": 0, "tfoot": 2}
+def _order_sections(table: Element) -> list[list[Element]]:
+    """The groups as browsers place them: the first head above, and the first foot below, wherever the page has them
+    (HTML 4 had feet come before bodies). Others stay where they are, as bodies do (CSS 2.1, 17.2)."""
+    head, foot = (_find_group(table, name) for name in ("thead", "tfoot"))
 
     def place(rows: list[Element]) -> int:
-        group = next(rows[0].iterancestors("thead", "tbody", "tfoot", "table"), None)
-        return places.get(str(getattr(group, "tag", "")), 1)
+        group = next(rows[0].iterancestors("thead", "tbody", "tfoot", "table"), table)
+        return 0 if group is head else 2 if group is foot else 1
 
-    return sorted(sections, key=place)
+    return sorted(_iter_sections(table), key=place)
+
+
+def _find_group(table: Element, name: str) -> Element:
+    return next((group for group in table.iterdescendants(name) if _find_table(group) is table), None)
 
 
 def _find_table(element: Element) -> Element:

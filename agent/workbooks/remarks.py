@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from agent.workbooks.package import Element, get_name
 
 _HEADS = frozenset({"oddHeader", "oddFooter", "evenHeader", "evenFooter", "firstHeader", "firstFooter"})
-_MAX_PLACES = 10
 _AREA = re.compile(r"&[LCR]")
 _CODE = re.compile(r'&(?:(&)|"[^"]*"|K[0-9A-Fa-f]{6}|K\d\d[+-]\d{3}|\d{1,3}|[A-Za-z])')
 _PAGE = re.compile(r"(?<!&)&[PN]")
@@ -25,13 +24,13 @@ def read_comments(root: Element | None) -> dict[str, str]:
     return {address: " / ".join(filter(None, texts)) for address, texts in comments.items()}
 
 
-def read_input_message(validation: Element) -> tuple[str, str]:
+def read_input_message(validation: Element) -> tuple[list[str], str]:
     """What a program shows beside cells that are being filled in: the cells, and the text; it is empty if none is."""
     if validation.get("showInputMessage") not in {"1", "true"}:
-        return "", ""
+        return [], ""
     texts = (" ".join(validation.get(name, "").split()) for name in ("promptTitle", "prompt"))
     places = validation.get("sqref") or validation.findtext("{*}sqref") or ""
-    return ", ".join(places.split()[:_MAX_PLACES]), ": ".join(filter(None, texts))
+    return places.split(), ": ".join(filter(None, texts))
 
 
 def iter_page_heads(element: Element) -> Iterator[str]:

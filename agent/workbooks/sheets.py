@@ -72,13 +72,13 @@ class Sheet:
     comments: dict[str, str] = field(default_factory=dict)
     page_heads: list[str] = field(default_factory=list)
     """The texts of headers and footers of its pages."""
-    input_messages: dict[str, str] = field(default_factory=dict)
-    """What is shown beside cells that are being filled in, and the first cells that show it."""
+    input_messages: dict[str, list[str]] = field(default_factory=dict)
+    """What is shown beside cells that are being filled in, and the cells that show it."""
     drawing: str = ""
     controls: str = ""
     """The part of its form controls and of the shapes of comments."""
     is_cut: bool = False
-    linked: int = 0
+    linked_cells: int = 0
     """Cells that show a picture or an entry of an online service, and store an error for programs that show neither."""
 
 
@@ -195,9 +195,9 @@ class Workbook:
                     else:
                         computed.append(format_address(row, column))
         if computed:
-            yield f"sheet {sheet.name}: computed, because the file stores no value: {_list_addresses(computed)}"
+            yield f"sheet {sheet.name}: computed, because the file stores no value: {join_addresses(computed)}"
         if unknown:
-            yield f"sheet {sheet.name}: formula without value: {_list_addresses(unknown)}"
+            yield f"sheet {sheet.name}: formula without value: {join_addresses(unknown)}"
 
 
 def open_workbook(file: bytes | IO[bytes]) -> Workbook:
@@ -224,7 +224,8 @@ def format_address(row: int, column: int) -> str:
     return f"{letters}{row}"
 
 
-def _list_addresses(addresses: list[str]) -> str:
+def join_addresses(addresses: list[str]) -> str:
+    """The first of some addresses, and how many more there are."""
     listed = ", ".join(addresses[:_MAX_ADDRESSES])
     return listed + (f" and {len(addresses) - _MAX_ADDRESSES:,} more" if len(addresses) > _MAX_ADDRESSES else "")
 
@@ -285,7 +286,7 @@ class _SheetReader:
         elif name == "dataValidation":
             places, text = read_input_message(element)
             if text:
-                self._sheet.input_messages.setdefault(text, places)
+                self._sheet.input_messages.setdefault(text, []).extend(places)
         elif element.get("hidden") in {"1", "true"}:
             last = min(int(element.get("max", "0")), _MAX_COLUMNS)
             self._sheet.hidden_columns.update(range(int(element.get("min", "0")), last + 1))
@@ -340,7 +341,7 @@ class _SheetReader:
         value = self._convert(kind, text)
         if self._recalculates and formula and value == 0 and not isinstance(value, bool):
             value = None
-        self._sheet.linked += kind == "e" and element.get("vm") is not None
+        self._sheet.linked_cells += kind == "e" and element.get("vm") is not None
         if value is not None:
             return Cell(value, index)
         if is_text:  # the formula's value is a text without letters
@@ -348,7 +349,8 @@ class _SheetReader:
         if len(corners := _ADDRESS.findall(spills)) == 2:
             (left, top), (right, bottom) = corners
             place = Merge(int(top), count_column(left), int(bottom), count_column(right))
-            self._spilling.append((place, formula))
+            if place.left <= place.right:  # else no row has a cell that would count to the limit
+                self._spilling.append((place, formula))
         return Cell(None, index, formula, shift) if formula else None
 
     def _read_formula(self, element: Element, column: int) -> tuple[str, tuple[int, int]]:

@@ -17,10 +17,11 @@ _REQUIRED = {
 _FALSE_TEXTS = ("", "false", "no", "0", "null", "none")
 """Texts in `isError` that say that the call succeeded."""
 _FIELDS = frozenset({"content", "structuredContent", "isError", "resultType", "_meta", "ttlMs", "cacheScope"})
-_CONTENT_NAMES = frozenset({"toolResult", "result", "output", "contents", "structured_content"})
+_CONTENT_NAMES = frozenset({"toolResult", "result", "output", "contents"})
 """Names that servers give to the content."""
-_OTHER_NAMES = {"is_error": "isError", "structured_content": "structuredContent"}
-"""Names of fields as servers in Python have them; the SDK passes over a failure that is named so."""
+_RESULT_MARKS = frozenset({"content", "structuredContent", "structured_content"})
+"""An object with one of these fields is a result in the protocol's form. Any other is data, whose own fields may have
+the same names as the protocol's."""
 _SIGNATURES = {"iVBOR": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
 """How base64 data of the usual image formats begins."""
 _UNKNOWN_TYPE = "application/octet-stream"
@@ -28,10 +29,19 @@ _UNKNOWN_URI = "unknown:resource"
 
 
 def name_fields(result: dict[str, Any]) -> None:
-    """Gives fields of a call's result the names of the protocol, in place."""
-    for other, name in _OTHER_NAMES.items():
-        if other in result and result.get(name) is None:
-            result[name] = result.pop(other)
+    """Gives fields of a call's result that have their names in Python the names of the protocol, in place.
+
+    The SDK passes over a failure that is named so. Where the two names disagree, the call failed: libraries write
+    `isError: false` unasked, and nobody writes a failure without cause.
+    """
+    if not _RESULT_MARKS & result.keys():
+        return
+    if "is_error" in result:
+        failed = result.pop("is_error")
+        if not _is_failure(result.get("isError")):
+            result["isError"] = failed
+    if "structured_content" in result and result.get("structuredContent") is None:
+        result["structuredContent"] = result.pop("structured_content")
 
 
 def repair_call_result(result: dict[str, Any], validate: Validate) -> None:
@@ -43,11 +53,14 @@ def repair_call_result(result: dict[str, Any], validate: Validate) -> None:
     result["content"] = [
         _repair_block(block, partial(_validate_block, validate)) for block in _list_items(result.get("content"))
     ]
-    failed = result.get("isError")
-    result["isError"] = failed.strip().lower() not in _FALSE_TEXTS if isinstance(failed, str) else bool(failed)
+    result["isError"] = _is_failure(result.get("isError"))
     structured = result.get("structuredContent")
     if structured is not None and not isinstance(structured, dict):
         result["structuredContent"] = {"result": structured}  # as SDKs wrap results that are not objects
+
+
+def _is_failure(value: object) -> bool:
+    return value.strip().lower() not in _FALSE_TEXTS if isinstance(value, str) else bool(value)
 
 
 def _move_other_fields(result: dict[str, Any]) -> None:

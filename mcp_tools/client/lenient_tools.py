@@ -46,8 +46,8 @@ def _set_aside(tool: dict[str, Any], validate: Validate) -> list[str]:
     elif output is not None:
         faults.append("its output schema is not an object, so it is ignored")
     given = tool.get("inputSchema")
-    if given is None and isinstance(other := tool.pop("input_schema", None) or tool.pop("parameters", None), dict):
-        given = tool["inputSchema"] = other  # as other protocols name it
+    if given is None:
+        given = tool["inputSchema"] = _take_other_schema(tool)
     if not isinstance(given, dict) or not given:
         tool["inputSchema"] = _ANY_OBJECT
         faults.append("its input schema is missing, so it takes any arguments")
@@ -57,6 +57,18 @@ def _set_aside(tool: dict[str, Any], validate: Validate) -> list[str]:
     if aside or "_meta" in tool:
         tool["_meta"] = aside
     return faults
+
+
+def _take_other_schema(tool: dict[str, Any]) -> dict[str, Any] | None:
+    """Takes the schema of a tool's arguments that has its name of another protocol; None without one. `parameters` may
+    as well be a mapping of parameters, and then it is not a schema."""
+    schema, parameters = tool.pop("input_schema", None), tool.pop("parameters", None)
+    if isinstance(schema, dict) and schema:
+        return schema
+    if not isinstance(parameters, dict):
+        return None
+    is_schema = parameters.get("type") == "object" or isinstance(parameters.get("properties"), dict)
+    return parameters if is_schema else None
 
 
 def _build_probe(schema: dict[str, Any]) -> dict[str, Any]:

@@ -43,6 +43,7 @@ async def test_a_part_that_is_no_json_schema_does_not_cost_the_tool(tmp_path: Pa
         ({"temperature": 21, "place": "kept"}, {"temperature": 21, "place": "kept"}),
         ({"contents": [{"uri": "a:b", "text": "kept"}]}, "kept"),
         ({"structured_content": {"a": "kept"}}, {"a": "kept"}),
+        ({"file": "kept", "is_error": True}, {"file": "kept", "is_error": True}),
         ({"_meta": {"took": 3}}, None),
     ],
 )
@@ -52,10 +53,11 @@ async def test_a_result_in_fields_of_its_own_is_read(tmp_path: Path, result: Any
     assert ("kept" in returned.text) is (value is not None)
 
 
+@pytest.mark.parametrize("stated", [{}, {"isError": False}, {"isError": "no"}])
 @pytest.mark.parametrize("failed", [True, "true", 1])
-async def test_a_failure_is_one_also_in_snake_case(tmp_path: Path, failed: Any) -> None:
+async def test_a_failure_is_one_also_in_snake_case(tmp_path: Path, failed: Any, stated: dict[str, Any]) -> None:
     with pytest.raises(ToolError, match="the note is locked"):
-        await call(tmp_path, {"result": {"content": "the note is locked", "is_error": failed}})
+        await call(tmp_path, {"result": {"content": "the note is locked", "is_error": failed, **stated}})
     kept = await call(tmp_path, {"result": {"content": [{"type": "text", "text": "kept"}], "is_error": False}})
     assert kept.text == "kept"
 
@@ -71,6 +73,13 @@ async def test_a_schema_under_another_name_is_the_tools(tmp_path: Path, name: st
     async with server_of(tmp_path, "stdio", listed({"name": "echo", name: schema})) as (server, registry):
         assert server.status_line == "ready, 1 tool"
         assert registry.get("srv__echo").spec.input_schema["required"] == ["x"]
+
+
+async def test_a_mapping_of_parameters_is_no_schema(tmp_path: Path) -> None:
+    parameters = {"type": {"type": "string"}, "size": {"type": "integer"}}
+    async with server_of(tmp_path, "stdio", listed({"name": "echo", "parameters": parameters})) as (server, registry):
+        assert "echo: its input schema is missing, so it takes any arguments" in server.status_line
+        assert registry.get("srv__echo").spec.input_schema == {"type": "object", "properties": {}}
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])

@@ -114,21 +114,21 @@ HEAD = f'<row r="1">{text_cell("A1", "Item")}{text_cell("B1", "Price")}</row>'
 
 
 @pytest.mark.parametrize(
-    ("formulas", "told"),
+    ("formulas", "expected"),
     [
         (('<f t="array" ref="B2:B3">SORT(D2:D3)</f>', ""), "B2, B3"),
         (('<f t="dataTable" ref="B2:B3" r1="D1"/><v>7</v>', '<f t="dataTable" ref="B2:B3" r1="D1"/>'), "B3"),
         (('<f t="shared" si="9"/>', "<v>7</v>"), "B2"),
     ],
 )
-def test_cells_that_other_formulas_fill_are_reported(formulas: Sequence[str], told: str, tmp_path: Path) -> None:
+def test_cells_that_other_formulas_fill_are_reported(formulas: Sequence[str], expected: str, tmp_path: Path) -> None:
     rows = "".join(
         f'<row r="{number}">{text_cell(f"A{number}", "Bolt")}<c r="B{number}">{formula}</c></row>'
         for number, formula in enumerate(formulas, 2)
     )
     output = read_book(sheet_file(HEAD + rows), tmp_path)
-    assert output.uncertainties == (f"sheet Ledger: formula without value: {told}",)
-    for address in told.split(", "):
+    assert output.uncertainties == (f"sheet Ledger: formula without value: {expected}",)
+    for address in expected.split(", "):
         assert f"[formula without value {address}:" in output.chunks[-1].content
 
 
@@ -136,6 +136,25 @@ def test_a_formula_does_not_fill_more_cells_than_a_sheet_is_read_for(tmp_path: P
     row = f'<row r="2">{text_cell("A2", "Bolt")}<c r="B2"><f t="array" ref="B2:XFD1048576">SORT(D2:D3)</f></c></row>'
     output = read_book(sheet_file(HEAD + row), tmp_path)
     assert any("formula without value: B2, C2" in note for note in output.uncertainties)
+
+
+def test_ranges_that_end_before_they_begin_cost_no_time(tmp_path: Path) -> None:
+    formula = '<f t="array" ref="C1:B9999999">SORT(D2)</f>'
+    rows = "".join(
+        f'<row r="{number}">{text_cell(f"A{number}", "Bolt")}<c r="B{number}">{formula}</c></row>'
+        for number in (2, 3, 4)
+    )
+    output = read_book(sheet_file(HEAD + rows), tmp_path)
+    assert output.uncertainties == ("sheet Ledger: formula without value: B2, B3, B4",)
+    assert output.processing_time_ms < 1_000
+
+
+def test_a_message_names_all_cells_that_show_it(tmp_path: Path) -> None:
+    places = ("A2 A3", "B2:B9", "B2:B9 " + " ".join(f"D{row}" for row in range(1, 12)))
+    shown = "".join(f'<dataValidation sqref="{one}" prompt="In euros" showInputMessage="1"/>' for one in places)
+    output = read_book(sheet_file(HEAD, behind=f"<dataValidations>{shown}</dataValidations>"), tmp_path)
+    listed = "A2, A3, B2:B9, D1, D2, D3, D4, D5, D6, D7 and 4 more"
+    assert output.chunks[-1].content == f"Input message at {listed}: In euros"
 
 
 def test_messages_for_people_who_fill_cells_in_are_read(tmp_path: Path) -> None:
@@ -168,11 +187,12 @@ def test_a_formula_whose_value_is_an_empty_text_is_an_empty_cell(tmp_path: Path)
     assert output.uncertainties == ("sheet Ledger: formula without value: B3",)
 
 
-def test_cells_of_linked_data_are_reported(tmp_path: Path) -> None:
-    cells = '<c r="B2" t="e" vm="1"><v>#VALUE!</v></c><c r="C2" t="e"><v>#REF!</v></c>'
-    row = f'<row r="2">{text_cell("A2", "Bolt")}{cells}</row>'
+@pytest.mark.parametrize(("number", "shown"), [(1, "1 cell shows"), (2, "2 cells show")])
+def test_cells_of_linked_data_are_reported(number: int, shown: str, tmp_path: Path) -> None:
+    cells = "".join(f'<c r="{column}2" t="e" vm="1"><v>#VALUE!</v></c>' for column in "BC"[:number])
+    row = f'<row r="2">{text_cell("A2", "Bolt")}{cells}<c r="D2" t="e"><v>#REF!</v></c></row>'
     output = read_book(sheet_file(HEAD + row), tmp_path)
-    assert output.uncertainties == ("sheet Ledger: 1 cells show a picture or linked data, which was not read",)
+    assert output.uncertainties == (f"sheet Ledger: {shown} a picture or linked data, which was not read",)
 
 
 def test_a_control_on_a_page_is_reported(tmp_path: Path) -> None:

@@ -74,10 +74,40 @@ def test_a_quote_that_nothing_closes_draws_no_rows_into_its_cell(tmp_path: Path)
     assert output.chunks[0].content.splitlines()[2:] == [
         "| Bolt | 77 |", '| "Nut | 5 |', "| Pin | 6 |", "| Cap | 8 |",
     ]  # fmt: skip
-    assert output.uncertainties == ("row 3: a quote is not closed; the rows from here on are read without",)
+    assert output.uncertainties == ("row 3: a quote is not closed; the rows from here on are read without quotes",)
     closed = read_as("csv", 'Item,Note\nBolt,"two\nlines"\n', tmp_path)
     assert "| Bolt | two lines |" in closed.chunks[0].content
     assert not closed.uncertainties
+
+
+@pytest.mark.parametrize("end", ['"Cap",8\n', '"Cap",8\nEnd,9\n', "Cap,8\n"])
+def test_an_open_quote_is_found_wherever_the_next_one_is(end: str, tmp_path: Path) -> None:
+    output = read_as("csv", f'Item,Price\nBolt,77\n"Nut,5\nPin,6\n{end}', tmp_path)
+    rows = output.chunks[0].content.splitlines()[2:]
+    assert rows[1:3] == ['| "Nut | 5 |', "| Pin | 6 |"]
+    assert len(rows) == 3 + end.count("\n")
+    assert len(output.uncertainties) == 1
+    assert output.uncertainties[0].startswith("row 3: a quote is not closed; ")
+    assert complete(output)
+
+
+def test_an_open_quote_behind_a_space_is_found(tmp_path: Path) -> None:
+    output = read_as("csv", 'Item, Note\nBolt, "a, b"\n"two\nlines", "c"\nNut, "x\nPin, y\n', tmp_path)
+    assert output.chunks[0].content.splitlines()[2:] == [
+        "| Bolt | a, b |", "| two lines | c |", '| Nut | "x |', "| Pin | y |",
+    ]  # fmt: skip
+    assert output.uncertainties == (
+        "row 4: a quote is not closed; the rows from here on are read without quotes",
+    )  # fmt: skip
+
+
+def test_quotes_that_are_not_in_pairs_in_a_cell_of_lines_are_reported(tmp_path: Path) -> None:
+    text = 'Item,Note\nBolt,"two\n"quoted" lines"\nNut,"a\nb" \n'
+    output = read_as("csv", text, tmp_path)
+    assert len(output.chunks[0].content.splitlines()) == 4
+    assert output.uncertainties == ("row 2: quotes are not in pairs; a cell may hold the rows below it",)
+    many = read_as("csv", "Item,Note\n" + 'Bolt,"two\n"quoted" lines"\n' * 12, tmp_path)
+    assert many.uncertainties[0].startswith("rows 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 2 more: ")
 
 
 @pytest.mark.parametrize(

@@ -34,14 +34,15 @@ _SHOWN_BY = {"dialog": "open", "template": "shadowrootmode"}
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(hidden|collapse)", re.IGNORECASE)
 _BY_SHEET = "text hidden by style sheets"
 _TOKEN = re.compile(
-    r"<!--.*?(?:-->|\Z)|<[!?][^>]*>|</(?P<end>[a-zA-Z][^\s/>]*)[^>]*>"
-    r"""|<(?P<start>[a-zA-Z][^\s/>]*)(?P<attributes>(?:[^>"']|"[^"]*+"|'[^']*+'){0,20000}+)>""",
+    r"<!--.*?(?:-->|\Z)|<[!?][^>]*+(?:>|\Z)|</(?P<end>[a-zA-Z][^\s/>]*+)[^>]*+(?:>|\Z)"
+    r"""|<(?P<start>[a-zA-Z][^\s/>]*+)(?P<attributes>(?:[^>"']++|"[^"]*+"|'[^']*+'){0,20000}+)(?:>|\Z)""",
     re.DOTALL,
 )
+"""What a tag begins that nothing ends, no browser shows."""
 _ATTRIBUTE = re.compile(r"""([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+)))?""")
 _SEPARATE = frozenset({"button", "meter", "progress", "output"})
-_SECTION = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
-"""Text in XML; in HTML nobody sees it."""
+_SECTION_BOUND = re.compile(r"<!\[CDATA\[|\]\]>")
+"""Where plain text begins or ends in XML; in HTML nobody sees it."""
 _RAW = frozenset({"script", "style", "textarea", "title", "iframe", "noframes"})
 """Elements whose text may look like tags."""
 _PARAGRAPH = frozenset({"p"})
@@ -83,7 +84,7 @@ def count_page(text: str) -> SourceText:
     """Counts the words of a page that is text already. Without any other text, that for browsers without scripts
     counts."""
     if re.match(r"\s*<\?xml\b", text):
-        text = _SECTION.sub(lambda match: escape(match[1]), text)
+        text = _rewrite_sections(text)
     page = _Page(PageStyles(text))
     page.scan(text)
     if 2 * page.hidden_by_sheets > page.chars:  # scripts show what the sheets hide
@@ -94,6 +95,22 @@ def count_page(text: str) -> SourceText:
         source.words["text"] = page.without_scripts
         source.omitted.pop(_OMITTED["noscript"], None)
     return source
+
+
+def _rewrite_sections(text: str) -> str:
+    """The text of an XML page without the bounds of its plain text, whose signs are written as in HTML. What begins and
+    does not end stays."""
+    pieces: list[str] = []
+    opened: re.Match[str] | None = None
+    place = 0
+    for bound in _SECTION_BOUND.finditer(text):
+        if bound[0] != "]]>":
+            opened = opened or bound
+        elif opened is not None:
+            pieces += (text[place : opened.start()], escape(text[opened.end() : bound.start()]))
+            place, opened = bound.end(), None
+    pieces.append(text[place:])
+    return "".join(pieces)
 
 
 def _decode(data: bytes, encoding: str) -> str:
@@ -135,6 +152,8 @@ class _Page:
         self._parts: list[str] = []
         self._equation = _NOWHERE
         """How many elements were open where an equation began."""
+        self._endless: set[str] = set()
+        """Elements with text like tags whose end the rest of the page does not have."""
         self._is_after_component = False
         """Whether a custom element has just ended, and nothing followed."""
 
@@ -150,12 +169,20 @@ class _Page:
             elif match["start"]:
                 tag = match["start"].lower()
                 self._start(tag, match["attributes"])
-                if tag in _RAW and (end := _find_end(text, tag, place)) is not None:
+                if tag in _RAW and (end := self._find_end(text, tag, place)) is not None:
                     if tag == "textarea":
                         self._take(text[place:end])
                     place = end
         self._take(text[place:])
         self.flush()
+
+    def _find_end(self, text: str, tag: str, place: int) -> int | None:
+        if tag in self._endless:
+            return None
+        match = re.compile(f"</{tag}[\\s>]", re.IGNORECASE).search(text, place)
+        if match is None:
+            self._endless.add(tag)
+        return None if match is None else match.start()
 
     def _start(self, tag: str, attributes: str) -> None:
         self._close_implied(tag)
@@ -260,11 +287,6 @@ class _Page:
 
 def _is_inline(tag: str) -> bool:
     return tag not in _BLOCKS and tag not in _CLOSES
-
-
-def _find_end(text: str, tag: str, place: int) -> int | None:
-    match = re.compile(f"</{tag}[\\s>]", re.IGNORECASE).search(text, place)
-    return None if match is None else match.start()
 
 
 def _find_reason(tag: str, attributes: str) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-_SHEET = re.compile(r"<style\b([^>]*)>(.*?)</style", re.IGNORECASE | re.DOTALL)
+_SHEET = re.compile(r"<style\b([^>]*+)(?:>|\Z)(.*?)(?:</style|\Z)", re.IGNORECASE | re.DOTALL)
 _MEDIA = re.compile(r"""media\s*=\s*["']?\s*([^"'>]*)""", re.IGNORECASE)
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _DECLARATION = re.compile(r"(?:^|[;{\s])(display|visibility)\s*:\s*([a-z-]+)\s*(!\s*important)?", re.IGNORECASE)

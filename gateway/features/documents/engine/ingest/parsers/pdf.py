@@ -285,10 +285,10 @@ def _list_blocks(
     """The blocks of a page. `doubtful` takes how many of its characters nothing says which they are, if many."""
     blocks = leftovers.add(page, _list_text_blocks(page, source))
     if pdfium is not None:
-        signs = pdfium.read_signs(page.page_num)
-        blocks = raise_in_blocks(blocks, signs.raised)
-        if signs.is_doubtful:
-            doubtful[page.page_num] = signs.unknown
+        facts = pdfium.read_text_facts(page.page_num)
+        blocks = raise_in_blocks(blocks, facts.raised)
+        if facts.is_doubtful:
+            doubtful[page.page_num] = facts.unknown
     draft = Draft(blocks=blocks)
     if fields := list_fields(page):
         draft.add_text("\n".join(fields), page.page_num)

@@ -106,7 +106,7 @@ class Raised(NamedTuple):
     is_parted: bool
 
 
-class Signs(NamedTuple):
+class PageTextFacts(NamedTuple):
     """What is odd in a page's text: its raised figures in their order, and how many of its `length` characters are
     unknown, because no font says which they are."""
 
@@ -142,13 +142,14 @@ class Pdfium:
         handles = (self._library.FPDFDoc_GetAttachment(self._document, index) for index in range(max(count, 0)))
         return [self._read_text(self._library.FPDFAttachment_GetName, one) or "unnamed" for one in handles if one]
 
-    def read_signs(self, page: int) -> Signs:
+    def read_text_facts(self, page: int) -> PageTextFacts:
         """What stands out of the text of a page (from 1)."""
         with self._open_text(page) as text:
             if not text:
-                return Signs()
+                return PageTextFacts()
             written = self._read_all(text)
-            return Signs(list(self._iter_raised(text, written)), self._count_unknown(text, written), len(written))
+            raised = list(self._iter_raised(text, written))
+            return PageTextFacts(raised, self._count_unknown(text, written), len(written))
 
     def _count_unknown(self, text: Any, written: str) -> int:
         """Counts the characters that no map of their font gives: PDFium guesses them by their codes, mostly wrong."""

@@ -3,6 +3,8 @@
 import csv
 import io
 import re
+from collections.abc import Callable, Iterable
+from functools import partial
 
 from agent.core.models import JsonObject
 from agent.text.delimited import DELIMITERS, double_escaped_quotes, find_separator, find_titles, has_spaced_quotes
@@ -15,6 +17,11 @@ _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+|\x0c\s*")
 """A form feed is the end of a page."""
 _TERMINAL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|.\x08")
 """What a terminal obeys and does not show (ECMA-48): colours of a log, and a letter that is struck over by the next."""
+
+_SPACES_BEHIND = re.compile(rf'(") +(?=[{DELIMITERS}\r\n]|\Z)')
+_AT_END = "end of data"
+"""Part of what the csv module says of a quote that is open where the text ends."""
+_MAX_NAMED = 10
 
 
 def read_plain(source: InputFile, *, is_file: bool = True) -> Draft:
@@ -37,10 +44,7 @@ def read_csv(source: InputFile) -> Draft:
     titles, length = find_titles(decoded.text[skipped:], named)
     text = double_escaped_quotes(decoded.text[skipped + length :])
     delimiter = named or _guess_delimiter(text)
-    spaced = has_spaced_quotes(text, delimiter)
-    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=spaced))
-    if rows and any("\n" in cell or "\r" in cell for cell in rows[-1]):
-        rows = _end_open_quote(rows, text, delimiter, draft)
+    rows = _read_rows(text, delimiter, draft)
     for title in titles:
         draft.add_text(title)
     draft.add_table(rows)
@@ -48,21 +52,54 @@ def read_csv(source: InputFile) -> Draft:
     return draft
 
 
-def _end_open_quote(rows: list[list[str]], text: str, delimiter: str, draft: Draft) -> list[list[str]]:
-    """The rows without what a quote that nothing closes has drawn into the last one: those are read as they stand."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    starts = [0, *(reader.line_num for _ in reader)]
-    lines = list(io.StringIO(text, newline=""))[starts[len(rows) - 1] :]
+def _read_rows(text: str, delimiter: str, draft: Draft) -> list[list[str]]:
+    """The rows; those that a quote has drawn into one cell, because nothing closes it, are read as they stand."""
+    spaced = has_spaced_quotes(text, delimiter)
+    read = partial(csv.reader, delimiter=delimiter, skipinitialspace=spaced)
+    lines = list(io.StringIO(text, newline=""))
+    reader = read(lines)
+    rows: list[list[str]] = []
+    opened: list[int] = []
+    unclear: list[int] = []
+    start = 0
+    for row in reader:
+        row_lines, start = lines[start : reader.line_num], reader.line_num
+        fault = _find_fault(read, row_lines) if len(row_lines) > 1 else ""
+        split = list(read(row_lines, quoting=csv.QUOTE_NONE)) if fault else []
+        width = len((rows or split or [row])[0])
+        if _AT_END in fault:
+            draft.uncertainties.append(
+                f"row {len(rows) + 1}: a quote is not closed; the rows from here on are read without quotes"
+            )
+            rows += split
+        elif fault and width > 1 and all(len(one) == width for one in split):
+            opened.append(len(rows) + 1)
+            rows += split
+        else:
+            unclear += [len(rows) + 1] if fault else []
+            rows.append(row)
+    if opened:
+        draft.uncertainties.append(f"{_name_rows(opened)}: a quote is not closed; its lines are read without quotes")
+    if unclear:
+        draft.uncertainties.append(f"{_name_rows(unclear)}: quotes are not in pairs; a cell may hold the rows below it")
+    return rows
+
+
+def _find_fault(read: Callable[..., Iterable[list[str]]], lines: list[str]) -> str:
+    """What is wrong with the quotes of a row; empty if nothing is. Spaces behind a cell are nothing wrong."""
     try:
-        for _ in csv.reader(lines, delimiter=delimiter, strict=True):
+        for _ in read(io.StringIO(_SPACES_BEHIND.sub(r"\1", "".join(lines)), newline=""), strict=True):
             pass
     except csv.Error as error:
-        if "end of data" in str(error):
-            draft.uncertainties.append(
-                f"row {len(rows)}: a quote is not closed; the rows from here on are read without"
-            )
-            return [*rows[:-1], *csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)]
-    return rows
+        return str(error)
+    return ""
+
+
+def _name_rows(numbers: list[int]) -> str:
+    listed = ", ".join(map(str, numbers[:_MAX_NAMED])) + (
+        f" and {len(numbers) - _MAX_NAMED:,} more" if len(numbers) > _MAX_NAMED else ""
+    )
+    return f"row {listed}" if len(numbers) == 1 else f"rows {listed}"
 
 
 def make_draft(decoded: Decoded) -> Draft:

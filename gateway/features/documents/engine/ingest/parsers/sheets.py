@@ -12,7 +12,7 @@ from agent.workbooks import Sheet, Workbook, open_workbook
 from agent.workbooks.form_controls import iter_control_texts
 from agent.workbooks.formulas import count_column
 from agent.workbooks.package import WorkbookPackage, get_name
-from agent.workbooks.sheets import MAX_CELLS
+from agent.workbooks.sheets import MAX_CELLS, join_addresses
 from agent.workbooks.tables import SheetTable, find_table, show_cell
 from gateway.features.documents.engine.ingest.parsers.draft import Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
@@ -34,7 +34,7 @@ def read_sheets(source: InputFile) -> Draft:
         if not sheet.is_shown:
             cells = sum(map(len, sheet.rows.values()))
             if cells:
-                draft.uncertainties.append(f"sheet {sheet.name} is hidden and was left out ({cells:,} cells)")
+                draft.uncertainties.append(f"sheet {sheet.name} is hidden and was left out ({_count_cells(cells)})")
             continue
         start = len(draft.blocks)
         draft.add_heading(sheet.name, 1, number)
@@ -53,7 +53,7 @@ def _add_sheet(draft: Draft, book: Workbook, sheet: Sheet, page: int) -> None:
     for address, text in sheet.comments.items():
         draft.add_text(f"Comment on {_describe_cell(book, sheet, table, address)}: {text}", page)
     for text, places in sheet.input_messages.items():
-        draft.add_text(f"Input message at {places}: {text}", page)
+        draft.add_text(f"Input message at {join_addresses(list(dict.fromkeys(places)))}: {text}", page)
     for text in sheet.page_heads:
         draft.add_text(f"Page header or footer: {text}", page)
     for text in iter_control_texts(book.package, sheet.controls):
@@ -86,15 +86,24 @@ def _iter_rows(book: Workbook, sheet: Sheet, table: SheetTable) -> Iterator[list
 def _describe_limits(sheet: Sheet) -> Iterator[str]:
     if sheet.is_cut:
         yield f"sheet {sheet.name} was cut after {MAX_CELLS:,} cells"
-    if sheet.linked:
-        yield f"sheet {sheet.name}: {sheet.linked:,} cells show a picture or linked data, which was not read"
+    if sheet.linked_cells:
+        verb = "shows" if sheet.linked_cells == 1 else "show"
+        yield (
+            f"sheet {sheet.name}: {_count_cells(sheet.linked_cells)} {verb} a picture or linked data, which was not "
+            "read"
+        )
     hidden = sum(
         row in sheet.hidden_rows or column in sheet.hidden_columns
         for row, cells in sheet.rows.items()
         for column in cells
     )
     if hidden:
-        yield f"sheet {sheet.name}: {hidden:,} cells of hidden rows and columns were left out"
+        verb = "was" if hidden == 1 else "were"
+        yield f"sheet {sheet.name}: {_count_cells(hidden)} of hidden rows and columns {verb} left out"
+
+
+def _count_cells(number: int) -> str:
+    return "1 cell" if number == 1 else f"{number:,} cells"
 
 
 class _Part:

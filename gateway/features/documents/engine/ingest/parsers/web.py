@@ -34,7 +34,7 @@ from gateway.features.documents.engine.ingest.parsers.plain import make_draft
 _END = re.compile(r"</(?:html|body)\s*>", re.IGNORECASE)
 """What libxml2 takes for the end of the text. A browser shows what follows, such as a second page or a footer of mail
 servers."""
-_CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+_SECTION_START, _SECTION_END = "<![CDATA[", "]]>"
 _XML = re.compile(r"\s*<\?xml\b")
 _MAX_TERM = 200
 _NO_TERM = BLOCKS | {"img", "input", "button", "br"}
@@ -55,7 +55,7 @@ def read_html(source: InputFile) -> Draft:
 def parse_page(text: str, draft: Draft) -> Draft:
     """Parses HTML that is text already, such as the body of a mail, into `draft`."""
     if _XML.match(text):  # in XML this is text; in HTML a comment, which nobody sees
-        text = _CDATA.sub(lambda match: escape(match[1]), text)
+        text = _escape_sections(text)
     parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
     try:
         root = html.document_fromstring(_END.sub("", text).encode("utf-8", "replace"), parser=parser)
@@ -73,6 +73,19 @@ def parse_page(text: str, draft: Draft) -> Draft:
     body = root.find("body")
     _Walk(draft).visit(root if body is None else body)
     return draft
+
+
+def _escape_sections(text: str) -> str:
+    """The text of an XML page with its sections of plain text as HTML writes them."""
+    pieces: list[str] = []
+    place = 0
+    while (start := text.find(_SECTION_START, place)) >= 0:
+        end = text.find(_SECTION_END, start)
+        if end < 0:  # nor do the sections behind it end: a search for each would read the page as often
+            break
+        pieces += (text[place:start], escape(text[start + len(_SECTION_START) : end]))
+        place = end + len(_SECTION_END)
+    return "".join((*pieces, text[place:]))
 
 
 class _Walk:
