@@ -44,6 +44,7 @@ class ChangeQuestions:
         if not changing:
             return meant
         unasked = changing - await self._find_allowed(request, attempt, lines, meant)
+        attempt.decided_changes |= changing - unasked
         if unasked and len(unasked) == len({str(call.get("tool")) for call in calls}):
             raise UnaskedChangeError(unasked)
         return PlanReply(_drop_calls(meant.data, calls, unasked)) if unasked else meant

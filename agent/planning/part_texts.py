@@ -31,12 +31,12 @@ def make_copy_check(question: str, context: str, examples: str) -> Callable[[str
     """A function that says whether a part is copied from the prompt's `examples`: what it holds beside words of the
     `context` stands there, such as a figure or a thing; or all of it does, and no word in the `question`. Small models
     go on with the examples' steps."""
-    explained, shown = {*extract_terms(split_name(context))}, _read_texts(examples)
-    example_terms = {term for text in shown for term in extract_terms(text)}
+    explained, texts_of_examples = {*extract_terms(split_name(context))}, _read_texts(examples)
+    example_terms = {term for text in texts_of_examples for term in extract_terms(text)}
     question_terms = {*extract_terms(question)}
 
     def is_copied(part: str) -> bool:
-        if part in shown and question_terms.isdisjoint(map_query_terms(part)):
+        if part in texts_of_examples and question_terms.isdisjoint(map_query_terms(part)):
             return True
         new = {term for term, word in map_query_terms(part).items() if not is_filler(word)} - explained
         return bool(new) and new <= example_terms

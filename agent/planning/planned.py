@@ -39,6 +39,8 @@ class Planned:
     """The untrusted text that the plan's source knows it to come from."""
     recorded: tuple[EventBody | EventDraft, ...] = ()
     """The events that propose a plan which was made before, with what is done of it. They are recorded as they are."""
+    decided_changes: tuple[str, ...] = ()
+    """The tools with which the planner's replies changed something as the request asks, usable or not."""
     follows: str = ""
     """The earlier message whose words the searches of this one use."""
     repeats_model: bool = False

@@ -140,7 +140,7 @@ def has_changed(state: RunState) -> bool:
 
 def list_unmade_changes(state: RunState) -> tuple[str, ...]:
     """The tools with which the request asks to change something, if nothing was changed and nobody refused it."""
-    wanted = find_allowed_changes(state) or frozenset()
+    wanted = {*(find_allowed_changes(state) or ()), *(name for one in state.plans for name in one.decided_changes)}
     steps = {step.id: step for proposed in state.plans for step in proposed.plan.steps if step.is_work}.values()
     changing = [step for step in steps if step.effect != "read"]
     settled = any(

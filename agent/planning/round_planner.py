@@ -115,7 +115,8 @@ class RoundPlanner:
             reason = f"the model gave no valid plan: {problem}"
             return self._plan_by_rules(request, attempt, reason, None)
         undecided = UNDECIDED if attempt.is_undecided else planned.fallback_reason
-        return replace(planned, rejected=tuple(attempt.rejected), fallback_reason=undecided)
+        decided = tuple(sorted(attempt.decided_changes))
+        return replace(planned, rejected=tuple(attempt.rejected), fallback_reason=undecided, decided_changes=decided)
 
     async def _decide(self, request: PlanningRequest, attempt: Attempt) -> Planned | None:
         """Asks until there is a usable decision; None after two unusable ones. Raises `ModelError`.

@@ -467,6 +467,18 @@ async def test_an_answer_that_tells_of_a_change_nobody_made_says_so(tmp_path: Pa
     assert response.metadata["status"] == "partial"
 
 
+async def test_an_answer_after_a_change_that_was_rejected_says_that_nothing_was_changed(tmp_path: Path) -> None:
+    send = returning("send", "sent", annotations=EFFECT)
+    claim = says("The mail was sent to Carla.", to="completion")
+    invented = decides({"tool": "send", "inputs": {"x": "invented@example.org"}}, times=1)
+    model = script(wants("send"), decides(PERSON, times=1), invented, decides(), claim)
+    async with engine_bench(tmp_path, model, tools=[make_tools()[1], send], model_profile="small") as bench:
+        response = await bench.run("Send carla a mail")
+    assert send.calls == []
+    assert response.response.endswith("Nothing was changed, sent or saved.")
+    assert response.metadata["status"] == "partial"
+
+
 async def test_a_second_change_counts_if_its_step_is_in_the_words_of_the_request(tmp_path: Path) -> None:
     """Asked about it alone, a small model says yes to any change."""
     save = {"tool": "save_note", "inputs": {"x": "carla"}}

@@ -72,6 +72,9 @@ class PlanProposed(EventBody):
     asked_for: bool = Field(default=False, description="a person changed the plan or said how")
     is_round: bool = Field(default=False, description="the next round of the same plan, made with the results so far")
     adjusted: tuple[str, ...] = Field(default=(), description="what the room's required tools changed in the plan")
+    decided_changes: tuple[str, ...] = Field(
+        default=(), description="the tools of changes that a reply decided on, also of one that was rejected"
+    )
     approval_reason: str = Field(
         default="", description="why a person must approve the plan if it changes something, whatever the room says"
     )

@@ -83,6 +83,7 @@ async def plan(run: Run) -> None:
         approval_reason=planned.approval_reason or (find_check_reason(planned.plan) if run.decides_in_rounds else ""),
         replan_reason=reason,
         adjusted=planned.adjusted,
+        decided_changes=planned.decided_changes,
         tainted=bool(tainted_by),
         tainted_by=tainted_by,
         labels=label_steps(run, planned.plan, tainted_by),

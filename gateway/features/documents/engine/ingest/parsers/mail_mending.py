@@ -26,8 +26,8 @@ _QUOTED_SEPARATOR = re.compile(rb"^>(>*From )", re.MULTILINE)
 def split_mailbox(data: bytes) -> list[bytes]:
     """The mails of a mailbox; other data as it is."""
     data = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n") if b"From " in data[:100] else data
-    found = _SEPARATOR.finditer(data) if data.startswith(b"From ") else ()
-    starts = [one for one in found if _begins_mail(data, one.end())]
+    lines = _SEPARATOR.finditer(data) if data.startswith(b"From ") else ()
+    starts = [one for one in lines if _begins_mail(data, one.end())]
     if len(starts) < 2 or starts[0].start():
         return [data]
     ends = [one.start() for one in starts[1:]] + [len(data)]
