@@ -8,6 +8,7 @@ from time import thread_time
 
 import pytest
 
+from gateway.features.documents.engine.ingest.coverage import text_source
 from gateway.features.documents.engine.ingest.errors import ParserUnsupportedError
 from gateway.features.documents.engine.ingest.parsers import plain
 from gateway.features.documents.engine.ingest.parsers.read_file import read_file
@@ -61,6 +62,13 @@ def test_a_long_field_is_decoded_in_time_that_grows_with_it() -> None:
     started = thread_time()
     decode_forms("BEGIN:VCARD\n" + "ENCODING=QUOTED-PRINTABLE" * 10_000)
     assert thread_time() - started < 0.5
+
+
+def test_a_long_field_is_counted_in_time_that_grows_with_it() -> None:
+    data = b"BEGIN:VCARD\nNOTE;ENCODING=QUOTED-PRINTABLE:a=\n" + b"berth number seven=\n" * 40_000
+    started = thread_time()
+    text_source.read_source(data, "txt", "utf-8", 0.0)
+    assert thread_time() - started < 1
 
 
 @pytest.mark.parametrize("text", [json.dumps({"name": "Größe"}), CALENDAR, CONTACT])

@@ -19,7 +19,7 @@ _REPORTS = frozenset({"message/delivery-status", "message/disposition-notificati
 _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 _FIELD = re.compile(rb"^([!-9;-~]+):[ \t]*(.*(?:\r?\n[ \t].*)*)", re.MULTILINE)
 _ENTRY_TEXTS = frozenset({"SUMMARY", "LOCATION", "DESCRIPTION", "COMMENT", "CATEGORIES", "CONTACT", "RESOURCES"})
-_CODED = rb"[A-Za-z0-9+/]{4,}={0,2}"
+_BASE64_LINE = rb"[A-Za-z0-9+/]{4,}={0,2}"
 _ALIASES = {
     "iso-8859-1": "cp1252",
     "gb2312": "gb18030",
@@ -260,7 +260,7 @@ def _decode_transfer(part: _Part) -> bytes:
         return part.body
     is_damaged = re.search(rb"[^A-Za-z0-9+/=\s]", part.body) is not None
     lines = [line.strip() for line in part.body.splitlines()] if is_damaged else part.body.split()
-    coded = b"".join(line for line in lines if re.fullmatch(_CODED, line))
+    coded = b"".join(line for line in lines if re.fullmatch(_BASE64_LINE, line))
     coded = coded.rstrip(b"=")
     decoded = b64decode(coded[: len(coded) - (len(coded) % 4 == 1)] + b"==")
     if is_damaged:
@@ -270,7 +270,7 @@ def _decode_transfer(part: _Part) -> bytes:
             return part.body
         if not decoded:
             return part.body
-        rest = [line for line in lines if not re.fullmatch(_CODED, line)]
+        rest = [line for line in lines if not re.fullmatch(_BASE64_LINE, line)]
         return b"\n".join([decoded, *rest])
     return decoded
 

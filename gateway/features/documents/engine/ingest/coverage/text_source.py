@@ -55,14 +55,20 @@ def _unfold(text: str) -> str:
         return "".join(_decode_letters(piece) if is_string else piece for is_string, piece in _split_strings(text))
     if not start.startswith(("BEGIN:VCALENDAR", "BEGIN:VCARD")):
         return text
-    lines: list[str] = []
+    lines: list[list[str]] = []  # the pieces of each line
+    is_coded = False
     for line in text.splitlines():
-        is_coded = bool(lines) and "quoted-printable" in lines[-1].lower()
-        if lines and (line[:1] in {" ", "\t"} or (is_coded and lines[-1].endswith("="))):
-            lines[-1] = lines[-1].removesuffix("=") + (line[1:] if line[:1] in {" ", "\t"} else line)
+        is_folded = line[:1] in {" ", "\t"}
+        if lines and (is_folded or (is_coded and lines[-1][-1].endswith("="))):
+            lines[-1][-1] = lines[-1][-1].removesuffix("=")
+            lines[-1].append(line[1:] if is_folded else line)
         else:
-            lines.append(line)
-    return re.sub(r"\\([\\nN])", lambda mark: mark[1].strip("nN") or " ", "\n".join(map(_decode_line, lines)))
+            lines.append([line])
+            is_coded = False
+        is_coded = is_coded or "quoted-printable" in line.lower()
+    return re.sub(
+        r"\\([\\nN])", lambda mark: mark[1].strip("nN") or " ", "\n".join(_decode_line("".join(line)) for line in lines)
+    )
 
 
 def _split_strings(text: str) -> Iterator[tuple[bool, str]]:
