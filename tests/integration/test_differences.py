@@ -1,6 +1,5 @@
 """docs/differences.md: what it says is here is here: addresses, commands, settings, files, SQL, names, Redis keys."""
 
-import asyncio
 import re
 import sqlite3
 from pathlib import Path
@@ -16,7 +15,7 @@ from gateway.cli import app as stepgate_app
 from gateway.cli.groups import DeferredCommand
 from tests.integration.conftest import Serve
 from tests.requirements import DEVIATIONS
-from tests.support.redis_server import URL, keys, own_prefix
+from tests.support.redis_server import URL, own_prefix, watched_words
 from tests.support.talks import papers, talk
 
 ROOT = Path(__file__).parents[2]
@@ -130,15 +129,10 @@ async def test_the_redis_keys_of_the_page_are_those_of_a_conversation(serve: Ser
             httpx.AsyncClient(base_url=url, timeout=60) as client,
         ):
             mine = await talk(client, papers(tmp_path / "data"))
-            found: set[str] = set()
-            sending = asyncio.create_task(mine.say("Help me index these research papers"))
-            while not sending.done():
-                found |= set(keys(prefix))
-                await asyncio.sleep(0.05)
-            await sending
-            found |= set(keys(prefix))
+            with watched_words() as words:
+                await mine.say("Help me index these research papers")
     filled = {one.replace("stepgate", prefix).replace("{id}", mine.id) for one in named}
-    assert filled - found == set()
+    assert filled - words == set()
 
 
 async def test_a_change_by_talking_is_allowed_by_the_ids_of_the_inbox(serve: Serve) -> None:

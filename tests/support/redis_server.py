@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -31,6 +32,25 @@ def keys(prefix: str) -> list[str]:
     """The keys of a prefix."""
     with redis.Redis.from_url(URL, decode_responses=True) as server:
         return sorted(str(key) for key in server.scan_iter(f"{prefix}:*"))
+
+
+@contextmanager
+def watched_words() -> Iterator[set[str]]:
+    """The words of all commands that the server carries out meanwhile: some keys live for milliseconds."""
+    words: set[str] = set()
+    end = secrets.token_hex(6)
+    with redis.Redis.from_url(URL, decode_responses=True) as server, server.monitor() as monitor:
+
+        def read() -> None:
+            while end not in words:
+                words.update(str(monitor.next_command()["command"]).split())
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        yield words
+        with redis.Redis.from_url(URL) as other:
+            other.echo(end)
+        reader.join(10)
 
 
 def forget(prefix: str, ending: str = "") -> int:
