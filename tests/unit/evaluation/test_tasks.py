@@ -80,7 +80,9 @@ def test_the_names_of_a_set_are_those_of_its_modules(set_name: str) -> None:
                     WorldSpec.model_validate(given)
 
 
-@every_set
+@pytest.mark.parametrize(
+    "set_name", [DEVELOPMENT, *(pytest.param(name, marks=pytest.mark.long) for name in (HELD_OUT, PRACTICE))]
+)
 def test_a_reference_solution_passes_and_less_or_more_does_not(set_name: str) -> None:
     for task in load_tasks(set_name):
         outcome = solve(task)
