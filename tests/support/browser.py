@@ -92,7 +92,12 @@ class Page:
             }};
             look();
         }})"""
-        return await self.evaluate(look)
+        try:
+            return await self.evaluate(look)
+        except AssertionError as error:
+            if "navigated or closed" not in str(error):
+                raise
+        return await self.evaluate(look)  # on the page that the other has led to
 
     async def becomes(self, expression: str, expected: Any) -> None:
         """Wait for an expression to have a value, given as JSON would be; AssertionError with the page's text when it
