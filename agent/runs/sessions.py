@@ -29,7 +29,7 @@ class SessionStore:
     async def list_turns(self, owner: str, names: Sequence[str]) -> list[Turn]:
         """The messages, oldest first."""
         rows = await self._statements.read(
-            f"SELECT role, text, {_SAID_AT} FROM turns WHERE owner = ? AND {_MATCHES_NAME} ORDER BY id DESC LIMIT ?",  # noqa: S608
+            f"SELECT role, text, {_TURN_TIME} FROM turns WHERE owner = ? AND {_MATCHES_NAME} ORDER BY id DESC LIMIT ?",  # noqa: S608
             owner, *_name_pair(names), HISTORY_TURNS,
         )  # fmt: skip
         return [Turn(str(role), str(text), float(at)) for role, text, at in reversed(rows)]
@@ -90,7 +90,7 @@ class SessionStore:
 
 _MATCHES_NAME = "conversation_id IN (?, ?)"
 # Question and answer are stored together when the run ends; the question was asked when the run was created.
-_SAID_AT = (
+_TURN_TIME = (
     "CASE WHEN role = 'user' THEN coalesce((SELECT created_at FROM runs WHERE runs.run_id = turns.run_id), at) "
     "ELSE at END"
 )

@@ -11,7 +11,7 @@ from agent.answers.final_answer import (
     list_unexplained_figures,
 )
 from agent.answers.from_memory import find_undecided_reason
-from agent.answers.loops import REPEATED
+from agent.answers.loops import LOOP_REASON
 from agent.core.errors import AgentError, UnsafeAnswerError
 from agent.core.event_loop import compute_beside_loop
 from agent.core.events import (
@@ -91,7 +91,7 @@ def _find_partial_reason(run: Run, figures: tuple[str, ...]) -> str:
     if empty := find_empty_reply(state):
         return empty
     if ends_in_loop(state):
-        return REPEATED
+        return LOOP_REASON
     if undone := list_undone(state):
         return "not done: " + "; ".join(undone)
     if run.room.routing == "intents" and _only_told_of_doors(state):

@@ -37,11 +37,10 @@ _RISK_BY_CATEGORY: Final[dict[GuardedCategory, RiskCategory]] = {
 }  # fmt: skip
 AppliedAction = Literal["pass", "flag", "redact", "block"]
 _ACTIONS_BY_SEVERITY: Final[tuple[AppliedAction, ...]] = ("pass", "flag", "redact", "block")
-
-
-_DONE: Final = {
+_ACTION_WORDS: Final[dict[PolicyAction, str]] = {
     "off": "reported", "flag": "reported", "redact": "taken out", "block": "the text was blocked",
 }  # fmt: skip
+"""What was done about a finding, for people."""
 
 
 class GuardrailPipeline:
@@ -174,7 +173,7 @@ def _format_reasoning(findings: Sequence[tuple[Finding, PolicyAction]], strictes
     """What was found and what was done about it: of a text that is blocked as a whole, else by what is done."""
     kinds: dict[str, Counter[str]] = {}
     for finding, action in findings:
-        done = _DONE[strictest if strictest == "block" else action]
+        done = _ACTION_WORDS["block" if strictest == "block" else action]
         kinds.setdefault(done, Counter())[f"{finding.category} ({finding.kind})"] += 1
     parts = (
         f"{', '.join(name if count == 1 else f'{count} times {name}' for name, count in names.items())}: {done}"
