@@ -13,7 +13,7 @@ from agent.answers.loops import end_loops
 from agent.answers.schema_form import SchemaForm
 from agent.answers.structured_answer import read_json_answer, wants_json
 from agent.answers.unwrapping import MarkdownFence, split_thoughts
-from agent.core.errors import ModelError, ModelOutputError
+from agent.core.errors import ModelContextError, ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
@@ -41,6 +41,7 @@ from agent.run_context.outputs import (
 )
 from agent.run_context.run import Run
 
+LEFT_OUT = "; earlier messages are left out, because the model's context does not hold them"
 HISTORY_MESSAGES = 20
 """Earlier messages in a completion's prompt. They fit a context of 8k tokens."""
 FAILED_STEPS_RULE = "- What stands inside <failed> blocks could not be found out: say so, and do not fill it in."
@@ -66,6 +67,7 @@ class CompletionWriter:
         self._attempt = attempt
         self._evidence_writer: EvidenceWriter | None = None
         self._models = MeteredModels(run, step.id, attempt)
+        self._history_limit = HISTORY_MESSAGES
 
     async def write(self, feedback: str | None) -> StepOutput:
         """The answer.
@@ -99,7 +101,7 @@ class CompletionWriter:
         try:
             if self._evidence_writer is not None:
                 return await self._write_from_passages(self._evidence_writer, feedback, tainted=tainted)
-            written = await self._stream_answer(outcomes, sources, feedback)
+            written = await self._answer_in_context(outcomes, sources, feedback)
         except ModelError as error:
             first_break = isinstance(error, ModelOutputError) and self._attempt == 1
             if first_break or not outcomes:
@@ -144,18 +146,32 @@ class CompletionWriter:
             provider_fields=written.provider_fields,
         )
 
+    async def _answer_in_context(
+        self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
+    ) -> ModelReply:
+        """The answer, with as much of the conversation as the model's context holds."""
+        while True:
+            try:
+                return await self._stream_answer(outcomes, sources, feedback)
+            except ModelContextError:
+                if not self._run.room.planning or not self._count_earlier_messages():
+                    raise
+                self._history_limit = min(self._history_limit, self._count_earlier_messages()) // 2
+
+    def _count_earlier_messages(self) -> int:
+        """The earlier messages in the prompt."""
+        before, _ = split_at_prompt(self._run.state)
+        return min(len(remove_instructions(before)), self._history_limit)
+
     async def _stream_answer(
         self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
     ) -> ModelReply:
         run, tier = self._run, self._choose_tier()
         passthrough = () if run.room.planning else run.state.request.client_tools
         messages = self._build_messages(outcomes, sources, feedback)
-        started = AnswerStarted(
-            tier=tier,
-            model=run.engine.models.get_model_name(tier, run.room),
-            reason=self._describe_tier(tier),
-            restarted=run.state.answer_start is not None,
-        )
+        model, again = run.engine.models.get_model_name(tier, run.room), run.state.answer_start is not None
+        reason = self._describe_tier(tier) + (LEFT_OUT if self._history_limit < HISTORY_MESSAGES else "")
+        started = AnswerStarted(tier=tier, model=model, reason=reason, restarted=again)
         await run.note(started, step_id=self._step.id, attempt=self._attempt)
         purpose: Purpose = "task" if _is_task(run) else "completion"
         stream = self._models.stream(
@@ -237,7 +253,7 @@ class CompletionWriter:
         system = self._build_system_prompt(outcomes, sources, (*before, *after))
         messages: list[JsonObject] = [{"role": "system", "content": system}] if system else []
         spoken = remove_instructions(before)
-        newest_messages = take_newest_messages(spoken, HISTORY_MESSAGES) if run.room.planning else spoken
+        newest_messages = take_newest_messages(spoken, self._history_limit) if run.room.planning else spoken
         messages += [message.to_openai() for message in newest_messages]
         question = run.state.question
         failed = list_abandoned_steps(run.state)
@@ -283,9 +299,8 @@ class CompletionWriter:
         failed = list_abandoned_steps(self._run.state)
         earlier = self._run.state.retrieval.earlier_results if self._run.state.retrieval else ()
         if not outcomes and not failed and not earlier:
-            # Alone, the request speaks for itself: instructed about its language, a 1.5B model repeats it.
-            if not room.persona and not build_instructions(self._run, history, names_language=False):
-                return ""
+            # Alone, the request speaks for itself: instructed about its language, a 1.5B model repeats it, and one that
+            # asks for a translation names another.
             return "\n\n".join(part for part in (operator, room.persona) if part)
         citations = ""
         if sources and not self._is_structured:

@@ -1,9 +1,12 @@
 """The planner's model call of a run. Meters it and streams an answer in it."""
 
+from contextlib import aclosing
+
 from agent.answers.unwrapping import MarkdownFence, remove_markdown_fence
 from agent.core.events import AnswerStarted, FinishReason, StepOutput
 from agent.core.models import JsonObject
 from agent.llm.port import ModelChunk, ModelReply, ResponseSchema
+from agent.planning.parse import is_longer_than_word, read_word
 from agent.planning.reply import AnswerDetector
 from agent.planning.request import AnswerForm
 from agent.run_context.answer_stream import DeltaWriter
@@ -57,9 +60,13 @@ class PlannerCall:
 
     async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
         """See `PlannerModel.ask`."""
+        if self._run.profile.decides == "rounds":
+            # Streamed, so that a slow model is given up when it says nothing, not while it writes a long text.
+            return await self._models.complete_streaming(
+                "planner", messages, schema=schema, max_tokens=DECISION_TOKENS, keep_message=False
+            )
         if not self._streams:
-            limit = DECISION_TOKENS if self._run.profile.decides == "rounds" else None
-            return await self._models.complete("planner", messages, schema=schema, max_tokens=limit)
+            return await self._models.complete("planner", messages, schema=schema)
         stream = _AnswerStream(self._run)
         try:
             return await self._models.complete_streaming(
@@ -72,6 +79,17 @@ class PlannerCall:
             )
         finally:
             await stream.end()
+
+    async def ask_word(self, messages: tuple[JsonObject, ...]) -> str:
+        """See `PlannerModel.ask_word`."""
+        text = ""
+        calls = self._models.stream("planner", messages, tier="fast", max_tokens=DECISION_TOKENS)
+        async with aclosing(calls) as chunks:
+            async for chunk in chunks:
+                text += chunk.text
+                if is_longer_than_word(text):
+                    return ""
+        return read_word(text)
 
 
 class _AnswerStream:

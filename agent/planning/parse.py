@@ -14,6 +14,9 @@ from agent.core.fenced_json import iterate_json_blocks
 from agent.core.models import JsonObject
 
 MAX_REPLY_CHARS = 200_000
+LONGEST_WORD = 24
+"""Characters of a reply of one word, and of the marks around it."""
+_MARKS = ".,:;!?\"'`*()[] \n"
 _THINKING = re.compile(r"<(think|thinking|reasoning|scratchpad)>", re.IGNORECASE)
 _LONG_NUMBER = re.compile(r"\d{400,}")
 _PROSE_BRACES = re.compile(r"\{[^{}\[\]\"':]*\}")
@@ -167,6 +170,23 @@ def strip_thinking(text: str) -> str:
             raise PlanInvalidError(["the reply ended before its thinking did"])
         text = (text[: opened.start()] + text[closed.end() :]).strip()
     return text
+
+
+def read_word(text: str) -> str:
+    """The one word of a reply, as `PlannerModel.ask_word` has it."""
+    try:
+        word = strip_thinking(text).strip().strip(_MARKS).lower()
+    except PlanInvalidError:
+        return ""
+    return word if word.isalpha() else ""
+
+
+def is_longer_than_word(text: str) -> bool:
+    """Whether the beginning of a reply is more than one word already."""
+    try:
+        return len(strip_thinking(text).strip()) > LONGEST_WORD
+    except PlanInvalidError:  # it still thinks
+        return False
 
 
 def read_last_object(text: str, name: str) -> JsonObject:

@@ -35,6 +35,11 @@ class PlannerModel(Protocol):
         """One completion. An answer in it may be streamed to the user. Raises `ModelError`."""
         ...
 
+    async def ask_word(self, messages: tuple[JsonObject, ...]) -> str:
+        """A reply of one word in lower case, without thinking before it or a full stop after it; "" for a longer one,
+        whose rest is not waited for. Raises `ModelError`."""
+        ...
+
 
 class PlannerAgent:
     """Plans with a model and falls back to rules. `has_writer` is whether a model also writes the answer."""

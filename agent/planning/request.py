@@ -97,3 +97,9 @@ class PlanningRequest:
     """Finds what else is wrong with a plan of new steps; None if there is nothing to check."""
     earlier_results: tuple[EarlierResult, ...] = ()
     """Results of the previous run, if it ended with a question to the user."""
+
+    @property
+    def last_turn(self) -> tuple[str, ...]:
+        """The texts of the newest two messages before the request, without instructions and results."""
+        spoken = [message.content for message in self.history if message.role in ("user", "assistant")]
+        return tuple(spoken[-2:])

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import takewhile
 
-from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
+from agent.core.errors import ModelContextError, ModelError, ModelUnreachableError, PlanInvalidError
 from agent.llm.port import ModelReply
 from agent.llm.prompts import render
 from agent.planning.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines
@@ -81,22 +81,9 @@ class RoundPlanner:
 
     async def plan(self, request: PlanningRequest) -> Planned:
         """A round, an answer or a question. Raises no `ModelError`: on a failure the rules plan."""
-        tools = choose_tools(request.catalogue, request.question)
-        attempt = Attempt(
-            request,
-            build_round_messages(request, tools),
-            list_offered(request, tools),
-            is_questioned=not request.checks_answers,
-            parts=[part for part in request.open_parts if not is_made(part, request.rounds)],
-            may_change=request.may_change,
-        )
-        if request.doubt and request.may_call:
-            attempt.look_again()
-        elif not request.may_call or (request.has_changed and not request.open_parts) or _fails_on(request):
+        attempt = _begin_attempt(request)
+        if attempt is None:
             return _build_answer(request)
-        elif attempt.is_untried:
-            attempt.follow_look()
-            attempt.follow_failure()
         with suppress(PlanInvalidError):  # then the model finds another way
             again = make_ruled_round(request) if not request.doubt else None
             if again is not None:
@@ -105,6 +92,10 @@ class RoundPlanner:
             if _is_first_decision(request) and await needs_no_tool(self._model, request, attempt.tools):
                 return _build_answer(request)
             planned = await self._decide(request, attempt)
+        except ModelContextError as error:
+            if request.history:  # a long conversation in a small context: the newest request by itself may fit
+                return await self.plan(replace(request, history=()))
+            return self._plan_by_rules(request, attempt, error.message, None)
         except ModelError as error:
             unreachable = error if isinstance(error, ModelUnreachableError) else None
             return self._plan_by_rules(request, attempt, error.message, unreachable)
@@ -343,6 +334,27 @@ class RoundPlanner:
     ) -> Planned:
         ruled = RulePlanner().plan(request, has_model=self._has_writer).model_copy(update={"origin_reason": reason})
         return Planned(ruled, "llm", "rules", reason, tuple(attempt.rejected), unreachable=unreachable)
+
+
+def _begin_attempt(request: PlanningRequest) -> Attempt | None:
+    """What the next decision is asked with; None where the answer follows without one."""
+    tools = choose_tools(request.catalogue, request.question)
+    attempt = Attempt(
+        request,
+        build_round_messages(request, tools),
+        list_offered(request, tools),
+        is_questioned=not request.checks_answers,
+        parts=[part for part in request.open_parts if not is_made(part, request.rounds)],
+        may_change=request.may_change,
+    )
+    if request.doubt and request.may_call:
+        attempt.look_again()
+    elif not request.may_call or (request.has_changed and not request.open_parts) or _fails_on(request):
+        return None
+    elif attempt.is_untried:
+        attempt.follow_look()
+        attempt.follow_failure()
+    return attempt
 
 
 def _build_answer(request: PlanningRequest) -> Planned:

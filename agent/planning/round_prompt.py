@@ -49,8 +49,7 @@ def list_offered(request: PlanningRequest, tools: Sequence[ToolSpec]) -> tuple[T
     same for all requests."""
     if not request.checks_answers or request.answer_language:
         return tuple(tools)
-    before = [message.content for message in request.history[-2:]]
-    scores = CatalogueIndex([*tools]).compute_scores("\n".join((*before, request.question)))
+    scores = CatalogueIndex([*tools]).compute_scores("\n".join((*request.last_turn, request.question)))
     return tuple(spec for spec in tools if not spec.hints.is_called_by_name or scores.get(spec.name, 0.0) > 0)
 
 

@@ -35,6 +35,9 @@ YES, NO = "yes", "no"
 INFORMATION, CHANGE = "information", "change"
 NEED, FIT, ASK = "needs", "fits", "asks"
 """The questions, as their prompts are named; the latter two are also the fields of the replies."""
+ASK_BEGIN_CHARS, ASK_END_CHARS = 1_500, 500
+"""Characters of a request that show whether it asks for a change. That is asked only where a change was decided on, and
+the sentence that wants it may stand anywhere in a mail."""
 BEGIN_CHARS, END_CHARS = 160, 90
 """Characters of a long request that show what it asks for. The answer's prompt holds all of it, and reading it takes a
 small model on a laptop seconds."""
@@ -62,9 +65,10 @@ def build_first_question() -> tuple[JsonObject, ...]:
 
 
 async def asks_for_change(model: PlannerModel, request: PlanningRequest) -> bool:
-    """Whether the request wants something to be changed, sent, ordered or saved. Raises `ModelError`. False for a reply
-    that says neither."""
-    return await _choose(model, ASK, (INFORMATION, CHANGE), _describe(request)) == CHANGE
+    """Whether the request wants something to be changed, sent, ordered or saved. Raises `ModelError`. True for a reply
+    that says neither: then the model is asked which change."""
+    question = _describe(request, ASK_BEGIN_CHARS, ASK_END_CHARS)
+    return await _choose(model, ASK, (INFORMATION, CHANGE), question) != INFORMATION
 
 
 async def fits_request(model: PlannerModel, request: PlanningRequest, spec: ToolSpec) -> bool:
@@ -78,8 +82,7 @@ async def fits_request(model: PlannerModel, request: PlanningRequest, spec: Tool
 
 
 async def _needs_nothing(model: PlannerModel, question: str) -> bool:
-    reply = await model.ask((*_build_examples(NEED), say("user", question)), None)
-    return reply.text.strip().lower() == NOTHING
+    return await model.ask_word((*_build_examples(NEED), say("user", question))) == NOTHING
 
 
 async def _choose(model: PlannerModel, field: str, choices: Sequence[str], question: str) -> str:
@@ -107,16 +110,16 @@ def _read_fields(example: str) -> dict[str, str]:
     return {"tool": tool, "request": request}
 
 
-def _describe(request: PlanningRequest) -> str:
-    """The newest request, after the end of the last turn, which may explain it."""
-    spoken = [message.content for message in request.history[-2:]]
-    before = " - ".join(text[:BEFORE_CHARS].replace("\n", " ") for text in spoken)
-    return f"(before: {before})\n{_shorten(request.question)}" if before else _shorten(request.question)
+def _describe(request: PlanningRequest, begin_chars: int = BEGIN_CHARS, end_chars: int = END_CHARS) -> str:
+    """The newest request, after the last turn, which may explain it."""
+    before = " - ".join(text[:BEFORE_CHARS].replace("\n", " ") for text in request.last_turn)
+    question = _shorten(request.question, begin_chars, end_chars)
+    return f"(before: {before})\n{question}" if before else question
 
 
-def _shorten(text: str) -> str:
+def _shorten(text: str, begin_chars: int = BEGIN_CHARS, end_chars: int = END_CHARS) -> str:
     """Where a text to work on is pasted, what is wanted stands before or after it."""
-    return keep_ends(text, BEGIN_CHARS, END_CHARS, " [...] ")
+    return keep_ends(text, begin_chars, end_chars, " [...] ")
 
 
 def _names_an_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:

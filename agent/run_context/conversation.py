@@ -24,16 +24,21 @@ def split_at_prompt(state: RunState) -> tuple[tuple[ChatMessage, ...], tuple[Cha
     return history[:position], history[position:]
 
 
-def build_instructions(run: Run, history: Sequence[ChatMessage], *, names_language: bool = True) -> str:
-    """The trusted part of a system message: the room's and the caller's instructions, what memories are, and
-    the language to answer in, if it `names_language`."""
+def build_instructions(run: Run, history: Sequence[ChatMessage]) -> str:
+    """The trusted part of a system message: the room's and the caller's instructions, and what memories are."""
     callers = [message.content for message in history if message.role in INSTRUCTION_ROLES and message.content]
     memory = render("memory") if run.state.retrieval and run.state.retrieval.items else ""
+    return "\n\n".join(part for part in (run.room.system_prompt, *callers, memory) if part)
+
+
+def name_language(run: Run) -> str:
+    """The instruction about the language of an answer from results; "" for English, and where it is translated.
+
+    An answer without results has none: the request speaks for itself, and it may ask for a translation."""
     understood = run.state.understanding
-    language = ""
-    if names_language and understood is not None and understood.language != ENGLISH and not understood.translated:
-        language = f"Answer in {get_language_name(understood.language)}, the language of the request."
-    return "\n\n".join(part for part in (run.room.system_prompt, *callers, memory, language) if part)
+    if understood is None or understood.language == ENGLISH or understood.translated:
+        return ""
+    return f"Answer in {get_language_name(understood.language)}, the language of the request."
 
 
 def remove_instructions(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:

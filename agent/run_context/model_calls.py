@@ -101,13 +101,15 @@ class MeteredModels:
         tier: Tier = "fast",
         tools: tuple[JsonObject, ...] = (),
         schema: ResponseSchema | None = None,
+        max_tokens: int | None = None,
         keep_message: bool = True,
         temperature: float = 0.0,
-        on_chunk: Callable[[ModelChunk], Awaitable[None]],
+        on_chunk: Callable[[ModelChunk], Awaitable[None]] | None = None,
     ) -> ModelReply:
-        """Like `complete`; calls `on_chunk` with each piece as it arrives."""
+        """Like `complete`; calls `on_chunk` with each piece as it arrives. The time limit is that of a stream: until
+        the first token, and between tokens."""
         request = self._build_request(
-            purpose, messages, tier, tools, schema, None, formed=True, temperature=temperature
+            purpose, messages, tier, tools, schema, max_tokens, formed=True, temperature=temperature
         )
         streamed = StreamedReply(request.model)
         replies: list[ModelReply] = []  # built once, because calls without an id get a random one
@@ -118,7 +120,8 @@ class MeteredModels:
 
         async with aclosing(self._stream(request, tier, streamed, finish_reply)) as chunks:
             async for chunk in chunks:
-                await on_chunk(chunk)
+                if on_chunk is not None:
+                    await on_chunk(chunk)
         return replies[0]
 
     async def _stream(

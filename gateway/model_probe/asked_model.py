@@ -7,6 +7,7 @@ from time import monotonic
 from agent.core.errors import ModelAuthError, ModelDownError, ModelError, ModelRateLimitError
 from agent.core.models import JsonObject
 from agent.llm.port import ModelClient, ModelReply, ModelRequest, ResponseSchema
+from agent.planning.parse import read_word
 
 REPLY_TOKENS = 300
 """Longest reply: a small model that repeats itself must not take minutes."""
@@ -44,6 +45,10 @@ class AskedModel:
     async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
         """One completion. Raises `ModelError`."""
         return await self.complete(messages, schema=schema)
+
+    async def ask_word(self, messages: tuple[JsonObject, ...]) -> str:
+        """See `PlannerModel.ask_word`."""
+        return read_word((await self.complete(messages)).text)
 
     async def read(self, messages: tuple[JsonObject, ...]) -> None:
         """Has the endpoint read these messages, and reply with one token. Raises `ModelError`.

@@ -44,9 +44,12 @@ class Endpoint(NamedTuple):
         return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
     def open_client(self) -> httpx.AsyncClient:
-        """A client whose paths begin at the base URL. The caller closes it."""
+        """A client whose paths begin at the base URL. The caller closes it.
+
+        Each call has a connection of its own: some servers of models close a kept one just as it is used again."""
         headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
-        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=TURN_SECONDS)
+        limits = httpx.Limits(max_keepalive_connections=0)
+        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=TURN_SECONDS, limits=limits)
 
 
 class FunctionCall(BaseModel):

@@ -11,7 +11,7 @@ from agent.core.settings import Settings
 from gateway.features.evaluation.progress import ProgressFile
 from tests.bench import endpoint
 from tests.bench.endpoint import Endpoint, FunctionCall, describe_subject, format_heading, read_endpoint
-from tests.bench.everyday_chat.__main__ import BARE, GATEWAY, ask_both
+from tests.bench.everyday_chat.__main__ import BARE, GATEWAY, ask
 from tests.bench.everyday_chat.chats import ChatAnswer, load_chats
 from tests.bench.function_calls.cases import Case, CaseReply
 from tests.bench.function_calls.columns import ask_columns
@@ -85,7 +85,7 @@ async def test_everyday_chats_are_streamed_from_both_and_timed(model: ScriptedSe
     through = "Hello, through the gateway."
     model.load(script(answers(through), says(through, to="completion"), says("Hello, from the model.", to="")))
     chats = [chat for chat in load_chats() if chat.id in ("greeting-hello", "follow-lower-case")]
-    written = await ask_both(chats, settings, read_endpoint(settings), None)
+    written = await ask((GATEWAY, BARE), chats, settings, read_endpoint(settings), None)
     for name, text in ((GATEWAY, through), (BARE, "Hello, from the model.")):
         one: ChatAnswer = written[name]["greeting-hello"]
         assert (one.status, one.text) == ("answered", text)

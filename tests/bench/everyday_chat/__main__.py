@@ -1,6 +1,7 @@
 """Compares everyday answers of the gateway and of the bare model: `python -m tests.bench.everyday_chat`.
 
 Prints what a program can check and the times of first tokens, and writes a blind sheet for readers with its key.
+`--writer` asks one of the two: a fair figure of first tokens needs a server of the model that was started for each.
 `--read SHEET` (repeated for more readers) prints instead how readers judged, from their filled copies of the sheet.
 """
 
@@ -10,6 +11,7 @@ import json
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from agent.core.errors import ConfigError
@@ -56,7 +58,13 @@ def main(arguments: Sequence[str]) -> int:
     progress = (
         ProgressFile(options.resume, describe_subject(endpoint), ChatAnswer) if options.resume is not None else None
     )
-    answers = asyncio.run(ask_both(chats, settings, endpoint, progress))
+    writers = (options.writer,) if options.writer else (GATEWAY, BARE)
+    answers = asyncio.run(ask(writers, chats, settings, endpoint, progress))
+    if options.writer:
+        print(
+            f"{options.writer} is asked. Start the model's server again before the other: its cache holds these texts."
+        )
+        return 0
     checked, missing_sandbox = asyncio.run(_check_all(chats, answers))
     print(format_heading(shlex.join(["make", "eval-chat", *arguments]), endpoint))
     print(f"{len(chats)} chats, replies of at most {MAX_TOKENS} tokens, one after another\n")
@@ -72,21 +80,32 @@ def _parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make eval-chat", description=__doc__)
     parser.add_argument("--limit", type=int, help="this many chats in all, as many of each kind")
     parser.add_argument("--seed", type=int, default=DEFAULT_SEED, help="chooses chats, and the order in the sheet")
+    parser.add_argument("--writer", choices=(GATEWAY, BARE), help="ask only this one, without tables; needs --resume")
     parser.add_argument("--resume", type=Path, help="keep each answer in this file as it comes, and go on from it")
     parser.add_argument("--out", type=Path, default=Path("data/eval/chat"), help="folder of sheet.md and key.json")
     parser.add_argument("--read", type=Path, action="append", help="a filled sheet: print its reader's verdicts")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.writer and not options.resume:
+        parser.error("--writer keeps its answers in a file: name one with --resume")
+    return options
 
 
-async def ask_both(
-    chats: Sequence[Chat], settings: Settings, endpoint: Endpoint, progress: ProgressFile[ChatAnswer] | None
+async def ask(
+    names: Sequence[str],
+    chats: Sequence[Chat],
+    settings: Settings,
+    endpoint: Endpoint,
+    progress: ProgressFile[ChatAnswer] | None,
 ) -> Answers:
-    """Everybody's answers. One writer answers all chats before the other: in turns, each would find the other's prompts
-    in the model's cache, which nobody does who uses one of them.
+    """The named writers' answers. One writer answers all chats before the other: in turns, each would find the other's
+    prompts in the model's cache, which nobody does who uses one of them. The second still finds some of the first's.
     """
-    with start_gateway(settings) as url:
-        writers = {GATEWAY: Endpoint(f"{url}/v1", settings.default_room), BARE: endpoint}
-        return {name: await _ask(name, writer, chats, progress) for name, writer in writers.items()}
+    answers = {}
+    for name in names:
+        with start_gateway(settings) if name == GATEWAY else nullcontext() as url:
+            writer = endpoint if url is None else Endpoint(f"{url}/v1", settings.default_room)
+            answers[name] = await _ask(name, writer, chats, progress)
+    return answers
 
 
 async def _ask(

@@ -12,6 +12,7 @@ from agent.core.events import MemoryItem
 from agent.core.models import ChatMessage, JsonObject, Plan, Room
 from agent.llm.http import HttpModelClient
 from agent.llm.port import ModelReply, ModelRequest, ResponseSchema
+from agent.planning.parse import read_word
 from agent.planning.planned import Planned
 from agent.planning.planner import PlannerAgent, build_plan
 from agent.planning.prompt import MESSAGE_CHARS, NEWEST_CHARS
@@ -44,6 +45,9 @@ class Planning:
 
     async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
         return await self._client.complete(ModelRequest("small", messages, "planner", response_schema=schema))
+
+    async def ask_word(self, messages: tuple[JsonObject, ...]) -> str:
+        return read_word((await self.ask(messages, None)).text)
 
     async def plan(self, *rules: Rule, request: PlanningRequest | None = None) -> Planned:
         self._server.load(Script(rules))

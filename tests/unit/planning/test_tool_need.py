@@ -8,6 +8,7 @@ import pytest
 
 from agent.core.models import ChatMessage, JsonObject, Usage
 from agent.llm.port import ModelReply, ResponseSchema
+from agent.planning.parse import read_word
 from agent.planning.request import PlanningRequest
 from agent.planning.tool_need import BEGIN_CHARS, END_CHARS, fits_request, needs_no_tool
 from agent.tools.catalogue import Catalogue, SkillCard
@@ -36,6 +37,9 @@ class Chooser:
         self.prompts.append(messages)
         text = self.choice if isinstance(self.choice, str) else json.dumps(self.choice)
         return ModelReply(text, "small", "stop", Usage(model_calls=1))
+
+    async def ask_word(self, messages: tuple[JsonObject, ...]) -> str:
+        return read_word((await self.ask(messages, None)).text)
 
 
 async def decide(question: str, model: Chooser, *tools: object, **more: object) -> bool:

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, PlanStep
-from agent.run_context.conversation import build_instructions, remove_instructions
+from agent.run_context.conversation import build_instructions, name_language, remove_instructions
 from agent.run_context.run import Run
 from gateway.features.documents.engine.comparisons import parse_comparison
 from gateway.features.documents.engine.grounded_answers import PERSONAS, Persona, TailorInput
@@ -72,7 +72,7 @@ def build_prompt(run: Run, brief: Brief, form: Format, feedback: str | None) -> 
     return build_messages(
         brief.request,
         form,
-        instructions=build_instructions(run, history),
+        instructions="\n\n".join(filter(None, (build_instructions(run, history), name_language(run)))),
         voice=brief.voice,
         history=[one.to_openai() for one in remove_instructions(history)][-HISTORY_MESSAGES:],
         memories="\n".join(f"- {item.text}" for item in memories),
