@@ -4,7 +4,7 @@ Each request ends in the right answer, or in a sentence that says what to do.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +27,13 @@ class Outcome(NamedTuple):
 
 
 async def ask(
-    serve: Serve, odd: OddEndpoint, *, question: str = QUESTION, room: str = "stepgate", **options: Any
+    serve: Serve,
+    odd: OddEndpoint,
+    *,
+    question: str = QUESTION,
+    room: str = "stepgate",
+    history: Sequence[Body] = (),
+    **options: Any,
 ) -> Outcome:
     options = {"llm_timeout_s": 20.0, "model_profile": "small", **options}
     async with (
@@ -35,7 +41,7 @@ async def ask(
         serve(None, llm_base_url=endpoint.url, model_fast="odd", **options) as url,
         httpx.AsyncClient(base_url=url, timeout=60) as client,
     ):
-        body = {"model": room, "messages": [{"role": "user", "content": question}]}
+        body = {"model": room, "messages": [*history, {"role": "user", "content": question}]}
         reply = await client.post("/v1/chat/completions", json=body)
         runs = (await client.get("/v1/runs")).json()["data"]
     whole = reply.json()
@@ -184,3 +190,31 @@ async def test_a_request_that_is_too_long_says_what_would_help(serve: Serve) -> 
     )
     assert outcome.code == 400
     assert "a shorter request, or a model that is started with a larger context, would help" in outcome.text
+
+
+async def test_a_conversation_that_outgrows_the_context_is_shortened(serve: Serve) -> None:
+    turns = [{"role": role, "content": f"{role} " * 80} for _ in range(9) for role in ("user", "assistant")]
+    odd = OddEndpoint(context=2048)
+    assert await ask(serve, odd, history=turns) == (200, f"Anna pays {RESULT} EUR.", "succeeded")
+    written = odd.bodies[-1]["messages"]
+    assert 2 < len(written) < len(turns), "as many of the newest messages as fit"
+
+
+async def test_a_decision_may_take_longer_than_the_limit_while_it_comes(serve: Serve) -> None:
+    odd = OddEndpoint(piece_s=0.4)
+    assert (await ask(serve, odd, llm_timeout_s=1.0)).text == f"Anna pays {RESULT} EUR."
+    assert len(json.dumps(odd.reply(odd.bodies[1], "planner"))) > 3 * 40, "it is written for longer than a second"
+
+
+@pytest.mark.parametrize("word", ["Nothing.", "<think>Is it a greeting? It is.</think>\n\nnothing"])
+async def test_a_word_counts_whatever_is_around_it(serve: Serve, word: str) -> None:
+    odd = OddEndpoint(write=lambda one: word if one == "lookup" else json.dumps(one), answer="Hello!")
+    assert (await ask(serve, odd, question="Tell me about love")).text == "Hello!"
+    assert len(odd.bodies) == 2, "the question, and the answer"
+
+
+async def test_an_essay_in_place_of_a_word_is_cut(serve: Serve) -> None:
+    essay = "Well, that depends on a great many things. " * 50
+    odd = OddEndpoint(write=lambda one: essay if one == "lookup" else json.dumps(one), piece_s=0.01)
+    assert (await ask(serve, odd)).text == f"Anna pays {RESULT} EUR."
+    assert odd.pieces[0] < 10

@@ -121,6 +121,19 @@ async def test_what_needs_no_tool_is_answered_without_a_decision(tmp_path: Path)
     assert question == CHAT
 
 
+async def test_a_translation_is_not_told_which_language_to_write(tmp_path: Path) -> None:
+    model = script(is_writing(), says("The train leaves at nine.", to="completion"))
+    messages = [
+        {"role": "system", "content": "You are an assistant of the railway."},
+        {"role": "user", "content": "Bitte ins Englische: Der Zug fährt morgen früh um neun Uhr ab."},
+    ]
+    async with engine_bench(tmp_path, model, tools=make_tools(), model_profile="small") as bench:
+        response = await bench.run(messages[-1]["content"], messages=messages)
+        system = list_messages(bench, -1)[0]["content"]
+    assert response.response == "The train leaves at nine."
+    assert system == "You are an assistant of the railway."
+
+
 @pytest.mark.parametrize("reply", ["lookup", '{"needs": "nothing"}', "nothing to do", ""])
 async def test_what_may_need_a_tool_is_decided_on(tmp_path: Path, reply: str) -> None:
     about_need = says(reply, to="planner", about=NEED_QUESTION)

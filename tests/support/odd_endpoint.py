@@ -29,7 +29,7 @@ class OddEndpoint:
     `refuse` says why a request is refused, with its status. `ignores_schema` has the model write as if none were sent;
     `write` turns a decision into its reply, and `answer` is what it answers with the result, or with one that it makes
     up where it was not given any. `compile_s` are seconds that each new
-    schema takes, `context` the tokens of a prompt, at four characters each.
+    schema takes, `piece_s` those before each streamed piece, `context` the tokens of a prompt, at four characters each.
     """
 
     refuse: Refuse = lambda body: None
@@ -37,9 +37,12 @@ class OddEndpoint:
     write: Write = json.dumps
     answer: str = "Anna pays {} EUR."
     compile_s: float = 0.0
+    piece_s: float = 0.0
     context: int = 1_000_000
     finish: str = "stop"
     bodies: list[Body] = field(default_factory=list)
+    pieces: list[int] = field(default_factory=list)
+    """The streamed pieces of each reply that were sent before the client left."""
     compiled: set[str] = field(default_factory=set)
     origin: str = ""
 
@@ -99,10 +102,13 @@ class OddEndpoint:
         await response.prepare(request)
         pieces = [text[at : at + 40] for at in range(0, len(text), 40)]
         deltas: list[tuple[Any, str | None]] = [({"content": piece}, None) for piece in pieces]
+        self.pieces.append(0)
         for delta, finish in [*deltas, ({}, self.finish)]:
+            await asyncio.sleep(self.piece_s)
             choice = {"index": 0, "delta": delta, "finish_reason": finish}
             frame = {**head, "object": "chat.completion.chunk", "choices": [choice], "usage": usage if finish else None}
             await response.write(f"data: {json.dumps(frame)}\n\n".encode())
+            self.pieces[-1] += 1
         await response.write(b"data: [DONE]\n\n")
         return response
 

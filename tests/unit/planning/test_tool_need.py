@@ -10,7 +10,7 @@ from agent.core.models import ChatMessage, JsonObject, Usage
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.parse import read_word
 from agent.planning.request import PlanningRequest
-from agent.planning.tool_need import BEGIN_CHARS, END_CHARS, fits_request, needs_no_tool
+from agent.planning.tool_need import BEGIN_CHARS, END_CHARS, asks_for_change, fits_request, needs_no_tool
 from agent.tools.catalogue import Catalogue, SkillCard
 from agent.tools.client_tools import build_client_spec
 from tests.unit.planning.kitchen import SAVE, SIDE_EFFECT, asking, spec
@@ -116,3 +116,25 @@ async def test_the_questions_begin_alike_for_everybody() -> None:
     assert "- generate_melody(key): Make a melody in a key.\nRequest: Write a poem\n" in model.question
     replies = {str(message["content"]) for message in model.prompts[-1] if message["role"] == "assistant"}
     assert replies == {'{"fits":"yes"}', '{"fits":"no"}'}
+
+
+async def test_a_change_is_looked_for_in_the_whole_of_a_mail() -> None:
+    wish = "Please book room 204 for Ines on Friday at ten."
+    mail = "I hope you are well. " * 12 + wish + " By the way, the report came late this week." * 4
+    model = Chooser({"asks": "change"})
+    assert await asks_for_change(model, asking(mail))
+    assert wish in model.question
+
+
+async def test_who_says_neither_is_asked_which_change() -> None:
+    assert await asks_for_change(Chooser("maybe"), asking("Book the room"))
+    assert not await asks_for_change(Chooser({"asks": "information"}), asking("Which rooms are free?"))
+
+
+async def test_instructions_of_the_client_are_no_turn_before() -> None:
+    told = (ChatMessage(role="system", content="You are terse."), ChatMessage(role="user", content="One?"))
+    model = Chooser("nothing")
+    await decide("Tell me about love", model, history=told[:1])
+    assert model.question == "Tell me about love"
+    await decide("Tell me about love", model, history=told)
+    assert model.question.startswith("(before: One?)")
