@@ -60,13 +60,9 @@ class PlannerCall:
 
     async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
         """See `PlannerModel.ask`."""
-        if self._run.profile.decides == "rounds":
-            # Streamed, so that a slow model is given up when it says nothing, not while it writes a long text.
-            return await self._models.complete_streaming(
-                "planner", messages, schema=schema, max_tokens=DECISION_TOKENS, keep_message=False
-            )
         if not self._streams:
-            return await self._models.complete("planner", messages, schema=schema)
+            limit = DECISION_TOKENS if self._run.profile.decides == "rounds" else None
+            return await self._models.complete("planner", messages, schema=schema, max_tokens=limit)
         stream = _AnswerStream(self._run)
         try:
             return await self._models.complete_streaming(

@@ -57,6 +57,19 @@ class MeteredModels:
         `keep_message` stores the reply in the log, for a conversation that must survive a crash. `formed=False` omits
         the caller's `response_format`. `retry_timeouts=False` does not repeat a call that timed out.
         """
+        if self._run.profile.decides == "rounds":
+            # A slow model is given up where it says nothing, not while it writes a long text.
+            return await self.complete_streaming(
+                purpose,
+                messages,
+                tier=tier,
+                tools=tools,
+                schema=schema,
+                max_tokens=max_tokens,
+                keep_message=keep_message,
+                formed=formed,
+                retry_timeouts=retry_timeouts,
+            )
         request = self._build_request(
             purpose, messages, tier, tools, schema, max_tokens, formed=formed, retry_timeouts=retry_timeouts
         )
@@ -66,8 +79,7 @@ class MeteredModels:
             try:
                 reply = await self._run.engine.models.require().complete(request)
             except (ModelError, asyncio.CancelledError) as error:
-                if retry_timeouts:
-                    self._note_slowness(request, error)
+                self._note_slowness(request, error)
                 await self._record_call(request, tier, meter.estimate_usage_after_error(error), started, error=error)
                 raise self._redact_error(error) from error.__cause__
             meter.add_reply(reply)
@@ -103,13 +115,23 @@ class MeteredModels:
         schema: ResponseSchema | None = None,
         max_tokens: int | None = None,
         keep_message: bool = True,
+        formed: bool = True,
+        retry_timeouts: bool = True,
         temperature: float = 0.0,
         on_chunk: Callable[[ModelChunk], Awaitable[None]] | None = None,
     ) -> ModelReply:
         """Like `complete`; calls `on_chunk` with each piece as it arrives. The time limit is that of a stream: until
         the first token, and between tokens."""
         request = self._build_request(
-            purpose, messages, tier, tools, schema, max_tokens, formed=True, temperature=temperature
+            purpose,
+            messages,
+            tier,
+            tools,
+            schema,
+            max_tokens,
+            formed=formed,
+            temperature=temperature,
+            retry_timeouts=retry_timeouts,
         )
         streamed = StreamedReply(request.model)
         replies: list[ModelReply] = []  # built once, because calls without an id get a random one
@@ -229,7 +251,7 @@ class MeteredModels:
         It would keep the run waiting at every further call, and rules answer what they can. A model that is known to be
         capable is asked again: one late reply says little of it.
         """
-        if isinstance(error, ModelTimeoutError) and self._run.profile.decides == "rounds":
+        if isinstance(error, ModelTimeoutError) and request.retry_timeouts and self._run.profile.decides == "rounds":
             error.message = (
                 f"the model is too slow here, so it is not asked again in this run: {error.message}; a smaller model, "
                 "or a longer AGENT_LLM_TIMEOUT_S, would help"

@@ -47,7 +47,7 @@ class ModelSettings(BaseModel):
         gt=0,
         description=(
             "time limit of a model call, in seconds: of a streamed reply until its first token and between tokens, of "
-            "any other reply in all"
+            "any other reply in all; a small or unknown model's replies are all streamed"
         ),
     )
     model_prices: dict[str, tuple[NonNegativeFloat, NonNegativeFloat]] = Field(
