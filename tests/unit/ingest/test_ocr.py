@@ -148,7 +148,9 @@ def test_a_stamp_on_a_scan_does_not_pass_for_its_text(tmp_path: Path, monkeypatc
 def test_ocr_adds_to_a_stamp_what_the_scan_says_besides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "table").write_text(TABLE)
     program = tmp_path / "tesseract"
-    program.write_text(f"#!/bin/sh\ncase $1 in --list-langs) echo Languages; echo eng;; *) cat {tmp_path}/table;; esac\n")
+    program.write_text(
+        f"#!/bin/sh\ncase $1 in --list-langs) echo Languages; echo eng;; *) cat {tmp_path}/table;; esac\n"
+    )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     output = read_here(tmp_path / "stamped.pdf", stamped_scan())
