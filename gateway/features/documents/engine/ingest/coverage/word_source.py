@@ -40,6 +40,10 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str, _deadline: fl
     for relation_id, relation in package.list_relations(main).items():
         part = package.read(relation.target) if relation.kind in {*_NOTES, "header", "footer"} else None
         if part is None:
+            if relation.kind in _NOTES and package.has(relation.target):  # damaged: it has words all the same
+                with package.open(relation.target) as stream:
+                    words = re.sub(r"<[^<>]*>", " ", stream.read().decode("utf-8", "replace"))
+                source.add(_NOTES[relation.kind], words)
             continue
         if relation.kind in _NOTES:
             _count_notes(counter, part, root, _NOTES[relation.kind])
@@ -57,20 +61,23 @@ def _count_notes(counter: "_Counter", part: Element, root: Element, kind: str) -
 
 
 def _list_shown_heads(root: Element, package: Package, main: str) -> set[str]:
-    """The relationships of the headers and footers that a section uses."""
+    """The relationships of the headers and footers that a section uses: those of the sections before it serve the
+    sections that name none."""
     settings = next((r.target for r in package.list_relations(main).values() if r.kind == "settings"), "")
     options = package.read(settings)
     has_even = options is not None and any(get_name(o) == "evenAndOddHeaders" and _is_on(o) for o in options)
     heads = set()
-    for section in root.iter():
-        if get_name(section) == "sectPr":
-            has_first = any(get_name(one) == "titlePg" and _is_on(one) for one in section)
-            used = {"default": True, "first": has_first, "even": has_even}
-            for one in section:
-                if get_name(one) in {"headerReference", "footerReference"} and used.get(
-                    get_attribute(one, "type") or "default"
-                ):
-                    heads.add(get_attribute(one, "id") or "")
+    needed = {"default"} | ({"even"} if has_even else set())
+    wanted = {(name, kind) for name in ("headerReference", "footerReference") for kind in needed}
+    open_first: set[tuple[str, str]] = set()
+    for section in reversed([one for one in root.iter() if get_name(one) == "sectPr"]):  # from the last section up
+        if any(get_name(one) == "titlePg" and _is_on(one) for one in section):
+            open_first = {("headerReference", "first"), ("footerReference", "first")}
+        for one in section:
+            key = (get_name(one), get_attribute(one, "type") or "default")
+            if key in wanted | open_first:
+                heads.add(get_attribute(one, "id") or "")
+                open_first.discard(key)
     return heads
 
 
@@ -150,6 +157,8 @@ class _Counter:
         self._carried = ""
         self._fields = [has_result for has_result in self._fields if has_result]
         if _has_style(paragraph, self._hidden_styles):
+            runs = [one for one in paragraph.iter() if get_name(one) == "r" and _is_shown_anyway(one)]
+            self._source.add(kind, "".join(map(_collect, runs)))
             self._source.omit("hidden text", text)
         elif any(
             get_name(o) == "del" or (get_name(r) == "framePr" and get_attribute(r, "dropCap"))
@@ -244,6 +253,11 @@ class _Counter:
                     get_name(o) == "rStyle" and get_attribute(o, "val") in self._hidden_styles for o in properties
                 )
         return False
+
+
+def _is_shown_anyway(run: Element) -> bool:
+    """Whether a run says that it is not hidden, as its style would have it."""
+    return any(get_name(one) == "vanish" and not _is_on(one) for head in run if get_name(head) == "rPr" for one in head)
 
 
 def _find_chosen_entry(mark: Element) -> str:
