@@ -1,18 +1,15 @@
 """Everything that Word shows of a document is read, whatever it is wrapped in, and what is missing is measured."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from docx.oxml.ns import qn
 
-from gateway.features.documents.engine.ingest.parsers import word as reader
 from gateway.features.documents.engine.ingest.parsers import word_inline
 from gateway.features.documents.engine.ingest.parsers.read_file import read_file
 from gateway.features.documents.engine.search.models import ParserInput, ParserOutput
 from tests.support.word_files import (
     CHANGE,
-    NAMESPACES,
     cell,
     head_part,
     note_part,
@@ -347,72 +344,3 @@ def test_descriptions_of_the_shapes_of_a_group_are_read(tmp_path: Path) -> None:
     assert text_of(read(word_file(paragraph(run("Plan."), drawing)), tmp_path)).splitlines() == [
         "Plan.", "[image: Plan of the harbour]", "[image: Quay 3]", "[image: Arrow to the dock]",
     ]  # fmt: skip
-
-
-INHERITED = {
-    "h1": ("header", head_part("hdr", paragraph(run("Contract KX-2291")))),
-    "h2": ("header", head_part("hdr", paragraph(run("Harbour office")))),
-}
-
-
-def inheriting(first: str, second: str) -> bytes:
-    """Two sections: the first names a header for first pages and another one."""
-    names = '<w:headerReference w:type="first" r:id="h1"/><w:headerReference w:type="default" r:id="h2"/>'
-    break_section = f"<w:sectPr>{names}{first}</w:sectPr>"
-    body = paragraph(run("It starts."), properties=break_section) + paragraph(run("It ends."))
-    return word_file(body, parts=INHERITED, section=second)
-
-
-@pytest.mark.parametrize(("first", "second"), [("", "<w:titlePg/>"), ("<w:titlePg/>", "")])
-def test_a_section_has_the_headers_of_the_one_before(first: str, second: str, tmp_path: Path) -> None:
-    output = read(inheriting(first, second), tmp_path)
-    lines = text_of(output).split("\n")
-    assert {*lines[:2]} == {"Page header: Contract KX-2291", "Page header: Harbour office"}
-    assert lines[2:] == ["It starts.", "It ends."]
-    assert output.coverage is not None
-    assert (output.coverage.share, output.coverage.omitted) == (1.0, {})
-
-
-def test_coverage_falls_when_an_inherited_header_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "list_running_heads", lambda *_: [])
-    output = read(inheriting("", "<w:titlePg/>"), tmp_path)
-    assert output.coverage is not None
-    assert output.coverage.missing == {"header": 5}
-    never = read(inheriting("", ""), tmp_path).coverage
-    assert never is not None
-    assert never.omitted == {"unused header": 3}
-
-
-@pytest.mark.parametrize("kind", ["footnotes", "endnotes"])
-def test_damaged_notes_are_reported_and_missed(kind: str, tmp_path: Path) -> None:
-    notes = note_part(kind, {"1": "At most 90 litres."}).replace("</w:p>", "", 1)
-    body = paragraph(run("Fuel."), f'<w:r><w:{kind.removesuffix("s")}Reference w:id="1"/></w:r>')
-    output = read(word_file(body, parts={"n1": (kind, notes)}), tmp_path)
-    assert output.uncertainties[0] == f"the {kind} of the file are damaged and were not read"
-    assert output.coverage is not None
-    assert output.coverage.missing == {kind.removesuffix("s"): 4}
-
-
-@pytest.mark.parametrize(
-    "wrap", [paragraph, lambda *runs, properties: in_table(paragraph(*runs, properties=properties))]
-)
-def test_a_run_that_is_shown_in_a_hidden_style_is_read(
-    wrap: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    style = '<w:style w:type="paragraph" w:styleId="H"><w:name w:val="H"/><w:rPr><w:vanish/></w:rPr></w:style>'
-    shown = run("90 days", '<w:vanish w:val="0"/>')
-    body = wrap(run("hidden "), shown, run(" too"), properties='<w:pStyle w:val="H"/>') + paragraph(run("Notice."))
-    data = word_file(body, parts={"s1": ("styles", f"<w:styles {NAMESPACES}>{style}</w:styles>")})
-    output = read(data, tmp_path)
-    assert "90 days" in text_of(output)
-    assert "hidden" not in text_of(output)
-    assert output.coverage is not None
-    assert output.coverage.share == 1.0
-    monkeypatch.setattr(word_inline, "is_on", lambda _: True)
-    coverage = read(data, tmp_path).coverage
-    assert coverage is not None
-    assert coverage.missing == {"text": 2}
-
-
-def in_table(content: str) -> str:
-    return table(row(cell(content)))

@@ -1,6 +1,8 @@
 """The text of a docx by kind: paragraph by paragraph, whatever its runs are wrapped in."""
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from xml.etree.ElementTree import Element
 
 from gateway.features.documents.engine.ingest.coverage.office_source import (
@@ -22,6 +24,9 @@ _PAGE_DIGITS = 4
 _SHOWN_FIELD = re.compile(r"\s*(?:EQ|QUOTE|(?:MACRO|GOTO)BUTTON\s+\S+)\s(?P<shown>.*)", re.IGNORECASE | re.DOTALL)
 """Instructions of fields whose text is shown where no result is stored."""
 _SWITCH = re.compile(r'\\\*\s*(?:"[^"]*"|\S+)|\\[a-z]+\s?-?\d*', re.IGNORECASE)
+_DATA = frozenset({"customXml", "core-properties", "extended-properties"})
+_MAX_PATH = 1000
+"""Characters of a path to data; people write shorter ones."""
 _NOTES = {"footnotes": "footnote", "endnotes": "endnote", "comments": "comment"}
 
 
@@ -33,6 +38,8 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str, _deadline: fl
     source = SourceText()
     if root is None:
         return source
+    data = _read_data(package, main)
+    _fill_controls(root, data)
     counter = _Counter(source, _list_hidden_styles(package, main))
     counter.count(root, "text")
     add_graphic_parts(source, package, main, root)
@@ -45,11 +52,43 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str, _deadline: fl
                     words = re.sub(r"<[^<>]*>", " ", stream.read().decode("utf-8", "replace"))
                 source.add(_NOTES[relation.kind], words)
             continue
+        _fill_controls(part, data)
         if relation.kind in _NOTES:
             _count_notes(counter, part, root, _NOTES[relation.kind])
         else:
             counter.count_head(part, relation.kind, is_shown=relation_id in heads)
     return source
+
+
+def _fill_controls(part: Element, data: Mapping[str, str]) -> None:
+    """Replaces the placeholders of controls by the data that they show instead."""
+    for control in part.iter():
+        options = [one for head in control if get_name(head) == "sdtPr" for one in head]
+        if any(get_name(one) == "showingPlcHdr" for one in options):
+            paths = [get_attribute(one, "xpath") or "" for one in options if get_name(one) == "dataBinding"]
+            value = next(filter(None, (data.get(re.sub(r"\w+:|\[1\]", "", path)) for path in paths)), None)
+            for text in control.iter() if value else ():
+                if get_name(text) == "t":
+                    text.text, value = value, ""
+
+
+def _read_data(package: Package, main: str) -> dict[str, str]:
+    """The texts of the file's own data by their paths, such as `/contract/party[2]/name`: the first has no number."""
+    data: dict[str, str] = {}
+    relations = [*package.list_relations(main).values(), *package.list_relations("").values()]
+    for relation in relations:
+        root = package.read(relation.target) if relation.kind in _DATA else None
+        open_elements = [] if root is None else [(f"/{get_name(root)}", root)]
+        while open_elements:
+            path, element = open_elements.pop()
+            if not len(element) and element.text and element.text.strip():
+                data.setdefault(path, element.text.strip())
+            counts: Counter[str] = Counter()
+            for child in element if len(path) < _MAX_PATH else ():
+                counts[name := get_name(child)] += 1
+                number = f"[{counts[name]}]" if counts[name] > 1 else ""
+                open_elements.append((f"{path}/{name}{number}", child))
+    return data
 
 
 def _count_notes(counter: "_Counter", part: Element, root: Element, kind: str) -> None:

@@ -22,6 +22,7 @@ from gateway.features.documents.engine.ingest.parsers.graphics import (
     iter_drawn_lines,
 )
 from gateway.features.documents.engine.ingest.parsers.office_package import has_core_properties, prepare_package
+from gateway.features.documents.engine.ingest.parsers.word_bindings import fill_controls
 from gateway.features.documents.engine.ingest.parsers.word_inline import (
     HIDDEN,
     VML,
@@ -66,6 +67,7 @@ def read_word(source: InputFile) -> Draft:
     context = _Context.of(part)
     draft.uncertainties += [f"the {name} of the file are damaged and were not read" for name in context.notes.damaged]
     heads = list_running_heads(part, body)
+    fill_controls(part, [body, *(head.element for head in heads)])
     _add_running_heads(draft, [head for head in heads if head.kind == "header"], context)
     walk = _Walk(draft, part, context)
     walk.add_blocks(body)
