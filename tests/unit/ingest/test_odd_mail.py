@@ -183,3 +183,7 @@ def test_a_report_of_any_kind_is_read_whole(kind: str, tmp_path: Path) -> None:
     expected = ["Report.", "Feedback-Type: abuse\nReported-Domain: harbour.example", "Seen 9 times."]
     assert body(output) == expected
     assert complete(output)
+    page = part(kind, "Status: 200\r\nContent-Type: text/html\r\n\r\n<p>Seen <b>9</b> times.</p>")
+    output = read(multipart("report", part(PLAIN, "Report."), page), tmp_path)
+    assert body(output) == ["Report.", "Status: 200\nContent-Type: text/html", "Seen 9 times."]
+    assert complete(output)

@@ -148,7 +148,12 @@ def _count(part: _Part, source: SourceText, depth: int) -> None:
         body = _decode_transfer(part) if is_coded or "base64" in str(part.fields) else part.body
         _count(_split(body.lstrip(b"\r\n")), source, depth + 1)
     elif kind.startswith("message/"):
-        source.add("report", _decode(part))
+        inner = _split(_decode_transfer(part).lstrip(b"\r\n"))
+        if "content-type" in inner.fields:
+            source.add("report", "\n".join(inner.fields.values()))
+            _count(inner, source, depth + 1)
+        else:
+            source.add("report", _decode(part))
     else:
         _add_text(part, source)
 
@@ -169,7 +174,7 @@ def _count_parts(part: _Part, source: SourceText, depth: int) -> None:
 
 
 def _count_alternatives(children: list[_Part], source: SourceText, depth: int) -> None:
-    """Counts the last alternative, which mail programs show, if it is no mere footer, and the others where they say
+    """Counts the last alternative, which mail programs show, unless it is a mere footer, and the others where they say
     something else. A calendar entry says something else than they do."""
     counted = [(0, SourceText())]
     children = [one for one in children if one.kind != "text/x-amp-html"] or children

@@ -38,8 +38,8 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str, _deadline: fl
     source = SourceText()
     if root is None:
         return source
-    data = _read_data(package, main)
-    _fill_controls(root, data)
+    stored = _read_data(package, main)
+    _fill_controls(root, stored)
     counter = _Counter(source, _list_hidden_styles(package, main))
     counter.count(root, "text")
     add_graphic_parts(source, package, main, root)
@@ -52,7 +52,7 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str, _deadline: fl
                     words = re.sub(r"<[^<>]*>", " ", stream.read().decode("utf-8", "replace"))
                 source.add(_NOTES[relation.kind], words)
             continue
-        _fill_controls(part, data)
+        _fill_controls(part, stored)
         if relation.kind in _NOTES:
             _count_notes(counter, part, root, _NOTES[relation.kind])
         else:

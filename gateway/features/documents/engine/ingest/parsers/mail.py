@@ -126,7 +126,7 @@ class _Body:
         elif kind in _FORWARDED and part.is_multipart():
             self._read_forwarded(part, depth)
         elif part.get_content_maintype() == "message" and kind != "message/external-body" and part.is_multipart():
-            self._read_report(part)
+            self._read_report(part, depth)
         elif part.get_content_maintype() == "multipart" and part.is_multipart():
             self._read_parts(part, kind, depth)
         elif part.get_content_maintype() == "multipart":
@@ -190,14 +190,15 @@ class _Body:
             if 2 * other.count_words() >= count:
                 self.blocks += strange
                 added = {word for block in strange for word in _list_words(block.text)}
-                words = (word for block in other.blocks for word in _list_words(block.text))
-                self._note_words(list(dict.fromkeys(word for word in words if word not in known_words | added)))
+                self._note_words(other, known_words | added)
             elif strange:
                 words = sum(len(_list_words(block.text)) for block in strange)
                 self.uncertainties.append(f"a shorter alternative of the text was left out ({words} words)")
 
-    def _note_words(self, words: Sequence[str]) -> None:
+    def _note_words(self, other: "_Body", read_words: Container[str]) -> None:
         """Reports words of an alternative within paragraphs that otherwise say the same."""
+        every = (word for block in other.blocks for word in _list_words(block.text))
+        words = list(dict.fromkeys(word for word in every if word not in read_words))
         if words:
             more = f" and {len(words) - _MAX_LISTED_WORDS} more" if len(words) > _MAX_LISTED_WORDS else ""
             listed = ", ".join(words[:_MAX_LISTED_WORDS])
@@ -217,12 +218,16 @@ class _Body:
         else:
             self.read(BytesParser(policy=policy.default).parsebytes(content), depth + 1)
 
-    def _read_report(self, part: MIMEPart) -> None:
-        """Adds what a program says about a mail: blocks of fields, and any text behind them."""
+    def _read_report(self, part: MIMEPart, depth: int) -> None:
+        """Adds what a program says about a mail: blocks of fields, and any text or parts behind them."""
         for block in part.iter_parts():
             fields = "\n".join(f"{name}: {value}" for name, value in block.items())
             text = block.get_payload()
-            self.blocks += [Block(one) for one in (fields, text) if isinstance(one, str) and one.strip()]
+            has_content = block.is_multipart() or "Content-Type" in block
+            texts = (fields,) if has_content else (fields, text)
+            self.blocks += [Block(one) for one in texts if isinstance(one, str) and one.strip()]
+            if has_content:
+                self.read(block, depth + 1)
 
     def _read_forwarded(self, part: MIMEPart, depth: int) -> None:
         for one in part.iter_parts():

@@ -4,7 +4,7 @@ mails of a mailbox."""
 import codecs
 import re
 from email import policy
-from email.message import EmailMessage, MIMEPart
+from email.message import MIMEPart
 from email.parser import BytesParser
 
 _HEADER = re.compile(rb"(?:[!-9;-~]+:|From )")
@@ -55,7 +55,7 @@ def mend_mail(data: bytes) -> bytes:
     return mail[: gap.start()] + b"\n" + mail[gap.end() :]
 
 
-def split_preamble(part: MIMEPart) -> tuple[str, list[EmailMessage]]:
+def split_preamble(part: MIMEPart) -> tuple[str, list[MIMEPart]]:
     """What stands before the first part, and the parts there whose boundaries are indented: no parser sees these."""
     boundary = part.get_boundary()
     preamble = part.preamble or ""

@@ -98,8 +98,8 @@ def _read_pages(source: InputFile, result: "ParseResult", pdfium: Pdfium | None,
     leftovers = Leftovers(result.total_pages)
     scans = Scans(source, result.pages)
     doubtful: dict[int, int] = {}
-    for page in result.pages:
-        blocks = scans.read(page) or _list_blocks(page, source, pdfium, leftovers, doubtful)
+    own = [scans.read(page) or _list_blocks(page, source, pdfium, leftovers, doubtful) for page in result.pages]
+    for page, blocks in zip(result.pages, own, strict=True):  # last, because it may take all the time that is left
         draft.blocks.extend(blocks)
         draft.blocks.extend(scans.read_picture(page, blocks))
     scans.describe(draft)

@@ -28,6 +28,9 @@ _GLANCE_DPI = 36
 _OCR_SPARE_SECONDS = 5
 """A page of plain text takes 1 to 4 s; one started later than this before the deadline would not finish."""
 
+_PICTURE_SPARE_SECONDS = 15
+"""For pictures behind text, which are left out rather than that the file fails."""
+
 _MAX_PIXELS = 5000
 """Of the longer side; a page may claim a height of 5 m."""
 
@@ -69,7 +72,7 @@ class Scans:
         number = page.page_num
         if number not in self._pictured:
             return
-        picture = self._render(page) if self._tesseract and self._has_time() else None
+        picture = self._render(page) if self._tesseract and self._has_time(_PICTURE_SPARE_SECONDS) else None
         if picture is None or self._tesseract is None:
             self._unseen.append(number)
             return
@@ -119,12 +122,12 @@ class Scans:
         shot = next(iter(parser.parse(self._source.data).screenshots), None)
         return None if shot is None or shot.is_solid_fill else ocr.Picture(shot.image_bytes, dpi)
 
-    def _has_time(self) -> bool:
-        return time.monotonic() + _OCR_SPARE_SECONDS < self._source.deadline
+    def _has_time(self, spare: float) -> bool:
+        return time.monotonic() + spare < self._source.deadline
 
     def _check_time_left(self) -> None:
         """Raises `ParserTimeoutError` that says how far OCR got, if the time for the file is nearly over."""
-        if self._has_time():
+        if self._has_time(_OCR_SPARE_SECONDS):
             return
         done, pages = len(self._read.keys() & self._unreadable), len(self._unreadable)
         raise ParserTimeoutError(
