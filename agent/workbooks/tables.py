@@ -1,5 +1,6 @@
 """The table on a sheet: lines above it, its header over one or more rows, and the rows below."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -40,15 +41,19 @@ def find_table(book: Workbook, sheet: Sheet, *, with_hidden: bool = False) -> Sh
     for row, cells in sorted(sheet.rows.items()):
         visible_columns = [column for column in cells if column not in hidden_columns and book.show(sheet, row, column)]
         if visible_columns and row not in hidden_rows:
-            used[row] = sorted(visible_columns)
+            used[row] = visible_columns
+    for (row, left), column in {} if with_hidden else find_moved_cells(sheet).items():
+        if book.show(sheet, row, left):
+            used.setdefault(row, []).append(column)
     if not used:
         return None
+    used = {row: sorted(set(places)) for row, places in sorted(used.items())}
     rows = list(used)
     columns = tuple(sorted({column for places in used.values() for column in places}))
     layout = _Layout(book, sheet, covered, columns)
     top = layout.find_top(rows, used)
     bottom = layout.find_bottom(rows, top)
-    titles = [" ".join(book.show(sheet, row, column) for column in used[row]) for row in rows[:top]]
+    titles = [" ".join(layout.show_title(row, column) for column in used[row]) for row in rows[:top]]
     return SheetTable(
         titles=tuple(titles),
         names=tuple(layout.join_names(rows[top : bottom + 1])),
@@ -63,13 +68,31 @@ def find_table(book: Workbook, sheet: Sheet, *, with_hidden: bool = False) -> Sh
 def show_cell(book: Workbook, sheet: Sheet, table: SheetTable, row: int, column: int) -> str:
     """A cell of the table's rows. One merged downwards is in every row, one merged to the right in its first column."""
     top, left = table.covered.get((row, column), (row, column))
-    return book.show(sheet, top, left) if left == column else ""
+    return book.show(sheet, top, left) if _is_first(table, left, column) else ""
 
 
 def get_typed_cell(book: Workbook, sheet: Sheet, table: SheetTable, row: int, column: int) -> TypedValue | None:
     """The typed value of a cell, merged cells as in `show_cell`."""
     top, left = table.covered.get((row, column), (row, column))
-    return book.get_typed(sheet, top, left) if left == column else None
+    return book.get_typed(sheet, top, left) if _is_first(table, left, column) else None
+
+
+def find_moved_cells(sheet: Sheet) -> dict[tuple[int, int], int]:
+    """The cells of hidden columns that a merge shows, by row and column, each with the column where it is seen."""
+    hidden = sheet.hidden_columns
+    visible = [column for column in range(1, max(hidden, default=0) + 2) if column not in hidden]
+    moved: dict[tuple[int, int], int] = {}
+    for merge in sheet.merges:
+        if merge.left in hidden and merge.top not in sheet.hidden_rows:
+            column = visible[bisect_left(visible, merge.left)]
+            if column <= merge.right and merge.left in sheet.rows.get(merge.top, ()):
+                moved[merge.top, merge.left] = column
+    return moved
+
+
+def _is_first(table: SheetTable, left: int, column: int) -> bool:
+    """Whether a column is the first of the table's that a merge from `left` on covers."""
+    return left == column or table.columns[bisect_left(table.columns, left)] == column
 
 
 class _Layout:
@@ -127,6 +150,10 @@ class _Layout:
             " ".join(dict.fromkeys(text for row in rows if (text := self._show(row, column))))
             for column in self._columns
         ]
+
+    def show_title(self, row: int, column: int) -> str:
+        """A cell above the table, or the one that a merge shows there."""
+        return self._book.show(self._sheet, row, column) or self._show(row, column)
 
     def _show(self, row: int, column: int) -> str:
         return self._book.show(self._sheet, *self._covered.get((row, column), (row, column)))

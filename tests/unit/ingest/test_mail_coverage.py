@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.features.documents.engine.ingest.parsers import calendar
 from gateway.features.documents.engine.ingest.parsers.read_file import read_file
 from gateway.features.documents.engine.search.models import ParserInput, ParserOutput
 
@@ -157,6 +158,28 @@ def test_an_entry_names_its_other_days_and_its_meeting(tmp_path: Path) -> None:
     text = body(read(part("text/calendar", entry), tmp_path))[0]
     assert "Not on: 2026-03-09 09:00 UTC, 2026-03-16 09:00 UTC" in text
     assert "Link: https://meet.example/7\nCategories: Finance" in text
+
+
+def test_a_calendar_says_who_refused_what_was_cancelled_and_its_whole_text(tmp_path: Path) -> None:
+    lines = (
+        "BEGIN:VCALENDAR", "METHOD:CANCEL", "BEGIN:VEVENT", "SUMMARY:Meet", "RECURRENCE-ID:20260508T100000Z",
+        'ATTENDEE;CN=Ann "Oak" Lee;PARTSTAT=DECLINED:mailto:ann@example.org', "LOCATION:Quay\u2028three",
+        "DESCRIPTION;ENCODING=QUOTED-PRINTABLE:Bring keys=0D=0A=", "of pier =C3=A9", "END:VEVENT", "END:VCALENDAR",
+    )  # fmt: skip
+    output = read(part("text/calendar; charset=utf-8", "\r\n".join(lines)), tmp_path)
+    assert body(output) == [
+        "Method: CANCEL\nEvent: Meet\nOccurrence: 2026-05-08 10:00 UTC\nAttendee: Ann Oak Lee <ann@example.org> "
+        "(declined)\nLocation: Quay\nthree\nDescription: Bring keys\nof pier é"
+    ]
+    assert complete(output)
+
+
+def test_coverage_falls_when_a_calendar_loses_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calendar, "_UNANSWERED", "DECLINED")
+    entry = "BEGIN:VEVENT\r\nSUMMARY:Meet\r\nATTENDEE;PARTSTAT=DECLINED:mailto:ann@example.org\r\nEND:VEVENT"
+    output = read(part("text/calendar; charset=utf-8", entry), tmp_path)
+    assert output.coverage is not None
+    assert output.coverage.missing == {"calendar entry": 1}
 
 
 def test_addresses_that_get_copies_and_answers_are_shown(tmp_path: Path) -> None:

@@ -113,6 +113,53 @@ def test_a_scan_with_too_many_pages_for_its_time_says_what_to_do(tmp_path: Path)
     assert late.value.details == {"reason": "ocr", "pages": 2, "done": 0}
 
 
+STAMP = "Envelope 1A2B3C4D-5E6F-7890-ABCD-1234567890AB of the office"
+TABLE = "\n".join(
+    "\t".join(["5", "1", str(paragraph), "1", "1", "1", "10", "10", "90", "12", "95", word])
+    for paragraph, line in enumerate((STAMP, "Notice is nine days"))
+    for word in line.split()
+)
+"""What tesseract prints of a page with the stamp and a line."""
+
+
+def stamped_scan() -> bytes:
+    """A picture of a page with a line of text over it."""
+    picture = documents.pdf_stream(
+        "/Type/XObject/Subtype/Image/Width 80/Height 80/BitsPerComponent 1/ColorSpace/DeviceGray", b"\x0f" * 800
+    )
+    page = f"q 612 0 0 792 0 0 cm /Im Do Q BT /F1 10 Tf 40 20 Td ({STAMP}) Tj ET".encode()
+    return documents.drawn_pdf(page, resources="/XObject<</Im 4 0 R>>", objects=[picture])
+
+
+def read_here(path: Path, data: bytes, seconds: float = 60) -> ParserOutput:
+    path.write_bytes(data)
+    return read_file(ParserInput(file_path=str(path), file_type="pdf"), max_bytes=10**7, seconds=seconds)
+
+
+def test_a_stamp_on_a_scan_does_not_pass_for_its_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    output = read_here(tmp_path / "stamped.pdf", stamped_scan())
+    assert text_of(output, 1) == STAMP
+    (note,) = output.uncertainties
+    assert note.startswith("page 1 was read without the picture that fills the page, which may show more text; install")
+    assert read_here(tmp_path / "text.pdf", documents.pdf([Words(STAMP)])).uncertainties == ()
+
+
+def test_ocr_adds_to_a_stamp_what_the_scan_says_besides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "table").write_text(TABLE)
+    program = tmp_path / "tesseract"
+    program.write_text(
+        f"#!/bin/sh\ncase $1 in --list-langs) echo Languages; echo eng;; *) cat {tmp_path}/table;; esac\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    output = read_here(tmp_path / "stamped.pdf", stamped_scan())
+    assert text_of(output, 1) == f"{STAMP} Notice is nine days"
+    late = read_here(tmp_path / "late.pdf", stamped_scan(), seconds=4)
+    assert text_of(late, 1) == STAMP
+    assert late.uncertainties[0].endswith("may show more text; the time for the file is over")
+
+
 def test_what_is_missing_is_named_with_its_package() -> None:
     assert "apt-get install tesseract-ocr tesseract-ocr-eng tesseract-ocr-chi-sim)" in ocr.install_hint("eng+chi_sim")
 

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.features.documents.engine.ingest.connectors.content_types import detect_file_type
 from gateway.features.documents.engine.ingest.coverage import mail_source
-from gateway.features.documents.engine.ingest.parsers import mail
+from gateway.features.documents.engine.ingest.parsers import mail, mail_encoding
 from gateway.features.documents.engine.ingest.parsers.mail_mending import split_mailbox
 from gateway.features.documents.engine.ingest.parsers.read_file import read_file
 from gateway.features.documents.engine.search.models import ParserInput, ParserOutput
@@ -123,4 +123,67 @@ def test_an_encoding_that_python_names_otherwise_is_read(
 
 def test_brackets_of_enriched_text_are_no_loss(tmp_path: Path) -> None:
     output = read(part("text/enriched", "<bold>Rent</bold> is <<512>.\r\n"), tmp_path)
+    assert complete(output)
+
+
+def test_a_control_character_does_not_leave_a_part_encoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    coded = part(PLAIN, "Die Gr=C3=B6=C3=9Fe =\r\nist 42.=02", "Content-Transfer-Encoding: quoted-printable")
+    output = read(coded, tmp_path)
+    assert body(output) == ["Die Größe ist 42."]
+    assert complete(output)
+    monkeypatch.setattr(mail_encoding, "decode_quoted_printable", lambda raw: raw)
+    assert not complete(read(coded, tmp_path))
+
+
+def test_text_before_the_first_part_is_reported_but_for_the_note_on_mime(tmp_path: Path) -> None:
+    parts = multipart("mixed", part(PLAIN, "Rent is 512."))
+    note = "This is a multi-part message in MIME format.\r\n\r\n"
+    output = read(parts.replace("\r\n\r\n", f"\r\n\r\n{note}Keys are at the pier.\r\n", 1), tmp_path)
+    assert output.uncertainties == ("text before the first part was left out, which no mail program shows (5 words)",)
+    assert read(parts.replace("\r\n\r\n", f"\r\n\r\n{note}", 1), tmp_path).uncertainties == ()
+
+
+def test_a_part_behind_an_indented_boundary_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = multipart("mixed", part(HTML, "<p>Rent is 512.</p>"), part(PLAIN, "Keys are here."))
+    indented = parts.replace("--b1", " --b1", 1)
+    output = read(indented, tmp_path)
+    assert body(output) == ["Rent is 512.", "Keys are here."]
+    assert complete(output)
+    monkeypatch.setattr(mail, "split_preamble", lambda part: ("", []))
+    assert not complete(read(indented, tmp_path))
+
+
+def test_the_text_that_mail_programs_show_wins_over_long_addresses(tmp_path: Path) -> None:
+    plain = part(PLAIN, "Rent is 450 euros.\r\nPay: https://www.harbour.example/pay/a/b?utm_source=mail&utm_id=7")
+    page = part(HTML, "<p>Rent is 480 euros.</p><p>Pay <a href='https://www.harbour.example'>here</a></p>")
+    output = read(multipart("alternative", plain, page), tmp_path)
+    assert body(output) == ["Rent is 480 euros.", "Pay here"]
+    assert output.uncertainties == ("an alternative of the text has other words, which were left out: 450",)
+    assert complete(output)
+
+
+def test_alternatives_are_compared_in_time_that_grows_with_them(tmp_path: Path) -> None:
+    plain = part(PLAIN, "a" * 100_000 + " ann@example.org " + "--b2 " * 20_000)
+    started = time.thread_time()
+    read(multipart("alternative", plain, part(HTML, "<p>Rent is 480 euros.</p>")), tmp_path)
+    assert time.thread_time() - started < 2
+
+
+def test_coverage_falls_when_another_alternative_is_read_than_mail_programs_show(tmp_path: Path) -> None:
+    longer = part(PLAIN, "Rent is 450 euros. Pay at the pier.")
+    output = read(multipart("alternative", longer, part(HTML, "<p>Rent is 480 euros.</p>")), tmp_path)
+    assert output.coverage is not None
+    assert output.coverage.missing == {"text": 1}
+
+
+@pytest.mark.parametrize("kind", ["message/feedback-report", "message/http"])
+def test_a_report_of_any_kind_is_read_whole(kind: str, tmp_path: Path) -> None:
+    report = part(kind, "Feedback-Type: abuse\r\nReported-Domain: harbour.example\r\n\r\nSeen 9 times.")
+    output = read(multipart("report", part(PLAIN, "Report."), report), tmp_path)
+    expected = ["Report.", "Feedback-Type: abuse\nReported-Domain: harbour.example", "Seen 9 times."]
+    assert body(output) == expected
+    assert complete(output)
+    page = part(kind, "Status: 200\r\nContent-Type: text/html\r\n\r\n<p>Seen <b>9</b> times.</p>")
+    output = read(multipart("report", part(PLAIN, "Report."), page), tmp_path)
+    assert body(output) == ["Report.", "Status: 200\nContent-Type: text/html", "Seen 9 times."]
     assert complete(output)

@@ -14,7 +14,7 @@ from pptx.util import Pt
 
 from gateway.features.documents.engine.ingest.connectors.content_types import detect_file_type
 from gateway.features.documents.engine.ingest.file_types import TYPES
-from gateway.features.documents.engine.ingest.parsers.graphics import iter_diagram_texts
+from gateway.features.documents.engine.ingest.parsers.graphics import iter_diagram_texts, read_chart
 from tests.support.documents import slides, word
 from tests.support.odd_office import (
     MAIN_TYPES,
@@ -199,3 +199,18 @@ def test_a_control_on_a_page_is_reported(tmp_path: Path) -> None:
     control = '<w:r><w:object><w:control r:id="c" w:name="Amount"/></w:object></w:r>'
     output = read_word(word_file(paragraph(run("Amount: "), control)), tmp_path)
     assert output.uncertainties == ("a form control was not read (Amount)",)
+
+
+def test_names_from_cells_label_the_points_of_a_chart() -> None:
+    chart = parse_xml(
+        '<c:chartSpace xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart"'
+        ' xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+        ' xmlns:c15="http://schemas.microsoft.com/office/drawing/2012/chart"><c:ser><c:tx><c:v>Rent</c:v></c:tx>'
+        '<c:dLbls><c:dLbl><c:tx><c:rich><a:p><a:fld id="{0}" type="CELLRANGE"><a:t>[CELLRANGE]</a:t></a:fld>'
+        "<a:r><a:t> (new)</a:t></a:r></a:p></c:rich></c:tx></c:dLbl></c:dLbls>"
+        "<c:xVal><c:numCache><c:pt><c:v>1</c:v></c:pt></c:numCache></c:xVal>"
+        "<c:yVal><c:numCache><c:pt><c:v>512</c:v></c:pt></c:numCache></c:yVal><c:extLst><c:ext><c15:datalabelsRange>"
+        '<c15:dlblRangeCache><c:pt idx="0"><c:v>Birch</c:v></c:pt></c15:dlblRangeCache></c15:datalabelsRange></c:ext>'
+        "</c:extLst></c:ser></c:chartSpace>"
+    )
+    assert read_chart(chart) == (((" (new)"),), ([["x", "Rent", "label"], ["1", "512", "Birch"]],))

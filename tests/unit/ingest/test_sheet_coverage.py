@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import xlsxwriter  # type: ignore[import-untyped]
 
-from agent.workbooks import Sheet, Workbook
+from agent.workbooks import Sheet, Workbook, tables
 from agent.workbooks.tables import SheetTable, show_cell
 from gateway.features.documents.engine.ingest.coverage import measure_coverage
 from gateway.features.documents.engine.ingest.parsers import sheets
@@ -196,3 +196,16 @@ def test_a_number_is_lost_where_its_words_are_not_in_the_document() -> None:
         coverage = measure_coverage(data, "xlsx", [text])
         assert coverage is not None
         assert coverage.share == share
+
+
+def test_a_title_merged_from_a_hidden_column_on_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [["Berths of 2026"], ["Id", "Tenant", "Rent"], [7, "Birch", 512], [8, "Oak", 480]]
+    data = workbook({"S": rows}, merged=["A1:C1"], hidden=["A"])
+    output = read(data, tmp_path)
+    text = "\n".join(chunk.content for chunk in output.chunks)
+    assert text == "S\nBerths of 2026\n| Tenant | Rent |\n| --- | --- |\n| Birch | 512 |\n| Oak | 480 |"
+    assert output.uncertainties == ("sheet S: 3 cells of hidden rows and columns were left out",)
+    assert output.coverage is not None
+    assert (output.coverage.share, output.coverage.omitted) == (1.0, {"cells of hidden rows and columns": 3})
+    monkeypatch.setattr(tables, "find_moved_cells", lambda _: {})
+    assert not complete(read(data, tmp_path))

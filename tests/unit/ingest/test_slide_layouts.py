@@ -127,3 +127,25 @@ def test_the_numbers_of_a_shape_are_those_of_its_paragraphs(tmp_path: Path) -> N
         frame.paragraphs[-1]._p.get_or_add_pPr().append(parse_xml(f"<a:buNone {NAMESPACES}/>"))
 
     assert lines(read(presentation(build), "pptx", tmp_path)) == ["① Moor", "② Report", "Note"]
+
+
+def test_a_telephone_number_of_the_layout_is_read_and_the_number_of_the_slide_is_not(tmp_path: Path) -> None:
+    def build(slide: Any, _: Any) -> None:
+        add_box(slide, "Berth 7", 10, 10)
+        add_shape(slide.slide_layout.shapes, run("0800 112 233"))
+        add_shape(slide.slide_layout.shapes, "<a:fld id='{0}' type='slidenum'><a:t>12</a:t></a:fld>", "", 91)
+
+    output = read(presentation(build), "pptx", tmp_path)
+    assert lines(output) == ["Berth 7", "Slide layout: 0800 112 233"]
+    assert complete(output)
+
+
+def test_a_box_with_the_number_of_the_title_is_read(tmp_path: Path) -> None:
+    def build(slide: Any, _: Any) -> None:
+        slide.shapes.title.text = "Terms"
+        box = add_box(slide, "Notice is 90 days", 10, 300)
+        box._element.nvSpPr.cNvPr.set("id", str(slide.shapes.title.shape_id))
+
+    output = read(presentation(build, layout=5), "pptx", tmp_path)
+    assert lines(output) == ["Terms", "Notice is 90 days"]
+    assert complete(output)

@@ -15,9 +15,11 @@ from gateway.features.documents.engine.search.models import FileType
 
 _MAX_DEPTH = 20
 _ENCRYPTED = frozenset({"application/pkcs7-mime", "application/x-pkcs7-mime", "multipart/encrypted"})
-_REPORTS = frozenset({"message/delivery-status", "message/disposition-notification"})
 _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 _FIELD = re.compile(rb"^([!-9;-~]+):[ \t]*(.*(?:\r?\n[ \t].*)*)", re.MULTILINE)
+_FORWARDED = frozenset({"message/rfc822", "message/global", "message/news", "message/partial"})
+_ANSWERS = frozenset({"CANCEL", "REPLY", "COUNTER", "DECLINECOUNTER", "REFRESH", "ADD"})
+"""The methods of a calendar that do not invite to its entries."""
 _ENTRY_TEXTS = frozenset({"SUMMARY", "LOCATION", "DESCRIPTION", "COMMENT", "CATEGORIES", "CONTACT", "RESOURCES"})
 _BASE64_LINE = rb"[A-Za-z0-9+/]{4,}={0,2}"
 _ALIASES = {
@@ -32,8 +34,10 @@ _ALIASES = {
     "windows-874": "cp874",
 }
 """Names of encodings that are used for the larger ones, which contain them."""
+_WHITE_SPACE = frozenset({b"09", b"0A", b"0D", b"0a", b"0d"})
 _MAIL = {"content-type": "message/rfc822"}
 """What a part of a digest is that does not say what it is."""
+_ADDRESS = re.compile(r"[A-Za-z]{2,8}://\S+")
 _PARAMETER = re.compile(r""";\s*([\w*-]+)\s*=\s*("[^"]*"|[^;\s]+)""")
 
 
@@ -139,12 +143,17 @@ def _count(part: _Part, source: SourceText, depth: int) -> None:
         _count_parts(part, source, depth)
     elif kind == "message/external-body":
         source.omitted["attachment"] += 1
-    elif kind.startswith("message/") and kind not in _REPORTS:
+    elif kind in _FORWARDED:
         is_coded = not re.search(rb"=(?![0-9A-F]{2}|[ \t]*\r?\n|\Z)", part.body, re.IGNORECASE)
         body = _decode_transfer(part) if is_coded or "base64" in str(part.fields) else part.body
         _count(_split(body.lstrip(b"\r\n")), source, depth + 1)
     elif kind.startswith("message/"):
-        source.add("delivery report", _decode(part))
+        inner = _split(_decode_transfer(part).lstrip(b"\r\n"))
+        if "content-type" in inner.fields:
+            source.add("report", "\n".join(inner.fields.values()))
+            _count(inner, source, depth + 1)
+        else:
+            source.add("report", _decode(part))
     else:
         _add_text(part, source)
 
@@ -165,8 +174,8 @@ def _count_parts(part: _Part, source: SourceText, depth: int) -> None:
 
 
 def _count_alternatives(children: list[_Part], source: SourceText, depth: int) -> None:
-    """Counts the alternative with the most words, and lines of the others that say something else. A calendar entry
-    says something else than they do."""
+    """Counts the last alternative, which mail programs show, unless it is a mere footer, and the others where they say
+    something else. A calendar entry says something else than they do."""
     counted = [(0, SourceText())]
     children = [one for one in children if one.kind != "text/x-amp-html"] or children
     for child in children:
@@ -175,16 +184,21 @@ def _count_alternatives(children: list[_Part], source: SourceText, depth: int) -
             continue
         one = SourceText()
         _count(child, one, depth + 1)
-        counted.append((sum(words.total() for words in one.words.values()), one))
-    most, best = max(counted, key=lambda pair: pair[0])
+        counted.append((sum(words.total() for kind, words in one.words.items() if kind != "address"), one))
+    longest = max(total for total, _ in counted)
+    most, best = next(pair for pair in reversed(counted) if 2 * pair[0] >= longest)
     known_words = {word for words in best.words.values() for word in words}
     for total, other in counted:
         for kind, words in other.words.items() if other is not best else ():
             strange = Counter({word: count for word, count in words.items() if word not in known_words})
+            if kind == "address":  # a page has it behind a link
+                continue
             if 2 * total < most:
                 source.omitted["shorter alternative"] += strange.total()
             elif 2 * strange.total() > words.total():
                 best.words.setdefault(f"other {kind}", Counter()).update(strange)
+            else:
+                source.omitted["other words of an alternative"] += strange.total()
     source.omitted = +source.omitted
     for kind, words in best.words.items():
         source.words.setdefault(kind, words.__class__()).update(words)
@@ -195,7 +209,7 @@ def _iter_parts(part: _Part) -> Iterator[_Part]:
     boundary = part.find("boundary")
     if not boundary:
         return
-    line = re.compile(rb"^--" + re.escape(boundary.encode("latin-1")) + rb"(--)?[ \t]*\r?$", re.MULTILINE)
+    line = re.compile(rb"^[ \t]*--" + re.escape(boundary.encode("latin-1")) + rb"(--)?[ \t]*\r?$", re.MULTILINE)
     start = None
     for match in line.finditer(part.body):
         if start is not None:
@@ -219,20 +233,41 @@ def _add_text(part: _Part, source: SourceText) -> None:
     elif part.kind in {"text/enriched", "text/richtext"}:
         source.add("text", re.sub(r"<<|<[^>]*>", " ", text))
     else:
-        source.add("text", text)
+        source.add("text", _ADDRESS.sub(" ", text))
+        source.add("address", " ".join(_ADDRESS.findall(text)))
 
 
 def _add_calendar(text: str, source: SourceText) -> None:
     """Counts what a calendar shows of an entry as words; its times are shown in another form."""
     inside: list[str] = []
-    for line in re.sub(r"\r?\n[ \t]", "", text).splitlines():
+    for line in _iter_properties(text):
         name, _, value = line.partition(":")
-        if name.upper() == "BEGIN":
+        if name.upper() == "METHOD" and value.strip().upper() in _ANSWERS:
+            source.add("calendar entry", value)
+        elif match := re.search(r";PARTSTAT=([\w-]+)", name, re.IGNORECASE):
+            source.add("calendar entry", match[1].upper().replace("NEEDS-ACTION", ""))
+        elif name.upper() == "BEGIN":
             inside.append(value.strip().upper())
         elif name.upper() == "END" and inside:
             inside.pop()
         elif "VALARM" not in inside and name.partition(";")[0].upper() in _ENTRY_TEXTS:
             source.add("calendar entry", re.sub(r"\\[nN]", " ", value))
+
+
+def _iter_properties(text: str) -> Iterator[str]:
+    """Yields the lines of a calendar, unfolded; those in quoted-printable go on behind a sign of equality."""
+    coded: list[str] = []
+    for line in re.split("\r\n?|\n", re.sub(r"\r?\n[ \t]", "", text)):
+        if coded or "QUOTED-PRINTABLE" in line.partition(":")[0].upper():
+            coded.append(line.removesuffix("="))
+            if line.endswith("="):
+                continue
+            yield quopri.decodestring("".join(coded).encode()).decode("utf-8", "replace")
+            coded = []
+        else:
+            yield line
+    if coded:
+        yield "".join(coded)
 
 
 def _decode(part: _Part) -> str:
@@ -252,8 +287,12 @@ def _decode(part: _Part) -> str:
 def _decode_transfer(part: _Part) -> bytes:
     encoding = part.fields.get("content-transfer-encoding", "").strip().lower()
     if encoding == "quoted-printable":
-        decoded = quopri.decodestring(re.sub(rb"=[ \t]+(?=\r?\n)", b"=", part.body))
-        return part.body if re.search(rb"[\x00-\x08\x0e-\x1a]", decoded) else decoded
+        escapes = re.findall(rb"=([0-9A-Fa-f]{2}|[ \t]*\r?\n)", part.body)
+        controls = sum(int(one, 16) < ord(" ") for one in escapes if one.strip() and one not in _WHITE_SPACE)
+        is_wide = part.find("charset").lower().startswith(("utf-16", "utf-32"))
+        if 2 * controls >= max(len(escapes), 1) and not is_wide:  # a text that only claims to be encoded
+            return part.body
+        return quopri.decodestring(re.sub(rb"=[ \t]+(?=\r?\n)", b"=", part.body))
     if encoding in {"x-uuencode", "uuencode", "x-uue", "uue"}:
         return _decode_lines(part.body)
     if encoding != "base64":

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from html import unescape
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from xml.etree import ElementTree as ET
 from xml.etree.ElementTree import Element
 
@@ -108,20 +108,43 @@ def _count_sheet(
 ) -> None:
     """Counts a sheet. `stale`: zeros beside formulas are recomputed when a program opens the file."""
     hidden_columns: list[tuple[int, int]] = []
-    for count, (cell, is_hidden) in enumerate(_iter_cells(package, path, strings, hidden_columns)):
+    merges: list[str] = []
+    hidden_cells: dict[str, _StoredCell] = {}
+    for count, (cell, hidden_by) in enumerate(_iter_cells(package, path, strings, hidden_columns, merges)):
         if count >= _MAX_CELLS:
             source.omitted["sheets cut after two million cells"] += 1
             break
         if not is_shown:
             source.omitted["cells of hidden sheets"] += 1
-        elif is_hidden:
+        elif hidden_by:
+            if hidden_by == "column":
+                hidden_cells[f"{cell.column}{cell.row}"] = cell
             source.omitted["cells of hidden rows and columns"] += 1
         elif cell.value and not (stale and cell.has_formula and cell.kind == "n" and cell.value == "0"):
             source.add_cell("cells", _convert(cell, formats.get(cell.style, "")))
         elif cell.has_formula:
             source.omitted["formulas without a stored value"] += 1
+    for merge in merges if is_shown else ():
+        _count_merged(source, merge, hidden_cells, hidden_columns, formats)
     if is_shown:
         _count_beside(source, package, path)
+
+
+def _count_merged(
+    source: SourceText,
+    merge: str,
+    hidden_cells: dict[str, _StoredCell],
+    hidden_columns: list[tuple[int, int]],
+    formats: Mapping[str, str],
+) -> None:
+    """Counts a hidden cell that is seen all the same, because it is merged with visible ones in its row."""
+    first, _, last = merge.partition(":")
+    left, right = (_count_column(match[0]) if (match := _COLUMN.match(one)) else 0 for one in (first, last))
+    is_seen = not any(low <= left and right <= high for low, high in hidden_columns)
+    cell = hidden_cells.pop(first, None) if is_seen else None
+    if cell is not None and cell.value:
+        source.omitted["cells of hidden rows and columns"] -= 1
+        source.add_cell("cells", _convert(cell, formats.get(cell.style, "")))
 
 
 def _count_beside(source: SourceText, package: Package, path: str) -> None:
@@ -213,9 +236,9 @@ def _count_controls(source: SourceText, package: Package, path: str) -> None:
 
 
 def _iter_cells(
-    package: Package, path: str, strings: list[str], hidden_columns: list[tuple[int, int]]
-) -> Iterator[tuple[_StoredCell, bool]]:
-    """Yields each cell that has something, and whether its row or column is hidden."""
+    package: Package, path: str, strings: list[str], hidden_columns: list[tuple[int, int]], merges: list[str]
+) -> Iterator[tuple[_StoredCell, Literal["row", "column", ""]]]:
+    """Yields each cell that has something, and whether its row or its column is hidden."""
     hidden_row = False
     row_number = place = 0
     with package.open(path) as stream:
@@ -233,9 +256,12 @@ def _iter_cells(
                 cell = _read_cell(element, row_number, strings)
                 place = _count_column(cell.column) if cell.column else place + 1
                 if cell.value or cell.has_formula:
-                    yield cell, hidden_row or any(low <= place <= high for low, high in hidden_columns)
+                    is_hidden = any(low <= place <= high for low, high in hidden_columns)
+                    yield cell, "row" if hidden_row else "column" if is_hidden else ""
             elif name == "row":
                 element.clear()
+            elif name == "mergeCell":
+                merges.append(element.get("ref", ""))
 
 
 def _read_cell(element: Element, row: int, strings: list[str]) -> _StoredCell:

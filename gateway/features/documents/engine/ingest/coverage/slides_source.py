@@ -60,7 +60,7 @@ def _count_layout(source: SourceText, package: Package, path: str, seen: set[str
     master = package.read(_find_above(package, path, "slideMaster"))
     for part in (layout, master if layout is not None and _shows_master(layout) else None):
         for text in () if part is None else _iter_layout_texts(part):
-            if text not in seen and any(map(str.isalpha, text)):
+            if text not in seen:
                 source.add("slide layout", text)
             seen.add(text)
 
@@ -74,7 +74,9 @@ def _iter_layout_texts(element: Element) -> Iterator[str]:
         elif name in {"sp", "grpSp"} and _is_hidden(child):
             continue
         elif name == "sp":
-            if not any(get_name(one) == "ph" for one in child.iter()):
+            runs = [t.text or "" for one in child.iter() if get_name(one) == "r" for t in one if get_name(t) == "t"]
+            is_own = not any(get_name(one) == "ph" for one in child.iter())
+            if is_own and any(map(str.isalnum, "".join(runs))):  # a number of the slide alone is a field
                 yield "\n".join(iter_text(child))
         else:
             yield from _iter_layout_texts(child)

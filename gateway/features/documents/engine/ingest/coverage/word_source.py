@@ -1,6 +1,8 @@
 """The text of a docx by kind: paragraph by paragraph, whatever its runs are wrapped in."""
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from xml.etree.ElementTree import Element
 
 from gateway.features.documents.engine.ingest.coverage.office_source import (
@@ -22,6 +24,9 @@ _PAGE_DIGITS = 4
 _SHOWN_FIELD = re.compile(r"\s*(?:EQ|QUOTE|(?:MACRO|GOTO)BUTTON\s+\S+)\s(?P<shown>.*)", re.IGNORECASE | re.DOTALL)
 """Instructions of fields whose text is shown where no result is stored."""
 _SWITCH = re.compile(r'\\\*\s*(?:"[^"]*"|\S+)|\\[a-z]+\s?-?\d*', re.IGNORECASE)
+_DATA = frozenset({"customXml", "core-properties", "extended-properties"})
+_MAX_PATH = 1000
+"""Characters of a path to data; people write shorter ones."""
 _NOTES = {"footnotes": "footnote", "endnotes": "endnote", "comments": "comment"}
 
 
@@ -33,6 +38,8 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str, _deadline: fl
     source = SourceText()
     if root is None:
         return source
+    stored = _read_data(package, main)
+    _fill_controls(root, stored)
     counter = _Counter(source, _list_hidden_styles(package, main))
     counter.count(root, "text")
     add_graphic_parts(source, package, main, root)
@@ -40,12 +47,48 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str, _deadline: fl
     for relation_id, relation in package.list_relations(main).items():
         part = package.read(relation.target) if relation.kind in {*_NOTES, "header", "footer"} else None
         if part is None:
+            if relation.kind in _NOTES and package.has(relation.target):  # damaged: it has words all the same
+                with package.open(relation.target) as stream:
+                    words = re.sub(r"<[^<>]*>", " ", stream.read().decode("utf-8", "replace"))
+                source.add(_NOTES[relation.kind], words)
             continue
+        _fill_controls(part, stored)
         if relation.kind in _NOTES:
             _count_notes(counter, part, root, _NOTES[relation.kind])
         else:
             counter.count_head(part, relation.kind, is_shown=relation_id in heads)
     return source
+
+
+def _fill_controls(part: Element, data: Mapping[str, str]) -> None:
+    """Replaces the placeholders of controls by the data that they show instead."""
+    for control in part.iter():
+        options = [one for head in control if get_name(head) == "sdtPr" for one in head]
+        if any(get_name(one) == "showingPlcHdr" for one in options):
+            paths = [get_attribute(one, "xpath") or "" for one in options if get_name(one) == "dataBinding"]
+            value = next(filter(None, (data.get(re.sub(r"\w+:|\[1\]", "", path)) for path in paths)), None)
+            for text in control.iter() if value else ():
+                if get_name(text) == "t":
+                    text.text, value = value, ""
+
+
+def _read_data(package: Package, main: str) -> dict[str, str]:
+    """The texts of the file's own data by their paths, such as `/contract/party[2]/name`: the first has no number."""
+    data: dict[str, str] = {}
+    relations = [*package.list_relations(main).values(), *package.list_relations("").values()]
+    for relation in relations:
+        root = package.read(relation.target) if relation.kind in _DATA else None
+        open_elements = [] if root is None else [(f"/{get_name(root)}", root)]
+        while open_elements:
+            path, element = open_elements.pop()
+            if not len(element) and element.text and element.text.strip():
+                data.setdefault(path, element.text.strip())
+            counts: Counter[str] = Counter()
+            for child in element if len(path) < _MAX_PATH else ():
+                counts[name := get_name(child)] += 1
+                number = f"[{counts[name]}]" if counts[name] > 1 else ""
+                open_elements.append((f"{path}/{name}{number}", child))
+    return data
 
 
 def _count_notes(counter: "_Counter", part: Element, root: Element, kind: str) -> None:
@@ -57,20 +100,23 @@ def _count_notes(counter: "_Counter", part: Element, root: Element, kind: str) -
 
 
 def _list_shown_heads(root: Element, package: Package, main: str) -> set[str]:
-    """The relationships of the headers and footers that a section uses."""
+    """The relationships of the headers and footers that a section uses: those of the sections before it serve the
+    sections that name none."""
     settings = next((r.target for r in package.list_relations(main).values() if r.kind == "settings"), "")
     options = package.read(settings)
     has_even = options is not None and any(get_name(o) == "evenAndOddHeaders" and _is_on(o) for o in options)
     heads = set()
-    for section in root.iter():
-        if get_name(section) == "sectPr":
-            has_first = any(get_name(one) == "titlePg" and _is_on(one) for one in section)
-            used = {"default": True, "first": has_first, "even": has_even}
-            for one in section:
-                if get_name(one) in {"headerReference", "footerReference"} and used.get(
-                    get_attribute(one, "type") or "default"
-                ):
-                    heads.add(get_attribute(one, "id") or "")
+    needed = {"default"} | ({"even"} if has_even else set())
+    wanted = {(name, kind) for name in ("headerReference", "footerReference") for kind in needed}
+    open_first: set[tuple[str, str]] = set()
+    for section in reversed([one for one in root.iter() if get_name(one) == "sectPr"]):  # from the last section up
+        if any(get_name(one) == "titlePg" and _is_on(one) for one in section):
+            open_first = {("headerReference", "first"), ("footerReference", "first")}
+        for one in section:
+            key = (get_name(one), get_attribute(one, "type") or "default")
+            if key in wanted | open_first:
+                heads.add(get_attribute(one, "id") or "")
+                open_first.discard(key)
     return heads
 
 
@@ -150,6 +196,8 @@ class _Counter:
         self._carried = ""
         self._fields = [has_result for has_result in self._fields if has_result]
         if _has_style(paragraph, self._hidden_styles):
+            runs = [one for one in paragraph.iter() if get_name(one) == "r" and _is_shown_anyway(one)]
+            self._source.add(kind, "".join(map(_collect, runs)))
             self._source.omit("hidden text", text)
         elif any(
             get_name(o) == "del" or (get_name(r) == "framePr" and get_attribute(r, "dropCap"))
@@ -244,6 +292,11 @@ class _Counter:
                     get_name(o) == "rStyle" and get_attribute(o, "val") in self._hidden_styles for o in properties
                 )
         return False
+
+
+def _is_shown_anyway(run: Element) -> bool:
+    """Whether a run says that it is not hidden, as its style would have it."""
+    return any(get_name(one) == "vanish" and not _is_on(one) for head in run if get_name(head) == "rPr" for one in head)
 
 
 def _find_chosen_entry(mark: Element) -> str:

@@ -1,7 +1,10 @@
 """Calendar parts of mails (RFC 5545): what an invitation shows."""
 
+import quopri
 import re
 from collections.abc import Iterator
+
+from agent.text.encodings import decode
 
 _COMPONENTS = frozenset({"VEVENT", "VTODO", "VJOURNAL"})
 _LABELS = {
@@ -18,6 +21,7 @@ _LABELS = {
     "CONFERENCE": "Conference",
     "ORGANIZER": "Organizer",
     "ATTENDEE": "Attendee",
+    "RECURRENCE-ID": "Occurrence",
     "STATUS": "Status",
     "CATEGORIES": "Categories",
     "CONTACT": "Contact",
@@ -25,10 +29,16 @@ _LABELS = {
     "COMMENT": "Comment",
     "DESCRIPTION": "Description",
 }
+_INVITES = frozenset({"PUBLISH", "REQUEST"})
+"""The methods of calendars that say no more than their entries; others answer them, or take them back (RFC 5546)."""
 _FOLD = re.compile(r"\r?\n[ \t]")
-_PARAMETER = re.compile(r';([\w-]+)=("[^"]*"|[^;:"]*)')
-_NAME = re.compile(r"([\w-]+)((?:;[\w-]+=(?:\"[^\"]*\"|[^;:\"]*))*):(.*)", re.DOTALL)
+_LINE_END = re.compile(r"\r\n?|\n")
+"""Not the other characters that Unicode lets end a line: they are text."""
+_QUOTED_PRINTABLE = "ENCODING=QUOTED-PRINTABLE"
+_PARAMETER = re.compile(r';([\w-]+)=((?:"[^"]*"|[^;:"])*)')
+_NAME = re.compile(r"([\w-]+)((?:;[\w-]+=(?:\"[^\"]*\"|[^;:\"])*)*):(.*)", re.DOTALL)
 _TIME = re.compile(r"(\d{4})(\d{2})(\d{2})(?:T(\d{2})(\d{2})(\d{2})?(Z)?)?")
+_UNANSWERED = "NEEDS-ACTION"
 _ESCAPE = re.compile(r"\\([nN\\;,])")
 
 
@@ -36,7 +46,8 @@ def iter_entries(text: str) -> Iterator[str]:
     """Yields the entries of a calendar, each as lines like `Location: Quay 3`."""
     lines: list[str] = []
     open_components: list[str] = []
-    for line in _FOLD.sub("", text).splitlines():
+    method: list[str] = []
+    for line in _iter_properties(text):
         match = _NAME.fullmatch(line.strip())
         if match is None:
             continue
@@ -46,21 +57,47 @@ def iter_entries(text: str) -> Iterator[str]:
         elif name == "END":
             closed = open_components.pop() if open_components else ""
             if closed in _COMPONENTS and lines:
-                yield "\n".join(lines)
+                yield "\n".join([*method, *lines])
                 lines = []
+        elif name == "METHOD":
+            method = [] if value.strip().upper() in _INVITES else [f"Method: {value.strip()}"]
         elif open_components and open_components[-1] in _COMPONENTS and name in _LABELS and value.strip():
             lines.append(f"{_LABELS[name]}: {_format_value(name, parameters, value)}")
     if lines:  # a calendar that was cut
-        yield "\n".join(lines)
+        yield "\n".join([*method, *lines])
+
+
+def _iter_properties(text: str) -> Iterator[str]:
+    """Yields the properties, a line each. A folded one goes on behind a space, one in quoted-printable (of the older
+    vCalendar 1.0) behind a sign of equality."""
+    coded: list[str] = []
+    for line in _LINE_END.split(_FOLD.sub("", text)):
+        if not coded and _QUOTED_PRINTABLE not in line.partition(":")[0].upper():
+            yield line
+            continue
+        coded.append(line)
+        if not line.endswith("="):
+            yield _decode_property(coded)
+            coded = []
+    if coded:
+        yield _decode_property(coded)
+
+
+def _decode_property(lines: list[str]) -> str:
+    name, _, value = "\n".join(lines).partition(":")
+    decoded = decode(quopri.decodestring(value.encode("utf-8", "replace")))
+    return f"{name}:" + _LINE_END.sub(r"\\n", decoded.text)
 
 
 def _format_value(name: str, parameters: str, value: str) -> str:
-    given = {key.upper(): content.strip('"') for key, content in _PARAMETER.findall(parameters)}
-    if name in {"DTSTART", "DTEND", "DUE", "RDATE", "EXDATE"}:
+    given = {key.upper(): content.replace('"', "") for key, content in _PARAMETER.findall(parameters)}
+    if name in {"DTSTART", "DTEND", "DUE", "RDATE", "EXDATE", "RECURRENCE-ID"}:
         return ", ".join(_format_time(one.strip(), given.get("TZID", "")) for one in value.split(","))
     if name in {"ORGANIZER", "ATTENDEE"}:
         address = re.sub(r"(?i)^mailto:", "", value.strip())
-        return f"{given['CN']} <{address}>" if given.get("CN") else address
+        answer = given.get("PARTSTAT", _UNANSWERED)
+        person = f"{given['CN']} <{address}>" if given.get("CN") else address
+        return person if answer.upper() == _UNANSWERED else f"{person} ({answer.lower()})"
     return _ESCAPE.sub(lambda found: "\n" if found[1] in "nN" else found[1], value).strip()
 
 

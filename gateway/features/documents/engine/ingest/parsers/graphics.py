@@ -15,6 +15,7 @@ Element: TypeAlias = Any
 CHOICES = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
+_CHART_15 = "{http://schemas.microsoft.com/office/drawing/2012/chart}"
 _CHART_EX = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
 _DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 _RELATIONS = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
@@ -119,9 +120,16 @@ def _read_label(element: Element) -> str:
         return str(element.findtext(f"{_CHART}name", ""))
     if not isinstance(element.tag, str) or element.tag.rpartition("}")[2] not in {"title", "dLbl", "dispUnitsLbl"}:
         return ""
-    paragraphs = ["".join(run.text or "" for run in p.iter(f"{DRAWING}t")) for p in element.iter(f"{DRAWING}p")]
+    paragraphs = ["".join(map(_read_run, p.iter(f"{DRAWING}t"))) for p in element.iter(f"{DRAWING}p")]
     text = " ".join(filter(None, paragraphs))
     return text or " ".join(v.text or "" for v in element.iter(f"{_CHART}v", f"{_CHART_EX}v"))
+
+
+def _read_run(run: Element) -> str:
+    """The text of a run; of a field of a label it is only the name of what is shown, such as `[CELLRANGE]`."""
+    text = run.text or ""
+    is_name = run.getparent().tag == f"{DRAWING}fld" and text.startswith("[") and text.endswith("]")
+    return "" if is_name else text
 
 
 def _iter_tables(root: Element) -> Iterator[list[list[str]]]:
@@ -133,6 +141,7 @@ def _iter_tables(root: Element) -> Iterator[list[list[str]]]:
         categories = _read_points(series.find(f"{_CHART}cat") if across is None else across)
         head = "x" if across is not None else ""
         columns = [(name, _read_points(series.find(f"{_CHART}{tag}"))) for tag in ("val", "yVal", "bubbleSize")]
+        columns.append(("label", _read_points(next(series.iter(f"{_CHART_15}dlblRangeCache"), None))))
         same_group = next((group for group in groups if group[0] == categories and group[1] == head), None)
         if same_group is None:
             same_group = (categories, head, [])

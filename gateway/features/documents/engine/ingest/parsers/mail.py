@@ -23,7 +23,7 @@ from gateway.features.documents.engine.ingest.parsers.mail_encoding import (
     decode_transfer,
     join_flowed_lines,
 )
-from gateway.features.documents.engine.ingest.parsers.mail_mending import mend_mail, split_mailbox
+from gateway.features.documents.engine.ingest.parsers.mail_mending import mend_mail, split_mailbox, split_preamble
 from gateway.features.documents.engine.ingest.parsers.mail_signed import find_signed_content
 from gateway.features.documents.engine.ingest.parsers.plain import read_plain
 from gateway.features.documents.engine.ingest.parsers.web import parse_page
@@ -36,12 +36,13 @@ _COPIES = frozenset({"text/x-amp-html"})
 """Alternatives for single programs, which say what the others say."""
 _OTHER_FORMATS = frozenset({"text/rtf"})
 """Texts that are written in a format of their own: they are files, like attachments."""
-_REPORTS = frozenset({"message/delivery-status", "message/disposition-notification"})
+_FORWARDED = frozenset({"message/rfc822", "message/global", "message/news", "message/partial"})
+"""Other messages are reports: of a delivery, of spam."""
+_MAX_LISTED_WORDS = 10
 _MARKUP = re.compile(r"<<|<[^>]*>")
 _UNCHANGED = policy.default.clone(refold_source="none")
 """For the bytes of a message as they came."""
-_WORD = re.compile(r"\w+")
-_ADDRESS = re.compile(r"\S+://\S+|\S+@\S+")
+_WORD = re.compile(r"[^\W_]+")
 
 
 def read_mail(source: InputFile) -> Draft:
@@ -122,10 +123,10 @@ class _Body:
             self._read_sealed(part, depth)
         elif part.get_content_disposition() == "attachment" or kind in _OTHER_FORMATS:
             self.attachments.append(_get_name(part))
-        elif kind in _REPORTS and part.is_multipart():
-            self._read_report(part)
-        elif part.get_content_maintype() == "message" and kind != "message/external-body" and part.is_multipart():
+        elif kind in _FORWARDED and part.is_multipart():
             self._read_forwarded(part, depth)
+        elif part.get_content_maintype() == "message" and kind != "message/external-body" and part.is_multipart():
+            self._read_report(part, depth)
         elif part.get_content_maintype() == "multipart" and part.is_multipart():
             self._read_parts(part, kind, depth)
         elif part.get_content_maintype() == "multipart":
@@ -139,11 +140,14 @@ class _Body:
                 self.pictures.append(_get_name(part))
 
     def _read_parts(self, part: MIMEPart, kind: str, depth: int) -> None:
-        parts = list(part.iter_parts())
-        if isinstance(part.epilogue, str) and (words := len(_list_words(part.epilogue))):
-            self.uncertainties.append(
-                f"text behind the last part was left out, which no mail program shows ({words} words)"
-            )
+        preamble, parts = split_preamble(part)
+        parts += part.iter_parts()
+        notes = (_select_foreign(preamble), "before the first"), (part.epilogue or "", "behind the last")
+        for text, place in notes:
+            if words := len(_list_words(text)):
+                self.uncertainties.append(
+                    f"text {place} part was left out, which no mail program shows ({words} words)"
+                )
         if kind != "multipart/alternative":
             for one in parts:
                 self.read(one, depth + 1)
@@ -185,13 +189,26 @@ class _Body:
             strange = [block for block in other.blocks if _is_strange(_list_words(block.text), known_words)]
             if 2 * other.count_words() >= count:
                 self.blocks += strange
+                added = {word for block in strange for word in _list_words(block.text)}
+                self._note_words(other, known_words | added)
             elif strange:
                 words = sum(len(_list_words(block.text)) for block in strange)
                 self.uncertainties.append(f"a shorter alternative of the text was left out ({words} words)")
 
+    def _note_words(self, other: "_Body", read_words: Container[str]) -> None:
+        """Reports words of an alternative within paragraphs that otherwise say the same."""
+        every = (word for block in other.blocks for word in _list_words(block.text))
+        words = list(dict.fromkeys(word for word in every if word not in read_words))
+        if words:
+            more = f" and {len(words) - _MAX_LISTED_WORDS} more" if len(words) > _MAX_LISTED_WORDS else ""
+            listed = ", ".join(words[:_MAX_LISTED_WORDS])
+            self.uncertainties.append(
+                f"an alternative of the text has other words, which were left out: {listed}{more}"
+            )
+
     def count_words(self) -> int:
-        """The number of words."""
-        return sum(len(_WORD.findall(block.text)) for block in self.blocks)
+        """The number of words without addresses: a plain text spells out what a page puts behind its links."""
+        return sum(len(_list_words(block.text)) for block in self.blocks)
 
     def _read_sealed(self, part: MIMEPart, depth: int) -> None:
         """Adds a message that is signed as a whole; an encrypted one is reported."""
@@ -201,10 +218,16 @@ class _Body:
         else:
             self.read(BytesParser(policy=policy.default).parsebytes(content), depth + 1)
 
-    def _read_report(self, part: MIMEPart) -> None:
-        """Adds what a mail server says about a delivery: blocks of fields."""
+    def _read_report(self, part: MIMEPart, depth: int) -> None:
+        """Adds what a program says about a mail: blocks of fields, and any text or parts behind them."""
         for block in part.iter_parts():
-            self.blocks.append(Block("\n".join(f"{name}: {value}" for name, value in block.items())))
+            fields = "\n".join(f"{name}: {value}" for name, value in block.items())
+            text = block.get_payload()
+            has_content = block.is_multipart() or "Content-Type" in block
+            texts = (fields,) if has_content else (fields, text)
+            self.blocks += [Block(one) for one in texts if isinstance(one, str) and one.strip()]
+            if has_content:
+                self.read(block, depth + 1)
 
     def _read_forwarded(self, part: MIMEPart, depth: int) -> None:
         for one in part.iter_parts():
@@ -265,13 +288,19 @@ def _decode_content(part: MIMEPart) -> Decoded:
     return decoded._replace(uncertainties=(note, *decoded.uncertainties))
 
 
+def _select_foreign(preamble: str) -> str:
+    """The paragraphs of a preamble but the note for programs without MIME (RFC 2046, section 5.1.1), which names it."""
+    return "\n\n".join(one for one in preamble.replace("\r\n", "\n").split("\n\n") if "MIME" not in one)
+
+
 def _is_strange(words: Sequence[str], known: Container[str]) -> bool:
     return 2 * sum(word not in known for word in words) > len(words)
 
 
 def _list_words(text: str) -> list[str]:
+    """The words of a text but for its addresses."""
     if "@" in text or "://" in text:
-        text = _ADDRESS.sub(" ", text)
+        text = " ".join(one for one in text.split() if "@" not in one and "://" not in one)
     return _WORD.findall(text.casefold())
 
 

@@ -11,6 +11,9 @@ _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/=\s]")
 _BASE64_LINE = re.compile(rb"[A-Za-z0-9+/]{4,}={0,2}")
 _PADDED_BREAK = re.compile(rb"=[ \t]+(?=\r?\n)")
 _NOT_QUOTED_PRINTABLE = re.compile(rb"=(?![0-9A-Fa-f]{2}|[ \t]*\r?\n|\Z)")
+_QUOTED_SIGNS = re.compile(rb"=3D|=20(?=\r?$)|(?:=[89A-F][0-9A-F]){2}|=[ \t]*\r?$", re.MULTILINE)
+"""Escapes that any longer text has in quoted-printable, and no other text: signs of equality, space at the ends of
+lines, letters of UTF-8, lines that go on."""
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _SIGNATURE = "-- "
 _QUOTED = re.compile(r"(?P<marks>>*) ?(?P<text>.*)", re.DOTALL)
@@ -42,11 +45,12 @@ def decode_base64(raw: bytes) -> bytes:
 
 
 def decode_quoted_printable(raw: bytes) -> bytes:
-    """The bytes of a text in quoted-printable, or of one that only claims to be: `x=12` would be a control character.
+    """The bytes of a text in quoted-printable, or of one that only claims to be: `x=12` would be a control character,
+    and nothing else of it looks encoded.
 
     Space behind the sign of a soft line break was added on the way."""
     decoded = quopri.decodestring(_PADDED_BREAK.sub(b"=", raw))
-    return raw if _CONTROLS.search(decoded) else decoded
+    return raw if _CONTROLS.search(decoded) and not _QUOTED_SIGNS.search(raw) else decoded
 
 
 def decode_message(raw: bytes, encoding: str) -> bytes | None:

@@ -3,6 +3,9 @@ mails of a mailbox."""
 
 import codecs
 import re
+from email import policy
+from email.message import MIMEPart
+from email.parser import BytesParser
 
 _HEADER = re.compile(rb"(?:[!-9;-~]+:|From )")
 _MAX_JUNK = 20
@@ -50,6 +53,17 @@ def mend_mail(data: bytes) -> bytes:
     if gap is None or b"mime-version:" not in head or b"content-type:" in head:
         return mail
     return mail[: gap.start()] + b"\n" + mail[gap.end() :]
+
+
+def split_preamble(part: MIMEPart) -> tuple[str, list[MIMEPart]]:
+    """What stands before the first part, and the parts there whose boundaries are indented: no parser sees these."""
+    boundary = part.get_boundary()
+    preamble = part.preamble or ""
+    if not boundary or boundary not in preamble:
+        return preamble, []
+    before, *parts = re.split(rf"^[ \t]+--{re.escape(boundary)}[ \t]*\r?\n", preamble, flags=re.MULTILINE)
+    parser = BytesParser(policy=policy.default)
+    return before, [parser.parsebytes(one.encode("utf-8", "surrogateescape")) for one in parts]
 
 
 def _drop_junk(mail: bytes) -> bytes:

@@ -1,12 +1,11 @@
 """PDF by liteparse: blocks in reading order with boxes, tables with cells, and pages that need OCR.
 
-liteparse's own OCR is always off, because it downloads language data. Scanned pages go to tesseract (`ocr.py`).
+liteparse's own OCR is always off, because it downloads language data. Scanned pages go to tesseract (`pdf_scans.py`).
 """
 
 import contextlib
 import html
 import re
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -17,9 +16,7 @@ from liteparse import LiteParse, ParseError
 from agent.core.models import JsonObject
 from gateway.features.documents.engine.ingest.errors import (
     ParserCorruptError,
-    ParserEmptyError,
     ParserEncryptedError,
-    ParserTimeoutError,
 )
 from gateway.features.documents.engine.ingest.parsers import ocr
 from gateway.features.documents.engine.ingest.parsers.draft import Block, Box, Draft
@@ -35,6 +32,7 @@ from gateway.features.documents.engine.ingest.parsers.pdf_layers import leave_ou
 from gateway.features.documents.engine.ingest.parsers.pdf_leftovers import Leftovers
 from gateway.features.documents.engine.ingest.parsers.pdf_raised import raise_in_blocks
 from gateway.features.documents.engine.ingest.parsers.pdf_repair import mend_page_count, repair_trailer, strip_head
+from gateway.features.documents.engine.ingest.parsers.pdf_scans import Scans, is_unreadable
 from gateway.features.documents.engine.ingest.parsers.pdf_tables import read_table_rows
 from gateway.features.documents.engine.ingest.parsers.pdf_turned import (
     is_upside_down,
@@ -50,23 +48,7 @@ from gateway.features.documents.engine.ingest.parsers.pdfium import Pdfium, open
 if TYPE_CHECKING:
     from liteparse import AnnotationRect, LayoutBlock, ParsedPage, ParseResult, TextItem
 
-_UNREADABLE = frozenset({"scanned", "garbled"})
-"""liteparse's reasons to distrust a page's text; its other reasons are hints, also `no-text` if there are a few words.
-"""
-
 _FEW_PAGES = 20
-_DPI = 200
-"""Tesseract needs capitals of at least 20 pixels: 10-point type at 200 dpi. 300 dpi takes twice the time."""
-
-_GLANCE_DPI = 36
-"""Enough to see whether a page is empty."""
-
-_OCR_SPARE_SECONDS = 5
-"""A page of plain text takes 1 to 4 s; one started later than this before the deadline would not finish."""
-
-_MAX_PIXELS = 5000
-"""Of the longer side; a page may claim a height of 5 m."""
-
 _BOLD = re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*|(?<![\w*\\])\*(?=[^\s*])([^*]+?)(?<=[^\s*\\])\*(?![\w*])")
 _ESCAPED = re.compile(r"\\([\\*_`\[\]<>#|])")
 _XMP_TITLE = re.compile(r"<dc:title>.*?<rdf:li[^>]*>(.*?)</rdf:li>", re.DOTALL)
@@ -114,32 +96,18 @@ def read_pdf(source: InputFile) -> Draft:
 
 def _read_pages(source: InputFile, result: "ParseResult", pdfium: Pdfium | None, draft: Draft) -> None:
     leftovers = Leftovers(result.total_pages)
-    unread = {page.page_num for page in result.pages if source.force_ocr or _is_unreadable(page)}
-    reader = ocr.find_tesseract(source.ocr_languages) if unread else None
-    missed: list[int] = []
+    scans = Scans(source, result.pages)
     doubtful: dict[int, int] = {}
-    read: dict[int, ocr.OcrPage] = {}
-    for page in result.pages:
-        picture = _render_page(source, page, _DPI if reader else _GLANCE_DPI) if page.page_num in unread else None
-        if reader and picture:
-            _check_time_left(source, len(read), len(unread))
-            read[page.page_num] = reader.read(picture, page.page_num)
-        elif picture:
-            missed.append(page.page_num)
-        words = read[page.page_num].blocks if page.page_num in read else ()
-        draft.blocks.extend(words or _list_blocks(page, source, pdfium, leftovers, doubtful))
-    notes = list(ocr.describe_results(read))
-    if notes and not draft.blocks:
-        raise ParserEmptyError(f"{source.name} holds pictures only; {'; '.join(notes)}"[:500], reason="scanned")
-    draft.uncertainties.extend(notes)
+    own = [scans.read(page) or _list_blocks(page, source, pdfium, leftovers, doubtful) for page in result.pages]
+    for page, blocks in zip(result.pages, own, strict=True):  # last, because it may take all the time that is left
+        draft.blocks.extend(blocks)
+        draft.blocks.extend(scans.read_picture(page, blocks))
+    scans.describe(draft)
     if doubtful:
         draft.uncertainties.append(
             f"{ocr.format_pages(list(doubtful))} partly read by guess: fonts do not say which letters "
             f"{sum(doubtful.values()):,} characters are; words may be wrong or missing"
         )
-    if missed:
-        _note_unread_pages(source, missed, draft)
-    _note_old_ocr(result.pages, draft)
 
 
 def _list_attachments(pdfium: Pdfium | None, pages: Iterable["ParsedPage"]) -> list[str]:
@@ -169,7 +137,7 @@ def _parse_or_repair(source: InputFile) -> tuple["ParseResult", InputFile]:
             raise
         source = replace(source, data=repaired, is_repaired=True)
         result = _parse(source)
-        empty = result.total_pages - sum(bool(page.blocks) and not _is_unreadable(page) for page in result.pages)
+        empty = result.total_pages - sum(bool(page.blocks) and not is_unreadable(page) for page in result.pages)
         if 2 * empty > result.total_pages:  # what is left is too little to pass for the document
             raise
         return result, source
@@ -210,11 +178,6 @@ def _parse(source: InputFile) -> "ParseResult":
         raise ParserCorruptError(f"{source.name} is not a readable PDF: {error}", reason="damaged") from error
 
 
-def _is_unreadable(page: "ParsedPage") -> bool:
-    reasons = page.complexity.reasons if page.complexity else ()
-    return not _UNREADABLE.isdisjoint(reasons) or ("no-text" in reasons and not page.blocks)
-
-
 def _parse_words(source: InputFile, page: "ParsedPage") -> "ParsedPage":
     """The page with the place of each word."""
     parser = LiteParse(
@@ -228,51 +191,6 @@ def _parse_words(source: InputFile, page: "ParsedPage") -> "ParsedPage":
         num_workers=1,
     )
     return next(iter(parser.parse(source.data).pages), page)
-
-
-def _render_page(source: InputFile, page: "ParsedPage", dpi: float) -> ocr.Picture | None:
-    """Renders the page; returns None for an empty one."""
-    dpi = min(dpi, _MAX_PIXELS * 72 / max(page.width, page.height, 1))
-    parser = LiteParse(
-        ocr_enabled=False,
-        quiet=True,
-        password=source.password,
-        extract_screenshots=True,
-        target_pages=str(page.page_num),
-        dpi=dpi,
-        num_workers=1,
-    )
-    shot = next(iter(parser.parse(source.data).screenshots), None)
-    return None if shot is None or shot.is_solid_fill else ocr.Picture(shot.image_bytes, dpi)
-
-
-def _note_unread_pages(source: InputFile, pages: Sequence[int], draft: Draft) -> None:
-    if not draft.blocks:
-        raise ParserEmptyError(
-            f"{source.name} holds pictures of text only; {ocr.install_hint(source.ocr_languages)}", reason="scanned"
-        )
-    what = "to be read by OCR, which is not here" if source.force_ocr else "scanned and not read"
-    draft.uncertainties.append(f"{ocr.format_pages(pages)} {what}; {ocr.install_hint(source.ocr_languages)}")
-
-
-def _check_time_left(source: InputFile, done: int, pages: int) -> None:
-    """Raises `ParserTimeoutError` that says how far OCR got, if the time for the file is nearly over."""
-    now = time.monotonic()
-    if now + _OCR_SPARE_SECONDS < source.deadline:
-        return
-    raise ParserTimeoutError(
-        f"{source.name}: {done} of {pages} pages were read by OCR in the time for one file; give its parser more "
-        "(timeout_s; the pipeline template `scans` does)",
-        reason="ocr",
-        pages=pages,
-        done=done,
-    )
-
-
-def _note_old_ocr(pages: Iterable["ParsedPage"], draft: Draft) -> None:
-    layered = [str(p.page_num) for p in pages if p.complexity and "invisible-text-layer" in p.complexity.reasons]
-    if layered:
-        draft.uncertainties.append(f"the text of scanned pages {', '.join(layered)} comes from an earlier OCR")
 
 
 def _list_blocks(

@@ -13,7 +13,7 @@ from agent.workbooks.form_controls import iter_control_texts
 from agent.workbooks.formulas import count_column
 from agent.workbooks.package import WorkbookPackage, get_name
 from agent.workbooks.sheets import MAX_CELLS, join_addresses
-from agent.workbooks.tables import SheetTable, find_table, show_cell
+from agent.workbooks.tables import SheetTable, find_moved_cells, find_table, show_cell
 from gateway.features.documents.engine.ingest.parsers.draft import Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
 from gateway.features.documents.engine.ingest.parsers.graphics import (
@@ -96,7 +96,7 @@ def _describe_limits(sheet: Sheet) -> Iterator[str]:
         row in sheet.hidden_rows or column in sheet.hidden_columns
         for row, cells in sheet.rows.items()
         for column in cells
-    )
+    ) - len(find_moved_cells(sheet))
     if hidden:
         verb = "was" if hidden == 1 else "were"
         yield f"sheet {sheet.name}: {_count_cells(hidden)} of hidden rows and columns {verb} left out"

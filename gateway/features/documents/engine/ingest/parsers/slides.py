@@ -77,7 +77,8 @@ def _iter_layout_texts(layout: "SlideLayout") -> Iterator[str]:
         for shape, _ in _iter_shapes(one for one in above.shapes if not one.is_placeholder):
             if shape.has_text_frame:
                 text = "\n".join(_iter_paragraphs(shape.text_frame))  # type: ignore[attr-defined]  # has_text_frame
-                if any(map(str.isalpha, text)):
+                has_number = next(shape._element.iterfind(".//{*}fld[@type='slidenum']"), None) is not None
+                if any(map(str.isalpha if has_number else str.isalnum, text)):
                     yield text
 
 
@@ -91,7 +92,7 @@ def _add_slide(draft: Draft, slide: "Slide", page: int) -> None:
     elif draft.blocks:  # a slide without a title must not stand under the one before
         draft.add_heading(f"Slide {page}", 1, page)
     for shape, bbox in _iter_shapes(slide.shapes):
-        if title is None or shape.shape_id != title.shape_id:
+        if title is None or shape._element is not title._element:  # other shapes may have its id
             _add_shape(draft, shape, slide.part, page, bbox)
     if slide.has_notes_slide and (notes := "\n".join(_iter_notes(slide.notes_slide))):
         draft.add_text(f"Notes: {notes}", page)

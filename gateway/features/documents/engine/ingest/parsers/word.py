@@ -22,6 +22,7 @@ from gateway.features.documents.engine.ingest.parsers.graphics import (
     iter_drawn_lines,
 )
 from gateway.features.documents.engine.ingest.parsers.office_package import has_core_properties, prepare_package
+from gateway.features.documents.engine.ingest.parsers.word_bindings import fill_controls
 from gateway.features.documents.engine.ingest.parsers.word_inline import (
     HIDDEN,
     VML,
@@ -64,7 +65,9 @@ def read_word(source: InputFile) -> Draft:
     draft = Draft(metadata={name: value for name, value in metadata.items() if value})
     part, body = document.part, document.element.body
     context = _Context.of(part)
+    draft.uncertainties += [f"the {name} of the file are damaged and were not read" for name in context.notes.damaged]
     heads = list_running_heads(part, body)
+    fill_controls(part, [body, *(head.element for head in heads)])
     _add_running_heads(draft, [head for head in heads if head.kind == "header"], context)
     walk = _Walk(draft, part, context)
     walk.add_blocks(body)
@@ -150,9 +153,7 @@ class _Walk:
         breaks = _find_page_breaks(element)
         starts = sum(1 for at_start in breaks if at_start)
         self.page += starts
-        inline = self._inline.read(element)
-        if self._is_hidden(element):
-            inline.parts.clear()
+        inline = self._inline.read(element, is_hidden=self._is_hidden(element))
         text = (self._open + inline.text).strip()
         self._open = ""
         is_ended = not _goes_on(element)
@@ -224,8 +225,11 @@ class _Walk:
                 extras.tables.append(block)
             elif block.tag == qn("w:altChunk"):
                 self._note_embedded(block)
-            elif not (block.tag == _PARAGRAPH and self._is_hidden(block)):
-                inline = self._inline.read(block)
+            else:
+                is_hidden = block.tag == _PARAGRAPH and self._is_hidden(block)
+                inline = self._inline.read(block, is_hidden=is_hidden)
+                if is_hidden and not inline.text:
+                    continue
                 number = self._format_marker(block) if block.tag == _PARAGRAPH and not self._is_unseen(block) else ""
                 texts.append(("" if number == "- " else number) + inline.text)
                 extras.graphics += inline.graphics

@@ -85,6 +85,8 @@ class InlineReader:
     def __init__(self, styles: Styles) -> None:
         self._styles = styles
         self._fields: list[_OpenField] = []
+        self._hides = False
+        """Whether the style of the paragraph hides text that does not say itself that it is shown."""
         self.unstored: list[str] = []
         """The instructions of fields that Word computes: the file has no result of theirs."""
         self._visits: dict[str, Callable[[Element, Inline], None]] = {
@@ -101,9 +103,10 @@ class InlineReader:
             **dict.fromkeys(_NOTES, self._visit_note),
         }
 
-    def read(self, paragraph: Element) -> Inline:
-        """The visible content of a paragraph, or of any element without paragraphs."""
+    def read(self, paragraph: Element, *, is_hidden: bool = False) -> Inline:
+        """The visible content of a paragraph, or of any element without paragraphs. `is_hidden`: by its style."""
         inline = Inline()
+        self._hides = is_hidden
         self._visit_children(paragraph, inline)
         # An instruction ends with its paragraph, so that a damaged field does not hide the rest of the document.
         self._fields = [one for one in self._fields if one.has_result]
@@ -125,7 +128,7 @@ class InlineReader:
                 self._visit_children(child, inline)
 
     def _add(self, text: str, inline: Inline) -> None:
-        if self._is_shown():
+        if self._is_shown() and not self._hides:
             inline.parts.append(text)
 
     def _is_shown(self) -> bool:
@@ -140,7 +143,10 @@ class InlineReader:
         if self._is_hidden(properties):
             return
         start = len(inline.parts)
+        hides = self._hides
+        self._hides = hides and properties.find(qn("w:vanish")) is None
         self._visit_children(run, inline)
+        self._hides = hides
         if self._is_raised(properties):
             before = inline.parts[start - 1] if start else ""
             inline.parts[start:] = [raise_figures(before, "".join(inline.parts[start:]))]
@@ -204,7 +210,7 @@ class InlineReader:
         """Adds what a field without a result shows, or notes that only Word knows it."""
         text = format_field(instruction)
         self._add(text, inline)
-        if not text and self._is_shown() and shows_result(instruction):
+        if not text and self._is_shown() and not self._hides and shows_result(instruction):
             self.unstored.append(" ".join(instruction.split()))
 
     def _visit_ruby(self, ruby: Element, inline: Inline) -> None:

@@ -42,21 +42,26 @@ class Notes:
     """The notes and comments of a document by kind and id. Each is taken once, and numbered then."""
 
     notes: dict[tuple[str, str], Note]
+    damaged: list[str] = field(default_factory=list)
+    """The kinds whose part is not XML."""
     _counts: dict[str, int] = field(default_factory=dict)
 
     @staticmethod
     def of(part: Part) -> "Notes":
         """The notes that the main part refers to."""
         notes: dict[tuple[str, str], Note] = {}
+        damaged: list[str] = []
         for kind, name in _PARTS.items():
             part_root = find_part(part, name)
+            if part_root is None and any(one.reltype.endswith(f"/{name}") for one in part.rels.values()):
+                damaged.append(name)
             for element in () if part_root is None else part_root.root.iter(qn(f"w:{kind}")):
                 if part_root is not None and element.get(qn("w:type"), "normal") == "normal":
                     label = _LABELS[kind]
                     if kind == "comment" and (author := element.get(qn("w:author"))):
                         label = f"Comment by {author}"
                     notes.setdefault((kind, element.get(qn("w:id"), "")), Note(kind, label, element, part_root.part))
-        return Notes(notes)
+        return Notes(notes, damaged)
 
     def take(self, reference: NoteReference) -> Note | None:
         """The note of a reference, numbered; None for one that is missing or was taken before."""
@@ -83,21 +88,24 @@ def find_part(part: Part, name: str) -> FoundPart | None:
 
 
 def list_running_heads(part: Part, body: Element) -> list[Note]:
-    """The headers and footers that the sections of a document show, each part once."""
+    """The headers and footers that the sections of a document show, each part once. A section has those of the one
+    before it, unless it names its own."""
     settings = find_part(part, "settings")
     even = None if settings is None else settings.root.find(qn("w:evenAndOddHeaders"))
     heads: dict[str, Note] = {}
+    current: dict[tuple[str, str], str] = {}
     for section in body.iter(qn("w:sectPr")):
         first = section.find(qn("w:titlePg"))
         head_types = {"default"} | ({"first"} if first is not None and is_on(first) else set())
         head_types |= {"even"} if even is not None and is_on(even) else set()
         for kind in ("header", "footer"):
             for reference in section.iter(qn(f"w:{kind}Reference")):
-                relation = reference.get(qn("r:id"), "")
-                if reference.get(qn("w:type"), "default") in head_types and relation in part.rels:
-                    target = _load(part.rels[relation].target_part)
-                    if target is not None:
-                        heads.setdefault(relation, Note(kind, f"Page {kind}", target.root, target.part))
+                current[kind, reference.get(qn("w:type"), "default")] = reference.get(qn("r:id"), "")
+        for (kind, head_type), relation in current.items():
+            if head_type in head_types and relation in part.rels and relation not in heads:
+                target = _load(part.rels[relation].target_part)
+                if target is not None:
+                    heads[relation] = Note(kind, f"Page {kind}", target.root, target.part)
     return list(heads.values())
 
 
