@@ -151,8 +151,9 @@ class RunWorker(Generic[Live]):
         return self._live.get(run_id)
 
     def get_followable_run(self, run_id: str) -> Live | None:
-        """The run if this process executes it or has just ended it. Who follows a quick run comes too late for
-        the log, which no longer has the pieces of the answer.
+        """The run if this process executes it or has just ended it.
+
+        A late follower of a short run would miss the answer deltas in the log, which are pruned at its end.
         """
         return self._live.get(run_id) or self._ended.get(run_id)
 
