@@ -141,10 +141,11 @@ odes = broken_features:ODES
 haikus = broken_features:HAIKUS
 """
 BROKEN_MODULE = """
-from gateway.feature import Door, Feature
+from gateway.feature import Command, Door, Feature
 
 ODES = {"name": "odes"}
-HAIKUS = Feature(name="haikus", routes=(Door("no_such_library:ROUTES"),))
+LINES = {"haikus": Command("no_such_library:show", "Show haikus.")}
+HAIKUS = Feature(name="haikus", routes=(Door("no_such_library:ROUTES"),), commands=LINES)
 """
 
 
@@ -167,6 +168,8 @@ def test_broken_features_are_skipped_and_named_and_no_owner_is_deleted_meanwhile
     ):
         assert f"note {line}" in output
     assert "FAIL" not in output
+    (line,) = run(broken, "haikus")
+    assert line.startswith("stepgate: no_such_library:show cannot be imported: ModuleNotFoundError")
     run(environment, "keys", "create", "--owner", "anna", "a key")
     (refused,) = run(broken, "users", "delete", "anna", "--yes")
     assert "the features 'odes', 'sonnets' are off or cannot be imported" in refused
