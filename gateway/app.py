@@ -17,7 +17,7 @@ from gateway.access.idempotency import IdempotencyMiddleware
 from gateway.access.origin_check import BodyTypeMiddleware, OriginCheckMiddleware
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.bootstrap_database import Storage
-from gateway.configured_features import choose_configured
+from gateway.configured_features import choose_configured, explain_feature_errors
 from gateway.doors import (
     agent,
     approvals,
@@ -116,7 +116,8 @@ def create_app(
     app.add_middleware(RequestMiddleware, state=app.state, counts=settings.metrics)
     if worker is not None:
         for _, target in list_hooks(features, lambda feature: feature.middleware):
-            app.add_middleware(import_target(target), worker=worker)
+            with explain_feature_errors():
+                app.add_middleware(import_target(target), worker=worker)
     return app
 
 

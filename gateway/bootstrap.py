@@ -15,6 +15,7 @@ from agent.core.cancellation import cancel_and_wait
 from agent.core.entry_points import InstalledExtension
 from agent.core.settings import Settings
 from agent.execution.first_decision import build_first_decision
+from agent.execution.plan_sources import order_sources
 from agent.llm.embedder import Embedder
 from agent.llm.tiers import ModelTiers
 from agent.run_context.engine import Engine
@@ -168,6 +169,7 @@ async def _assemble(
     await host.build_parts()
     host.register_tools()
     extensions = context.installed.add_gates(merge_extensions(host.list_extensions()))
+    order_sources(extensions.plan_sources)  # a feature's source with a wrong place stops the start, not the runs
     host.context = context = replace(context, extensions=extensions)
     live_models = await open_models(context)
     models = live_models.tiers
@@ -213,7 +215,7 @@ async def _assemble(
             ledger,
             CACHE_SECONDS,
             host.list_owned_stores(),
-            tuple(one.name for one in context.features.known if one.owned_stores and one.name not in context.features),
+            context.features.list_unreachable_keepers(),
             tuple(table for feature in reversed(context.features.known) for table in feature.owned_tables),
             clock=clock,
         ),

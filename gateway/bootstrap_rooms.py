@@ -10,6 +10,7 @@ from agent.core.settings import Settings
 from agent.runs.rooms import Rooms, load_rooms
 from agent.skills import SkillLibrary, list_skill_roots
 from gateway.bootstrap_context import BuildContext
+from gateway.configured_features import explain_feature_errors
 from gateway.feature_loader import VARIABLE, LoadedFeatures, find_hook, import_target
 from gateway.packaged_files import PACKAGE_ROOT, SHIPPED_VIEWS
 from mcp_tools.server.views import check_rooms, load_configured_views
@@ -114,12 +115,14 @@ def _read_texts(settings: Settings, features: LoadedFeatures) -> dict[str, str]:
     """The texts of rooms in the database by id. Raises `ConfigError` without a feature that keeps them there,
     and `StoreError`.
     """
-    hook = find_hook(features, lambda feature: feature.room_texts, "rooms in the database")
-    if hook is None:
+    with explain_feature_errors():
+        hook = find_hook(features, lambda feature: feature.room_texts, "rooms in the database")
+        read = import_target(hook) if hook is not None else None
+    if read is None:
         raise ConfigError(
             f"AGENT_ROOM_STORE: rooms in the database need the feature 'studio'; {VARIABLE} leaves it out"
         )
-    texts: dict[str, str] = import_target(hook)(settings)
+    texts: dict[str, str] = read(settings)
     return texts
 
 

@@ -1,22 +1,32 @@
 """The features that the settings choose, and their tables."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 from agent.storage.feature_schema import FeatureRevision, apply_revisions
 from gateway.bootstrap_database import Storage
-from gateway.feature_loader import FeatureConflictError, LoadedFeatures, load_features
+from gateway.feature_loader import VARIABLE, FeatureError, LoadedFeatures, load_features
 
 log = logging.getLogger(__name__)
 
 
+@contextmanager
+def explain_feature_errors() -> Iterator[None]:
+    """Raises `ConfigError` for what is wrong with features."""
+    try:
+        yield
+    except FeatureError as error:
+        hint = f"; {VARIABLE} switches features off" if VARIABLE not in str(error) else ""
+        raise ConfigError(f"{error}{hint}") from error
+
+
 def choose_configured(settings: Settings) -> LoadedFeatures:
     """The features that the settings leave on, and logs those that are skipped. Raises `ConfigError`."""
-    try:
-        features = load_features(settings.features)
-    except FeatureConflictError as error:
-        raise ConfigError(str(error)) from error
+    with explain_feature_errors():
+        features = load_features(settings.features, checks_hooks=True)
     for skipped in features.skipped:
         log.warning("the feature %s is skipped: %s", skipped.name, skipped.error)
     return features

@@ -22,14 +22,19 @@ from gateway.access.authentication import Authenticator
 from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_memory import BuiltMemory
 from gateway.bootstrap_tools import Tools
+from gateway.configured_features import explain_feature_errors
 from gateway.feature import Feature, Target
-from gateway.feature_loader import VARIABLE, find_hook, import_target, list_hooks
+from gateway.feature_loader import KERNEL, VARIABLE, claim, find_hook, import_target, list_hooks
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
     from gateway.bootstrap_dispatch import Dispatch
     from gateway.bootstrap_rooms import LoadedRooms
     from mcp_tools.server.stored_prompts import StoredPrompts
+
+
+KERNEL_COMPONENTS = ("store", "models", "memory", "gateway")
+"""The components of the kernel that `/ready` asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,8 @@ class FeatureHost:
     """Whether a room that names something unknown stops the start."""
     parts: dict[str, Any] = field(default_factory=dict)
     services: dict[str, Any] = field(default_factory=dict)
+    readiness_checks: "Mapping[str, Callable[[], Awaitable[str]]]" = field(default_factory=dict)
+    """The components of features that `/ready` asks, by name."""
 
     @property
     def settings(self) -> Settings:
@@ -83,8 +90,8 @@ class FeatureHost:
 
     async def build_parts(self) -> None:
         """Builds each feature's part, in the order of needs. A hook may be a coroutine function."""
-        for name, target in self._list_hooks(lambda feature: feature.build):
-            self.parts[name] = await _resolve(import_target(target)(self))
+        for name, build in self._import_hooks(lambda feature: feature.build):
+            self.parts[name] = await _resolve(build(self))
 
     def register_tools(self) -> None:
         """Registers the tools of features, those that start their sub-agents, and those of installed packages."""
@@ -95,18 +102,22 @@ class FeatureHost:
 
     async def prepare(self) -> None:
         """Lets features look at what all of them have registered. Raises `ConfigError`."""
-        for _, target in self._list_hooks(lambda feature: feature.prepare):
-            await import_target(target)(self)
+        for _, prepare in self._import_hooks(lambda feature: feature.prepare):
+            await prepare(self)
 
     async def build_services(self, runs: RunServices) -> None:
-        """Builds what features start runs with, and registers their kinds of requests at the intake."""
-        for name, target in self._list_hooks(lambda feature: feature.build_services):
-            self.services[name] = await _resolve(import_target(target)(self, runs))
+        """Builds what features start runs with, and registers their kinds of requests and their components.
+
+        Raises `ConfigError` if two components have one name.
+        """
+        for name, build in self._import_hooks(lambda feature: feature.build_services):
+            self.services[name] = await _resolve(build(self, runs))
         handlers: list[RequestHandler[Any]] = self._collect(lambda feature: feature.request_handlers)
         conversations: RoomConversations | None = self._find_one(
             lambda feature: feature.room_conversations, "conversations of rooms"
         )
         runs.intake.add_kinds(handlers, conversations, self.webhooks)
+        self.readiness_checks = self._collect_readiness_checks()
 
     @cached_property
     def subagents(self) -> list[RegisteredSubAgent]:
@@ -136,19 +147,12 @@ class FeatureHost:
         dispatch: Dispatch | None = self._find_one(lambda feature: feature.dispatch, "the dispatch")
         return dispatch
 
-    def list_readiness_checks(self) -> "Mapping[str, Callable[[], Awaitable[str]]]":
-        """The components of features that `/ready` asks, by name."""
-        checks: dict[str, Callable[[], Awaitable[str]]] = {}
-        for _, target in self._list_hooks(lambda feature: feature.readiness):
-            checks |= import_target(target)(self)
-        return checks
-
     @asynccontextmanager
     async def run_around(self) -> AsyncIterator[None]:
         """Runs what features do from before the first run until after the last one."""
         async with AsyncExitStack() as stack:
-            for _, target in self._list_hooks(lambda feature: feature.around_runs):
-                await stack.enter_async_context(import_target(target)(self))
+            for _, run_around in self._import_hooks(lambda feature: feature.around_runs):
+                await stack.enter_async_context(run_around(self))
             yield
 
     @asynccontextmanager
@@ -156,24 +160,38 @@ class FeatureHost:
         """Runs what features do while the gateway serves; nothing in a process that only runs a command."""
         async with AsyncExitStack() as stack:
             if self.context.recover:
-                for _, target in self._list_hooks(lambda feature: feature.background):
-                    await stack.enter_async_context(import_target(target)(self))
+                for _, run_background in self._import_hooks(lambda feature: feature.background):
+                    await stack.enter_async_context(run_background(self))
             yield
 
-    def _list_hooks(self, choose: Callable[[Feature], Target | None]) -> list[tuple[str, Target]]:
-        return list_hooks(self.context.features, choose)
+    def _import_hooks(self, choose: Callable[[Feature], Target | None]) -> list[tuple[str, Any]]:
+        """The names of features with their hooks of one kind. Raises `ConfigError` if one cannot be imported."""
+        with explain_feature_errors():
+            return [(name, import_target(target)) for name, target in list_hooks(self.context.features, choose)]
 
     def _collect(self, choose: Callable[[Feature], Target | None]) -> list[Any]:
         items: list[Any] = []
-        for _, target in self._list_hooks(choose):
-            listed: Sequence[Any] = import_target(target)(self)
+        for _, list_items in self._import_hooks(choose):
+            listed: Sequence[Any] = list_items(self)
             items += listed
         return items
 
+    def _collect_readiness_checks(self) -> "dict[str, Callable[[], Awaitable[str]]]":
+        checks: dict[str, Callable[[], Awaitable[str]]] = {}
+        claims = dict.fromkeys(KERNEL_COMPONENTS, KERNEL)
+        for feature, list_checks in self._import_hooks(lambda feature: feature.readiness):
+            for name, check in list_checks(self).items():
+                with explain_feature_errors():
+                    claim(claims, name, feature, "the component")
+                checks[name] = check
+        return checks
+
     def _find_one(self, choose: Callable[[Feature], Target | None], noun: str) -> Any:
-        """Calls the hook of the only feature that has it; None without one. Raises `FeatureConflictError` if two do."""
-        target = find_hook(self.context.features, choose, noun)
-        return import_target(target)(self) if target is not None else None
+        """Calls the hook of the only feature that has it; None without one. Raises `ConfigError` if two do."""
+        with explain_feature_errors():
+            target = find_hook(self.context.features, choose, noun)
+            hook = import_target(target) if target is not None else None
+        return hook(self) if hook is not None else None
 
 
 async def _resolve(built: Any) -> Any:

@@ -1,12 +1,12 @@
 """Loads features: the shipped ones and those of installed packages, in the order of their needs.
 
-One that cannot be imported is skipped and named by `stepgate doctor`; two that claim one name stop the start.
+One that cannot be imported is skipped and named by `stepgate doctor`; two that claim one thing stop the start.
 """
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, fields
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -16,10 +16,31 @@ from gateway.shipped_features import SHIPPED
 
 GROUP = "stepgate.features"
 VARIABLE = "AGENT_FEATURES"
+KERNEL = "kernel"
+"""Stands for the kernel among the claims."""
 
 
-class FeatureConflictError(Exception):
+class FeatureError(Exception):
+    """Raised for what is wrong with features. It is no `AgentError`: listing the commands imports none of them."""
+
+
+class FeatureConflictError(FeatureError):
     """Raised if features contradict each other: two with one name, command or route, or a circle of needs."""
+
+
+class HookError(FeatureError):
+    """Raised if the module of a hook cannot be imported, as where a library is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureSource:
+    """Where a feature comes from. `name` names it in AGENT_FEATURES while it cannot be imported."""
+
+    name: str
+    origin: str
+    load: Callable[[], Any]
+    is_installed: bool = False
+    """Whether a package other than ours brings it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +62,8 @@ class LoadedFeatures:
     skipped: tuple[SkippedFeature, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
     """Where each known feature comes from: `module:name`, with the package and its version if that is not ours."""
+    unread: tuple[str, ...] = ()
+    """The skipped ones that could not be imported: nobody knows what they keep."""
 
     def __iter__(self) -> Iterator[Feature]:
         return iter(self.features)
@@ -57,6 +80,10 @@ class LoadedFeatures:
         """The features in use that other packages bring: each name, and its package with version and module."""
         origins = ((feature.name, self.origins[feature.name].partition(" of ")) for feature in self.features)
         return [(name, f"{package} ({target})") for name, (target, _, package) in origins if package]
+
+    def list_unreachable_keepers(self) -> tuple[str, ...]:
+        """Features that are not in use and keep things of owners outside of tables, or may: nobody can ask them."""
+        return (*(one.name for one in self.known if one.owned_stores and one.name not in self), *self.unread)
 
     def list_missing_rooms(self) -> set[str]:
         """The shipped rooms of the features that are off."""
@@ -81,58 +108,101 @@ def claim(claims: dict[str, str], name: str, feature: str, noun: str) -> None:
     """Records that a feature claims a name. Raises `FeatureConflictError` if another one has claimed it."""
     other = claims.setdefault(name, feature)
     if other != feature:
+        off = other if feature == KERNEL else feature
         raise FeatureConflictError(
-            f"the features {other!r} and {feature!r} both claim {noun} {name!r}; switch one off: {VARIABLE}=-{feature}"
+            f"the features {other!r} and {feature!r} both claim {noun} {name!r}; switch one off: {VARIABLE}=-{off}"
         )
 
 
-def load_features(choice: str | None = None, *, with_installed: bool = True) -> LoadedFeatures:
+def load_features(
+    choice: str | None = None, *, with_installed: bool = True, checks_hooks: bool = False
+) -> LoadedFeatures:
     """The features that `choice` (AGENT_FEATURES) leaves on, by default that of the environment.
 
-    Raises `FeatureConflictError`.
+    See `choose_features`. Raises `FeatureConflictError`.
     """
     wanted = os.environ.get(VARIABLE, "") if choice is None else choice
-    sources = {**_list_shipped(), **(_list_installed() if with_installed else {})}
-    return choose_features(sources, wanted, names_all=with_installed)
+    sources = [*_list_shipped(), *(_list_installed() if with_installed else ())]
+    return choose_features(sources, wanted, names_all=with_installed, checks_hooks=checks_hooks)
 
 
 def choose_features(
-    sources: Mapping[str, Callable[[], Feature]], choice: str, *, names_all: bool = True
+    sources: Iterable[FeatureSource], choice: str, *, names_all: bool = True, checks_hooks: bool = False
 ) -> LoadedFeatures:
-    """The features of `sources`, by origin, as `choice` says: names to use alone, or `-name` to leave out.
+    """The features of `sources` as `choice` says: names to use alone, or `-name` to leave out.
 
-    With `names_all` the sources are all there are, so that a choice of another one is an error."""
+    With `names_all` the sources are all there are, so that a choice of another one is an error. With `checks_hooks`
+    an installed feature is skipped if one of its hooks cannot be imported. Raises `FeatureConflictError`."""
     loaded: dict[str, tuple[Feature, str]] = {}
     skipped: list[SkippedFeature] = []
-    for origin, load in sources.items():
+    installed: set[str] = set()
+    for source in sources:
         try:
-            feature = load()
+            feature = source.load()
+            if not isinstance(feature, Feature):
+                raise TypeError(f"{source.origin} names a {type(feature).__name__}, not a Feature")
         except Exception as error:  # noqa: BLE001 - foreign code: whatever it raises, the gateway starts without it
-            problem = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-            skipped.append(SkippedFeature(origin.partition(":")[0], origin, problem))
+            skipped.append(SkippedFeature(source.name, source.origin, _describe_problem(error)))
             continue
         if feature.name in loaded:
             raise FeatureConflictError(
-                f"two features are called {feature.name!r}: {loaded[feature.name][1]} and {origin}"
+                f"two features are called {feature.name!r}: {loaded[feature.name][1]} and {source.origin}"
             )
-        loaded[feature.name] = (feature, origin)
-    on = _apply_choice(loaded, choice, names_all=names_all)
+        loaded[feature.name] = (feature, source.origin)
+        installed |= {feature.name} if source.is_installed else set()
+    unread = tuple(one.name for one in skipped)
+    on = _apply_choice(loaded, choice, unread if names_all else None)
+    for name in sorted(installed & on) if checks_hooks else ():
+        try:
+            _import_hooks(loaded[name][0])
+        except HookError as error:
+            skipped.append(SkippedFeature(name, loaded[name][1], str(error)))
+            on.remove(name)
     known = tuple(_order(loaded, set(loaded), []))
     origins = {name: origin for name, (_, origin) in loaded.items()}
-    return LoadedFeatures(tuple(_order(loaded, on, skipped)), known, tuple(skipped), origins)
+    features = LoadedFeatures(tuple(_order(loaded, on, skipped)), known, tuple(skipped), origins, unread)
+    for noun, choose in _CLAIMED.items():
+        claims: dict[str, str] = {}
+        for feature in features:
+            for name in choose(feature):
+                claim(claims, name, feature.name, noun)
+    return features
 
 
-def _apply_choice(known: Iterable[str], choice: str, *, names_all: bool) -> set[str]:
-    names = [name for name in choice.replace(" ", "").split(",") if name]
-    only = {name for name in names if not name.startswith("-")}
-    without = {name[1:] for name in names if name.startswith("-")}
+_CLAIMED: Mapping[str, Callable[[Feature], tuple[str, ...]]] = {
+    "the room": lambda feature: feature.rooms,
+    "the table": lambda feature: feature.owned_tables,
+}
+"""What only one feature may have, beside commands and routes, which are claimed where they are collected."""
+
+
+def _apply_choice(names: Iterable[str], choice: str, unread: Iterable[str] | None) -> set[str]:
+    """The names that the choice leaves on. It may name `unread` ones too, without effect; None: any others.
+
+    A shipped feature may be left out although the wheel has left it out already."""
+    chosen = [name for name in choice.replace(" ", "").split(",") if name]
+    only = {name for name in chosen if not name.startswith("-")}
+    without = {name[1:] for name in chosen if name.startswith("-")}
     if "none" in only:
         return set()
-    unknown = (only | without) - set(known)
-    if unknown and names_all:
-        there = ", ".join(known)
+    unknown = (only | without.difference(map(_name_shipped, SHIPPED))) - {*names, *(unread or ())}
+    if unknown and unread is not None:
+        there = ", ".join(names)
         raise FeatureConflictError(f"{VARIABLE}: there is no feature {min(unknown)!r}; there are {there}")
-    return (only or set(known)) - without
+    return (only or set(names)) - without
+
+
+def _import_hooks(feature: Feature) -> None:
+    """Imports all hooks of a feature but its commands. Raises `HookError`."""
+    values = (getattr(feature, one.name) for one in fields(feature) if one.type == Target | None)
+    for target in (*values, *(door.target for door in feature.routes)):
+        if target is not None:
+            import_target(target)
+
+
+def _describe_problem(error: Exception) -> str:
+    kind = "" if isinstance(error, FeatureError) else f"{type(error).__name__}: "
+    return " ".join(f"{kind}{error}".split())[:300]
 
 
 def _order(loaded: Mapping[str, tuple[Feature, str]], on: set[str], skipped: list[SkippedFeature]) -> Iterator[Feature]:
@@ -174,21 +244,22 @@ def find_hook(features: LoadedFeatures, choose: Callable[[Feature], Target | Non
 
 
 def import_target(target: Target) -> Any:
-    """Imports what `module:name` names."""
+    """Imports what `module:name` names. Raises `HookError`."""
     module, _, name = target.partition(":")
-    return getattr(import_module(module), name)
+    try:
+        return getattr(import_module(module), name)
+    except Exception as error:
+        raise HookError(f"{target} cannot be imported: {_describe_problem(error)}") from error
 
 
-def _list_shipped() -> dict[str, Callable[[], Feature]]:
-    return {target: _make_loader(target) for target in SHIPPED if _is_there(target.partition(":")[0])}
+def _list_shipped() -> list[FeatureSource]:
+    targets = (target for target in SHIPPED if _is_there(target.partition(":")[0]))
+    return [FeatureSource(_name_shipped(target), target, partial(import_target, target)) for target in targets]
 
 
-def _make_loader(target: Target) -> Callable[[], Feature]:
-    def load() -> Feature:
-        feature: Feature = import_target(target)
-        return feature
-
-    return load
+def _name_shipped(target: Target) -> str:
+    """The name of a shipped feature: its folder's."""
+    return target.split(".")[2]
 
 
 def _is_there(module: str) -> bool:
@@ -197,10 +268,13 @@ def _is_there(module: str) -> bool:
 
 
 @cache
-def _list_installed() -> dict[str, Callable[[], Feature]]:
+def _list_installed() -> tuple[FeatureSource, ...]:
     """Those of installed packages. Finding them reads a file of each package: once a process."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - parses mail headers, with all of `email`
 
     points = sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value))
     packages = [f"{one.dist.name} {one.dist.version}" if one.dist else "an unnamed package" for one in points]
-    return {f"{one.value} of {package}": one.load for package, one in zip(packages, points, strict=True)}
+    return tuple(
+        FeatureSource(one.name, f"{one.value} of {package}", one.load, is_installed=True)
+        for package, one in zip(packages, points, strict=True)
+    )

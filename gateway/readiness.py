@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent.core.errors import AgentError, ModelError
+from gateway.feature_host import KERNEL_COMPONENTS
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
@@ -23,13 +24,14 @@ async def check_readiness(stepgate: "Stepgate") -> dict[str, ComponentStatus]:
 
     A model that is down is reported but does not stop the gateway from serving: it then works in rules mode.
     """
-    status = {
-        "store": await _check_store(stepgate),
-        "models": await _check_models(stepgate),
-        "memory": await _run_check(stepgate.memory.check()),
-        "gateway": _check_gateway(stepgate),
-    }
-    for name, check in stepgate.host.list_readiness_checks().items():
+    own = (
+        await _check_store(stepgate),
+        await _check_models(stepgate),
+        await _run_check(stepgate.memory.check()),
+        _check_gateway(stepgate),
+    )
+    status = dict(zip(KERNEL_COMPONENTS, own, strict=True))
+    for name, check in stepgate.host.readiness_checks.items():
         status[name] = await _run_check(check())
     for name, server in stepgate.servers.items():
         if server.config.room is not None:  # a matter of its room's owner, whose name others need not know

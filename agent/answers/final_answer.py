@@ -17,7 +17,14 @@ from agent.answers.unmade_changes import add_unmade_changes
 from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, ClientToolCall, StepOutput
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Citation, JsonObject, Outcome, PlanStep, Source, TailorOutput, Uncertainty
-from agent.core.plan_outcome import find_failure_reason, is_answer_step, is_complete, list_abandoned_steps, list_undone
+from agent.core.plan_outcome import (
+    find_failure_reason,
+    is_answer_step,
+    is_complete,
+    list_abandoned_steps,
+    list_cut_answers,
+    list_undone,
+)
 from agent.core.run_state import RunState
 from agent.planning.round_parts import list_unmade_changes
 from agent.run_context.outputs import list_results, load_output, number_sources, parse_cited_ids
@@ -329,7 +336,4 @@ def _is_dependency(step: PlanStep, steps: tuple[PlanStep, ...]) -> bool:
 
 def ends_in_loop(state: RunState) -> bool:
     """Whether an answer of a model was cut off in a loop."""
-    steps = state.plan.steps if state.plan is not None else ()
-    outputs = [state.get_step(step.id).output for step in steps if step.is_completion]
-    cut = (one for one in outputs if one is not None and one.effective != "rules" and one.finish_reason == "length")
-    return any(find_loop(one.text) >= 0 for one in cut)
+    return any(find_loop(text) >= 0 for text in list_cut_answers(state))

@@ -78,7 +78,7 @@ def list_schema_problems(value: JsonValue, schema: JsonObject) -> Iterator[str]:
 
 
 def _check_facts(value: JsonValue, schema: JsonObject, answer: TailorOutput, question: str) -> Iterator[str]:
-    """Yields what of the JSON stands neither in the answer nor in the words it cites."""
+    """Yields a problem for each JSON value that is neither in the answer nor in its quotes."""
     answer_text = "\n".join((_CITE.sub("", answer.content), *(one.text_snippet for one in answer.citations)))
     known_values, words = KnownValues(answer_text), set(extract_terms(f"{answer_text}\n{question}"))
     cited = {one.number for one in answer.citations}

@@ -49,6 +49,14 @@ def _is_refused(state: RunState, approval_id: str) -> bool:
     return decided is not None and decided.decision == "rejected"
 
 
+def list_cut_answers(state: RunState) -> list[str]:
+    """The answers of models that were cut off because they were too long."""
+    steps = state.plan.steps if state.plan is not None else ()
+    outputs = (state.get_step(step.id).output for step in steps if step.is_completion)
+    written = (one for one in outputs if one is not None and one.effective != "rules")
+    return [one.text for one in written if one.finish_reason == "length"]
+
+
 def list_abandoned_steps(state: RunState) -> tuple[PlanStep, ...]:
     """The failed steps for which no later plan found another way.
 

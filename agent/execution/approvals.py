@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from agent.core.events import ApprovalDecided, ApprovalItem, EventDraft, ToolReturned
 from agent.core.models import ArgumentRole, JsonObject
+from agent.core.plan_references import find_references
 from agent.execution.argument_sources import describe_sources
 from agent.execution.argument_trust import find_asked_arguments, is_chosen_by_plan
 from agent.execution.egress_facts import find_egress_problem
 from agent.planning.amendments import explain_pending_call
-from agent.planning.references import find_references
 from agent.policy.approval import (
     ToolFingerprint,
     build_approval_request,

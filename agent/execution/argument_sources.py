@@ -3,10 +3,10 @@
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject, PlanStep
+from agent.core.plan_references import find_references
 from agent.core.run_state import RunState
 from agent.execution.confirmed_values import is_confirmed, list_confirmed_values
 from agent.planning.list_steps import list_source_ids
-from agent.planning.references import find_references
 from agent.policy.approval import CONFIRMED_SOURCE, OWN_SOURCE
 from agent.policy.guardrails.plain_text import format_literal
 from agent.run_context.calls import CallSite

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pydantic import JsonValue
 
 from agent.core.models import ArgumentRole, JsonObject, PlanStep
+from agent.core.plan_references import ITEM, find_references, list_literals
 from agent.core.run_state import CallState, RunState
 from agent.execution.confirmed_values import is_confirmed, list_confirmed_values
 from agent.execution.typed_values import holds_typed_values
-from agent.planning.list_steps import FOR_EACH, ITEM, list_source_ids
-from agent.planning.references import find_references, list_literals
+from agent.planning.list_steps import FOR_EACH, list_source_ids
 from agent.policy.approval import get_call_decision, is_plan_approved
 from agent.policy.approval.effect_arguments import find_asked_args
 from agent.run_context.calls import CallSite

@@ -8,9 +8,9 @@ from pydantic import JsonValue
 from agent.core.events import StepOutput
 from agent.core.json_schema import Violation, iter_violations
 from agent.core.models import JsonObject, PlanStep
+from agent.core.plan_references import list_literals, resolve_references
 from agent.core.run_state import RunState
 from agent.execution.decide import Start
-from agent.planning.references import list_literals, resolve_references
 from agent.policy.approval import is_plan_approved
 from agent.run_context.outputs import has_tainted_inputs, load_output, load_whole_output, remove_citations
 from agent.run_context.run import Run

@@ -10,8 +10,8 @@ from typing import Final
 from pydantic import JsonValue
 
 from agent.core.events import ConfirmedValue
+from agent.core.plan_references import list_references
 from agent.core.run_state import RunState
-from agent.planning.references import list_references
 
 MAX_CONFIRMED: Final = 200
 """Values of a conversation that are kept, the newest."""

@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 
-from agent.core.errors import AgentError, ConflictError, StaleEpochError, StoreError
-from agent.core.events import CancelRequested, RunClaimed, RunFailed, RunSuspended, RunWaiting
+from agent.core.errors import AgentError, ConflictError, StaleEpochError, StoreError, ToolUnknownError
+from agent.core.events import ApprovalRequested, CancelRequested, RunClaimed, RunFailed, RunSuspended, RunWaiting
 from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject, Plan
+from agent.core.run_state import RunState
 from agent.execution.signals import apply_signal, expire_approvals, revise_plan, validate_open_steps
 from agent.execution.workflow import choose_next_stage, drive
 from agent.planning.validate import finish_plan
@@ -99,6 +100,19 @@ class RunExecutor:
                     run.stop_requested.set()
                 run.decision_made.set()
         return True
+
+    def require_asked_tools(self, state: RunState, requests: Iterable[ApprovalRequested]) -> None:
+        """Raises `ToolUnknownError` if a call that is asked about names a tool that this process does not have."""
+        registry, elsewhere = self._engine.registry, {skill.name for skill in self._engine.skills}
+        elsewhere |= state.client_tool_names
+        for name in (item.tool for request in requests for item in request.items):
+            if name not in registry and name not in elsewhere:
+                raise ToolUnknownError(
+                    registry.get_withheld_reason(name)
+                    or f"{name!r} is not there now: the feature or the package that brings it is off or was removed. "
+                    "The run stays waiting; switch it on (AGENT_FEATURES) and approve then, or reject",
+                    agent_id=name,
+                )
 
     def validate_edited_plan(self, claim: Claim, plan: JsonObject) -> Plan:
         """The plan that a person edited, validated. Raises `BadRequestError`."""

@@ -14,6 +14,7 @@ from agent.core.concurrent_calls import gather_all
 from agent.core.errors import ReferenceMissingError, ToolInputError
 from agent.core.events import EventDraft, StepOutput, ToolReturned
 from agent.core.models import JsonObject
+from agent.core.plan_references import ITEM, resolve_references
 from agent.execution.approvals import (
     ApprovalPendingError,
     ask_for_approval,
@@ -27,8 +28,7 @@ from agent.execution.arguments import find_argument_problem, has_untrusted_liter
 from agent.execution.decide import Start
 from agent.execution.tool_gateway import BLOB_CHARS, call_tool, foresee_failure, report_lost_effect
 from agent.execution.tool_turns import is_recorded, record_return
-from agent.planning.list_steps import FOR_EACH, ITEM, MAX_ITEMS, split_list_inputs
-from agent.planning.references import resolve_references
+from agent.planning.list_steps import FOR_EACH, MAX_ITEMS, split_list_inputs
 from agent.policy.approval import compute_digest, get_call_decision
 from agent.run_context.calls import CallSite
 from agent.run_context.outputs import load_output, load_whole_output, to_step_output

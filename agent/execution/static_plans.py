@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from agent.core.models import JsonObject, Plan, PlanStep, ToolCallRequest
 from agent.core.models.request import read_explicit_tool_calls
-from agent.planning.references import find_references, quote_literal, quote_texts
+from agent.core.plan_references import find_references, quote_literal, quote_texts
 from agent.planning.reply_schema import describe_requested_call
 from agent.run_context.outputs import cut_text
 from agent.run_context.run import Run

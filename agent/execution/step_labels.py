@@ -10,10 +10,10 @@ from pydantic import JsonValue
 
 from agent.core.events import StepLabel, TaintSource
 from agent.core.models import JsonObject, Plan, PlanStep
+from agent.core.plan_references import find_references, list_literals
 from agent.core.run_state import RunState
 from agent.execution.catalogue import build_catalogue
 from agent.execution.confirmed_values import is_confirmed, list_confirmed_values
-from agent.planning.references import find_references, list_literals
 from agent.planning.round_parts import MAY_CHANGE
 from agent.run_context.message_labels import collect_own_words, get_own_prompt
 from agent.run_context.run import Run

@@ -18,6 +18,7 @@ from agent.answers.structured_answer import read_json_answer, wants_json
 from agent.core.errors import BudgetError, ModelError
 from agent.core.events import AnswerDelta, StepJudged, StepOutput
 from agent.core.models import JsonObject, Outcome, PlanStep, StepOutcome
+from agent.core.plan_references import find_references
 from agent.core.run_state import AttemptState
 from agent.execution.checks import CheckResult, check_output, is_empty_search
 from agent.execution.evidence import collect_figure_evidence, judge_blocks
@@ -25,7 +26,6 @@ from agent.execution.rounds import may_look_again
 from agent.execution.unasked_sources import list_unasked_sources
 from agent.llm.port import ResponseSchema
 from agent.llm.prompts import render
-from agent.planning.references import find_references
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run

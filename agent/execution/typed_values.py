@@ -9,9 +9,9 @@ from typing import Final
 
 from agent.core.errors import ReferenceMissingError, ToolInputError
 from agent.core.models import PlanStep
+from agent.core.plan_references import ITEM, Reference, list_references, split_path
 from agent.core.run_state import RunState
-from agent.planning.list_steps import FOR_EACH, ITEM
-from agent.planning.references import Reference, list_references, split_path
+from agent.planning.list_steps import FOR_EACH
 from agent.tools.extracted_fields import EXTRACT, ExtractedField, Kind, parse_fields
 
 _TYPED: Final[frozenset[Kind]] = frozenset({"number", "integer", "boolean", "date", "choice", "id"})

@@ -280,7 +280,7 @@ class HttpModelClient:
             "headers": {"x-stepgate-purpose": request.purpose},
             "timeout": aiohttp.ClientTimeout(
                 total=None if stream else request.timeout_s,
-                # Less than the whole, so that no connection and no answer are told apart.
+                # Shorter than the total timeout, to tell a failed connection from a slow reply.
                 sock_connect=min(CONNECT_SECONDS, request.timeout_s / 2),
                 sock_read=request.timeout_s,
             ),

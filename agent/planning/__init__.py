@@ -1,5 +1,5 @@
 """Planning: turns a request into a validated plan, by the planner model or by rules.
 
-Begin with `planner.py` `PlannerAgent`, `request.py` `PlanningRequest`, `planned.py` `Planned`, `references.py`
-`find_references` and `validate.py` `validate_plan`.
+Begin with `planner.py` `PlannerAgent`, `request.py` `PlanningRequest`, `planned.py` `Planned` and `validate.py`
+`validate_plan`. How a plan refers to results is `agent/core/plan_references.py`.
 """

@@ -12,13 +12,11 @@ from typing import Final
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject, PlanStep
-from agent.planning.references import find_references, is_literal
+from agent.core.plan_references import ITEM, find_references, is_literal
 from agent.tools import ToolSpec
 from agent.tools.client_tools import CLIENT_ORIGIN
 
 FOR_EACH: Final = "for_each"
-ITEM: Final = "item"
-"""The name that references to an item have in place of a step's id."""
 MAX_ITEMS: Final = 50
 """Calls of one list step. A person reads all of them before they allow them."""
 _ITEM_REFERENCE: Final = re.compile(r"\$item\b((?:\.[A-Za-z_][\w-]*|\[\d+\])*)")

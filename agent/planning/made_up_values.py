@@ -15,8 +15,8 @@ from pydantic import JsonValue
 from agent.core.errors import PlanInvalidError
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject, PlanStep
+from agent.core.plan_references import is_literal, list_literals, list_references
 from agent.planning.known_words import WORD, KnownWords, is_known, list_known_texts, split_words
-from agent.planning.references import is_literal, list_literals, list_references
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.text.dates import DateMention
 from agent.text.values import find_values

@@ -15,8 +15,8 @@ from pydantic import JsonValue
 from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject, Tier
 from agent.core.models.written_call import read_written_call
+from agent.core.plan_references import find_references
 from agent.planning.list_steps import normalise_list_inputs
-from agent.planning.references import find_references
 from agent.planning.reply_schema import COMPLETION
 from agent.tools.catalogue import Catalogue
 from agent.tools.moment_formats import format_moments

@@ -13,12 +13,12 @@ from pydantic import JsonValue
 
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
 from agent.core.models import JsonObject, Plan, PlanStep, Tier
+from agent.core.plan_references import rename_references
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.normalise import RawPlan, normalise_plan
 from agent.planning.parse import parse_reply
 from agent.planning.planned import Planned, Rejection
 from agent.planning.prompt import build_messages, build_reask, list_kinds
-from agent.planning.references import rename_references
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, read_reply, starts_with_object
 from agent.planning.reply_schema import COMPLETION, build_plan_schema, build_reply_schema
 from agent.planning.request import PlanningRequest

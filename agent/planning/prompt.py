@@ -9,7 +9,7 @@ from agent.core.models import JsonObject
 from agent.llm.prompts import format_block, render
 from agent.planning.request import PlanningRequest
 from agent.planning.validate import format_problems
-from agent.tools.catalogue import CatalogueView
+from agent.tools.catalogue import CatalogueView, shorten
 from agent.tools.extracted_fields import EXTRACT
 
 HISTORY_MESSAGES = 20
@@ -53,23 +53,13 @@ def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str 
         typed_steps=render("planner_typed_steps") + "\n" if EXTRACT in view.names else "",
         max_steps=str(request.room.budgets.max_steps),
     )
-    parts = [format_block("ground", request.ground)] if request.ground else []
-    lines = format_history(request)
-    if lines:
-        parts.append(format_block("history", "\n".join(lines)))
-    if request.memories:
-        parts.append(format_block("memory", "\n".join(f"- {_cut(m.text, MESSAGE_CHARS)}" for m in request.memories)))
-    if request.earlier_results:
-        results = [
-            f"{result.tool} ({result.intent}): {_cut(result.text, RESULT_CHARS)}" for result in request.earlier_results
-        ]
-        parts.append(format_block("earlier_results", "\n".join(results)))
+    parts = format_context(request)
     if request.completed:
-        done = [f"${c.step.id} ({c.step.tool}): {_cut(c.text, RESULT_CHARS)}" for c in request.completed]
+        done = [f"${c.step.id} ({c.step.tool}): {cut_text(c.text, RESULT_CHARS)}" for c in request.completed]
         parts.append(format_block("results", "\n".join(done)))
     if request.replan_reason is not None:
-        parts.append(format_block("replan", _cut(request.replan_reason, RESULT_CHARS)))
-    parts.append(format_block("user_request", _cut(request.question, QUESTION_CHARS)))
+        parts.append(format_block("replan", cut_text(request.replan_reason, RESULT_CHARS)))
+    parts.append(format_block("user_request", cut_text(request.question, QUESTION_CHARS)))
     language = f" Write the answer in {request.answer_language}." if request.answer_language else ""
     parts.append(_REMINDERS[request.answer_form] + language)
     return ({"role": "system", "content": system}, {"role": "user", "content": "\n".join(parts)})
@@ -77,7 +67,7 @@ def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str 
 
 def build_reask(messages: Sequence[JsonObject], reply: str, problems: Sequence[str]) -> tuple[JsonObject, ...]:
     """The messages of the second call, with the unusable reply and its problems."""
-    reply_message: JsonObject = {"role": "assistant", "content": _cut(reply, 4_000) or "(nothing)"}
+    reply_message: JsonObject = {"role": "assistant", "content": cut_text(reply, 4_000) or "(nothing)"}
     problem_message: JsonObject = {
         "role": "user",
         "content": render("planner_reask", problems=format_problems(problems)),
@@ -95,6 +85,20 @@ def _describe_choices(request: PlanningRequest, view: CatalogueView, *, searched
     return "\n".join(map(render, names))
 
 
+def format_context(request: PlanningRequest) -> list[str]:
+    """The data blocks of what is known before the request: the ground, the conversation, memories and results."""
+    parts = [format_block("ground", request.ground)] if request.ground else []
+    lines = format_history(request)
+    if lines:
+        parts.append(format_block("history", "\n".join(lines)))
+    if request.memories:
+        parts.append(format_block("memory", "\n".join(f"- {shorten(m.text, MESSAGE_CHARS)}" for m in request.memories)))
+    if request.earlier_results:
+        earlier = [f"{one.tool} ({one.intent}): {cut_text(one.text, RESULT_CHARS)}" for one in request.earlier_results]
+        parts.append(format_block("earlier_results", "\n".join(earlier)))
+    return parts
+
+
 def format_history(request: PlanningRequest) -> list[str]:
     """The newest messages and results of the client's own tools. The last ones get more characters."""
     names: dict[object, str] = {}
@@ -104,7 +108,7 @@ def format_history(request: PlanningRequest) -> list[str]:
             function = call.get("function")
             if isinstance(function, dict):
                 names[call.get("id")] = (
-                    f"{function.get('name', '')}({_cut(str(function.get('arguments')), CALL_CHARS)})"
+                    f"{function.get('name', '')}({cut_text(str(function.get('arguments')), CALL_CHARS)})"
                 )
         if message.role == "tool":
             called = names.get(message.tool_call_id) or message.name or "a tool of the client"
@@ -118,11 +122,12 @@ def format_history(request: PlanningRequest) -> list[str]:
     history_lines: list[str] = []
     for place in sorted((*spoken, *returned), reverse=True):
         _, speaker, text = lines[place]
-        cut = _cut(text, min(max(left, 0), NEWEST_CHARS if place in newest else MESSAGE_CHARS))
+        cut = cut_text(text, min(max(left, 0), NEWEST_CHARS if place in newest else MESSAGE_CHARS))
         left -= len(cut)
         history_lines.append(f"{speaker}: {cut}")
     return history_lines[::-1]
 
 
-def _cut(text: str, limit: int) -> str:
+def cut_text(text: str, limit: int) -> str:
+    """The first characters of a text that is longer than the limit, marked as cut."""
     return text if len(text) <= limit else text[:limit] + " [cut]"

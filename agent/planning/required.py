@@ -11,9 +11,9 @@ from typing import Final
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject, Plan, PlanStep
+from agent.core.plan_references import find_references, quote_literal
 from agent.planning.list_steps import FOR_EACH
 from agent.planning.normalise import RawPlan
-from agent.planning.references import find_references, quote_literal
 from agent.planning.request import PlanningRequest
 from agent.planning.validate import find_argument_problems, finish_plan, sort_by_dependencies
 from agent.tools import ToolSpec

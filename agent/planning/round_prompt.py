@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from agent.core.models import JsonObject
 from agent.llm.prompts import format_block, render
 from agent.planning.decision_schema import LATER, MAX_TOOLS
-from agent.planning.prompt import MESSAGE_CHARS, QUESTION_CHARS, RESULT_CHARS, format_history
+from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, cut_text, format_context
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.text.excerpts import cut_to_excerpt
 from agent.tools import ToolSpec
@@ -56,17 +56,8 @@ def list_offered(request: PlanningRequest, tools: Sequence[ToolSpec]) -> tuple[T
 def build_round_messages(request: PlanningRequest, tools: Sequence[ToolSpec]) -> tuple[JsonObject, ...]:
     """The conversation up to the next decision."""
     messages: list[JsonObject] = [{"role": "system", "content": _build_system(request, tools)}]
-    parts = [format_block("ground", request.ground)] if request.ground else []
-    lines = format_history(request)
-    if lines:
-        parts.append(format_block("history", "\n".join(lines)))
-    if request.memories:
-        parts.append(format_block("memory", "\n".join(f"- {shorten(m.text, MESSAGE_CHARS)}" for m in request.memories)))
-    if request.earlier_results:
-        earlier = [f"{one.tool} ({one.intent}): {_cut(one.text, RESULT_CHARS)}" for one in request.earlier_results]
-        parts.append(format_block("earlier_results", "\n".join(earlier)))
-    parts.append(format_block("user_request", _cut(request.question, QUESTION_CHARS)))
-    messages.append({"role": "user", "content": "\n".join(parts)})
+    question = format_block("user_request", cut_text(request.question, QUESTION_CHARS))
+    messages.append({"role": "user", "content": "\n".join((*format_context(request), question))})
     for _, calls in groupby(request.rounds, key=lambda call: call.number):
         messages += _build_round(request, list(calls))
     if request.rounds:
@@ -174,7 +165,7 @@ def _shorten_result(request: PlanningRequest, call: RoundResult) -> str:
     fits."""
     spec = request.catalogue.get_tool(call.tool)
     if call.failed or (spec is not None and spec.hints.is_search):
-        return _cut(call.text, RESULT_CHARS)
+        return cut_text(call.text, RESULT_CHARS)
     return cut_to_excerpt(call.text, RESULT_CHARS, f"{request.question}\n{call.part}")
 
 
@@ -183,15 +174,11 @@ def build_reminder(request: PlanningRequest, parts: Sequence[str]) -> str:
     next of its open parts."""
     reason = request.replan_reason
     failed = any(call.failed for call in request.rounds)
-    note = f"{_cut(reason, RESULT_CHARS)}\n" if reason is not None and not failed else ""
-    question = _cut(request.question, QUESTION_AGAIN_CHARS)
+    note = f"{cut_text(reason, RESULT_CHARS)}\n" if reason is not None and not failed else ""
+    question = cut_text(request.question, QUESTION_AGAIN_CHARS)
     if request.may_call and parts:
         return note + render("decide_part", request=question, part=parts[0])
     return note + render("decide_next" if request.may_call else "decide_last", request=question)
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[:limit] + " [cut]"
 
 
 def say(role: str, content: str) -> JsonObject:

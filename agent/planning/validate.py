@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable
 from agent.core.errors import PlanInvalidError
 from agent.core.json_schema import iter_violations
 from agent.core.models import STEP_ID_PATTERN, Action, Effect, Executor, JsonObject, Plan, PlanStep, Tier
-from agent.planning.list_steps import ITEM, find_list_problems, is_list_call, split_list_inputs
+from agent.core.plan_references import ITEM, find_references, is_literal, list_references
+from agent.planning.list_steps import find_list_problems, is_list_call, split_list_inputs
 from agent.planning.normalise import RawPlan, RawStep
-from agent.planning.references import find_references, is_literal, list_references
 from agent.planning.reply_schema import COMPLETION
 from agent.tools.catalogue import Catalogue, SkillCard, find_worst_effect, is_foreign
 from agent.tools.declared_arguments import collect_arguments, list_undeclared_arguments

@@ -14,10 +14,10 @@ from pydantic import JsonValue
 from agent.core.errors import BadRequestError, ConflictError, TooLargeError
 from agent.core.events import GivenPlan
 from agent.core.models import ENDED_STATUSES, AgentRequest, JsonObject, Plan, PlanStep, Room
+from agent.core.plan_references import find_references
 from agent.core.principal import Principal
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
-from agent.planning.references import find_references
 from agent.runs.service import AcceptedRun, AgentService
 
 RepeatedEffects = Literal["refuse", "keep", "ask"]

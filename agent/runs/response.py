@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agent.answers.final_answer import ends_in_loop
 from agent.core import events as ev
 from agent.core.models import AgentResponse, JsonObject
+from agent.core.plan_outcome import list_cut_answers
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.policy.approval import format_approval_question
@@ -64,7 +64,7 @@ def build_metadata(state: RunState, tool_results: list[JsonObject]) -> dict[str,
         metadata["stopped"] = True
     if answer is not None and answer.finish_reason == "length":
         metadata["truncated"] = True
-        metadata["repeats_itself"] = ends_in_loop(state) or find_loop(answer.text) >= 0
+        metadata["repeats_itself"] = any(find_loop(text) >= 0 for text in (*list_cut_answers(state), answer.text))
     if state.completeness == "aborted":
         metadata["aborted"] = True
     if state.end_reason:

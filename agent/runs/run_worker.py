@@ -8,13 +8,13 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Awaitable, Collection
+from collections.abc import AsyncIterator, Awaitable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import BusyError, ConflictError, LogDamagedError, StaleEpochError, StoreError, StoreNewerError
-from agent.core.events import Event, RunCreated
+from agent.core.events import ApprovalRequested, Event, RunCreated
 from agent.core.failures import AgentFailure
 from agent.core.log_context import run_id as current_run
 from agent.core.models import JsonObject, Plan
@@ -76,6 +76,10 @@ class Executor(Protocol[Live]):
         """Applies the signals the run has received since the last call. Returns False if the run has just been
         released.
         """
+        ...
+
+    def require_asked_tools(self, state: RunState, requests: Iterable[ApprovalRequested]) -> None:
+        """Raises `ToolUnknownError` if a call that is asked about cannot be made here, as while a feature is off."""
         ...
 
     def validate_edited_plan(self, claim: Claim, plan: JsonObject) -> Plan:
@@ -147,8 +151,9 @@ class RunWorker(Generic[Live]):
         return self._live.get(run_id)
 
     def get_followable_run(self, run_id: str) -> Live | None:
-        """The run if this process executes it or has just ended it. Who follows a quick run comes too late for
-        the log, which no longer has the pieces of the answer.
+        """The run if this process executes it or has just ended it.
+
+        A late follower of a short run would miss the answer deltas in the log, which are pruned at its end.
         """
         return self._live.get(run_id) or self._ended.get(run_id)
 

@@ -253,12 +253,14 @@ class AgentService(RunReader[Live]):
         `plan` is the plan as edited. Raises `ScopeError` if the principal may not decide, whichever door they came by;
         `NotFoundError`; `ConflictError` if nothing (or one of those named) is
         still open or another decision has just been made; `BadRequestError` for an invalid plan, and for one beside a
-        decision on single calls; `StoreError` if the decision cannot be recorded, in which case nothing has changed.
+        decision on single calls; `ToolUnknownError` if a tool to approve is not there now, as while its feature is off;
+        `StoreError` if the decision cannot be recorded. The run waits on then: nothing has changed.
         """
         principal.require_approval_right()
         row = await self._journal.get_run(run_id, owner=principal.owner)
         events = await self._journal.read_events(run_id)
-        waiting = fold(run_id, events).list_open_approvals(time.time())
+        state = fold(run_id, events)
+        waiting = state.list_open_approvals(time.time())
         if row.status in ENDED_STATUSES or not waiting:
             raise ConflictError(f"run {run_id!r} does not wait for approval (it is {row.status})")
         open_ids = [approval.approval_id for approval in waiting]
@@ -270,6 +272,9 @@ class AgentService(RunReader[Live]):
                 message = "plan: the run waits for decisions on single calls, not on its plan; approve or reject them"
                 raise BadRequestError(message, param="plan")
             self._executor.validate_edited_plan(Claim(run_id, row.epoch, tuple(events)), plan)
+        elif decision == "approve":
+            to_approve = [one for one in waiting if one.approval_id in (approvals or open_ids)]
+            self._executor.require_asked_tools(state, to_approve)
         decided_ids, who = list(approvals) or open_ids, principal.name
         payload = build_signal_payload(decided_ids, by=who, reason=reason, plan=plan)
         detail: JsonObject = {"approvals": [*decided_ids], "plan_edited": plan is not None}

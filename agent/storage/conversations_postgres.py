@@ -4,38 +4,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent.core.events import TextLabel
-from agent.storage.conversation_path import SELECT_PARENTS, find_excluded
+from agent.storage.conversation_path import SELECT_PARENTS, ConversationTurns, find_excluded
 from agent.storage.journal_rows import IS_SEPARATED, build_answer_label
 from agent.storage.postgres import NOW_SQL, PostgresDatabase, strip_nul
 
 
-class PostgresConversations:
+class PostgresConversations(ConversationTurns):
     """Implements `ConversationStore`."""
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
 
-    async def list_turns(
-        self, owner: str, conversation_id: str, *, limit: int = 40, parent: str | None = None
-    ) -> list[tuple[str, str]]:
-        """See `ConversationStore.list_turns`."""
-        rows = await self._read_turns("role, text", owner, conversation_id, limit, parent)
-        return [(str(role), str(text)) for role, text in reversed(rows)]
-
-    async def find_last_run(self, owner: str, conversation_id: str, *, parent: str | None = None) -> str | None:
-        """See `ConversationStore.find_last_run`."""
-        rows = await self._read_turns("run_id, id", owner, conversation_id, 1, parent)
-        return str(rows[0][0]) if rows else None
-
-    async def is_tainted(self, owner: str, conversation_id: str, *, limit: int = 40, parent: str | None = None) -> bool:
-        """See `ConversationStore.is_tainted`."""
-        rows = await self._read_turns("tainted, id", owner, conversation_id, limit, parent)
-        return any(bool(tainted) for tainted, _ in rows)
-
     async def _read_turns(
         self, columns: str, owner: str, conversation_id: str, limit: int, parent: str | None
     ) -> list[tuple[Any, ...]]:
-        """Two columns of the newest turns, newest first, without those of other branches than `parent`'s."""
         named = (owner, strip_nul(conversation_id))
         excluded: list[str] = []
         if parent:

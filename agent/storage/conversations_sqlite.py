@@ -3,10 +3,11 @@
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from agent.core.events import TextLabel
 from agent.core.surrogates import replace_surrogates
-from agent.storage.conversation_path import SELECT_PARENTS, find_excluded
+from agent.storage.conversation_path import SELECT_PARENTS, ConversationTurns, find_excluded
 from agent.storage.journal_rows import IS_SEPARATED, build_answer_label
 from agent.storage.sql import format_marks
 from agent.storage.sqlite import SqliteDatabase
@@ -15,36 +16,17 @@ LOOKUP_BATCH = 500
 """Digests in one query; SQLite allows 999 parameters in old builds."""
 
 
-class SqliteConversations:
+class SqliteConversations(ConversationTurns):
     """Implements `ConversationStore`."""
 
     def __init__(self, database: SqliteDatabase, clock: Callable[[], float]) -> None:
         self._database = database
         self._clock = clock
 
-    async def list_turns(
-        self, owner: str, conversation_id: str, *, limit: int = 40, parent: str | None = None
-    ) -> list[tuple[str, str]]:
-        """See `ConversationStore.list_turns`."""
-        rows = await self._read_turns("role, text", owner, conversation_id, limit, parent)
-        return [(str(role), str(text)) for role, text in reversed(rows)]
-
-    async def find_last_run(self, owner: str, conversation_id: str, *, parent: str | None = None) -> str | None:
-        """See `ConversationStore.find_last_run`."""
-        rows = await self._read_turns("run_id, id", owner, conversation_id, 1, parent)
-        return str(rows[0][0]) if rows else None
-
-    async def is_tainted(self, owner: str, conversation_id: str, *, limit: int = 40, parent: str | None = None) -> bool:
-        """See `ConversationStore.is_tainted`."""
-        rows = await self._read_turns("tainted, id", owner, conversation_id, limit, parent)
-        return any(bool(tainted) for tainted, _ in rows)
-
     async def _read_turns(
         self, columns: str, owner: str, conversation_id: str, limit: int, parent: str | None
-    ) -> list[tuple[object, object]]:
-        """Two columns of the newest turns, newest first, without those of other branches than `parent`'s."""
-
-        def unit(db: sqlite3.Connection) -> list[tuple[object, object]]:
+    ) -> list[tuple[Any, ...]]:
+        def unit(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
             named = (owner, conversation_id)
             excluded = find_excluded(db.execute(SELECT_PARENTS, named).fetchall(), parent) if parent else []
             return db.execute(

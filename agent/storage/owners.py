@@ -66,7 +66,8 @@ class OwnerDeletion:
     stores: Sequence[OwnedStore] = ()
     """Those of features."""
     features_off: tuple[str, ...] = ()
-    """Features that keep things of owners and are off: without them an owner cannot be deleted completely."""
+    """Features that keep things of owners, or may, and are not in use: without them an owner cannot be deleted
+    completely."""
     further_tables: tuple[str, ...] = ()
     """The tables of features with an owner, referring tables first."""
     clock: Callable[[], float] = time.time
@@ -93,8 +94,8 @@ class OwnerDeletion:
         if self.features_off:
             names = ", ".join(map(repr, self.features_off))
             raise ConflictError(
-                f"an owner is deleted completely or not at all, and the features {names} are off; switch them on "
-                "(AGENT_FEATURES), and delete the owner then"
+                f"an owner is deleted completely or not at all, and the features {names} are off or cannot be "
+                "imported; switch them on (AGENT_FEATURES) or repair what `stepgate doctor` names, then delete it"
             )
         act = AuditEvent("user.delete", owner, owner=owner, by=by, detail={**row_counts})
         async with self.audit.record_before(act):

@@ -8,11 +8,18 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
-from agent.core.errors import AgentError
+from agent.core.errors import AgentError, BusyError
 from agent.storage.api_keys import Scope
-from gateway.access.authentication import Caller, read_key
-from gateway.doors.dependencies import get_stepgate
+from gateway.access.authentication import Authenticator, Caller, read_key
 from gateway.render.sse import EventStream
+
+
+def get_gateway(request: Request) -> Any:
+    """The gateway behind this application, whose class is built above. Raises `BusyError` before it is there."""
+    gateway = getattr(request.app.state, "stepgate", None)
+    if gateway is None:
+        raise BusyError("the gateway is starting; try again in a moment")
+    return gateway
 
 
 async def get_caller(request: Request) -> Caller:
@@ -24,10 +31,10 @@ async def get_caller(request: Request) -> Caller:
     caller_state: Any = getattr(request.state, "caller", None)
     if isinstance(caller_state, Caller):
         return caller_state
-    stepgate = await get_stepgate(request)
-    caller = await stepgate.authenticator.authenticate(read_key(request.headers))
+    authenticator: Authenticator = get_gateway(request).authenticator
+    caller = await authenticator.authenticate(read_key(request.headers))
     request.state.caller = caller
-    counted = await stepgate.authenticator.count_request(caller)
+    counted = await authenticator.count_request(caller)
     request.state.extra_headers = counted.headers
     counted.raise_if_refused()
     return caller
@@ -38,7 +45,7 @@ CurrentCaller = Annotated[Caller, Depends(get_caller)]
 
 async def get_event_stream(request: Request) -> EventStream:
     """The event stream that may answer this request. Opening it takes one of the caller's stream slots."""
-    stepgate, caller = await get_stepgate(request), await get_caller(request)
+    stepgate, caller = get_gateway(request), await get_caller(request)
     return EventStream(partial(stepgate.authenticator.open_stream, caller), stepgate.settings.heartbeat_seconds)
 
 
@@ -51,7 +58,7 @@ async def may_see_details(request: Request) -> bool:
     True where no key is required (the caller is on this machine) and for a key with the scope `admin`. An invalid key
     counts as no key. A caller by a name that the gateway does not answer to may be a foreign web page.
     """
-    authenticator = (await get_stepgate(request)).authenticator
+    authenticator: Authenticator = get_gateway(request).authenticator
     if not authenticator.requires_key and getattr(request.state, "is_host_allowed", True):
         return True
     text = read_key(request.headers)

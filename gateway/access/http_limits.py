@@ -20,6 +20,8 @@ BODY_BYTES_PER_SECOND = 10_000
 """Bytes of a body that extend its deadline by one second: a large upload may take long, a slow trickle may not."""
 MAX_DISCARDED_BYTES = 100_000_000
 """Most bytes that a refused client may still send; beyond that the connection is closed."""
+MAX_DEPTH = 100
+"""Most levels of nested objects and lists. No client nests deeper; later parsers and stores recurse."""
 DISCARD_SECONDS = 30.0
 """How long a refused client may take to send them."""
 

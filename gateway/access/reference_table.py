@@ -14,9 +14,8 @@ from agent.core.settings.constants import ConstantSettings
 from agent.net.client import MAX_REDIRECTS
 from agent.storage.api_keys import KeyLimits
 from agent.tools.external_schema import MAX_CHARS
-from gateway.access.http_limits import BODY_BYTES_PER_SECOND
+from gateway.access.http_limits import BODY_BYTES_PER_SECOND, MAX_DEPTH
 from gateway.access.idempotency import MAX_KEY_CHARS, MAX_STORED_BYTES
-from gateway.doors.json_body import MAX_DEPTH
 from mcp_tools.client.notifications import MESSAGES_PER_MINUTE
 from mcp_tools.client.stdio import LINES_PER_SECOND, LOGGED_LINES_PER_MINUTE, MAX_MESSAGE_BYTES, STDERR_BYTES_PER_SECOND
 from mcp_tools.server.sessions import IDLE_SECONDS, MAX_CALLER_SESSIONS, MAX_SESSIONS

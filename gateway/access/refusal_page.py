@@ -6,7 +6,6 @@ from starlette.responses import HTMLResponse
 from starlette.types import Scope
 
 from agent.core.errors import AgentError
-from gateway.doors.web_page import wants_html
 from gateway.render.errors import get_http_status
 
 _PAGE = """<!doctype html>
@@ -23,6 +22,12 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",
 }
+
+
+def wants_html(scope: Scope) -> bool:
+    """Whether a browser asks: its Accept header names HTML. `*/*` alone means a program."""
+    accepted = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    return b"text/html" in accepted.lower()
 
 
 def build_refusal_page(error: AgentError, scope: Scope) -> HTMLResponse | None:

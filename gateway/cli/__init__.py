@@ -15,7 +15,7 @@ import typer
 from gateway.cli.closed_pipes import tolerate_closed_pipes
 from gateway.cli.groups import LazyGroup
 from gateway.feature import Command
-from gateway.feature_loader import FeatureConflictError, load_features
+from gateway.feature_loader import FeatureConflictError, FeatureError, load_features
 from gateway.shipped_features import CLONE_ONLY
 
 COMMANDS = {
@@ -168,7 +168,7 @@ def main() -> None:
     tolerate_closed_pipes()
     try:
         app()
-    except FeatureConflictError as error:
+    except FeatureError as error:
         print(f"stepgate: {error}", file=sys.stderr)
         raise SystemExit(1) from None
     except Exception as error:

@@ -25,7 +25,7 @@ from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import PortError, bind_socket
 from gateway.cli.doctor_finding import Finding
 from gateway.cli.doctor_models import check_models
-from gateway.feature_loader import import_target, list_hooks
+from gateway.feature_loader import FeatureError, import_target, list_hooks
 from gateway.readiness import check_readiness
 from mcp_tools.builtin.run_python import build_limits
 
@@ -97,8 +97,8 @@ async def _check_features(stepgate: Stepgate) -> AsyncIterator[Finding]:
         try:
             async for finding in import_target(target)(stepgate):
                 yield finding
-        except AgentError as error:
-            yield Finding(name, False, error.message, "correct what it names; the other checks do not depend on it")
+        except (AgentError, FeatureError) as error:
+            yield Finding(name, False, str(error), "correct what it names; the other checks do not depend on it")
 
 
 async def _build_without_broken_settings(

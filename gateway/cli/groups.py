@@ -1,7 +1,6 @@
 """The base classes of the command groups."""
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 import typer
@@ -9,7 +8,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 from gateway.feature import Command
-from gateway.feature_loader import load_features
+from gateway.feature_loader import import_target, load_features
 from gateway.quiet_interrupt import QuietInterrupt
 
 
@@ -29,10 +28,9 @@ class DeferredCommand(TyperCommand):
         self._target = target
 
     def load(self) -> Any:
-        """Imports the command, and returns it as Typer builds it. (The type is not public.)"""
-        module, _, attribute = self._target.partition(":")
+        """Imports the command, and returns it as Typer builds it. (The type is not public.) Raises `HookError`."""
         with QuietInterrupt():
-            loaded = getattr(import_module(module), attribute)
+            loaded = import_target(self._target)
         if isinstance(loaded, typer.Typer):
             return get_group(loaded)
         single = typer.Typer(add_completion=False)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from agent.core.errors import BusyError
+from gateway.access.dependencies import get_gateway
 from gateway.bootstrap import Stepgate
 
 
@@ -13,9 +13,7 @@ async def get_stepgate(request: Request) -> Stepgate:
 
     Async although it awaits nothing: FastAPI would run a plain function in a thread on every request.
     """
-    stepgate = getattr(request.app.state, "stepgate", None)
-    if not isinstance(stepgate, Stepgate):
-        raise BusyError("the gateway is starting; try again in a moment")
+    stepgate: Stepgate = get_gateway(request)
     return stepgate
 
 

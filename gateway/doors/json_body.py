@@ -16,11 +16,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from agent.core.models import JsonObject
+from gateway.access.http_limits import MAX_DEPTH
 from gateway.doors.deferred_route import DeferredRoute
 from gateway.render.error_responses import MediaTypeError, RequestFormatError
-
-MAX_DEPTH = 100
-"""Most levels of nested objects and lists. No client nests deeper; later parsers and stores recurse."""
 
 _BOM = b"\xef\xbb\xbf"
 _JSON_TYPE_NAMES = {dict: "object", list: "list", str: "string", bool: "boolean", int: "number", float: "number"}

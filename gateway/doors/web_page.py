@@ -13,6 +13,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from agent.core.errors import NotFoundError
+from gateway.access.refusal_page import wants_html
 from gateway.doors.deferred_route import OpenRoute
 
 WEB_FOLDER: Final = Path(__file__).resolve().parents[1] / "web"
@@ -86,12 +87,6 @@ def load_files() -> dict[str, PageFile]:
             packed = gzip.compress(plain, mtime=0)
             files[path.name] = PageFile(_TYPES[path.suffix], plain, packed, hashlib.sha256(plain).hexdigest()[:20])
     return files
-
-
-def wants_html(scope: Scope) -> bool:
-    """Whether a browser asks: its Accept header names HTML. `*/*` alone means a program."""
-    accepted = next((value for name, value in scope["headers"] if name == b"accept"), b"")
-    return b"text/html" in accepted.lower()
 
 
 def _respond(http: Request, name: str, *, vary: str) -> Response:

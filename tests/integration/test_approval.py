@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent.core import events as ev
-from agent.core.errors import BadRequestError, ConflictError, ScopeError
+from agent.core.errors import BadRequestError, ConflictError, ScopeError, ToolUnknownError
 from agent.core.models import AgentRequest, AgentResponse, Room
 from agent.core.principal import Principal
 from agent.run_context.run import Run
@@ -532,3 +532,20 @@ async def test_a_decision_that_comes_as_the_run_begins_to_wait_is_not_lost(
             while (await bench.service.get_run(run_id)).status in ("queued", "running", "awaiting_approval"):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
     assert tool.calls == [{"x": "hello"}]
+
+
+async def test_a_run_waits_on_while_the_tool_to_approve_is_not_there_and_says_why(tmp_path: Path) -> None:
+    tool = mail()
+    model = script(plans(*sending()), says("It is sent.", to="completion"))
+    async with engine_bench(tmp_path, model, tools=[tool], room=CAREFUL) as bench:
+        asked = await ask(bench)
+    run_id = asked.metadata["run_id"]
+    async with engine_bench(tmp_path, model, room=CAREFUL) as bench:  # its feature is off
+        with pytest.raises(
+            ToolUnknownError, match=r"'send_mail' is not there now: the feature .* The run stays waiting"
+        ):
+            await bench.service.submit_decision(run_id, "approve")
+        assert (await bench.service.get_run(run_id)).status == "awaiting_approval"
+    async with engine_bench(tmp_path, model, tools=[tool], room=CAREFUL) as bench:
+        done = await decide(bench, asked, "approve")
+    assert (done.response, tool.calls) == ("It is sent.", [{"x": "hello"}])

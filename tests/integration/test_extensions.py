@@ -135,6 +135,46 @@ def test_doctor_lists_each_with_its_package_and_names_those_that_are_skipped(env
     assert "FAIL" not in output
 
 
+BROKEN_FEATURES = """[stepgate.features]
+sonnets = no_such_module:FEATURE
+odes = broken_features:ODES
+haikus = broken_features:HAIKUS
+"""
+BROKEN_MODULE = """
+from gateway.feature import Command, Door, Feature
+
+ODES = {"name": "odes"}
+LINES = {"haikus": Command("no_such_library:show", "Show haikus.")}
+HAIKUS = Feature(name="haikus", routes=(Door("no_such_library:ROUTES"),), commands=LINES)
+"""
+
+
+def test_broken_features_are_skipped_and_named_and_no_owner_is_deleted_meanwhile(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "broken_features.py").write_text(BROKEN_MODULE)
+    info = tmp_path / "broken_features-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-features\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(BROKEN_FEATURES)
+    path = os.pathsep.join((str(tmp_path), environment["PYTHONPATH"]))
+    broken = {**environment, "PYTHONPATH": path, "AGENT_FEATURES": "-sonnets,-evaluation"}
+    assert run(broken, "poems") == ["There are no favourite poems."]
+    output = "\n".join(run(broken, "doctor"))
+    for line in (
+        "feature sonnets: no_such_module:FEATURE of broken-features 1.0 is skipped: ModuleNotFoundError",
+        "feature odes: broken_features:ODES of broken-features 1.0 is skipped: TypeError",
+        "feature haikus: broken_features:HAIKUS of broken-features 1.0 is skipped: no_such_library:ROUTES cannot be",
+    ):
+        assert f"note {line}" in output
+    assert "FAIL" not in output
+    (line,) = run(broken, "haikus")
+    assert line.startswith("stepgate: no_such_library:show cannot be imported: ModuleNotFoundError")
+    run(environment, "keys", "create", "--owner", "anna", "a key")
+    (refused,) = run(broken, "users", "delete", "anna", "--yes")
+    assert "the features 'odes', 'sonnets' are off or cannot be imported" in refused
+
+
 def test_a_feature_has_its_table_its_routes_its_tool_and_its_command(
     client: httpx.Client, environment: dict[str, str]
 ) -> None:

@@ -1,7 +1,9 @@
 """Features that are off are not there, and what is left works."""
 
+import re
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import httpx
@@ -9,7 +11,15 @@ import pytest
 
 from agent.core.errors import ConfigError, ConflictError
 from agent.core.settings import Settings
+from agent.planning.planned import Planned
+from agent.run_context.extensions import Extension
+from agent.run_context.run import Run
+from agent.run_context.run_hooks import PlanInquiry, PlanSource, RunHooks
 from gateway.bootstrap import build_gateway
+from gateway.cli.doctor_checks import run_checks
+from gateway.feature import Feature
+from gateway.feature_host import FeatureHost
+from gateway.shipped_features import SHIPPED
 from tests.integration.conftest import Serve
 from tests.support.scripted_server import ScriptedServer
 from tests.support.traced_turn import trace_turn
@@ -77,6 +87,59 @@ async def test_an_owner_is_not_deleted_by_halves_while_a_feature_is_off(tmp_path
         with pytest.raises(ConflictError, match=r"'documents'.*AGENT_FEATURES"):
             await gateway.owners.delete("anna", by="test")
         assert await gateway.owners.count_rows("anna") == {"api_keys": 1}
+
+
+class MisplacedHooks(RunHooks):
+    """Hooks with a plan source in a place that is not there."""
+
+    @property
+    def plan_sources(self) -> tuple[PlanSource, ...]:
+        """One that comes before `answers`."""
+        return (PlanSource("mine", plan_nothing, before="answers"),)
+
+
+async def plan_nothing(_: Run, __: PlanInquiry) -> Planned | None:
+    """A plan source of these tests."""
+    return None
+
+
+def list_extensions(_: FeatureHost) -> tuple[Extension, ...]:
+    """A hook of these tests."""
+    return (Extension("mine", hooks=(MisplacedHooks(),)),)
+
+
+def list_components(_: FeatureHost) -> dict[str, Callable[[], Awaitable[str]]]:
+    """A hook of these tests: a component that the kernel has."""
+    return {"store": Path.cwd}  # type: ignore[dict-item] # it is never called
+
+
+HERE = "tests.integration.test_features_off"
+MISSING = "no_such_module:hook cannot be imported: ModuleNotFoundError: .*AGENT_FEATURES"
+
+
+@pytest.mark.parametrize(
+    ("feature", "message"),
+    [
+        (Feature(name="broken", build="no_such_module:hook"), MISSING),
+        (Feature(name="broken", tools="no_such_module:hook"), MISSING),
+        (Feature(name="broken", webhooks="no_such_module:hook"), "both claim the hook for 'webhooks'"),
+        (Feature(name="broken", around_runs="no_such_module:hook"), MISSING),
+        (Feature(name="broken", readiness=f"{HERE}:list_components"), "'kernel' and 'broken' .* component 'store'"),
+        (Feature(name="broken", extensions=f"{HERE}:list_extensions"), "'mine' comes before 'answers'"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, tuple) else None,
+)
+async def test_a_shipped_feature_that_cannot_be_used_stops_the_start_and_doctor_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, feature: Feature, message: str
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "BROKEN", feature, raising=False)
+    monkeypatch.setattr("gateway.feature_loader.SHIPPED", (*SHIPPED, f"{HERE}:BROKEN"))
+    settings = Settings(_env_file=None, data_dir=tmp_path, drain_seconds=1)
+    with pytest.raises(ConfigError, match=message):
+        async with build_gateway(settings, recover=False, foreign="ignored"):
+            pass
+    details = [one.detail async for one in run_checks(settings, wrong=[], unknown=[]) if not one.ok]
+    assert any(re.search(message, detail) for detail in details), details
 
 
 async def test_a_queue_without_its_feature_stops_the_start(tmp_path: Path) -> None:

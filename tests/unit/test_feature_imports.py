@@ -1,6 +1,7 @@
-"""What features import of each other is what their `needs` say."""
+"""What features import of each other is what their `needs` say; of the gateway, its face; an engine, only engines."""
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,20 +19,79 @@ def list_needed(name: str) -> set[str]:
     return {name}.union(*(list_needed(need) for need in NEEDS[name]))
 
 
-def list_imports(source: str) -> set[str]:
-    """The features that a module imports, in functions and for types too."""
-    found = set()
+def list_modules(source: str) -> set[tuple[str, ...]]:
+    """The modules that a module imports, in functions and for types too, by their names."""
+    modules: set[str] = set()
     for node in ast.walk(ast.parse(source)):
-        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        modules += [one.name for one in node.names] if isinstance(node, ast.Import) else []
-        found |= {module.split(".")[2] for module in modules if module.startswith("gateway.features.")}
-    return found
+        modules |= {node.module or ""} if isinstance(node, ast.ImportFrom) else set()
+        modules |= {one.name for one in node.names} if isinstance(node, ast.Import) else set()
+    return {tuple(module.split(".")) for module in modules}
+
+
+def list_imports(source: str) -> set[str]:
+    """The features that a module imports."""
+    return {module[2] for module in list_modules(source) if module[:2] == ("gateway", "features")}
+
+
+def list_files(feature: Feature, folder: str = "") -> list[Path]:
+    """The modules of a feature, or those of one of its folders."""
+    return sorted((ROOT / "gateway" / "features" / feature.name / folder).rglob("*.py"))
+
+
+FACE = {"feature", "feature_host", "access", "render", "bootstrap"}
+"""What any module of a feature may import of the gateway around it. `bootstrap` gives the type of the gateway."""
+FACE_IN_FOLDERS = {"doors": "doors", "cli": "commands"}
+"""What only the modules in this folder of a feature may import."""
+EXCEPTIONS = Counter(
+    {
+        "doors": 6,  # the strict models of bodies, in forms; an address
+        "bootstrap_database": 3,
+        "bootstrap_rooms": 2,
+        "direct_model": 2,
+        "garbage_collector": 2,
+        "worker_process": 2,
+        "bootstrap_dispatch": 1,
+        "bootstrap_extensions": 1,
+        "cli": 1,
+        "packaged_files": 1,
+        "quiet_interrupt": 1,
+    }
+)
+"""Modules of features that import something else of the gateway, by what that is. The counts may only fall."""
+
+
+def test_features_build_on_the_face_of_the_gateway() -> None:
+    others: Counter[str] = Counter()
+    for feature in FEATURES:
+        if feature.name != "evaluation":  # it looks at everything, and is not in the wheel
+            for path in list_files(feature):
+                others.update(_list_others(path.parts[len(ROOT.parts) + 3], path.read_text("utf-8")))
+    assert others == EXCEPTIONS
+
+
+def _list_others(folder: str, source: str) -> set[str]:
+    """What a module of a feature imports of the gateway beside its face."""
+    around = {module[1] for module in list_modules(source) if module[0] == "gateway" and len(module) > 1}
+    return {name for name in around - FACE - {"features"} if FACE_IN_FOLDERS.get(name) != folder}
+
+
+def test_what_is_no_face_of_the_gateway_is_seen_by_its_place() -> None:
+    assert _list_others("doors", "from gateway.doors.agent import ERRORS") == set()
+    assert _list_others("tools", "from gateway.doors.agent import ERRORS") == {"doors"}
+    assert _list_others("tools", "def f():\n    import gateway.live_models") == {"live_models"}
+
+
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.name)
+def test_an_engine_imports_only_engines_of_the_gateway(feature: Feature) -> None:
+    for path in list_files(feature, "engine"):
+        of_gateway = {module for module in list_modules(path.read_text("utf-8")) if module[0] == "gateway"}
+        assert {module for module in of_gateway if module[3:4] != ("engine",)} == set(), path
 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.name)
 def test_a_feature_imports_only_those_it_needs(feature: Feature) -> None:
     allowed = list_needed(feature.name)
-    for path in (ROOT / "gateway" / "features" / feature.name).rglob("*.py"):
+    for path in list_files(feature):
         assert list_imports(path.read_text("utf-8")) <= allowed, path
 
 

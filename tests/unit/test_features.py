@@ -1,18 +1,25 @@
 """The loader of features: order of needs, circles, conflicts, what is switched off and what cannot be imported."""
 
 import json
+import re
 import subprocess
 import sys
-from functools import partial
+from dataclasses import replace
 
 import pytest
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route, Router
 
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 from gateway.feature import Command, Door, Feature
-from gateway.feature_loader import FeatureConflictError, LoadedFeatures, choose_features, load_features
-from gateway.feature_routes import collect_routes
+from gateway.feature_loader import (
+    FeatureConflictError,
+    FeatureSource,
+    LoadedFeatures,
+    choose_features,
+    load_features,
+)
+from gateway.feature_routes import collect_routes, collect_upload_limits
 from gateway.shipped_features import SHIPPED
 
 FEATURES = (
@@ -24,11 +31,21 @@ FEATURES = (
 
 def choose(*features: Feature, choice: str = "") -> LoadedFeatures:
     """What is left of the features."""
-    return choose_features({f"{one.name}:FEATURE": partial(_return, one) for one in features}, choice)
+    return choose_features([source_of(one, one.name) for one in features], choice)
 
 
-def _return(feature: Feature) -> Feature:
-    return feature
+def source_of(feature: object, name: str, origin: str = "") -> FeatureSource:
+    """A source that gives this object."""
+    return FeatureSource(name, origin or f"{name}:FEATURE", lambda: feature, is_installed=True)
+
+
+def load_missing() -> Feature:
+    """What an entry point does if a module is missing."""
+    raise ImportError("no module named 'poems'")
+
+
+MISSING = FeatureSource("poems", "poems:FEATURE of poems", load_missing)
+EARLY = FEATURES[2]
 
 
 def names(loaded: LoadedFeatures) -> list[str]:
@@ -38,6 +55,19 @@ def names(loaded: LoadedFeatures) -> list[str]:
 def list_things(_: Settings) -> list[Route]:
     """A door of these tests."""
     return [Route("/things", endpoint=lambda _: None, methods=["GET"])]
+
+
+DOORS: dict[str, list[BaseRoute]] = {}
+
+
+def list_other(_: Settings) -> list[BaseRoute]:
+    """A door that a test has filled."""
+    return DOORS["other"]
+
+
+def get_limits(_: Settings) -> dict[str, int]:
+    """A limit of uploads."""
+    return {"/things": 1}
 
 
 THINGS = Door("tests.unit.test_features:list_things")
@@ -80,20 +110,60 @@ def test_a_circle_stops_the_start_with_its_names() -> None:
         choose(*circle)
 
 
-def test_one_that_cannot_be_imported_is_skipped_and_named() -> None:
-    def load() -> Feature:
-        raise ImportError("no module named 'poems'")
-
-    loaded = choose_features({"poems:FEATURE of poems": load, "early": lambda: FEATURES[2]}, "")
+@pytest.mark.parametrize("choice", ["", "early,poems", "-poems", "-evaluation"])
+def test_one_that_cannot_be_imported_is_skipped_and_named_whatever_the_choice_says(choice: str) -> None:
+    loaded = choose_features([MISSING, source_of(EARLY, "early")], choice)
     assert names(loaded) == ["early"]
     (skipped,) = loaded.skipped
     assert (skipped.name, skipped.error) == ("poems", "ImportError: no module named 'poems'")
 
 
+def test_what_is_not_a_feature_is_skipped_and_named() -> None:
+    loaded = choose_features([source_of({"name": "poems"}, "poems"), source_of(EARLY, "early")], "")
+    assert names(loaded) == ["early"]
+    assert [(one.name, one.error) for one in loaded.skipped] == [
+        ("poems", "TypeError: poems:FEATURE names a dict, not a Feature")
+    ]
+
+
+def test_an_installed_feature_whose_hook_cannot_be_imported_is_skipped_with_what_needs_it() -> None:
+    broken = Feature(name="poems", build="no_such_module:build", owned_tables=("poem_favourites",))
+    door = Feature(name="door", routes=(Door("tests.unit.test_features:NO_SUCH_ROUTES"),))
+    further = Feature(name="further", needs=("poems",))
+    sources = [source_of(one, one.name) for one in (broken, door, further, EARLY)]
+    loaded = choose_features(sources, "", checks_hooks=True)
+    assert names(loaded) == ["early"]
+    errors = {one.name: one.error for one in loaded.skipped}
+    assert errors["poems"] == (
+        "no_such_module:build cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"
+    )
+    assert "NO_SUCH_ROUTES cannot be imported: AttributeError" in errors["door"]
+    assert errors["further"] == "it needs the feature 'poems', which is off"
+    assert broken in loaded.known, "its rows are deleted with their owner"
+    assert [one.name for one in choose_features(sources, "-poems,-door", checks_hooks=True).skipped] == ["further"]
+
+
+def test_a_feature_that_may_keep_things_of_owners_and_cannot_be_asked_is_named() -> None:
+    stores = Feature(name="stores", owned_stores="stores:LIST")
+    sources = [MISSING, source_of(stores, "stores"), source_of(EARLY, "early")]
+    assert choose_features(sources, "").list_unreachable_keepers() == ("poems",)
+    assert choose_features(sources, "early").list_unreachable_keepers() == ("stores", "poems")
+
+
 def test_two_with_one_name_stop_the_start() -> None:
-    sources = {"one:FEATURE": lambda: FEATURES[2], "two:FEATURE": lambda: FEATURES[2]}
     with pytest.raises(FeatureConflictError, match="'early': one:FEATURE and two:FEATURE"):
-        choose_features(sources, "")
+        choose_features([source_of(EARLY, "early", "one:FEATURE"), source_of(EARLY, "early", "two:FEATURE")], "")
+
+
+@pytest.mark.parametrize(
+    ("feature", "noun"),
+    [(Feature(name="a", rooms=("shared",)), "room"), (Feature(name="a", owned_tables=("shared",)), "table")],
+)
+def test_two_that_claim_one_room_or_table_are_both_named(feature: Feature, noun: str) -> None:
+    a, b = feature, replace(feature, name="b")
+    with pytest.raises(FeatureConflictError, match=f"'a' and 'b' both claim the {noun} 'shared'.*AGENT_FEATURES=-b"):
+        choose(a, b)
+    assert names(choose(a, b, choice="-b")) == ["a"]
 
 
 def test_two_that_claim_one_command_are_both_named() -> None:
@@ -107,6 +177,42 @@ def test_two_that_claim_one_route_are_both_named() -> None:
     loaded = choose(Feature(name="a", routes=(THINGS,)), Feature(name="b", routes=(THINGS,)))
     with pytest.raises(ConfigError, match="'a' and 'b' both claim the route 'GET /things'"):
         collect_routes((), loaded, Settings(_env_file=None))
+
+
+@pytest.mark.parametrize(
+    ("other", "claimed"),
+    [
+        (Route("/things/{title}", endpoint=list_things, methods=["GET"]), "the route 'GET /things/{}'"),
+        (Mount("/things", app=Router()), "the routes below '/things'"),
+        (Mount("/things/{title}", app=Router()), "the routes below '/things/{}'"),
+    ],
+)
+def test_routes_that_take_the_same_requests_are_a_conflict(other: BaseRoute, claimed: str) -> None:
+    own = [Route("/things/{id}", endpoint=list_things, methods=["GET"])]
+    DOORS["other"] = [other]
+    feature = Feature(name="a", routes=(Door("tests.unit.test_features:list_other"),))
+    with pytest.raises(ConfigError, match=re.escape(f"both claim {claimed}") + ".*AGENT_FEATURES=-a"):
+        collect_routes([(0, own)], choose(feature), Settings(_env_file=None))
+
+
+def test_routes_whose_order_decides_are_no_conflict() -> None:
+    DOORS["other"] = [Route("/things/new", endpoint=list_things, methods=["GET"]), Mount("/thing", app=Router())]
+    own = [Route("/things/{id}", endpoint=list_things, methods=["GET"])]
+    feature = Feature(name="a", routes=(Door("tests.unit.test_features:list_other"),))
+    assert len(collect_routes([(0, own)], choose(feature), Settings(_env_file=None))) == 3
+
+
+def test_a_door_that_cannot_be_imported_stops_the_start_with_its_name() -> None:
+    feature = Feature(name="a", routes=(Door("no_such_module:ROUTES"),))
+    with pytest.raises(ConfigError, match="no_such_module:ROUTES cannot be imported: ModuleNotFoundError"):
+        collect_routes((), choose(feature), Settings(_env_file=None))
+
+
+def test_two_that_limit_the_uploads_to_one_path_are_both_named() -> None:
+    limits = "tests.unit.test_features:get_limits"
+    loaded = choose(Feature(name="a", upload_limits=limits), Feature(name="b", upload_limits=limits))
+    with pytest.raises(ConfigError, match="'a' and 'b' both claim the limit of uploads to '/things'"):
+        collect_upload_limits(loaded, Settings(_env_file=None))
 
 
 def test_a_route_of_the_kernel_cannot_be_claimed() -> None:

@@ -10,11 +10,11 @@ from agent.core.errors import BadRequestError, TooLargeError, ToolUnknownError
 from agent.core.events import InputGuarded, RunFailed
 from agent.core.models import LOCAL_OWNER, MODEL_OPTIONS, AgentRequest, Room, ToolCallRequest
 from agent.core.models.request import CALL_FORM, MAX_CLIENT_TOOLS, MAX_METADATA_ENTRIES, read_explicit_tool_calls
+from agent.core.plan_references import find_references
 from agent.core.settings import Settings
 from agent.execution.given_plan import take_over_request
 from agent.execution.static_plans import quote_call_args
 from agent.planning.normalise import COMPLETION_NAMES
-from agent.planning.references import find_references
 from agent.policy.redaction.requests import check_prompt, scan_request
 from agent.run_context.run import Run
 from agent.skills import SkillLibrary

@@ -8,9 +8,8 @@ from typing import Final
 
 from agent.core.events import ApprovalItem, ApprovalRequested
 from agent.core.models import ArgumentRole
+from agent.core.plan_references import ITEM, describe_references
 from agent.core.run_state import RunState
-from agent.planning.list_steps import ITEM
-from agent.planning.references import describe_references
 from agent.policy.approval.effect_arguments import ROLE_ORDER
 from agent.policy.approval.outgoing import format_outgoing
 from agent.policy.guardrails.plain_text import escape_markdown, format_literal, remove_live_parts, show_unseen

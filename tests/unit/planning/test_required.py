@@ -8,8 +8,8 @@ from pydantic import BaseModel
 
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, Plan, PlanStep, Room
+from agent.core.plan_references import resolve_references
 from agent.planning.planner import build_plan
-from agent.planning.references import resolve_references
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import add_required_tools, extract_context, split_context
 from agent.planning.rules import RulePlanner

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from agent.core.errors import AgentError, BudgetError, ModelError, ModelUnreachableError, PlanInvalidError
 from agent.core.models import JsonObject, Plan, PlanStep
+from agent.core.plan_references import quote_literal
 from agent.execution.static_plans import append_answer
 from agent.planning.planned import Planned
 from agent.planning.planner import append_new_steps
-from agent.planning.references import quote_literal
 from agent.planning.request import PlanningRequest
 from agent.planning.round_steps import build_plan_more
 from agent.run_context.model_calls import MeteredModels

@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from agent.core.errors import BudgetError, ModelError
 from agent.core.models import JsonObject, PlanStep, Tier
+from agent.core.plan_references import find_references, is_literal
 from agent.llm.prompts import format_block
-from agent.planning.references import find_references, is_literal
 from gateway.features.recipes.engine import RecipeParameter
 from gateway.features.recipes.engine.model import MAX_NAME_CHARS, MAX_PARAMETERS, ParameterType
 from gateway.features.recipes.engine.prompts import render

@@ -11,8 +11,8 @@ from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject, Plan, PlanStep
+from agent.core.plan_references import is_literal, list_references, quote_literal, rename_references
 from agent.planning.normalise import RawPlan, normalise_plan
-from agent.planning.references import is_literal, list_references, quote_literal, rename_references
 from agent.planning.validate import find_leaf_steps, validate_plan
 from agent.tools import PlanHints, ToolAnnotations, ToolSpec
 from agent.tools.catalogue import Catalogue

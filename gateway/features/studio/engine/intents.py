@@ -12,12 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, f
 
 from agent.core.errors import PlanInvalidError
 from agent.core.models import IntentCategory, JsonObject, Plan, PlanStep, TaskPlan, TaskStep, UserIntent
+from agent.core.plan_references import quote_literal
 from agent.core.value_faults import describe_first_fault
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.llm.prompts import format_block
 from agent.planning.parse import MAX_REPLY_CHARS, read_first_object
 from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_history
-from agent.planning.references import quote_literal
 from agent.planning.request import PlanningRequest
 from agent.run_context.outputs import cut_text
 from agent.text.own_words import OwnWords

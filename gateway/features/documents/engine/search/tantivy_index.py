@@ -166,7 +166,7 @@ class TantivyIndex:
             await self._sweep()
 
     async def _on_change(self, owner: str, collection: str, change: PassageChange) -> None:
-        """Notes what was removed, and indexes what was added once it is much."""
+        """Records removals; indexes additions once `SYNC_PASSAGES` changes have accumulated."""
         opened = await self._get_open(change.version)
         opened.removed.update(change.removed)
         opened.unindexed += change.stored

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -23,6 +24,8 @@ _PATH_PART = re.compile(r"\.([A-Za-z_][\w-]*)|\[(\d+)\]")
 SPLICE_CHARS = 8_000
 """Characters. Spliced output is data in a later prompt, so it has the same limit as everything that a skill reads."""
 
+ITEM: Final = "item"
+"""The name that references to an item of a list step have in place of a step's id."""
 _WRAPPER_FIELD = "result"
 """MCP sends objects only. Servers put a text, a number or a list under this name."""
 _ECHO_FIELDS = frozenset({"expression", "query", "input"})

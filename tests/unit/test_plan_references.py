@@ -6,7 +6,7 @@ from pydantic import JsonValue
 from agent.core.errors import ReferenceMissingError
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject
-from agent.planning.references import (
+from agent.core.plan_references import (
     SPLICE_CHARS,
     describe_references,
     find_references,
