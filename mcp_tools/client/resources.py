@@ -106,7 +106,7 @@ async def _list_resources(client: Client, query: str) -> types.CallToolResult:
     lines = [_format_resource(one) for one in (*resources, *templates)] or ["No resources."]
     if more or others:
         lines.append(f"[{more + others:,} more; find them with query]")
-    structured: JsonObject = {"resources": resources, "templates": templates}
+    structured: JsonObject = {"resources": [*resources], "templates": [*templates]}
     if more or others:
         structured["more"] = more + others
     return types.CallToolResult(
