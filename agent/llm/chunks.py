@@ -220,21 +220,22 @@ class ChunkReader:
             return {}
         if self._has_index:
             choice = next((one for one in choices if _is_same_index(one.get("index"), self._index)), {})
-            if _has_content(choice):
-                self._aside.clear()
-            is_other_end = not choice and bool(self._aside)
-            others = [one for one in choices if one is not choice and (is_other_end or _has_content(one))]
-            if len(self._aside) < _MAX_ASIDE:
-                self._aside += others
-            if choice or others:
+        else:
+            choice = next((one for one in choices if not one.get("index")), choices[0])
+            if not _has_content(choice):
+                choice = next((one for one in choices if _has_content(one)), choice)
+            if not _has_content(choice):
                 return choice
-            return {"finish_reason": choices[0].get("finish_reason")}
-        choice = next((one for one in choices if not one.get("index")), choices[0])
-        if not _has_content(choice):
-            choice = next((one for one in choices if _has_content(one)), choice)
-        if _has_content(choice):
             self._index, self._has_index = choice.get("index"), True
-        return choice
+        if _has_content(choice):
+            self._aside.clear()
+        is_other_end = not choice and bool(self._aside)
+        others = [one for one in choices if one is not choice and (is_other_end or _has_content(one))]
+        if len(self._aside) < _MAX_ASIDE:
+            self._aside += others
+        if choice or others:
+            return choice
+        return {"finish_reason": choices[0].get("finish_reason")}
 
     def _skip_repeated(self, message: dict[str, Any]) -> dict[str, Any]:
         """The part of a message that the deltas before it do not hold: some servers end a stream with the whole."""

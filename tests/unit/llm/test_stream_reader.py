@@ -242,12 +242,22 @@ def test_a_choice_that_speaks_beside_the_followed_one_is_left_out() -> None:
     assert join(read([say("Hello "), other, say("world."), DONE])) == ("Hello world.", "stop")
 
 
-@pytest.mark.parametrize("end", [b"", chunk({}, "tool_calls")])
-def test_calls_in_a_choice_of_their_own_are_read(end: bytes) -> None:
-    call = {"index": 0, "id": "a", "function": {"name": "weather", "arguments": "{}"}}
-    calls = chunk({"tool_calls": [call]}, "tool_calls").replace(b'"choices": [{"index": 0', b'"choices": [{"index": 1')
+CALL = {"index": 0, "id": "a", "function": {"name": "weather", "arguments": "{}"}}
+CALLS = chunk({"tool_calls": [CALL]}, "tool_calls").replace(b'"choices": [{"index": 0', b'"choices": [{"index": 1')
+MESSAGES = [{"content": "I look."}, {"content": None, "tool_calls": [CALL]}]
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [say("I look."), CALLS, DONE],
+        [say("I look."), chunk({}, "tool_calls"), CALLS, DONE],
+        [json.dumps({"choices": [{"message": one, "finish_reason": "tool_calls"} for one in MESSAGES]}).encode()],
+    ],
+)
+def test_calls_in_a_choice_of_their_own_are_read(pieces: list[bytes]) -> None:
     reply = StreamedReply("m")
-    for one in read([say("I look."), end, calls, DONE]):
+    for one in read(pieces):
         reply.add_chunk(one)
     built = reply.build_reply()
     assert (built.text, built.finish_reason, [one.name for one in built.tool_calls]) == (
