@@ -16,6 +16,8 @@ MAX_NAME_CHARS = 200
 """Longest name, type or address in a description, in characters. Foreign ones may have any length."""
 MAX_URI_CHARS = 2_000
 """Longest address of a resource, in characters. A shortened address could not be opened."""
+MAX_DESCRIPTION_CHARS = 1_000
+"""Longest description of a linked resource, in characters."""
 MAX_LISTED_OMISSIONS = 20
 """How many omitted blocks are named one by one."""
 _OMISSION_REASON = {
@@ -38,6 +40,7 @@ ARTIFACT_TYPES = {
     ".json": "application/json",
 }
 """MIME types of artifacts by the end of their name. No SVG or HTML: browsers run scripts in them."""
+_TEXT_TYPES = ("text/", "application/json", "application/xml", "application/ld+json", "application/yaml")
 _ARTIFACT = "stepgate/artifact"
 """The key in a block's `_meta` under which an artifact has its name."""
 
@@ -48,8 +51,31 @@ def describe_block(block: JsonObject) -> str:
     if (text := _get_text(payload)) is not None:
         return text
     if block.get("type") == "resource_link":
-        return f"[{_shorten(block.get('name'))}]({_shorten(block.get('uri'), MAX_URI_CHARS)})"
+        link = f"[{_shorten(block.get('name'))}]({_shorten(block.get('uri'), MAX_URI_CHARS)})"
+        description = block.get("description")
+        return f"{link}: {_shorten(description, MAX_DESCRIPTION_CHARS)}" if description else link
     return f"[{_describe_payload(block)}: not shown, because it is not text]"
+
+
+def is_text_type(media_type: str) -> bool:
+    """Whether content of this MIME type is text."""
+    kind = media_type.partition(";")[0].strip().lower()
+    return kind.startswith(_TEXT_TYPES) or kind.endswith(("+json", "+xml"))
+
+
+def decode_text_resource(block: JsonObject) -> JsonObject:
+    """The block, with the text of a resource whose type is a text but which came as base64. Bytes that are not UTF-8
+    stay.
+    """
+    resource = _get_payload(block)
+    blob, media_type = resource.get("blob"), resource.get("mimeType")
+    if not (isinstance(blob, str) and isinstance(media_type, str) and is_text_type(media_type)):
+        return block
+    try:
+        text = base64.b64decode(blob).decode()
+    except ValueError:
+        return block
+    return {**block, "resource": {**{key: value for key, value in resource.items() if key != "blob"}, "text": text}}
 
 
 def is_plain_text(blocks: Sequence[JsonObject]) -> bool:

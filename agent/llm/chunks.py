@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.core.errors import ModelOutputError
 from agent.core.models import JsonObject, Usage
-from agent.llm.faults import build_body_error, find_body_error
+from agent.llm.faults import build_body_error, build_foreign_error, find_body_error
 from agent.llm.port import ModelChunk
 from agent.llm.replies import (
     get_object,
@@ -27,6 +27,8 @@ _CHARS_PER_TOKEN = 4
 _TOKEN_CHARS = (1.5, 10)
 """Between these average lengths, the pieces of a stream are tokens. Shorter ones are single characters, longer ones
 several tokens at once; then the tokens are estimated from the characters."""
+_MAX_ASIDE = 50_000
+"""Pieces of other choices that are held back, so that a stream of nothing else fills no memory."""
 _TOLERANCE = 0.04
 """A share of the limit by which a reply may exceed it before it is cut, because the tokens are estimated."""
 
@@ -71,8 +73,18 @@ class ChunkReader:
         self._has_index = False
         self._joiners: dict[str, SurrogateJoiner] = {}
         self._has_calls = False
+        self._lacks_calls = False
+        """Whether the finish reason announced calls that did not come."""
+        self._has_messages = False
+        """Whether pieces of the reply came as messages, not as deltas."""
+        self._aside: list[dict[str, Any]] = []
+        """What other choices said since the followed one last spoke."""
+        self._foreign: Mapping[str, Any] | None = None
+        """The first object that is not a chunk."""
         self._pieces = 0
         self._chars = 0
+        self._other_chars = 0
+        """How many of the characters are not text."""
 
     @property
     def has_pieces(self) -> bool:
@@ -129,8 +141,14 @@ class ChunkReader:
         """Yields what is left at the end of the stream. `is_whole` says that the stream declared itself complete: then
         a reply without a finish reason gets one.
 
-        Raises `ModelOutputError` for a stream that ended in the middle.
+        One reply was asked for. If the followed choice stopped without an end, or without the calls it announced, the
+        others continue it: some servers number the pieces, or write the calls into a choice of their own (Copilot).
+
+        Raises `ModelOutputError` for a stream that ended in the middle, or that holds no completion.
         """
+        if self._aside and (self._lacks_calls or not self.has_finished):
+            aside, self._aside = self._aside, []
+            yield from self.read({"choices": [{**choice, "index": self._index}]} for choice in aside)
         rests = {key: joiner.end() for key, joiner in self._joiners.items()}
         text, refusal = rests.get("content", ""), rests.get("refusal", "")
         reasoning = rests.get("reasoning_content") or rests.get("reasoning") or ""
@@ -138,6 +156,8 @@ class ChunkReader:
             yield ModelChunk(text, reasoning, refusal=refusal)
         if self.has_finished:
             return
+        if self._foreign is not None and not self.has_pieces:
+            raise build_foreign_error(self._where, self._foreign)
         if not is_whole:
             raise ModelOutputError(f"{self._where} ended its stream in the middle", agent_id="models")
         self.has_finished = True
@@ -157,7 +177,7 @@ class ChunkReader:
             return None
         if event.get("usage") or event.get("error") or type(text) is not str:
             return None
-        if self._joiners or not (text.isascii() or not has_surrogates(text)):
+        if self._joiners or self._aside or not (text.isascii() or not has_surrogates(text)):
             return None
         if len(delta) == 1:
             return text
@@ -166,7 +186,10 @@ class ChunkReader:
 
     def _read_chunk(self, event: Mapping[str, Any]) -> ModelChunk:
         choice = self._select_choice(event)
-        chunk = read_chunk(event, choice, self._join_halves(_get_delta(choice)))
+        delta = _get_delta(choice)
+        if _is_message(choice) and _has_content(choice):
+            delta = self._skip_repeated(delta)
+        chunk = read_chunk(event, choice, self._join_halves(delta))
         if chunk.finish_reason == "error":
             raise ModelOutputError(
                 f"{self._where} ended its reply with an error that it did not name", agent_id="models"
@@ -175,8 +198,11 @@ class ChunkReader:
         if chunk.tool_calls:
             self._has_calls = True
             functions = [get_object(call.get("function")) for call in chunk.tool_calls]
+            self._lacks_calls = False
             # Also calls without arguments, and parts without text: a stream of nothing else would never end.
             self._count(sum(len(str(one.get("arguments") or "")) or _CHARS_PER_TOKEN for one in functions))
+        elif chunk.finish_reason == "tool_calls":
+            self._lacks_calls = not self._has_calls
         if chunk.reasoning or chunk.refusal:
             self._count(len(chunk.reasoning) + len(chunk.refusal))
         elif chunk.provider_fields and not (chunk.text or chunk.tool_calls):
@@ -189,18 +215,36 @@ class ChunkReader:
         """
         choices = list_objects(event.get("choices"))
         if not choices:
+            if self._foreign is None and event and not {"choices", "usage"} & event.keys():
+                self._foreign = event
             return {}
         if self._has_index:
             choice = next((one for one in choices if _is_same_index(one.get("index"), self._index)), {})
-            if choice or any(map(_has_content, choices)):
+        else:
+            choice = next((one for one in choices if not one.get("index")), choices[0])
+            if not _has_content(choice):
+                choice = next((one for one in choices if _has_content(one)), choice)
+            if not _has_content(choice):
                 return choice
-            return {"finish_reason": choices[0].get("finish_reason")}
-        choice = next((one for one in choices if not one.get("index")), choices[0])
-        if not _has_content(choice):
-            choice = next((one for one in choices if _has_content(one)), choice)
-        if _has_content(choice):
             self._index, self._has_index = choice.get("index"), True
-        return choice
+        if _has_content(choice):
+            self._aside.clear()
+        is_other_end = not choice and bool(self._aside)
+        others = [one for one in choices if one is not choice and (is_other_end or _has_content(one))]
+        if len(self._aside) < _MAX_ASIDE:
+            self._aside += others
+        if choice or others:
+            return choice
+        return {"finish_reason": choices[0].get("finish_reason")}
+
+    def _skip_repeated(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The part of a message that the deltas before it do not hold: some servers end a stream with the whole."""
+        if not self.has_pieces or self._has_messages:
+            self._has_messages = True
+            return message
+        text = read_content(message.get("content")).text
+        calls = [] if self._has_calls else list_calls(message)
+        return {"content": text[self._chars - self._other_chars :], "tool_calls": calls}
 
     def _join_halves(self, delta: dict[str, Any]) -> dict[str, Any]:
         """The delta with whole characters, and keeps the half of one that its end may hold."""
@@ -253,6 +297,7 @@ class ChunkReader:
     def _count(self, chars: int) -> None:
         self._pieces += 1
         self._chars += chars
+        self._other_chars += chars
         self.is_cut = self.is_cut or (self._limit is not None and self._estimate_tokens() > self._limit)
 
     def _estimate_tokens(self) -> float:
@@ -271,7 +316,7 @@ def read_chunk(event: Mapping[str, Any], choice: Mapping[str, Any], delta: JsonO
         return ModelChunk(finish_reason=finish_reason, usage=usage)
     content = read_content(delta.get("content"))
     calls = tuple(list_calls(delta))
-    if "message" in choice and "delta" not in choice:  # a whole reply, which needs no finish reason
+    if "message" in choice and choice.get("delta") is None:  # a whole reply, which needs no finish reason
         finish_reason = finish_reason or ("tool_calls" if calls else "stop")
     return ModelChunk(
         text=content.text,
@@ -287,9 +332,14 @@ def read_chunk(event: Mapping[str, Any], choice: Mapping[str, Any], delta: JsonO
 def _get_delta(choice: Mapping[str, Any]) -> dict[str, Any]:
     """The text and calls that a choice adds. A server that cannot stream sends the whole message in its place, one that
     knows only plain completions a text."""
-    delta = choice.get("delta", choice.get("message"))
-    text = choice.get("text") if delta is None else delta
+    delta = choice.get("delta") or choice.get("message")
+    text = delta or choice.get("text")
     return {"content": text} if isinstance(text, str) and text else get_object(delta)
+
+
+def _is_message(choice: Mapping[str, Any]) -> bool:
+    """Whether `_get_delta` takes the choice's message."""
+    return bool(choice.get("message")) and not choice.get("delta")
 
 
 def _is_same_index(index: object, followed: object) -> bool:

@@ -160,6 +160,14 @@ def build_form_error(what: str, body: bytes) -> ModelOutputError:
     return ModelOutputError(f"{what} {excerpt}", agent_id="models")
 
 
+def build_foreign_error(where: str, value: object) -> ModelOutputError:
+    """The model error for a streamed call that was answered with JSON of another kind."""
+    excerpt = json.dumps(value, ensure_ascii=True)[:100]
+    return ModelOutputError(
+        f"{where} answered a streamed call with JSON that is not a completion: {excerpt}", agent_id="models"
+    )
+
+
 def hide_endpoint_details(error: ModelError, where: str | None) -> str:
     """The message for a caller who cannot fix the endpoint.
 

@@ -35,13 +35,16 @@ def read_completion(data: object, where: str) -> ModelReply:
     if not isinstance(data, dict) or not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise ModelOutputError(f"{where} answered 200 without a choice", agent_id="models")
     message = get_object(choices[0].get("message"))
+    finish_reason = read_finish_reason(choices[0].get("finish_reason"))
     calls = list_calls(message)
+    if not calls and finish_reason == "tool_calls":  # in a choice of their own, as Copilot sends Claude's
+        calls = [call for choice in list_objects(choices) for call in list_calls(get_object(choice.get("message")))]
     content = read_content(message.get("content") if message else choices[0].get("text"))
     refusal = content.refusal or get_text(message.get("refusal"))
     return ModelReply(
         text=content.text or refusal,
         model=str(data.get("model") or ""),
-        finish_reason=read_finish_reason(choices[0].get("finish_reason")) or ("tool_calls" if calls else "stop"),
+        finish_reason=finish_reason or ("tool_calls" if calls else "stop"),
         usage=read_usage(data.get("usage"), data.get("timings")),
         tool_calls=tuple(_make_tool_call(call) for call in calls),
         reasoning=get_text(message.get("reasoning_content") or message.get("reasoning")) or content.reasoning,

@@ -12,6 +12,9 @@ from agent.core.errors import ModelOutputError
 
 MAX_EVENT_BYTES = 4_000_000
 """A single event larger than this is not a piece of a completion."""
+_SILENT_FIELDS = frozenset({b"", b"id", b"retry", b"error"})
+"""The names of lines that say nothing of a reply. A comment has none."""
+_MAX_STRAY_BYTES = 4_000
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -93,7 +96,8 @@ class EventAssembler:
     an event.
 
     A field `error` counts as an event of the type `error`: llama.cpp's server reports errors so. With `is_complete`, a
-    line without a field that is whole in itself is data.
+    line without a field that is whole in itself is data. The first kilobytes of other lines are in `stray`: a proxy
+    writes its own error, as JSON or as a web page, behind the events of a server that it lost.
     """
 
     def __init__(self, is_complete: Callable[[bytes], bool] | None = None) -> None:
@@ -101,6 +105,7 @@ class EventAssembler:
         self._data: list[bytes] = []
         self._data_bytes = 0
         self._type = ""
+        self.stray = b""
 
     @property
     def is_idle(self) -> bool:
@@ -121,8 +126,10 @@ class EventAssembler:
                 self._type = value.decode("utf-8", "replace")
             elif name == b"error" and colon and value:
                 yield ServerSentEvent(value, "error")
-            elif not colon and self._is_complete is not None and self._is_complete(line):
+            elif self._is_complete is not None and self._is_complete(line):
                 yield ServerSentEvent(line)  # "[DONE]" without a field
+            elif name not in _SILENT_FIELDS and len(self.stray) < _MAX_STRAY_BYTES:
+                self.stray += line[:_MAX_STRAY_BYTES] + b"\n"
 
     def end(self) -> Iterator[ServerSentEvent]:
         """Yields the event that no empty line ended, if its data is complete."""

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from pydantic_core import from_json
 
-from agent.core.errors import ModelOutputError
+from agent.core.errors import ModelError, ModelOutputError
 from agent.llm.chunks import ChunkReader
-from agent.llm.faults import build_body_error, build_form_error, find_body_error
+from agent.llm.faults import build_body_error, build_foreign_error, build_form_error, find_body_error
 from agent.llm.port import ModelChunk
 from agent.llm.sse import EventAssembler, LineSplitter, ServerSentEvent
 
@@ -103,8 +103,9 @@ class StreamReader:
                 yield from self._read_json_rest(rest)
         if not self.has_finished and not self._has_events:
             raise self._build_form_error(self._head)
-        if self._stray and not (self.has_finished and self._chunks.has_pieces):
-            raise _build_json_error(self._stray)
+        stray = self._stray or self._assembler.stray
+        if stray and not (self.has_finished and self._chunks.has_pieces):
+            raise self._build_stray_error(stray)
         yield from self._chunks.end(is_whole=self._said_done)
 
     def _sniff(self, piece: bytes) -> bytes:
@@ -146,10 +147,10 @@ class StreamReader:
             if not data:
                 continue
             self._has_events = True
-            if data in _DONE or event.type == "done":
-                self._said_done = True
-                return
-            yield from self._chunks.read([self._parse_event(data, is_error=event.type == "error")])
+            is_end = data in _DONE or event.type == "done"
+            if not is_end or _is_object(data):  # the last piece may come with the end
+                yield from self._chunks.read([self._parse_event(data, is_error=event.type == "error")])
+            self._said_done = is_end
 
     def _parse_event(self, data: bytes, *, is_error: bool) -> dict[str, Any]:
         """The object of an event; an empty one for words between the pieces of a reply, which cost nothing unless its
@@ -204,13 +205,18 @@ class StreamReader:
     def _read_objects(self, values: list[object]) -> Iterator[ModelChunk]:
         for value in values:
             if not isinstance(value, dict) or not (value.get("choices") or "usage" in value or find_body_error(value)):
-                excerpt = json.dumps(value, ensure_ascii=True)[:100]
-                raise ModelOutputError(
-                    f"{self._where} answered a streamed call with JSON that is not a completion: {excerpt}",
-                    agent_id="models",
-                )
+                raise build_foreign_error(self._where, value)
             self._has_events = True
             yield from self._chunks.read([value])
+
+    def _build_stray_error(self, data: bytes) -> ModelError:
+        """The error of the provider that was sent without the form of an event, or the words themselves."""
+        try:
+            value = _parse(data)
+        except ValueError:
+            return _build_json_error(data)
+        reported = find_body_error(value) if isinstance(value, dict) else None
+        return build_body_error(reported or value, self._where)
 
     def _build_form_error(self, body: bytes) -> ModelOutputError:
         return build_form_error(f"{self._where} answered a streamed call", body)
@@ -228,8 +234,10 @@ def _parse_together(texts: list[bytes]) -> list[dict[str, Any]] | None:
 def _is_complete(data: bytes) -> bool:
     """Whether data is an object, or says that the stream is done, so that no further line can belong to it."""
     data = data.strip()
-    if data in _DONE:
-        return True
+    return data in _DONE or _is_object(data)
+
+
+def _is_object(data: bytes) -> bool:
     if not (data.startswith(b"{") and data.endswith(b"}")):
         return False
     try:

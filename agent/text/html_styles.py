@@ -1,7 +1,8 @@
 """Which elements the style sheets of a page hide, by the cascade: specificity, order and `!important`.
 
-Only the sheets in the page itself count, as a browser shows it on a wide screen: rules for print and for conditions are
-left out. What only an event shows (`:hover`) is hidden.
+Only the sheets in the page itself count, as a browser shows it on a screen: rules for print are left out. A rule for
+wide screens, or for a ticked box, shows, but hides nothing: narrow ones show what it hides, and tabs are content. What
+only an event shows (`:hover`) is hidden.
 """
 
 import re
@@ -20,7 +21,18 @@ MAX_RULES = 5_000
 _SIMPLE = re.compile(r"[\w\s.#>+~*,-]+")
 """Selectors all of whose names an element of the page must have: without attributes, `:not()` and escapes."""
 _NAME = re.compile(r"[.#][\w-]+")
-_MEDIA = frozenset({"all", "screen", ""})
+_MEDIA = frozenset({"all", "screen", "", "only screen"})
+_WIDTH = re.compile(
+    r"\(\s*(?:(?P<bound>min|max)-(?:device-)?width\s*:|width\s*(?P<sign>[<>])=?)\s*"
+    r"(?P<number>\d{1,6}(?:\.\d{1,6})?)(?P<unit>px|em|rem)\s*\)"
+)
+"""A width as level 3 and level 4 of the media queries write it."""
+_SCREEN_PX = 1920
+_EM_PX = 16
+_TICK = re.compile(r":not\(\s*:checked\s*\)|:checked", re.IGNORECASE)
+_HIDING = frozenset({"none", "hidden", "collapse"})
+_MAX_DEPTH = 8
+"""Conditions within each other."""
 _TRANSLATOR = GenericTranslator()
 
 Display = dict[Any, dict[str, str]]
@@ -66,7 +78,8 @@ def _iter_declarations(sheets: str, names: AbstractSet[str]) -> Iterator[_Declar
     """Yields the declarations of the selectors that may name an element of the page. Those that are not understood are
     left out."""
     order = 0
-    for selectors, block in _iter_rules(tinycss2.parse_stylesheet(sheets, skip_comments=True, skip_whitespace=True)):
+    rules = tinycss2.parse_stylesheet(sheets, skip_comments=True, skip_whitespace=True)
+    for selectors, block, is_conditional in _iter_rules(rules):
         declarations = [
             (item.lower_name, item.important, tinycss2.serialize(item.value).strip().lower())
             for item in tinycss2.parse_blocks_contents(block, skip_comments=True, skip_whitespace=True)
@@ -74,21 +87,40 @@ def _iter_declarations(sheets: str, names: AbstractSet[str]) -> Iterator[_Declar
         ]
         if not declarations:
             continue
-        for path, specificity in _list_paths(selectors, names):
+        is_hiding = any(value in _HIDING for _, _, value in declarations)
+        if is_hiding and (is_conditional or _TICK.search(selectors)):
+            continue
+        for path, specificity in _list_paths(_TICK.sub("[type]", selectors), names):
             for name, important, value in declarations:
                 order += 1
                 yield _Declaration(important, specificity, order, name, value, path)
 
 
-def _iter_rules(rules: list[Any]) -> Iterator[tuple[str, Any]]:
-    """Yields the selectors and the block of each rule, also of those for screens."""
+def _iter_rules(rules: list[Any], depth: int = 0, *, is_conditional: bool = False) -> Iterator[tuple[str, Any, bool]]:
+    """Yields the selectors and the block of each rule, and whether it has a condition that wide screens fulfil."""
     for rule in rules:
         if rule.type == "qualified-rule":
-            yield tinycss2.serialize(rule.prelude), rule.content
-        elif rule.type == "at-rule" and rule.content is not None and rule.lower_at_keyword in ("media", "layer"):
-            condition = tinycss2.serialize(rule.prelude).strip().lower()
-            if rule.lower_at_keyword == "layer" or condition in _MEDIA:
-                yield from _iter_rules(tinycss2.parse_rule_list(rule.content, skip_comments=True, skip_whitespace=True))
+            yield tinycss2.serialize(rule.prelude), rule.content, is_conditional
+        elif rule.type == "at-rule" and rule.content is not None and depth < _MAX_DEPTH:
+            condition = " ".join(tinycss2.serialize(rule.prelude).lower().split())
+            if _applies(rule.lower_at_keyword, condition):
+                inner = tinycss2.parse_rule_list(rule.content, skip_comments=True, skip_whitespace=True)
+                yield from _iter_rules(inner, depth + 1, is_conditional=is_conditional or "(" in condition)
+
+
+def _applies(keyword: str, condition: str) -> bool:
+    """Whether the rules below an at-rule apply to a new browser with a screen of 1,920 pixels."""
+    if keyword == "media":
+        return any(all(map(_is_true, query.split(" and "))) for query in condition.split(","))
+    return keyword == "layer" or (keyword == "supports" and not condition.startswith("not"))
+
+
+def _is_true(part: str) -> bool:
+    width = _WIDTH.fullmatch(part.strip())
+    if width is None:
+        return part.strip() in _MEDIA
+    limit = float(width["number"]) * (1 if width["unit"] == "px" else _EM_PX)
+    return limit <= _SCREEN_PX if width["bound"] == "min" or width["sign"] == ">" else limit >= _SCREEN_PX
 
 
 def _list_paths(selectors: str, names: AbstractSet[str]) -> list[tuple[str, tuple[int, int, int]]]:

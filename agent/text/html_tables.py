@@ -8,6 +8,8 @@ from agent.text.superscripts import raise_figures
 
 Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`; lxml has no types."""
+_Row: TypeAlias = list[Element]
+"""The cells of a row."""
 
 _MAX_SPAN = 1000
 """HTML, 4.9.11: column spans end at 1,000; a page that claims more attacks memory."""
@@ -35,7 +37,7 @@ def is_data_table(table: Element) -> bool:
     """Whether the table holds data: layout tables say so, have one cell, or contain headings."""
     if table.get("role") in {"presentation", "none"}:
         return False
-    cells = [cell for rows in _iter_sections(table) for row in rows for cell in row if cell.tag in _CELLS]
+    cells = [cell for _, rows in _iter_sections(table) for row in rows for cell in row]
     return len(cells) > 1 and not any(inner.tag in _LAYOUT_TAGS for cell in cells for inner in cell.iter("*"))
 
 
@@ -55,7 +57,7 @@ def _iter_loose(element: Element) -> Iterator[str]:
     yield element.text or ""
     for child in element:
         if child.tag == "caption":
-            yield " ".join("".join(_iter_words(child)).split())
+            yield extract_visible_text(child, is_without_tables=True)
         elif isinstance(child.tag, str) and child.tag not in {*_CELLS, "table"}:
             yield from _iter_loose(child)
         yield child.tail or ""
@@ -65,7 +67,7 @@ def read_table_rows(table: Element) -> list[list[str]]:
     """The cells' texts. A cell over several rows is repeated in each; one over several columns is in the first."""
     grid: list[list[str]] = []
     cells = 0
-    for rows in _order_sections(table):
+    for _, rows in _order_sections(table):
         hanging: dict[int, tuple[float, str]] = {}  # no cell reaches beyond its group of rows
         for row in rows:
             line = _read_row(row, hanging)
@@ -76,13 +78,11 @@ def read_table_rows(table: Element) -> list[list[str]]:
     return grid
 
 
-def _read_row(row: Element, hanging: dict[int, tuple[float, str]]) -> list[str]:
+def _read_row(row: _Row, hanging: dict[int, tuple[float, str]]) -> list[str]:
     line: list[str] = []
     for cell in row:
-        if cell.tag not in _CELLS:
-            continue
         _fill_rowspans(line, hanging)
-        text = "".join(_iter_words(cell))
+        text = "".join(iter_words(cell, is_without_tables=True))
         rows = math.inf if cell.get("rowspan", "").strip() == "0" else _read_span(cell, "rowspan")
         columns = _read_span(cell, "colspan")
         for offset in range(min(columns, _MAX_SPAN - len(line))):
@@ -103,31 +103,49 @@ def _fill_rowspans(line: list[str], hanging: dict[int, tuple[float, str]]) -> No
         line.append(text)
 
 
-def _iter_sections(table: Element) -> Iterator[list[Element]]:
-    """Yields the rows of each group, whatever they are wrapped in: forms around rows are common, though not HTML."""
-    rows: list[Element] = []
-    group = None
-    for row in table.iterdescendants("tr"):
-        if _find_table(row) is not table:
+def _iter_sections(table: Element) -> Iterator[tuple[Element, list[_Row]]]:
+    """Yields each group with its rows, whatever they are wrapped in: forms around rows and cells are common, though not
+    HTML. Cells without a row make one of their own, as in browsers.
+    """
+    rows: list[_Row] = []
+    group = loose = None
+    for one in table.iterdescendants("tr", *_CELLS):
+        is_row = one.tag == "tr"
+        if not is_row and one.getparent().tag == "tr":
             continue
-        own = next((one for one in row.iterancestors("thead", "tbody", "tfoot", "table") if one is not row), None)
+        if next(one.iterancestors("table", *(() if is_row else ("tr", *_CELLS)))) is not table:
+            continue
+        own = next(one.iterancestors("thead", "tbody", "tfoot", "table"))
         if rows and own is not group:
-            yield rows
+            yield group, rows
             rows = []
         group = own
-        rows.append(row)
+        if is_row:
+            rows.append(list(_iter_cells(one)))
+        elif loose is not None and one.getprevious() is loose:
+            rows[-1].append(one)
+        else:
+            rows.append([one])
+        loose = None if is_row else one
     if rows:
-        yield rows
+        yield group, rows
 
 
-def _order_sections(table: Element) -> list[list[Element]]:
+def _iter_cells(element: Element) -> Iterator[Element]:
+    for child in element:
+        if child.tag in _CELLS:
+            yield child
+        elif isinstance(child.tag, str) and child.tag not in {"table", "tr"}:
+            yield from _iter_cells(child)
+
+
+def _order_sections(table: Element) -> list[tuple[Element, list[_Row]]]:
     """The groups as browsers place them: the first head above, and the first foot below, wherever the page has them
     (HTML 4 had feet come before bodies). Others stay where they are, as bodies do (CSS 2.1, 17.2)."""
     head, foot = (_find_group(table, name) for name in ("thead", "tfoot"))
 
-    def place(rows: list[Element]) -> int:
-        group = next(rows[0].iterancestors("thead", "tbody", "tfoot", "table"), table)
-        return 0 if group is head else 2 if group is foot else 1
+    def place(section: tuple[Element, list[_Row]]) -> int:
+        return 0 if section[0] is head else 2 if section[0] is foot else 1
 
     return sorted(_iter_sections(table), key=place)
 
@@ -163,23 +181,29 @@ def follows_component(element: Element) -> bool:
     return "-" in element.tag and before is not None and "-" in str(before.tag) and not before.tail
 
 
-def _iter_words(element: Element) -> Iterator[str]:
+def extract_visible_text(element: Element, *, is_without_tables: bool = False) -> str:
+    """The text of an element in one line, with what its pictures and inputs show."""
+    return " ".join("".join(iter_words(element, is_without_tables=is_without_tables)).split())
+
+
+def iter_words(element: Element, *, is_without_tables: bool = False) -> Iterator[str]:
+    """Yields the text of an element with what its pictures and inputs show."""
     before = element.text or ""
     yield before
     for child in element:
-        if isinstance(child.tag, str) and child.tag != "table":
+        if isinstance(child.tag, str) and not (is_without_tables and child.tag == "table"):
             if child.tag == "img":
                 yield f" {child.get('alt') or ''} "
             elif child.tag == "input":
                 yield read_shown_value(child)
             elif child.tag in SEPARATE:
-                yield f" {''.join(_iter_words(child))} "
+                yield f" {''.join(iter_words(child, is_without_tables=is_without_tables))} "
             elif child.tag == "sup":
-                yield raise_figures(before, "".join(_iter_words(child)))
+                yield raise_figures(before, "".join(iter_words(child, is_without_tables=is_without_tables)))
             else:
                 spaced = " " if child.tag in BLOCKS or child.tag == "br" or follows_component(child) else ""
                 yield spaced
-                yield from _iter_words(child)
+                yield from iter_words(child, is_without_tables=is_without_tables)
                 yield spaced
         before = child.tail or ""
         yield before

@@ -11,6 +11,7 @@ from urllib.parse import urljoin
 
 from pydantic import Field
 
+from agent.core.content_blocks import is_text_type
 from agent.core.errors import ToolDeniedError, ToolError, ToolInputError, ToolTimeoutError
 from agent.core.models import DeferredModel, Source
 from agent.net import Page, SafeClient
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import httpx
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml", ""})
-TEXT_TYPES = ("text/", "application/json", "application/xml", "application/ld+json", "application/yaml")
 QUOTE_CHARS = 300
 MAX_LINKS = 200
 _HREF = re.compile(
@@ -189,7 +189,7 @@ def extract(page: Page) -> _Readable:
     Raises `ToolInputError` for other content types.
     """
     if page.content_type not in HTML_TYPES:
-        if not page.content_type.startswith(TEXT_TYPES) and not page.content_type.endswith(("+json", "+xml")):
+        if not is_text_type(page.content_type):
             raise ToolInputError(f"{page.url} is {page.content_type}; only text, HTML and JSON can be read")
         text = _decode(page)
         title = text[2:].split("\n", 1)[0].strip() if text.startswith("# ") else ""

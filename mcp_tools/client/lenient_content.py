@@ -29,13 +29,16 @@ _UNKNOWN_URI = "unknown:resource"
 
 
 def name_fields(result: dict[str, Any]) -> None:
-    """Gives fields of a call's result that have their names in Python the names of the protocol, in place.
+    """Gives the fields of a call's result the names of the protocol, in place."""
+    if _RESULT_MARKS & result.keys():
+        _rename_python_fields(result)
+    _move_other_fields(result)
 
-    The SDK passes over a failure that is named so. Where the two names disagree, the call failed: libraries write
+
+def _rename_python_fields(result: dict[str, Any]) -> None:
+    """The SDK passes over a failure that is named so. Where the two names disagree, the call failed: libraries write
     `isError: false` unasked, and nobody writes a failure without cause.
     """
-    if not _RESULT_MARKS & result.keys():
-        return
     if "is_error" in result:
         failed = result.pop("is_error")
         if not _is_failure(result.get("isError")):
@@ -45,11 +48,7 @@ def name_fields(result: dict[str, Any]) -> None:
 
 
 def repair_call_result(result: dict[str, Any], validate: Validate) -> None:
-    """Repairs the result of a tool's call in place. What cannot be read as a block becomes text, and fields that the
-    protocol does not have, as in its first drafts (`toolResult`), are structured content."""
-    is_complete = result.get("resultType", "complete") == "complete"
-    if is_complete and "content" not in result and result.get("structuredContent") is None:
-        _move_other_fields(result)
+    """Repairs the result of a tool's call in place. What cannot be read as a block becomes text."""
     result["content"] = [
         _repair_block(block, partial(_validate_block, validate)) for block in _list_items(result.get("content"))
     ]
@@ -64,6 +63,13 @@ def _is_failure(value: object) -> bool:
 
 
 def _move_other_fields(result: dict[str, Any]) -> None:
+    """Makes fields that the protocol does not have, as in its first drafts (`toolResult`), the content of a call's
+    result that has no other, in place. An error alone is a failure.
+    """
+    if result["resultType"] != "complete" or result.get("structuredContent") is not None:
+        return
+    if result.get("content") not in (None, [], ""):
+        return
     other = {key: value for key, value in result.items() if key not in _FIELDS}
     for key in other:
         del result[key]
@@ -76,6 +82,15 @@ def _move_other_fields(result: dict[str, Any]) -> None:
             return
     if other:
         result["structuredContent"] = other
+    if other.keys() == {"error"} and other["error"]:
+        result["isError"] = True
+
+
+def name_contents(result: dict[str, Any]) -> None:
+    """Gives the contents of a resource their name, in place, if they have that of a call's blocks or none at all."""
+    if result.get("contents") is None:
+        is_resource = "text" in result or "blob" in result
+        result["contents"] = result.pop("content", dict(result) if is_resource else None)
 
 
 def repair_contents(result: dict[str, Any], uri: str, validate: Validate) -> None:

@@ -18,7 +18,12 @@ from mcp.shared.message import SessionMessage
 from mcp_types import methods
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 
-from mcp_tools.client.lenient_content import name_fields, repair_call_result, repair_contents
+from mcp_tools.client.lenient_content import (
+    name_contents,
+    name_fields,
+    repair_call_result,
+    repair_contents,
+)
 from mcp_tools.client.lenient_initialization import complete_initialization
 from mcp_tools.client.lenient_messages import BARE_RESULT
 from mcp_tools.client.lenient_tools import set_schemas_aside
@@ -95,11 +100,7 @@ class ResultRepairs:
 
     def _repair_result(self, method: str, params: Mapping[str, Any], result: dict[str, Any]) -> None:
         validate = partial(self._validate, method)
-        if BARE_RESULT in result:
-            _unwrap(method, result)
-        if method == "tools/call":
-            name_fields(result)
-        fill_missing_fields(result)
+        _complete_fields(method, result)
         if method == "tools/list":
             self._faults += set_schemas_aside(result, validate)
         self._note_version(method, result)
@@ -130,6 +131,17 @@ class ResultRepairs:
         version = self._version if (method, self._version) in methods.SERVER_RESULTS else LATEST_HANDSHAKE_VERSION
         if (method, version) in methods.SERVER_RESULTS:
             methods.parse_server_result(method, version, result)
+
+
+def _complete_fields(method: str, result: dict[str, Any]) -> None:
+    """Gives a result the fields of the protocol, whatever form it has, in place."""
+    if BARE_RESULT in result:
+        _unwrap(method, result)
+    if method == "resources/read":
+        name_contents(result)
+    fill_missing_fields(result)
+    if method == "tools/call":
+        name_fields(result)
 
 
 def _unwrap(method: str, result: dict[str, Any]) -> None:

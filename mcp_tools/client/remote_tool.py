@@ -10,7 +10,7 @@ import mcp_types as types
 from pydantic import JsonValue
 
 from agent.core.client_requests import AskClient, refuse_client_request
-from agent.core.content_blocks import describe_block, is_plain_text
+from agent.core.content_blocks import decode_text_resource, is_plain_text
 from agent.core.errors import ToolError
 from agent.core.models import ArgumentRole, JsonObject, ToolOverrides
 from agent.tools import ToolAnnotations, ToolContext, ToolResult, ToolSpec
@@ -22,6 +22,7 @@ from mcp_tools.client.lenient_messages import find_words
 from mcp_tools.client.sanitize import find_hidden_characters, sanitize_schema, sanitize_text
 from mcp_tools.client.schema_dialects import convert_input_schema, convert_schema
 from mcp_tools.client.schema_repair import repair_schema
+from mcp_tools.client.structured_text import build_text
 from mcp_tools.client.tool_pins import ToolDefinition
 
 ReportProgress = Callable[[str], None]
@@ -116,9 +117,9 @@ class McpTool:
                 self._tool.name, self._definition, sent_args, context.idempotency_key, report, context.ask_client
             )
         )
-        content = dump_blocks(result.content)
-        text = "\n".join(describe_block(block) for block in content)
+        content = tuple(map(decode_text_resource, dump_blocks(result.content)))
         structured = result.structured_content
+        text = build_text(content, structured)
         if result.is_error:
             words = text.strip() or find_words(structured)
             message = sanitize_text(words[:MAX_ERROR]).text  # the message reaches answers and terminals unchanged

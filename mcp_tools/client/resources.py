@@ -106,7 +106,9 @@ async def _list_resources(client: Client, query: str) -> types.CallToolResult:
     lines = [_format_resource(one) for one in (*resources, *templates)] or ["No resources."]
     if more or others:
         lines.append(f"[{more + others:,} more; find them with query]")
-    structured = {"resources": resources, "templates": templates, "more": more + others}
+    structured: JsonObject = {"resources": [*resources], "templates": [*templates]}
+    if more or others:
+        structured["more"] = more + others
     return types.CallToolResult(
         content=[types.TextContent(type="text", text="\n".join(lines))], structured_content=structured
     )

@@ -122,7 +122,7 @@ async def test_words_of_a_block_lose_secrets_and_bytes_that_hold_one_stay_here(t
     async with gateway(tmp_path, serve, entry, "legacy", llm_api_key=secret) as client:
         file = await client.call_tool("srv__file", {"codes": [ord(char) for char in f"my KEY={secret}\n"]})
     assert text(file.content[0]) == "my KEY=[removed: CONFIGURED_SECRET]\n"
-    told = "[notes://file, text/plain, 40 bytes: omitted: it holds a secret of this gateway]"
+    told = "[notes://file, application/octet-stream, 40 bytes: omitted: it holds a secret of this gateway]"
     assert text(file.content[1]) == told
 
 

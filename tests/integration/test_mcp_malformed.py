@@ -262,6 +262,17 @@ async def test_an_answer_without_a_version_is_read(tmp_path: Path, transport: st
     assert (await call(tmp_path, reply, transport)).text == "kept"
 
 
+@pytest.mark.parametrize("result", [{"uri": "a://1", "text": "kept"}, {"content": [{"uri": "a://1", "text": "kept"}]}])
+async def test_a_resource_that_stands_elsewhere_in_the_result_is_read(tmp_path: Path, result: dict[str, Any]) -> None:
+    script = {
+        "capabilities": {"resources": {}, "tools": {}},
+        "resources/list": {"result": {"resources": [{"uri": "a://1", "name": "one"}]}},
+        "resources/read": {"result": result},
+    }
+    async with server_of(tmp_path, "json", script) as (_, registry):
+        assert (await registry.get("srv__read_resource").call({"uri": "a://1"}, CONTEXT)).text == "kept"
+
+
 async def test_bad_resources_cost_no_other(tmp_path: Path) -> None:
     script = {
         "capabilities": {"resources": {}, "tools": {}},

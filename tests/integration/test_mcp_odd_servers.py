@@ -44,6 +44,8 @@ async def test_a_part_that_is_no_json_schema_does_not_cost_the_tool(tmp_path: Pa
         ({"contents": [{"uri": "a:b", "text": "kept"}]}, "kept"),
         ({"structured_content": {"a": "kept"}}, {"a": "kept"}),
         ({"file": "kept", "is_error": True}, {"file": "kept", "is_error": True}),
+        ({"content": None, "result": "kept"}, "kept"),
+        ({"content": [], "data": {"a": "kept"}}, {"data": {"a": "kept"}}),
         ({"_meta": {"took": 3}}, None),
     ],
 )
@@ -60,6 +62,14 @@ async def test_a_failure_is_one_also_in_snake_case(tmp_path: Path, failed: Any, 
         await call(tmp_path, {"result": {"content": "the note is locked", "is_error": failed, **stated}})
     kept = await call(tmp_path, {"result": {"content": [{"type": "text", "text": "kept"}], "is_error": False}})
     assert kept.text == "kept"
+
+
+@pytest.mark.parametrize(
+    "result", [{"content": [], "isError": True, "error": "no quota"}, {"content": [], "error": {"message": "no quota"}}]
+)
+async def test_an_error_beside_an_empty_content_is_the_failure(tmp_path: Path, result: dict[str, Any]) -> None:
+    with pytest.raises(ToolError, match="^no quota$"):
+        await call(tmp_path, {"result": result})
 
 
 async def test_a_resource_of_which_only_the_address_is_sent_is_named(tmp_path: Path) -> None:

@@ -85,7 +85,6 @@ async def test_resources_and_templates_are_listed_over_all_pages(tmp_path: Path)
     assert few.value == {
         "resources": [{"uri": "notes://logo", "name": "logo", "mimeType": "image/png", "size": 4104}],
         "templates": [],
-        "more": 0,
     }
     assert none.text == "No resources."
 

@@ -61,7 +61,7 @@ async def _file(_: Context, args: dict[str, Any]) -> types.CallToolResult:
     """A text twice: as it is, and as bytes. It is given as numbers, so that nobody knows it on its way here."""
     text = "".join(map(chr, args["codes"]))
     data = base64.b64encode(text.encode()).decode()
-    held = types.BlobResourceContents(uri="notes://file", mime_type="text/plain", blob=data)
+    held = types.BlobResourceContents(uri="notes://file", mime_type="application/octet-stream", blob=data)
     said = types.TextContent(type="text", text=text)
     return types.CallToolResult(content=[said, types.EmbeddedResource(type="resource", resource=held)])
 

@@ -6,6 +6,7 @@ import pytest
 
 from agent.net import Page
 from agent.text.html_tables import BLOCKS
+from gateway.features.documents.engine.ingest.coverage.measure import measure_coverage
 from gateway.features.documents.engine.ingest.parsers.read_file import read_file
 from gateway.features.documents.engine.search.models import FileType, ParserInput, ParserOutput
 from mcp_tools.builtin.web_fetch import extract
@@ -30,6 +31,16 @@ def lines(output: ParserOutput) -> list[str]:
         ("---\n\n# Rules\n\nWear gloves.\n\n---\n\nEnd.", "Rules", ["# Rules", "Wear gloves.", "End."]),
         ("---\nOnly prose between rules.\n---\nAfter.", None, ["## Only prose between rules.", "After."]),
         ("---\n| a | b |\n|---|---|\n| 1 | 2 |\n---\nAfter", None, ["| a | b |\n|---|---|\n| 1 | 2 |", "After"]),
+        (
+            "The period is nine\ndays for\nBirch.\n---\nAfter.",
+            None,
+            ["## The period is nine days for Birch.", "After."],
+        ),
+        (
+            "See ![fee 450](x.png), [terms](http://a.example/x)\n===",
+            "See fee 450, terms",
+            ["# See ![fee 450](x.png), [terms](http://a.example/x)"],
+        ),
         ("---\n[not: closed\n---\nAfter.", None, ["## [not: closed", "After."]),
         ("---\ntitle: never closed\n\nText.", None, ["title: never closed", "Text."]),
         ("---", None, []),
@@ -77,6 +88,18 @@ def test_rows_in_a_form_and_text_outside_of_cells_are_read(tmp_path: Path) -> No
     assert output.coverage.share == 1.0
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<table><thead><th>Part</th><th>Fee</th></thead><tr><td>Bolt</td><td>12</td></tr></table>",
+        "<table><tr><th>Part</th><th>Fee</th></tr><tr><form><td>Bolt</td><td>12</td></form></tr></table>",
+        "<table><tr><th>Part</th><th>Fee</th></tr><td>Bolt</td><td>12</td></table>",
+    ],
+)
+def test_cells_that_stand_in_no_row_make_one(page: str, tmp_path: Path) -> None:
+    assert lines(read(page, "html", tmp_path)) == ["| Part | Fee |\n| --- | --- |\n| Bolt | 12 |"]
+
+
 def test_a_row_span_of_zero_reaches_to_the_end_of_its_group(tmp_path: Path) -> None:
     page = (
         "<table><tbody><tr><td>Zone<td>Plan</tr><tr><td rowspan=0>West<td>L</tr><tr><td>M</tr></tbody>"
@@ -100,6 +123,7 @@ HIDDEN = {
     "class": "<style>/* x */ p.key, .a > .b {color: red; display:none}</style><p class='big key'>secret 700</p>",
     "child": "<style>div#s > .b {visibility: hidden}</style><div id=s><p class=b>secret 700</p></div>",
     "cascade": "<style>.k{display:none} .k.open{display:block} p{display:block}</style><p class=k>secret 700</p>",
+    "narrow": "<style>.k{display:none} @media (max-width:600px){.k{display:block}}</style><p class=k>secret 700</p>",
     "screen": "<style>@media screen {.k{display:none!important}} .k{display:block}</style><p class=k>secret 700</p>",
 }
 SHOWN = {
@@ -108,6 +132,7 @@ SHOWN = {
     "later": "<style>.k{display:none} .k.open{display:block}</style><p class='k open'>Room 701</p>",
     "own": "<style>.k{display:none}</style><p class=k style='display:block'>Room 701</p>",
     "other": "<style>div .k{display:none} .kk{display:none}</style><p class=k>Room 701</p>",
+    "narrower": "<style>@media (max-width: 600px) {@media screen {.k{display:none}}}</style><p class=k>Room 701</p>",
     "scripts": "<style>.page, body > p {display:none}</style><p class=page>Room 701 and more, shown by a script.</p>",
     "broken": "<style>.k{display:none</style><style>}}} @media { .k:::(</style><p>Room 701</p>",
 }
@@ -119,6 +144,35 @@ def test_what_style_sheets_do_not_hide_is_read(name: str, tmp_path: Path) -> Non
     assert "701" in "".join(lines(output))
     assert output.coverage is not None
     assert output.coverage.share == 1.0
+
+
+SHOWN_BY_CONDITION = {
+    "wide screen": "<style>.k{display:none!important} @media(min-width:768px){.w{display:block!important}}</style>"
+    "<p class='k w'>Room 701</p>",
+    "wide screen, range": "<style>.k{display:none} @media screen and (width >= 48em){p.k{display:block}}</style>"
+    "<p class=k>Room 701</p>",
+    "hidden there only": "<style>@media (min-width: 768px){.k{display:none}}</style><p class=k>Room 701</p>",
+    "feature": "<style>.k{display:none} @supports (display:grid){.k{display:grid}}</style><p class=k>Room 701</p>",
+    "unticked": "<style>.k{display:none} #b:not(:checked) ~ .k{display:block}</style><input type=checkbox id=b checked>"
+    "<p class=k>Room 701</p>",
+    "hidden by a tick": "<style>#b:checked ~ .k{display:none}</style><input type=checkbox id=b checked>"
+    "<p class=k>Room 701</p>",
+    "tab": "<style>.k{display:none} #b:checked ~ #k{display:block}</style><input type=radio id=a checked>"
+    "<input type=radio id=b><div id=k class=k>Room 701</div>",
+}
+
+
+@pytest.mark.parametrize("name", SHOWN_BY_CONDITION)
+def test_what_a_wide_screen_or_a_tick_shows_is_read(name: str, tmp_path: Path) -> None:
+    sentence = "<p>A page with a sentence that is long enough to be read.</p>"
+    page = f"<html><body>{sentence}{SHOWN_BY_CONDITION[name]}</body></html>"
+    output = read(page, "html", tmp_path)
+    assert "Room 701" in lines(output)
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+    unread = measure_coverage(page.encode(), "html", [line for line in lines(output) if "701" not in line])
+    assert unread is not None
+    assert unread.missing == {"text": 2}
 
 
 @pytest.mark.parametrize("name", HIDDEN)
@@ -178,6 +232,12 @@ def test_raised_figures_do_not_join_those_before_them(tmp_path: Path) -> None:
 
 def test_lines_of_preformatted_text_stay_lines(tmp_path: Path) -> None:
     assert lines(read("<pre>a = 1<br>b = 2\n  c</pre>", "html", tmp_path)) == ["a = 1\nb = 2\n  c"]
+
+
+def test_pictures_and_inputs_in_headings_and_preformatted_text_are_read(tmp_path: Path) -> None:
+    shown = "Fee: <img alt='450' src=a> by <input value=Birch>"
+    page = f"<pre>{shown}</pre><h2>{shown}</h2>"
+    assert lines(read(page, "html", tmp_path)) == ["Fee: 450 by  Birch", "Fee: 450 by Birch"]
 
 
 def test_only_an_open_dialog_is_shown(tmp_path: Path) -> None:

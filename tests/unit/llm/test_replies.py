@@ -18,7 +18,7 @@ from agent.llm.faults import (
     read_error,
 )
 from agent.llm.port import ModelChunk
-from agent.llm.replies import read_reply, read_usage
+from agent.llm.replies import read_completion, read_reply, read_usage
 from agent.llm.stream_reader import StreamReader
 
 
@@ -83,6 +83,16 @@ def test_a_call_of_another_shape_has_no_name() -> None:
 )
 def test_chunks_of_another_shape_say_nothing(choices: object) -> None:
     assert list(ChunkReader("here").read([{"choices": choices}])) == []
+
+
+def test_calls_in_a_choice_of_their_own_are_read() -> None:
+    call = {"id": "a", "function": {"name": "weather", "arguments": "{}"}}
+    choices = [
+        {"message": {"content": "I look."}, "finish_reason": "tool_calls"},
+        {"message": {"tool_calls": [call]}, "finish_reason": "tool_calls"},
+    ]
+    reply = read_completion({"choices": choices}, "here")
+    assert (reply.text, [one.name for one in reply.tool_calls]) == ("I look.", ["weather"])
 
 
 def test_content_in_parts_is_text() -> None:

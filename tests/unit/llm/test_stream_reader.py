@@ -94,6 +94,23 @@ FORMS: dict[str, bytes] = {
         for text, end in (("Hello ", b"null"), ("w\u00f6rld.", b'"stop"'))
     ),
     "a delta that is a text": b'data: {"choices": [{"index": 0, "delta": "Hello w\\u00f6rld."}]}\n\n' + STOP,
+    "a whole reply beside an empty delta": b"data: "
+    + json.dumps({"choices": [{**whole()["choices"][0], "delta": None}]}).encode()
+    + b"\n\n",
+    "a text beside an empty delta": b'data: {"choices": [{"index": 0, "delta": {}, "text": "Hello w\\u00f6rld."}]}\n\n'
+    + STOP,
+    "the whole reply behind its pieces": b"".join(HELLO[:2]) + b"data: " + json.dumps(whole()).encode() + b"\n\n",
+    "the whole reply behind a part of it": HELLO[0] + b"data: " + json.dumps(whole()).encode() + b"\n\n",
+    "an empty message before the pieces": b'data: {"choices": [{"delta": {}, "message": {"content": ""}}]}\n\n'
+    + b"".join(HELLO[:2])
+    + b"data: "
+    + json.dumps(whole()).encode()
+    + b"\n\n",
+    "choices with growing indexes": HELLO[0]
+    + HELLO[1].replace(b'"index": 0', b'"index": 1')
+    + STOP.replace(b'"index": 0', b'"index": 2')
+    + DONE,
+    "the last piece in the event of the end": b"".join(HELLO[:2]) + b"event: done\n" + HELLO[2],
     "an error after the end": STREAM + b'data: {"error": "no usage today"}\n\n' + DONE,
 }
 
@@ -206,6 +223,10 @@ def test_one_of_several_choices_is_followed() -> None:
         (say("half") + b"data: worker lost\n\n", ModelOutputError, "worker lost"),
         (say("half") + b'data: {"choices": [\n\n' + STOP, ModelOutputError, "no JSON"),
         (b"data: {}}\n\n", ModelOutputError, "no JSON"),
+        (say("half") + b'{"error": {"message": "no quota left", "code": 429}}\n', ModelRateLimitError, "no quota left"),
+        (say("half") + b'{\n "error": {\n  "message": "no quota left"\n }\n}\n', ModelDownError, "no quota left"),
+        (say("half") + b"<html><title>502 Bad Gateway</title></html>", ModelOutputError, "502 Bad Gateway"),
+        (b'data: {"message": "no quota left"}\n\n' + DONE, ModelOutputError, "no quota left"),
         (b"data: " + b"[" * 100_000 + b"\n\n", ModelOutputError, "no JSON"),
     ],
 )
@@ -214,6 +235,36 @@ def test_what_is_no_completion_is_named(data: bytes, error: type[ModelError], wo
     with pytest.raises(error) as raised:
         read(data, size)
     assert words in raised.value.message
+
+
+def test_a_choice_that_speaks_beside_the_followed_one_is_left_out() -> None:
+    other = say("no").replace(b'"index": 0', b'"index": 1')
+    assert join(read([say("Hello "), other, say("world."), DONE])) == ("Hello world.", "stop")
+
+
+CALL = {"index": 0, "id": "a", "function": {"name": "weather", "arguments": "{}"}}
+CALLS = chunk({"tool_calls": [CALL]}, "tool_calls").replace(b'"choices": [{"index": 0', b'"choices": [{"index": 1')
+MESSAGES = [{"content": "I look."}, {"content": None, "tool_calls": [CALL]}]
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [say("I look."), CALLS, DONE],
+        [say("I look."), chunk({}, "tool_calls"), CALLS, DONE],
+        [json.dumps({"choices": [{"message": one, "finish_reason": "tool_calls"} for one in MESSAGES]}).encode()],
+    ],
+)
+def test_calls_in_a_choice_of_their_own_are_read(pieces: list[bytes]) -> None:
+    reply = StreamedReply("m")
+    for one in read(pieces):
+        reply.add_chunk(one)
+    built = reply.build_reply()
+    assert (built.text, built.finish_reason, [one.name for one in built.tool_calls]) == (
+        "I look.",
+        "tool_calls",
+        ["weather"],
+    )
 
 
 def test_the_text_before_an_error_comes_first() -> None:

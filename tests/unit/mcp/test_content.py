@@ -32,6 +32,7 @@ def embedded(**resource: str) -> dict[str, Any]:
         (embedded(uri="a://b", text="of a resource"), "of a resource"),
         (embedded(uri="a://b", blob="QQ=="), "[a://b, of unknown type, 1 bytes: not shown, because it is not text]"),
         ({"type": "resource_link", "uri": "a://b", "name": "b"}, "[b](a://b)"),
+        ({"type": "resource_link", "uri": "a://b", "name": "b", "description": "Fees"}, "[b](a://b): Fees"),
         ({"type": "hologram"}, "[hologram: not shown, because it is not text]"),
         ({"type": "audio", "data": 7, "mimeType": None}, "[audio: not shown, because it is not text]"),
     ],
@@ -43,7 +44,7 @@ def test_every_block_is_told_in_words(block: dict[str, Any], said: str) -> None:
 def test_what_is_told_of_a_block_is_bounded() -> None:
     long = "x" * 1_000_000
     assert len(describe_block({**PNG, "mimeType": long})) < 400
-    assert len(describe_block({"type": "resource_link", "uri": long, "name": long})) < 2_300
+    assert len(describe_block({"type": "resource_link", "uri": long, "name": long, "description": long})) < 3_300
 
 
 def test_only_one_plain_text_says_all_there_is() -> None:

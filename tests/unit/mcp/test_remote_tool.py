@@ -1,5 +1,6 @@
 """A foreign tool as ours: what its results and errors are made of."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -69,12 +70,47 @@ async def test_a_wrapped_nothing_is_an_empty_text(value: Any, schema: JsonObject
             ),
             "[demo://x.gz, of unknown type, 5 bytes: ",
         ),
+        (
+            types.EmbeddedResource(
+                type="resource",
+                resource=types.BlobResourceContents(uri="demo://x.png", blob="aGVsbG8=", mime_type="image/png"),
+            ),
+            "[demo://x.png, image/png, 5 bytes: ",
+        ),
         (types.ResourceLink(type="resource_link", name="a", uri="demo://a"), "[a](demo://a)"),
     ],
 )
 async def test_what_is_no_text_is_named_with_its_kind_and_size(block: types.ContentBlock, text: str) -> None:
     result = await tool_with(types.CallToolResult(content=[block])).call({}, CONTEXT)
     assert result.text.startswith(text)
+
+
+@pytest.mark.parametrize("kind", ["text/plain; charset=utf-8", "application/json", "application/geo+json"])
+async def test_a_text_that_came_as_bytes_is_read(kind: str) -> None:
+    held = types.BlobResourceContents(uri="demo://x", blob="aGVsbG8=", mime_type=kind)
+    block = types.EmbeddedResource(type="resource", resource=held)
+    result = await tool_with(types.CallToolResult(content=[block])).call({}, CONTEXT)
+    assert result.text == "hello"
+    assert result.content[0]["resource"] == {"uri": "demo://x", "mimeType": kind, "text": "hello"}
+
+
+@pytest.mark.parametrize(
+    ("text", "structured", "is_added"),
+    [
+        ("Done", {"days": 9}, True),
+        ("Done", {"is_free": False}, True),
+        ("Done in 19 days", {"days": 9}, True),
+        ("It is 4 degrees", {"degrees": -4}, True),
+        ("Nine days for Birch: 9", {"days": 9, "tenant": "Birch", "note": None}, False),
+        ('{"days": 9, "note": "a\\nb"}', {"days": 9, "note": "a\nb"}, False),
+        ("9.5", {"result": 9.5}, False),
+        ("4,104 bytes", {"size": 4104}, False),
+    ],
+)
+async def test_a_text_holds_the_structured_values(text: str, structured: JsonObject, is_added: bool) -> None:
+    returned = types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=structured)
+    result = await tool_with(returned).call({}, CONTEXT)
+    assert result.text == (f"{text}\n{json.dumps(structured)}" if is_added else text)
 
 
 def test_a_tool_that_runs_only_as_a_task_is_left_out() -> None:

@@ -1,7 +1,8 @@
 """Which elements the style sheets of a page hide, by a reader of simple selectors of its own.
 
-Knows types, classes, ids, descendants and children, which hide nearly all that is hidden. A rule with another selector
-is left out: what it hides counts as text that was not read, and is reported.
+Knows types, classes, ids, descendants and children, which hide nearly all that is hidden. A rule with another selector,
+or under a condition that is not understood, hides nothing here: what it hides counts as text that was not read, and is
+reported. But it shows: what it shows counts as text that has to be read, except on narrow screens and on paper.
 """
 
 import re
@@ -15,6 +16,11 @@ _DECLARATION = re.compile(r"(?:^|[;{\s])(display|visibility)\s*:\s*([a-z-]+)\s*(
 _COMPOUND = re.compile(r"(?P<tag>[a-zA-Z][a-zA-Z0-9]*|\*)?(?P<names>(?:[.#][\w-]+)*)")
 _NAME = re.compile(r"([.#])([\w-]+)")
 _SCREENS = frozenset({"", "all", "screen"})
+_SHOWS = re.compile(r"(?!none|hidden|collapse)")
+"""A value that does not hide."""
+_NOT_WIDE = re.compile(r"max-|<|\bprint\b|\bspeech\b|prefers-")
+_MAX_DEPTH = 8
+"""Conditions within each other: each is read once more."""
 _MAX_RULES = 5_000
 
 
@@ -50,8 +56,9 @@ class PageStyles:
         """The rules by a name that the last element of their path must have: its id, a class, its type, or any."""
         for match in _SHEET.finditer(text):
             media = _MEDIA.search(match[1])
-            if (media[1].strip().lower() if media else "") in _SCREENS:
-                self._add(_COMMENT.sub(" ", match[2]))
+            condition = media[1].strip().lower() if media else ""
+            if not _NOT_WIDE.search(condition):
+                self._add(_COMMENT.sub(" ", match[2]), is_certain=condition in _SCREENS)
         for rule in self._rules:
             self._by_key.setdefault(_get_key(rule.compounds[-1]), []).append(rule)
 
@@ -67,29 +74,33 @@ class PageStyles:
         declared |= {name.lower(): value.lower() for name, value, _ in _DECLARATION.findall(style)}
         return declared.get("display") == "none" or declared.get("visibility") in ("hidden", "collapse")
 
-    def _add(self, sheet: str) -> None:
-        for selectors, block in _iter_rules(sheet):
+    def _add(self, sheet: str, *, is_certain: bool) -> None:
+        for selectors, block, has_certain_condition in _iter_rules(sheet, is_certain):
             for name, value, important in _DECLARATION.findall(block):
-                for selector in selectors.split(","):
-                    compounds = _read_selector(selector)
+                shows = _SHOWS.match(value.lower()) is not None
+                for selector in selectors.split(",") if shows or has_certain_condition else ():
+                    compounds = _read_selector(_get_ticked(selector) if shows else selector)
                     if compounds and len(self._rules) < _MAX_RULES:
                         rank = (bool(important), *_get_specificity(compounds), len(self._rules))
                         self._rules.append(_Rule(rank, compounds, name.lower(), value.lower()))
 
 
-def _iter_rules(sheet: str) -> Iterator[tuple[str, str]]:
-    """Yields the selectors and the declarations of each rule; rules for other media than screens are left out."""
+def _iter_rules(sheet: str, is_certain: bool, depth: int = 0) -> Iterator[tuple[str, str, bool]]:
+    """Yields the selectors and the declarations of each rule, and whether it applies to all screens; rules for narrow
+    ones and for paper are left out."""
     place = 0
     while (start := sheet.find("{", place)) >= 0:
-        depth, end = 1, start + 1
-        while end < len(sheet) and depth:
-            depth += {"{": 1, "}": -1}.get(sheet[end], 0)
+        braces, end = 1, start + 1
+        while end < len(sheet) and braces:
+            braces += {"{": 1, "}": -1}.get(sheet[end], 0)
             end += 1
         head = sheet[place:start].rpartition(";")[2].strip()
         if not head.startswith("@"):
-            yield head, sheet[start + 1 : end - 1]
-        elif head.startswith("@media") and head.removeprefix("@media").strip().lower() in _SCREENS:
-            yield from _iter_rules(sheet[start + 1 : end - 1])
+            yield head, sheet[start + 1 : end - 1], is_certain
+        elif head.startswith(("@media", "@supports", "@layer")) and depth < _MAX_DEPTH:
+            condition = head.removeprefix("@media").strip().lower()
+            if not _NOT_WIDE.search(condition):
+                yield from _iter_rules(sheet[start + 1 : end - 1], is_certain and condition in _SCREENS, depth + 1)
         place = end
 
 
@@ -111,6 +122,12 @@ def _read_selector(selector: str) -> tuple[_Compound, ...]:
         compounds.append(_Compound(tag, ids, classes, is_child))
         is_child = False
     return tuple(compounds)
+
+
+def _get_ticked(selector: str) -> str:
+    """The part of a selector that a tick shows, such as the panel of a tab; the whole of any other selector."""
+    before, tick, _ = selector.rpartition(":checked")
+    return re.split(r"[\s>~+]+", selector[len(before) :].strip())[-1] if tick else selector
 
 
 def _get_key(compound: _Compound) -> str:

@@ -16,6 +16,8 @@ _FRONT_MATTER = "---"
 _FRONT_MATTER_ENDS = (_FRONT_MATTER, "...")
 _COMMENT = re.compile(r"\s*<!--(?:(?!-->).)*-->\s*", re.DOTALL)
 """A block that nobody sees."""
+_BREAKS = frozenset({"softbreak", "hardbreak"})
+_WORDS = _BREAKS | {"text", "code_inline", "image"}
 _MAX_HEADER = 65_536
 """Characters; a longer block between two rules is text."""
 
@@ -87,11 +89,14 @@ def _add(draft: Draft, token: Token, title: str, lines: Sequence[str]) -> None:
         level = int(token.tag[1:])
         if level == 1:
             draft.metadata.setdefault("title", title)
-        draft.add_heading(text if token.markup.startswith("#") else f"{'#' * level} {title}", level, title=title)
+        if not token.markup.startswith("#"):  # underlined, and of several lines
+            text = f"{'#' * level} {' '.join(map(str.strip, lines[start : end - 1]))}"
+        draft.add_heading(text, level, title=title)
     elif token.type != "hr" and not (token.type == "html_block" and _COMMENT.fullmatch(text)):
         draft.blocks.append(Block(text, "table" if token.type == "table_open" else "text"))
 
 
 def _get_plain_text(token: Token) -> str:
-    parts = [child.content for child in token.children or () if child.type in {"text", "code_inline"}]
+    """The words of a heading, with those of its pictures."""
+    parts = [" " if child.type in _BREAKS else child.content for child in token.children or () if child.type in _WORDS]
     return "".join(parts).strip() or token.content

@@ -16,6 +16,7 @@ from agent.text.html_tables import (
     BLOCKS,
     SEPARATE,
     Element,
+    extract_visible_text,
     follows_component,
     is_data_table,
     iter_loose_texts,
@@ -140,6 +141,9 @@ class _Walk:
         elif tag == "pre":
             for line_break in element.iter("br"):
                 line_break.tail = f"\n{line_break.tail or ''}"
+            for part in element.iter("img", "input"):
+                text = read_shown_value(part) if part.tag == "input" else part.get("alt", "")
+                part.tail = f"{text}{part.tail or ''}"
             self._draft.add_text(element.text_content())
         elif tag == "table" and is_data_table(element):
             self._add_table(element)
@@ -196,23 +200,6 @@ def _read_term(element: Element) -> str:
     is_line = all(isinstance(one.tag, str) and one.tag not in _NO_TERM for one in element.iterdescendants())
     text = extract_visible_text(element) if is_line else ""
     return text if len(text) <= _MAX_TERM else ""
-
-
-def extract_visible_text(element: Element) -> str:
-    """The text of an element in one line, with the descriptions of its pictures."""
-    return " ".join("".join(_iter_visible(element)).split())
-
-
-def _iter_visible(element: Element) -> Iterable[str]:
-    yield element.text or ""
-    for child in element:
-        if isinstance(child.tag, str):
-            spaced = " " if child.tag in BLOCKS or child.tag == "br" or follows_component(child) else ""
-            yield spaced
-            yield f" {child.get('alt') or ''} " if child.tag == "img" else ""
-            yield from _iter_visible(child)
-            yield spaced
-        yield child.tail or ""
 
 
 def _collapse_whitespace(words: Iterable[str]) -> str:
