@@ -127,18 +127,19 @@ def _sort_arguments(item: ApprovalItem) -> list[str]:
 
     def rank(name: str) -> tuple[bool, int]:
         role = item.roles.get(name)
-        return not _is_from_outside(item, name), ROLE_ORDER.index(role) if role is not None else 0
+        return not is_from_outside(item, name), ROLE_ORDER.index(role) if role is not None else 0
 
     return sorted(item.args, key=rank)
 
 
-def _is_from_outside(item: ApprovalItem, name: str) -> bool:
+def is_from_outside(item: ApprovalItem, name: str) -> bool:
+    """Whether the question says of an argument that its value is not the person's."""
     return item.sources.get(name, OWN_SOURCE) not in TRUSTED_SOURCES
 
 
 def _format_argument(item: ApprovalItem, name: str) -> str:
     source = item.sources.get(name, "")
-    if not source or not _is_from_outside(item, name):
+    if not source or not is_from_outside(item, name):
         return f"   - {escape_markdown(name)}{f' ({source})' if source else ''}: {format_value(item.args[name])}"
     mark = _MARKS.get(item.roles.get(name, "other"), "")
     return f"   - {mark}{escape_markdown(name)} — **{source}**: {format_value(item.args[name])}"
