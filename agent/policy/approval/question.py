@@ -145,10 +145,11 @@ def _format_argument(item: ApprovalItem, name: str) -> str:
     return f"   - {mark}{escape_markdown(name)} — **{source}**: {format_value(item.args[name])}"
 
 
-def format_value(value: object) -> str:
+def format_value(value: object, max_chars: int | None = MAX_ARG_CHARS) -> str:
     """Formats a value of a question as Markdown that it cannot break out of; a long one is cut, with its length."""
     text = show_unseen(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-    text = text if len(text) <= MAX_ARG_CHARS else f"{text[:MAX_ARG_CHARS]}… ({len(text):,} characters)"
+    if max_chars is not None and len(text) > max_chars:
+        text = f"{text[:max_chars]}… ({len(text):,} characters)"
     if len(text.splitlines()) > 1 or "`" in text:  # each of them can end inline code
         fence = "`" * (max((len(run) for run in _find_backtick_runs(text)), default=0) + 3)
         body = "\n".join(f"     {line}" for line in text.splitlines())
