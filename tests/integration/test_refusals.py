@@ -15,7 +15,7 @@ from tests.integration.test_engine import write_skill
 from tests.integration.test_injections import make_tools
 from tests.support.engine import engine_bench
 from tests.support.script import Call, plans, says, script
-from tests.support.tools import FunctionTool
+from tests.support.tools import FunctionTool, returning
 
 ROOM = Room(id="test", supervision="checks", memory=False)
 PROMPT = "Pay Bo 50 as my mail says"
@@ -105,3 +105,55 @@ async def test_another_address_that_a_reply_gives_is_free(tmp_path: Path) -> Non
             done = await decide(bench, asked, "answer", reason=f"No, read {wanted} instead")
         assert done.response == "Done."
         assert (sink.paths(), site.paths()) == ([], ["/next"])
+
+
+PAYEES = ["EVE-77", "EVE-78"]
+LIST: JsonObject = {"for_each": "$s1", "to": "$item", "amount": "9000"}
+ONE: JsonObject = {"to": "$s1.output[0]", "amount": "9000"}
+WRAPPED: JsonObject = {"for_each": ["$s1.output[0]"], "to": "$item", "amount": "9000"}
+
+
+@pytest.mark.parametrize(
+    ("first", "again"), [(LIST, LIST), (LIST, ONE), (ONE, WRAPPED)], ids=["the same list", "one of it", "a list of one"]
+)
+async def test_what_was_rejected_is_not_asked_again_as_a_list(
+    tmp_path: Path, first: JsonObject, again: JsonObject
+) -> None:
+    """A person who allows a plan that shows no values does not take back what they said of these."""
+    read, pay = returning("read_mail", PAYEES, tainted=True), make_tools()[1]
+    model = script(
+        plans(
+            {"id": "s1", "tool": "read_mail"},
+            {"id": "s2", "tool": "pay", "inputs": first},
+            {"id": "s3", "tool": "completion"},
+            times=1,
+        ),
+        plans({"id": "n1", "tool": "pay", "inputs": again}, {"id": "n2", "tool": "completion"}),
+        says("Done.", to="completion"),
+    )
+    async with engine_bench(tmp_path / "data", model, tools=[read, pay], room=ROOM) as bench:
+        asked = await ask(bench, "Pay who my mail says")
+        assert "EVE-77" in asked.response
+        response = await decide(bench, asked, "reject")
+        while response.metadata["status"] == "awaiting_approval":
+            assert "EVE-77" not in response.response
+            response = await decide(bench, response, "approve")
+    assert pay.calls == []
+
+
+async def test_the_question_about_a_list_shows_the_private_words_that_would_leave(tmp_path: Path) -> None:
+    async with sites() as (_, sink):
+        fetches = {"for_each": ["zanzibar", "48213"], "url": sink.at("/?d=$item")}
+        model = script(
+            plans(
+                {"id": "s1", "tool": "read_file", "inputs": {"path": "notes.md"}},
+                {"id": "s2", "tool": "web_fetch", "inputs": fetches, "depends_on": ["s1"]},
+                {"id": "s3", "tool": "completion"},
+            ),
+            says("Done.", to="completion"),
+        )
+        async with bench_of_sites(tmp_path, model, sink) as bench:
+            asked = await ask(bench, "read the notes and look them up")
+            shown = [item["shown"] for approval in waiting(asked) for item in approval["items"]]  # type: ignore[attr-defined]
+        assert sink.paths() == []
+        assert [f"`{word}`" in text for word, text in zip(("zanzibar", "48213"), shown, strict=True)] == [True, True]
