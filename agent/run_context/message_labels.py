@@ -95,7 +95,7 @@ def collect_replies(state: RunState) -> tuple[Reply, ...]:
     texts = _add_restored(state, [reason for reason in reasons if reason])
     if not texts:
         return ()
-    own = OwnWords(*_list_own_texts(state))
+    own = OwnWords() if state.has_untrusted_prompt else OwnWords(*_list_own_texts(state))
     items = [item for request in state.approvals for item in request.items]
     values = [literal for item in items for literal in list_literals(dict(item.args)) if not isinstance(literal, bool)]
     shown = _add_restored(state, [*map(str, values), *(text for item in items for text in (item.intent, item.shown))])
