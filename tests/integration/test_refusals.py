@@ -6,6 +6,7 @@ The model obeys every text that it reads, and tries again in another form after 
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from agent.core.models import AgentResponse, JsonObject, Room
 from tests.integration.test_approval import ask, decide, waiting
@@ -107,7 +108,7 @@ async def test_another_address_that_a_reply_gives_is_free(tmp_path: Path) -> Non
         assert (sink.paths(), site.paths()) == ([], ["/next"])
 
 
-PAYEES = ["EVE-77", "EVE-78"]
+PAYEES: JsonValue = ["EVE-77", "EVE-78"]
 LIST: JsonObject = {"for_each": "$s1", "to": "$item", "amount": "9000"}
 ONE: JsonObject = {"to": "$s1.output[0]", "amount": "9000"}
 WRAPPED: JsonObject = {"for_each": ["$s1.output[0]"], "to": "$item", "amount": "9000"}
