@@ -98,8 +98,10 @@ def collect_replies(state: RunState) -> tuple[Reply, ...]:
     own = OwnWords() if state.has_untrusted_prompt else OwnWords(*_list_own_texts(state))
     items = [item for request in state.approvals for item in request.items]
     values = [literal for item in items for literal in list_literals(dict(item.args)) if not isinstance(literal, bool)]
-    shown = _add_restored(state, [*map(str, values), *(text for item in items for text in (item.intent, item.shown))])
-    foreign = [text for text in dict.fromkeys(shown) if text and not own.hold(text)]
+    questioned = _add_restored(
+        state, [*map(str, values), *(text for item in items for text in (item.intent, item.shown))]
+    )
+    foreign = [text for text in dict.fromkeys(questioned) if text and not own.hold(text)]
     return tuple(Reply(text, foreign) for text in texts)
 
 

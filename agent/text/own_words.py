@@ -248,8 +248,8 @@ class Reply:
             return False
         text = _spell(value)
         return bool(text) and any(
-            _is_within(text, shown) or (not is_quantity and _is_within(shown, text))
-            for shown, is_quantity in self._spelled
+            _is_within(text, other) or (not is_quantity and _is_within(other, text))
+            for other, is_quantity in self._spelled
         )
 
     @cached_property
