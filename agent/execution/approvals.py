@@ -11,6 +11,7 @@ from agent.core.plan_references import find_references
 from agent.execution.argument_sources import describe_sources
 from agent.execution.argument_trust import find_asked_arguments, is_chosen_by_plan
 from agent.execution.egress_facts import find_egress_problem
+from agent.execution.rejections import find_rejection
 from agent.planning.amendments import explain_pending_call
 from agent.policy.approval import (
     ToolFingerprint,
@@ -92,10 +93,13 @@ async def check_approval(
     """
     examined = await examine_call(run, tool, args, site, tainted=tainted)
     reason, untrusted = examined.reason, examined.untrusted
-    if reason is None or site.is_allowed:
+    if site.is_allowed:
         return CheckedCall(untrusted=untrusted)
     item = build_call_item(run, tool, args, site)
     decision, refusal = _get_recorded_decision(run, site, item)
+    # A decision on the call holds, although what the person wrote may have made its values theirs.
+    if reason is None and decision not in ("rejected", "answered", "waiting"):
+        return CheckedCall(untrusted=untrusted)
     if decision == "approved" and await _is_shown_otherwise(run, tool, site, explain):
         decision = ""
     if decision == "approved":
@@ -108,13 +112,12 @@ async def check_approval(
         return CheckedCall(ended)
     if waits:
         raise ApprovalPendingError
-    if decision == "answered":
-        reason = explain_pending_call(tool.spec)
+    why = explain_pending_call(tool.spec) if reason is None or decision == "answered" else reason
     details: dict[str, object] = {
-        **await _build_shown_text(run, examined.egress, explain),
+        **build_shown_text(run, examined.egress, await explain()),
         **describe_arguments(run, tool, args, site),
     }
-    await ask_for_approval(run, (item.model_copy(update=details),), reason, site, before)
+    await ask_for_approval(run, (item.model_copy(update=details),), why, site, before)
     raise ApprovalPendingError
 
 
@@ -124,6 +127,11 @@ async def examine_call(run: Run, tool: Tool, args: JsonObject, site: CallSite, *
     untrusted, asked_args = await _find_asked_arguments(run, tool, args, site, tainted=tainted)
     reason = _find_approval_reason(run, tool, args, site, tainted=tainted, asked_args=asked_args)
     return ExaminedCall(reason or (egress.reason if egress is not None else None), untrusted, egress)
+
+
+def find_earlier_rejection(run: Run, item: ApprovalItem, site: CallSite) -> ApprovalDecided | None:
+    """The rejection of such a call, unless a person approved a plan that shows this one."""
+    return None if _was_shown_in_plan(run, item.tool, site) else find_rejection(run.state, item)
 
 
 def build_call_item(run: Run, tool: Tool, args: JsonObject, site: CallSite) -> ApprovalItem:
@@ -163,11 +171,9 @@ async def ask_for_approval(
     await run.emit(*before, EventDraft(request, site.step_id, site.attempt))
 
 
-async def _build_shown_text(
-    run: Run, egress: EgressFinding | None, explain: Callable[[], Awaitable[str]]
-) -> dict[str, object]:
+def build_shown_text(run: Run, egress: EgressFinding | None, explanation: str = "") -> dict[str, object]:
     """The fields of an item for what the tool shows about its call, and for words that would leave."""
-    raw = remove_live_parts(await explain())
+    raw = remove_live_parts(explanation)
     item_fields: dict[str, object] = (
         {"shown": run.redaction.redact_text(raw), "shown_sha256": _compute_sha256(raw)} if raw else {}
     )
@@ -186,27 +192,12 @@ def _get_recorded_decision(run: Run, site: CallSite, item: ApprovalItem) -> tupl
     if recorded is None or recorded[0].digest != compute_digest(
         (item,), recorded[0].plan_version, make_tool_fingerprinter(run)
     ):
-        before = _find_rejection(run, item)
+        before = find_earlier_rejection(run, item, site)
         return ("rejected", build_denied_return(site, item.tool, before, again=True)) if before else ("", None)
     request, decision = recorded
     if decision == "rejected" or (decision == "answered" and site.origin != "rules"):
         return decision, build_denied_return(site, item.tool, run.state.decisions[request.approval_id])
     return decision or "waiting", None
-
-
-def _find_rejection(run: Run, item: ApprovalItem) -> ApprovalDecided | None:
-    """The rejection of the same call in this run: the person has answered, although a model asks again. A plan
-    that a person asked for may ask once more.
-    """
-    state = run.state
-    if state.plans and state.plans[-1].asked_for:
-        return None
-    for request in state.approvals:
-        decided = state.decisions.get(request.approval_id)
-        same = any((one.tool, one.args) == (item.tool, item.args) for one in request.items)
-        if request.call_id is not None and same and decided is not None and decided.decision == "rejected":
-            return decided
-    return None
 
 
 async def _is_shown_otherwise(run: Run, tool: Tool, site: CallSite, explain: Callable[[], Awaitable[str]]) -> bool:

@@ -14,6 +14,7 @@ from agent.policy.approval import is_plan_approved
 from agent.policy.guardrails.egress import EgressFacts, EgressFinding, ReadText, find_egress, judge_redirect
 from agent.policy.guardrails.message_labels import split_attachments
 from agent.run_context.calls import CallSite
+from agent.run_context.message_labels import collect_replies
 from agent.run_context.outputs import load_output, to_step_output
 from agent.run_context.run import Run
 from agent.tools import ToolSpec
@@ -64,6 +65,7 @@ async def collect_facts(run: Run, site: CallSite, nested: Sequence[ReadText] = (
         reads += [await _read_call(run, call, attempt) for call in attempt.calls if call.result is not None]
     return EgressFacts(
         given=tuple(_iter_given(run, site)),
+        replies=collect_replies(state),
         planned=tuple(_iter_planned(state)),
         reads=tuple(reads),
         starts_private=state.tainted or _is_shaped_by_reading(state, 0),
@@ -138,7 +140,6 @@ def _iter_given(run: Run, site: CallSite) -> Iterator[str]:
     yield from (state.room.system_prompt, state.room.persona or "")
     if not state.has_outside_prompt:  # who wrote such a prompt named its schedule too
         yield json.dumps(state.request.metadata, ensure_ascii=False)
-    yield from (decided.reason for decided in state.decisions.values() if decided.decision == "answered")
     step = _find_step(state, site.step_id)
     if step is not None and step.action == "skill":
         try:

@@ -20,8 +20,10 @@ from agent.execution.approvals import (
     ask_for_approval,
     build_call_item,
     build_denied_return,
+    build_shown_text,
     describe_arguments,
     examine_call,
+    find_earlier_rejection,
     make_tool_fingerprinter,
 )
 from agent.execution.arguments import find_argument_problem, has_untrusted_literal, list_text_arg_names, load_inputs
@@ -128,12 +130,19 @@ class ListCalls:
                 raise ApprovalPendingError
             reason = request.reason
         else:
-            examined = [
-                await examine_call(run, tool, args, self._make_site(place), tainted=self._tainted)
-                for place, args in enumerate(calls, start=1)
-                if not is_recorded(run, self._make_site(place))
-            ]
-            reason = next((one.reason for one in examined if one.reason is not None), None)
+            rejections = (find_earlier_rejection(run, item, site) for item in items)
+            before = next((one for one in rejections if one is not None), None)
+            if before is not None:
+                if attempt is None:
+                    await run.emit(*begin)
+                return build_denied_return(site, tool.spec.name, before, again=True)
+            reason = None
+        examined = {
+            place: await examine_call(run, tool, args, self._make_site(place), tainted=self._tainted)
+            for place, args in enumerate(calls, start=1)
+            if not is_recorded(run, self._make_site(place))
+        }
+        reason = reason or next((one.reason for one in examined.values() if one.reason is not None), None)
         if reason is None:
             return None
         foreseen = await self._foresee_failure(tool, calls)
@@ -142,7 +151,12 @@ class ListCalls:
                 await run.emit(*begin)
             return foreseen
         shown = [
-            item.model_copy(update=describe_arguments(run, tool, args, self._make_site(place)))
+            item.model_copy(
+                update={
+                    **build_shown_text(run, examined[place].egress if place in examined else None),
+                    **describe_arguments(run, tool, args, self._make_site(place)),
+                }
+            )
             for place, (item, args) in enumerate(zip(items, calls, strict=True), start=1)
         ]
         await ask_for_approval(run, tuple(shown), reason, site, begin)

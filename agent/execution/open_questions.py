@@ -7,7 +7,7 @@ from agent.core.plan_outcome import is_complete
 from agent.core.run_state import RunState
 from agent.execution.static_plans import plan_completion_only
 from agent.planning.planned import Planned
-from agent.policy.guardrails.egress import clean_question
+from agent.policy.guardrails.run_links import clean_question
 from agent.run_context.run import Run
 
 WITHHELD_QUESTION = "The assistant has a question, but this room's output policy blocks it."

@@ -18,9 +18,8 @@ from agent.planning.round_parts import MAY_CHANGE
 from agent.run_context.message_labels import collect_own_words, get_own_prompt
 from agent.run_context.run import Run
 from agent.text.own_words import OwnWords
-from agent.text.terms import extract_terms
 from agent.tools import ToolSpec
-from agent.tools.catalogue import CatalogueIndex, split_name
+from agent.tools.catalogue import CatalogueIndex
 
 LABELLED_SOURCES: frozenset[TaintSource] = frozenset(
     {"conversation", "history", "unknown_answers", "attachment", "results"}
@@ -83,7 +82,7 @@ def _label_step(
         trusted = bool(before) and not find_references(step.args)
         trusted = trusted or _is_allowed(plan, step.tool)
         if not trusted and "results" not in sources:
-            trusted = _is_asked_for(run.state, step, specs.values(), sources)
+            trusted = _is_asked_for(run.state, step, specs.values())
     roles = {name: specs[step.tool].get_role(name) for name in untrusted} if step.tool in specs else {}
     return StepLabel(step_id=step.id, tool_trusted=trusted, untrusted_args=untrusted, roles=roles)
 
@@ -127,33 +126,12 @@ def _list_free_keys(value: JsonValue, schema: JsonObject) -> list[str]:
     return free + [key for name, one in value.items() for key in _list_free_keys(one, _get_property(schema, name))]
 
 
-def _is_asked_for(state: RunState, step: PlanStep, specs: Iterable[ToolSpec], sources: Collection[TaintSource]) -> bool:
-    """Whether this request asks for the tool.
-
-    It does if no other tool with a side effect fits its words better. Where the only untrusted text is answers that
-    nobody knows, it is enough that none of them names the tool and that the step works on something.
-    """
+def _is_asked_for(state: RunState, step: PlanStep, specs: Iterable[ToolSpec]) -> bool:
+    """Whether this request asks for the tool: no other tool with a side effect fits its words better."""
     effects = [spec for spec in specs if spec.has_side_effect]
     scores = CatalogueIndex(effects).compute_scores(get_own_prompt(state)) if effects else {}
     best = max(scores.values(), default=0.0)
-    if best > 0 and scores.get(step.tool, 0.0) >= best:
-        return True
-    if set(sources) != {"unknown_answers"} or not any(value not in (None, "", [], {}) for value in step.args.values()):
-        return False
-    return not any(_names(text, step.tool) for text in _list_unknown_answers(state))
-
-
-def _list_unknown_answers(state: RunState) -> list[str]:
-    retrieval = state.retrieval
-    if retrieval is None:
-        return []
-    labelled = zip(retrieval.history, retrieval.labels, strict=False)
-    return [message.content for message, label in labelled if label.source == "unknown_answer"]
-
-
-def _names(text: str, tool: str) -> bool:
-    """Whether a text has all words of a tool's name, without its server's."""
-    return set(extract_terms(split_name(tool.rpartition("__")[2]))) <= set(extract_terms(split_name(text)))
+    return best > 0 and scores.get(step.tool, 0.0) >= best
 
 
 def _get_property(schema: JsonObject, name: str) -> JsonObject:

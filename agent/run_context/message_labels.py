@@ -12,6 +12,7 @@ from agent.core.events import AnswerFinished, RunWaiting, TextLabel
 from agent.core.models import ChatMessage
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
+from agent.planning.references import list_literals
 from agent.policy.approval import format_approval_question, parse_reference
 from agent.policy.guardrails.message_labels import (
     compute_digests,
@@ -22,7 +23,7 @@ from agent.policy.guardrails.message_labels import (
 )
 from agent.policy.redaction.inbound import restore_text
 from agent.run_context.run import Run
-from agent.text.own_words import OwnWords
+from agent.text.own_words import OwnWords, Reply
 from agent.tools import ToolSpec
 
 MAX_QUESTIONS: Final = 10
@@ -80,9 +81,28 @@ def collect_own_words(state: RunState) -> OwnWords:
     """The words of the user and the operator in this conversation, as models see it and as it was written.
 
     That are the room's and the client's instructions, the user's messages without attached texts, and what a person
-    replied to a question of this run. Nothing counts where the request itself may be somebody else's words.
+    replied to a question of this run, without what a question showed. Nothing counts where the request itself may be
+    somebody else's words.
     """
-    return OwnWords() if state.has_untrusted_prompt else OwnWords(*_list_own_texts(state))
+    if state.has_untrusted_prompt:
+        return OwnWords()
+    return OwnWords(*_list_own_texts(state), replies=collect_replies(state))
+
+
+def collect_replies(state: RunState) -> tuple[Reply, ...]:
+    """What a person wrote to the questions of this run, beside a bare yes or no."""
+    reasons = [decided.reason for decided in state.decisions.values() if decided.decision in ("answered", "rejected")]
+    texts = _add_restored(state, [reason for reason in reasons if reason])
+    if not texts:
+        return ()
+    own = OwnWords() if state.has_untrusted_prompt else OwnWords(*_list_own_texts(state))
+    items = [item for request in state.approvals for item in request.items]
+    values = [literal for item in items for literal in list_literals(dict(item.args)) if not isinstance(literal, bool)]
+    questioned = _add_restored(
+        state, [*map(str, values), *(text for item in items for text in (item.intent, item.shown))]
+    )
+    foreign = [text for text in dict.fromkeys(questioned) if text and not own.hold(text)]
+    return tuple(Reply(text, foreign) for text in texts)
 
 
 def get_own_prompt(state: RunState) -> str:
@@ -136,8 +156,11 @@ def _is_public(spec: ToolSpec) -> bool:
 def _list_own_texts(state: RunState) -> list[str]:
     history = state.retrieval.history if state.retrieval is not None else ()
     own_texts = [message.content for message in history if message.role in ("system", "developer", "user")]
-    replies = [decided.reason for decided in state.decisions.values() if decided.decision in ("answered", "rejected")]
     texts = [split_attachments(text).own for text in own_texts]
-    texts = [state.room.system_prompt, *texts, get_own_prompt(state), *replies]
+    return _add_restored(state, [state.room.system_prompt, *texts, get_own_prompt(state)])
+
+
+def _add_restored(state: RunState, texts: list[str]) -> list[str]:
+    """The texts as they were written, and as models read them if that differs."""
     restored = [restore_text(state, text) for text in texts]
     return [*restored, *(text for text, plain in zip(texts, restored, strict=True) if text != plain)]

@@ -6,7 +6,7 @@ Unlike `agent.text.values`, which checks what an answer claims, nothing is round
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Final
@@ -52,10 +52,11 @@ Quantity = DateMention | TimeMention | NumberMention
 
 
 class OwnWords:
-    """The texts of one person, or of several people who are trusted alike."""
+    """The texts of one person, or of several people who are trusted alike, and their replies to questions."""
 
-    def __init__(self, *texts: str) -> None:
+    def __init__(self, *texts: str, replies: Sequence["Reply"] = ()) -> None:
         self._texts = _limit(texts)
+        self._replies = tuple(replies)
 
     def hold(self, value: JsonValue) -> bool:
         """Whether the texts contain a value. Of a list or an object every part must, and every key.
@@ -67,7 +68,7 @@ class OwnWords:
         if isinstance(value, bool):
             return False
         if isinstance(value, int | float):
-            return self._hold_number(_to_decimal(value), None)
+            return self._hold_number(_to_decimal(value), None) or self._is_given_in_reply(str(value))
         if isinstance(value, str):
             return self._hold_text(value)
         if isinstance(value, list):
@@ -84,7 +85,7 @@ class OwnWords:
         if len(text) > MAX_VALUE_CHARS or not has_content_words(text) or not self._state_values(text):
             return False
         words = _collect_content(text)
-        return bool(words) and words <= self._terms
+        return bool(words) and words <= self._terms.union(*(reply.terms for reply in self._replies))
 
     def find_restated(self, text: str) -> str | None:
         """The sentence of the person that a text restates, or None.
@@ -110,8 +111,13 @@ class OwnWords:
             return False
         if self._hold_phrase(text) or self._hold_address(text) or self._hold_code(text) or self._hold_quantity(value):
             return True
+        if self._is_given_in_reply(value):
+            return True
         parts = [part.strip() for part in _SEPARATORS.split(text) if part.strip()]
         return 1 < len(parts) <= MAX_PARTS and all(self._hold_text(part) for part in parts)
+
+    def _is_given_in_reply(self, value: str) -> bool:
+        return any(reply.gives(value) for reply in self._replies)
 
     def _hold_phrase(self, text: str) -> bool:
         own_text, start = self._normalised, 0
@@ -158,7 +164,11 @@ class OwnWords:
         plain = _prepare(text)
         if not all(self._hold_text(code.text) for code in find_codes(plain)):
             return False
-        return all(self._hold_mention(mention) for mention in find_values(plain) if isinstance(mention, Quantity))
+        return all(
+            self._hold_mention(mention) or self._is_given_in_reply(plain[mention.start : mention.end])
+            for mention in find_values(plain)
+            if isinstance(mention, Quantity)
+        )
 
     def _hold_mention(self, mention: Quantity) -> bool:
         if isinstance(mention, DateMention):
@@ -177,7 +187,8 @@ class OwnWords:
 
     @cached_property
     def _sentences(self) -> list[str]:
-        texts = (text[piece.start : piece.end] for text in self._texts for piece in split_pieces(text))
+        whole = (*self._texts, *(reply.text for reply in self._replies))
+        texts = (text[piece.start : piece.end] for text in whole for piece in split_pieces(text))
         return [sentence for sentence in texts if len(sentence) <= MAX_SENTENCE_CHARS]
 
     @cached_property
@@ -206,6 +217,61 @@ class OwnWords:
     def _mentions(self) -> list[Quantity]:
         mentions = (mention for text in self._texts for mention in find_values(_prepare(text)))
         return [mention for mention in mentions if isinstance(mention, Quantity)]
+
+
+class Reply:
+    """What a person answered to a question. It gives the values that the question did not show.
+
+    "Never pay EVE-77" repeats a value to refuse it, in whatever language, so that only an approval endorses what was
+    shown. "No, send it to Bo@ours.example" gives one.
+    """
+
+    def __init__(self, text: str, shown: Sequence[str]) -> None:
+        """`shown`: the values that questions showed and that are not the person's own anyway."""
+        self.text = text
+        self._own = OwnWords(text)
+        self._shown = OwnWords(*shown)
+        self._spelled = [(_spell(value), _is_quantity(value)) for value in shown]
+
+    def gives(self, value: str) -> bool:
+        """Whether the reply holds a value that no question showed."""
+        return self._own.hold(value) and not self.repeats(value)
+
+    def repeats(self, value: str) -> bool:
+        """Whether a question showed a value, within another one too, or a value that this one holds.
+
+        Numbers and dates are compared as a whole: 900 is not a part of 9000.
+        """
+        if self._shown.hold(value):
+            return True
+        if _is_quantity(value):
+            return False
+        text = _spell(value)
+        return bool(text) and any(
+            _is_within(text, other) or (not is_quantity and _is_within(other, text))
+            for other, is_quantity in self._spelled
+        )
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """The stems of its words that no question showed."""
+        return self._own._terms - self._shown._terms
+
+
+def _is_quantity(value: str) -> bool:
+    return OwnWords(value)._hold_quantity(value)
+
+
+def _spell(text: str) -> str:
+    """The words of a text without its address scheme and marks: `EVE-77` and "Eve 77" are alike."""
+    return " ".join(re.findall(r"\w+", _SCHEME.sub("", _normalise(text).strip(), count=1)))
+
+
+def _is_within(part: str, text: str) -> bool:
+    """Whether a spelled text holds whole words of another one."""
+    if any(map(_is_unspaced, part)):
+        return part in text
+    return bool(part) and f" {part} " in f" {text} "
 
 
 def _limit(texts: Iterable[str]) -> tuple[str, ...]:

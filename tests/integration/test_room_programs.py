@@ -118,6 +118,7 @@ async def test_the_printed_command_does_it_on_the_machine(serve: Serve, tmp_path
 async def test_one_question_shows_the_command_before_it_runs(serve: Serve, tmp_path: Path, decision: str) -> None:
     mark = tmp_path / "mark"
     server = touching(mark, env={"NOTES_STYLE": VALUE})
+    server["args"][1] = f"{'harmless = 1; ' * 200}{MARK}"  # what runs is shown however far behind it stands
     async with serve(allow_programs=True) as url, client_of(url) as client:
         asked = await client.post("/v1/rooms", json={"name": "Ours", "mcp_servers": {"notes": server}})
         assert asked.status_code == 202, asked.text

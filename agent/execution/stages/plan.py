@@ -41,8 +41,8 @@ from agent.planning.round_parts import (
 from agent.planning.round_planner import RoundPlanner
 from agent.planning.rules import RulePlanner
 from agent.policy.approval import get_plan_feedback
-from agent.policy.guardrails.egress import clean_question
 from agent.policy.guardrails.message_labels import split_attachments
+from agent.policy.guardrails.run_links import clean_question
 from agent.run_context.run import Run
 from agent.run_context.run_hooks import PlanInquiry
 

@@ -31,6 +31,7 @@ from agent.policy.approval.question import (
     format_question,
     format_reference,
     format_value,
+    is_from_outside,
     parse_reference,
     split_approval_ids,
 )
@@ -87,6 +88,7 @@ __all__ = [
     "get_call_decision",
     "get_plan_feedback",
     "is_approved_with_plan",
+    "is_from_outside",
     "is_plan_approved",
     "is_plan_awaiting_approval",
     "is_stray_decision",

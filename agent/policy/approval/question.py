@@ -126,27 +126,29 @@ def _sort_arguments(item: ApprovalItem) -> list[str]:
 
     def rank(name: str) -> tuple[bool, int]:
         role = item.roles.get(name)
-        return not _is_from_outside(item, name), ROLE_ORDER.index(role) if role is not None else 0
+        return not is_from_outside(item, name), ROLE_ORDER.index(role) if role is not None else 0
 
     return sorted(item.args, key=rank)
 
 
-def _is_from_outside(item: ApprovalItem, name: str) -> bool:
+def is_from_outside(item: ApprovalItem, name: str) -> bool:
+    """Whether the question says of an argument that its value is not the person's."""
     return item.sources.get(name, OWN_SOURCE) not in TRUSTED_SOURCES
 
 
 def _format_argument(item: ApprovalItem, name: str) -> str:
     source = item.sources.get(name, "")
-    if not source or not _is_from_outside(item, name):
+    if not source or not is_from_outside(item, name):
         return f"   - {escape_markdown(name)}{f' ({source})' if source else ''}: {format_value(item.args[name])}"
     mark = _MARKS.get(item.roles.get(name, "other"), "")
     return f"   - {mark}{escape_markdown(name)} — **{source}**: {format_value(item.args[name])}"
 
 
-def format_value(value: object) -> str:
+def format_value(value: object, max_chars: int | None = MAX_ARG_CHARS) -> str:
     """Formats a value of a question as Markdown that it cannot break out of; a long one is cut, with its length."""
     text = show_unseen(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-    text = text if len(text) <= MAX_ARG_CHARS else f"{text[:MAX_ARG_CHARS]}… ({len(text):,} characters)"
+    if max_chars is not None and len(text) > max_chars:
+        text = f"{text[:max_chars]}… ({len(text):,} characters)"
     if len(text.splitlines()) > 1 or "`" in text:  # each of them can end inline code
         fence = "`" * (max((len(run) for run in _find_backtick_runs(text)), default=0) + 3)
         body = "\n".join(f"     {line}" for line in text.splitlines())

@@ -25,12 +25,10 @@ from pydantic import JsonValue
 
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
-from agent.core.run_state import RunState
-from agent.policy.guardrails.message_labels import split_attachments
 from agent.policy.guardrails.plain_text import format_literal
+from agent.text.own_words import Reply
 
 if TYPE_CHECKING:
-    from agent.policy.guardrails import LinkFilter
     from agent.policy.guardrails.exfiltration_check import ExfiltrationCheck
 
 _ADDRESS: Final = re.compile(r"(?:[a-z][a-z0-9+.-]{1,15}:)?//[^\s<>\"'`\\^{}|]+", re.IGNORECASE)
@@ -46,8 +44,6 @@ _SENT_SCHEMES: Final = frozenset({"", "http", "https", "ftp", "ws", "wss", "mail
 MAX_SHOWN_WORDS: Final = 20
 MAX_FREE_VALUES: Final = 8
 """How many values a list or an object may have whose choice and order nobody gave; more of them can write a text."""
-OUTSIDE_CHARS: Final = 200_000
-"""How much of what was read from outside is compared with the links of an answer."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +81,8 @@ class EgressFacts:
 
     given: tuple[str, ...] = ()
     """What the user, the room and the operator wrote."""
+    replies: tuple[Reply, ...] = ()
+    """What a person answered to questions of the run. It gives no address and no value that a question showed."""
     planned: tuple[str, ...] = ()
     """Arguments of plans that were made before any untrusted text was read, or that a person approved."""
     reads: tuple[ReadText, ...] = ()
@@ -108,16 +106,24 @@ class EgressFacts:
     @cached_property
     def named_keys(self) -> frozenset[str]:
         """The addresses that the user, the room or the operator gave."""
-        return frozenset(key for text in self.given for key in iter_address_keys(text, bare=True))
+        given = {key for text in self.given for key in iter_address_keys(text, bare=True)}
+        replied = ((reply, key) for reply in self.replies for key in iter_address_keys(reply.text, bare=True))
+        return frozenset(given | {key for reply, key in replied if not reply.repeats(key)})
 
     @cached_property
     def free_keys(self) -> frozenset[str]:
         """The addresses that nobody is asked about."""
         return self.named_keys | {key for text in self.planned for key in iter_address_keys(text, bare=True)}
 
+    def has_given(self, text: str) -> bool:
+        """Whether the user, the room or the operator wrote a text."""
+        return _is_written(text, self.given) or any(
+            _is_written(text, (reply.text,)) and not reply.repeats(text) for reply in self.replies
+        )
+
     def make_check(self, without: ReadText | None = None) -> "ExfiltrationCheck":
         """The check for words of the private texts, except those of one page."""
-        from agent.policy.guardrails.exfiltration_check import ExfiltrationCheck  # noqa: PLC0415 - see make_link_filter
+        from agent.policy.guardrails.exfiltration_check import ExfiltrationCheck  # noqa: PLC0415 - see `run_links`
 
         private = [read.text for read in self.reads if read.is_private and read is not without]
         return ExfiltrationCheck("\n".join((*private, *self.extra)), "\n".join(self.given))
@@ -139,67 +145,6 @@ class EgressFinding:
         if self.words:
             lines.append(f"Words in it that were read in this run: {', '.join(map(format_literal, self.words))}")
         return "\n\n".join(lines)
-
-
-def make_link_filter(state: RunState) -> "LinkFilter | None":
-    """The filter that makes the links of an answer harmless; None as long as nothing from outside was read.
-
-    Only what tools, memories and earlier answers returned counts as read: a model's own text is not a source.
-    """
-    attempts = [attempt for step in state.steps.values() for attempt in step.attempts]
-    calls = (call for attempt in attempts for call in attempt.calls)
-    outside = [call.result.text for call in calls if call.result is not None and call.result.tainted]
-    adopted_outputs = (
-        attempt.output for attempt in attempts if attempt.taken_from
-    )  # the calls are in another run's log
-    outside += [output.text for output in adopted_outputs if output is not None and output.tainted]
-    recalled = state.retrieval
-    if recalled is not None:
-        outside += [item.text for item in recalled.items if item.tainted]
-        outside += [earlier.text for earlier in recalled.earlier_results if earlier.tainted]
-    own, attached = split_messages(state)
-    outside += attached
-    for message in recalled.history if recalled is not None and state.request.messages is None else ():
-        if message.role != "user" and state.tainted:
-            outside.append(message.content)
-    if not outside:
-        return None
-    from agent.policy.guardrails import LinkFilter  # noqa: PLC0415 - loaded with the first request
-
-    return LinkFilter(("\n".join(outside)[:OUTSIDE_CHARS],), [state.room.system_prompt, *own])
-
-
-def split_messages(state: RunState) -> tuple[list[str], list[str]]:
-    """What the user and the application wrote in the request and the conversation, and what is from outside in it: text
-    that a client attached, results of its tools, and answers that are not known as ours.
-    """
-    recalled = state.retrieval
-    sent = state.request.messages
-    labels = recalled.labels if recalled is not None and sent is not None else ()
-    messages = sent if sent is not None else recalled.history if recalled is not None else ()
-    own, outside = [], []
-    for place, message in enumerate(messages):
-        if message.role in ("user", "system", "developer"):
-            split = split_attachments(message.content)
-            own.append(split.own)
-            outside.append(split.attached)
-        elif place < len(labels):
-            (own if labels[place].trusted else outside).append(message.content)
-    if state.has_outside_prompt:
-        own += state.own_prompts
-        outside.append(state.prompt)
-    else:
-        split = split_attachments(state.prompt)
-        own.append(split.own)
-        outside.append(split.attached)
-    return [*filter(None, own)], [*filter(None, outside)]
-
-
-def clean_question(text: str, state: RunState) -> str:
-    """A model's question to the user: nothing loads by itself, and no link carries what was read."""
-    from agent.policy.guardrails import LinkFilter  # noqa: PLC0415 - as above
-
-    return (make_link_filter(state) or LinkFilter()).sanitize(text)
 
 
 def find_egress(
@@ -317,6 +262,11 @@ def _list_keys(address: str) -> tuple[str, ...]:
     return (f"{parts.scheme.lower()}://{host}{rest}",)
 
 
+def is_same_address(one: str, other: str) -> bool:
+    """Whether both are web addresses, and a request to each is the same."""
+    return not set(_list_keys(one)).isdisjoint(_list_keys(other))
+
+
 def _get_key(address: str) -> str:
     """The key of an address to fetch; empty if it is not an address."""
     return next(iter(_list_keys(address)), "")
@@ -325,7 +275,7 @@ def _get_key(address: str) -> str:
 def _judge_address(address: str, facts: EgressFacts, server: str) -> EgressFinding | None:
     """The reason why a person must allow fetching the address, or None if it is free."""
     key = _get_key(address)
-    if key in facts.free_keys or _is_written(address, facts.given):
+    if key in facts.free_keys or facts.has_given(address):
         return None
     if not key:  # an identifier of the server's own, such as the URI of a resource
         if facts.is_private and not _is_known_value(address, facts, server):
@@ -352,7 +302,7 @@ def _is_known_value(value: JsonValue, facts: EgressFacts, server: str) -> bool:
     """Whether a value was given, planned, or returned by the server that it goes to."""
     text = str(value).strip()
     own = [read.text for read in facts.reads if server and read.server == server]
-    return isinstance(value, bool) or not text or _is_written(text, (*facts.given, *facts.planned, *own))
+    return isinstance(value, bool) or not text or facts.has_given(text) or _is_written(text, (*facts.planned, *own))
 
 
 def _is_written(text: str, texts: Iterable[str]) -> bool:

@@ -15,7 +15,8 @@ from agent.core.models import ChatMessage
 from agent.core.surrogates import replace_surrogates
 
 _WRAPPERS: Final = "context|contexts|source|sources|attached_files|attached_file|file_content|documents|search_results"
-_OPENING: Final = re.compile(rf"<(?:{_WRAPPERS})(?=[\s>/])[^<>]*>", re.IGNORECASE)
+_OPENING: Final = re.compile(rf"<(?:{_WRAPPERS})(?=[\s>/])", re.IGNORECASE)
+"""The beginning of a tag. Its end says nothing: attributes have names that others chose, with any character."""
 _CLOSING: Final = re.compile(rf"</(?:{_WRAPPERS})\s*>", re.IGNORECASE)
 _TASK: Final = re.compile(r"\s*#{2,4} Task:", re.IGNORECASE)
 _CHAT_HISTORY: Final = re.compile(r"<chat_history>|#{2,4} Chat History", re.IGNORECASE)

@@ -16,7 +16,7 @@ from agent.core.events import AnswerFinished, OutputGuarded, ToolReturned
 from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject, OutputGuards, Uncertainty
 from agent.core.run_state import RunState
-from agent.policy.guardrails.egress import make_link_filter
+from agent.policy.guardrails.run_links import make_link_filter
 from agent.policy.redaction.inbound import get_placeholders, get_placeholders_for_people
 from agent.policy.redaction.secrets import make_secret_finder
 

@@ -17,8 +17,8 @@ from agent.core.json_walk import iter_texts
 from agent.core.models import JsonObject, Source
 from agent.core.run_state import RunState
 from agent.llm.provider_fields import map_reasoning
-from agent.policy.guardrails.egress import make_link_filter
 from agent.policy.guardrails.plain_text import has_live_parts, remove_live_parts
+from agent.policy.guardrails.run_links import make_link_filter
 from agent.policy.redaction.answers import (
     collect_caller_text,
     get_answer_guards,

@@ -91,11 +91,14 @@ class RoomProgramsTool(RoomTool[RoomProgramsInput, RoomOutput]):
 
 
 def format_programs(programs: Sequence[RoomProgram]) -> str:
-    """Formats programs as Markdown: what would run on this machine, and the names of its environment's variables."""
+    """Formats programs as Markdown: what would run on this machine, and the names of its environment's variables.
+
+    Nothing is cut: what a person has not seen would run too.
+    """
     lines = ["   These programs would run on the gateway's machine, with its user's rights, now and at each start:"]
     for program in programs:
-        lines.append(f"   - server `{program.server}` runs {format_value(program.command)}")
-        lines += [f"     - argument {format_value(arg)}" for arg in program.args]
+        lines.append(f"   - server `{program.server}` runs {format_value(program.command, None)}")
+        lines += [f"     - argument {format_value(arg, None)}" for arg in program.args]
         names = ", ".join(f"`{name}`" for name in (*program.env, *program.secret_env))
         lines += [f"     - environment variables, values not shown: {names}"] if names else []
     return "\n".join(lines)
