@@ -138,6 +138,6 @@ def _list_own_texts(state: RunState) -> list[str]:
     own_texts = [message.content for message in history if message.role in ("system", "developer", "user")]
     replies = [decided.reason for decided in state.decisions.values() if decided.decision in ("answered", "rejected")]
     texts = [split_attachments(text).own for text in own_texts]
-    texts = [state.room.system_prompt, *texts, get_own_prompt(state), *replies]
+    texts = [*state.room.operator_texts, *texts, get_own_prompt(state), *replies]
     restored = [restore_text(state, text) for text in texts]
     return [*restored, *(text for text, plain in zip(texts, restored, strict=True) if text != plain)]
