@@ -3,6 +3,7 @@
 The model obeys every injection: it saves what a page says as a prompt and makes it a room's instructions.
 """
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ APPLIES = plans(
     {"tool": "prompt_apply", "inputs": {"name": "brief", "room_id": "ours"}}, COMPLETE, about=APPLY, times=1
 )
 CREATES = after_page("room_create", ROOM, name="Ours", fields={"system_prompt": "$s1"})
+NAMES = ("ours", "mine")
 OBEYS = plans(STOLEN, COMPLETE, about=THANKS, times=1)
 
 
@@ -121,6 +123,22 @@ async def test_only_people_take_the_mark_from_a_room(bank: Any, maker: dict[str,
         changed = await it.client.patch("/v1/rooms/ours", json={"from_outside": False, "version": version})
         assert changed.is_success, changed.text
         assert not await is_result_from_outside(it.client, "rooms_list", "maker")
+
+
+async def test_a_room_that_a_run_changed_before_there_was_a_mark_gets_it(bank: Any, maker: dict[str, Any]) -> None:
+    folder = maker["rooms_dir"]
+    async with bank(CREATES, **maker) as it:
+        await create(it.client, name="Mine")
+        await do(it, ROOM)
+    text = (folder / "ours.yaml").read_text()
+    (folder / "ours.yaml").write_text(text.replace("from_outside: true\n", ""))
+    with sqlite3.connect(folder.parent / "data" / "stepgate.db") as database:
+        database.execute("DELETE FROM feature_schema WHERE revision = 'rooms_of_runs'")
+        database.execute("DROP TABLE rooms_of_runs")
+    database.close()
+    async with bank(**maker) as it:
+        marks = {name: (await it.client.get(f"/v1/rooms/{name}")).json()["room"]["from_outside"] for name in NAMES}
+        assert marks == {"ours": True, "mine": False}
 
 
 def test_everything_that_shows_stored_texts_says_whether_they_are_from_outside() -> None:

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -61,7 +62,7 @@ async def test_a_list_of_tools_holds_at_each_route_that_does_a_tools_work(serve:
         wide = bearer(await created_key(tmp_path / "data", "y", scopes="admin"))
         for method, path in sorted(routes - free_doors):
             address = re.sub(r"{\w+(:path)?}", "x", path)
-            body = None if method in ("GET", "DELETE") else {}
+            body: Any = None if method in ("GET", "DELETE") else {}
             refused = await client.request(method, address, json=body, headers=narrow)
             if refused.status_code != 403 or "does not allow the tool" not in refused.text:
                 wrong.append(f"{method} {path}: {refused.status_code}")
