@@ -41,7 +41,7 @@ class RecipeOutput(DeferredModel):
     trials: list[RecipeTrial]
     notes: list[str]
     text: str = Field(description="the recipe as people read it")
-    from_outside: bool = Field(description="whether its texts may be of something that a model had read")
+    from_outside: bool = Field(default=False, description="whether its texts may be of something that a model had read")
 
 
 class RecipeItem(RecipeOutput):

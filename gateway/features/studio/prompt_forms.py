@@ -30,7 +30,7 @@ class PromptVersion(RecordItem):
     text: str
     saved_by: str = Field(validation_alias="by")
     saved_at: datetime = Field(validation_alias="at")
-    from_outside: bool = Field(description="whether it may be a text that a model had read")
+    from_outside: bool = Field(default=False, description="whether it may be a text that a model had read")
 
 
 class PromptLine(RecordItem):
@@ -39,7 +39,7 @@ class PromptLine(RecordItem):
     name: str
     version: int
     description: str
-    from_outside: bool
+    from_outside: bool = False
 
 
 class PromptOutput(DeferredModel):
@@ -50,7 +50,7 @@ class PromptOutput(DeferredModel):
     description: str
     text: str
     versions: list[int]
-    from_outside: bool
+    from_outside: bool = False
 
 
 class PromptSaveBody(StrictBody):

@@ -43,7 +43,7 @@ class ToolVersionItem(RecordItem):
     version: int
     state: VersionState
     is_active: bool
-    from_outside: bool = Field(description="whether a model asked for it that had read external text")
+    from_outside: bool = Field(default=False, description="whether a model asked for it that had read external text")
     description: str
     sha256: str = Field(description="of code and permissions; an approval is bound to it")
     permissions: Manifest = Field(validation_alias="manifest")
@@ -73,7 +73,7 @@ class ToolLine(RecordItem):
     state: str
     is_active: bool
     description: str
-    from_outside: bool
+    from_outside: bool = False
 
 
 class ToolVersionOutput(ToolLine):
