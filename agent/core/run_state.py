@@ -131,6 +131,7 @@ _STATUS_OF: Mapping[Outcome, StepStatus] = {
 }
 
 _NO_STEP = StepState("")
+_OUTSIDE_INSTRUCTIONS = ev.TextLabel(source="instructions", trusted=False, private=True)
 
 
 @dataclass(frozen=True)
@@ -324,11 +325,14 @@ class RunState:
 
     @property
     def message_labels(self) -> tuple[ev.TextLabel, ...]:
-        """The labels of the messages that the client sent, and that of the prompt if text is attached to it."""
+        """The labels of the messages that the client sent, that of the prompt if text is attached to it, and that of
+        the room's instructions if they are from outside.
+        """
         retrieval = self.retrieval
-        if retrieval is None:
-            return ()
-        return (*retrieval.labels, retrieval.prompt_label) if retrieval.prompt_label is not None else retrieval.labels
+        labels = retrieval.labels if retrieval is not None else ()
+        if retrieval is not None and retrieval.prompt_label is not None:
+            labels = (*labels, retrieval.prompt_label)
+        return (*labels, _OUTSIDE_INSTRUCTIONS) if self.room.from_outside else labels
 
     @property
     def has_outside_text(self) -> bool:

@@ -137,7 +137,7 @@ def _iter_given(run: Run, site: CallSite) -> Iterator[str]:
     messages = (*(state.request.messages or ()), *history)
     texts += [message.content for message in messages if message.role in ("user", "system", "developer")]
     yield from (split_attachments(text).own for text in texts)  # a document that a client attached gives no address
-    yield from (state.room.system_prompt, state.room.persona or "")
+    yield from state.room.operator_texts
     if not state.has_outside_prompt:  # who wrote such a prompt named its schedule too
         yield json.dumps(state.request.metadata, ensure_ascii=False)
     step = _find_step(state, site.step_id)

@@ -2,18 +2,20 @@
 
 The outer call has the worst effect class of the tools that it may call, so that a person was asked about it, and a
 crash in between is reported as that of the outer call. Its result is redacted, and tainted if theirs may be. Nobody can
-be asked about a nested call, so none changes anything with what the same call has read.
+be asked about a nested call, so none changes anything, and no address is fetched, with what the same call has read.
 """
 
 import asyncio
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
+from pydantic import JsonValue
+
 from agent.core.errors import ToolDeniedError, ToolInputError
 from agent.core.models import JsonObject, PlanStep
 from agent.execution.arguments import find_argument_problem
-from agent.execution.egress_facts import find_egress_problem, make_nested_read
-from agent.policy.guardrails.egress import ReadText
+from agent.execution.egress_facts import collect_facts, find_egress_problem, make_nested_read
+from agent.policy.guardrails.egress import ReadText, find_egress
 from agent.policy.redaction.inbound import restore_args
 from agent.run_context.calls import CallSite
 from agent.run_context.message_labels import collect_own_words
@@ -67,14 +69,32 @@ class NestedCalls:
         """Notes what the tool has read without another tool: a file, or a page."""
         self.reads.append(ReadText(text, is_private=is_private))
 
+    async def check_address(self, address: str, *, given: tuple[str, ...] = ()) -> None:
+        """See `CheckAddress`. Once the call has read something private, the address must be given: by the user, by a
+        value of the outer call, or by a text of `given`.
+        """
+        if not any(read.is_private for read in self.reads):
+            return
+        facts = await collect_facts(self.run, self.site, self.reads)
+        outer = (str(value) for value in self._list_outer_values())
+        facts = replace(facts, given=(*facts.given, *given, *outer))
+        egress = await asyncio.to_thread(find_egress, {"url": address}, facts, where_args=("url",))
+        if egress is not None:
+            reason = f"this would send {address[:200]!r}: {egress.reason}. Fetch it in a step of its own"
+            raise ToolDeniedError(reason)
+
     def _holds(self, args: JsonObject) -> bool:
         """Whether each value is the user's, or one of the outer call, which a person could have been asked about."""
+        outer = self._list_outer_values()
+        words = collect_own_words(self.run.state)
+        return all(value in outer or words.hold(value) for value in args.values())
+
+    def _list_outer_values(self) -> list[JsonValue]:
+        """The arguments of the outer call."""
         state = self.run.state
         attempt = state.get_step(self.site.step_id).find_attempt(self.site.attempt)
         call = attempt.find_call(self.site.call_id) if attempt is not None else None
-        outer = [*restore_args(state, call.intent.args).values()] if call is not None else []
-        words = collect_own_words(state)
-        return all(value in outer or words.hold(value) for value in args.values())
+        return [*restore_args(state, call.intent.args).values()] if call is not None else []
 
 
 def list_parent_tools(run: Run, site: CallSite) -> frozenset[str]:

@@ -22,7 +22,7 @@ from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex
 
 LABELLED_SOURCES: frozenset[TaintSource] = frozenset(
-    {"conversation", "history", "unknown_answers", "attachment", "results"}
+    {"conversation", "history", "unknown_answers", "attachment", "room", "results"}
 )
 """After other untrusted text, such as a recipe's, nothing of the plan counts as the user's."""
 
@@ -32,12 +32,13 @@ def list_message_sources(state: RunState, *, by_model: bool) -> tuple[TaintSourc
     if state.retrieval is None:
         return ()
     labels = state.retrieval.labels if by_model else ()
+    in_room: list[TaintSource] = ["room"] if by_model and state.room.from_outside else []
     sources: list[TaintSource] = [
         "unknown_answers" if label.source == "unknown_answer" else "history" for label in labels if not label.trusted
     ]
     if state.retrieval.prompt_label is not None:
         sources.append("attachment")
-    return tuple(dict.fromkeys(sources))
+    return tuple(dict.fromkeys([*sources, *in_room]))
 
 
 def label_steps(run: Run, plan: Plan, sources: Collection[TaintSource]) -> tuple[StepLabel, ...]:

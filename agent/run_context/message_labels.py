@@ -157,7 +157,7 @@ def _list_own_texts(state: RunState) -> list[str]:
     history = state.retrieval.history if state.retrieval is not None else ()
     own_texts = [message.content for message in history if message.role in ("system", "developer", "user")]
     texts = [split_attachments(text).own for text in own_texts]
-    return _add_restored(state, [state.room.system_prompt, *texts, get_own_prompt(state)])
+    return _add_restored(state, [*state.room.operator_texts, *texts, get_own_prompt(state)])
 
 
 def _add_restored(state: RunState, texts: list[str]) -> list[str]:

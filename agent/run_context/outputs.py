@@ -162,7 +162,9 @@ def _replace_citation(own: dict[int, int], match: re.Match[str]) -> str:
 def has_tainted_inputs(state: RunState, step: PlanStep) -> bool:
     """Whether any input of this step is tainted."""
     inputs = (state.get_step(dependency).output for dependency in step.depends_on)
-    attached = any(label.source == "attachment" for label in state.message_labels)  # a skill reads the instructions
+    attached = any(  # a skill reads the request and the room's instructions
+        label.source in ("attachment", "instructions") and not label.trusted for label in state.message_labels
+    )
     return state.tainted or attached or any(output.tainted for output in inputs if output is not None)
 
 

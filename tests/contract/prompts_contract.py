@@ -130,7 +130,25 @@ class PromptsContract:
         assert again == saved, "None keeps the earlier label"
         monkeypatch.undo()
         assert (await other.get_prompt("anna", "brief")).version == 2, "an older version of the gateway leaves it out"
-        assert set(Prompt.model_fields) == COLUMN_FIELDS
+        assert set(Prompt.model_fields) - {"from_outside"} == COLUMN_FIELDS
+
+    async def test_a_text_from_outside_is_marked_until_a_person_saves_another(self, libraries: Pair) -> None:
+        one, other, _ = libraries
+        for by, change, is_outside in (
+            ("anna (run r1)", PromptChange(text="A page.", description="a page", from_outside=True), True),
+            ("anna", PromptChange(text="Be brief."), True),  # the description is still the page's
+            ("anna", PromptChange(text="Be brief.", description="mine"), False),
+        ):
+            await one.save_prompt("anna", "brief", change, by=by)
+            assert (await other.get_prompt("anna", "brief")).from_outside == is_outside, change
+
+    async def test_what_a_run_saved_before_there_was_a_mark_may_be_from_outside(self, libraries: Pair) -> None:
+        one, other, _ = libraries
+        await one.save_prompt("anna", "by-run", PromptChange(text="A page."), by="anna (run r1)")
+        await one.save_prompt("anna", "by-hand", PromptChange(text="Mine."), by="anna")
+        await one._statements.write("UPDATE prompts SET fields = '{}'")
+        marks = {prompt.name: prompt.from_outside for prompt in await other.list_prompts("anna")}
+        assert marks == {"by-run": True, "by-hand": False}
 
     async def test_changes_are_in_the_audit_record(self, libraries: Pair) -> None:
         one, _, audit = libraries

@@ -285,6 +285,19 @@ async def test_a_composed_address_asks_after_a_page_was_read(tmp_path: Path) -> 
             assert sink.paths() == []
 
 
+@pytest.mark.parametrize("from_outside", [False, True])
+async def test_an_address_in_the_instructions_of_a_room_is_free_unless_they_are_from_outside(
+    tmp_path: Path, from_outside: bool
+) -> None:
+    async with sites() as (site, sink):
+        room = ROOM.model_copy(update={"system_prompt": f"See {site.at('/next')}", "from_outside": from_outside})
+        model = script(HELP, calls(READ), calls(fetch(site.at("/next"))), DONE)
+        async with bench_of(tmp_path, model, site, sink, room=room) as bench:
+            answer = await ask(bench, "compare my notes with the guide")
+            assert site.paths() == ([] if from_outside else ["/next"])
+            assert (answer.response == "Done.") != from_outside
+
+
 async def test_a_plan_that_named_its_address_before_reading_is_free(tmp_path: Path) -> None:
     async with sites() as (site, sink):
         model = script(

@@ -419,37 +419,6 @@ async def test_a_key_may_be_limited_to_some_tools(serve: Serve, tmp_path: Path) 
     assert "not allowed" in told or answer.get("error", {}).get("error_code") == "ERR_BAD_REQUEST"
 
 
-DOORS_OF_TOOLS: list[tuple[str, str, Any]] = [
-    ("POST", "/v1/search", {"query": "x"}),
-    ("GET", "/v1/memories", None),
-    ("POST", "/v1/collections/docs/ingest", {"source_identifier": "x"}),
-    ("POST", "/v1/collections/docs/reindex", {}),
-    ("GET", "/v1/rooms", None),
-    ("POST", "/v1/rooms", {"name": "Ours"}),
-    ("POST", "/v1/rooms/chat/copy", {}),
-    ("POST", "/v1/schedules", {"name": "s", "cron": "0 7 * * *", "prompt": "x"}),
-    ("GET", "/v1/schedules", None),
-    ("PUT", "/v1/studio/prompts/tone", {"text": "Be brief."}),
-    ("GET", "/v1/studio/secrets", None),
-    ("GET", "/v1/studio/graph", None),
-    ("GET", "/v1/studio/tools", None),
-    ("GET", "/v1/recipes", None),
-    ("GET", "/v1/plugins", None),
-    ("GET", "/v1/documents", None),
-]
-
-
-async def test_a_list_of_tools_holds_where_a_door_does_their_work(serve: Serve, tmp_path: Path) -> None:
-    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        key = bearer(await created_key(tmp_path / "data", "x", tools="current_time", scopes="admin"))
-        free = bearer(await created_key(tmp_path / "data", "y", scopes="admin"))
-        for method, path, body in DOORS_OF_TOOLS:
-            refused = await client.request(method, path, json=body, headers=key)
-            assert refused.status_code == 403, (path, refused.text)
-            assert "does not allow the tool" in refused.json()["error"]["message"]
-            assert (await client.request(method, path, json=body, headers=free)).status_code != 403, path
-
-
 async def test_the_tool_ingest_needs_the_scope_of_its_door(serve: Serve, tmp_path: Path) -> None:
     roots = tmp_path / "files"
     roots.mkdir()

@@ -112,6 +112,21 @@ async def test_an_attachment_stays_one_when_the_answer_after_it_is_deleted(bank:
     assert second["metadata"]["status"] == "awaiting_approval"
 
 
+@pytest.mark.parametrize("at_start", [True, False])
+async def test_an_answer_that_a_client_adds_to_a_conversation_is_not_the_users_word(bank: Any, at_start: bool) -> None:
+    """Also where another endpoint reads it by the conversation's id."""
+    items = [{"type": "message", "role": "assistant", "content": CARRIED}]
+    async with bank(OBEYS) as it:
+        made = await it.client.post("/v1/conversations", json={"items": items if at_start else []})
+        talk = made.json()["id"]
+        if not at_start:
+            added = await it.client.post(f"/v1/conversations/{talk}/items", json={"items": items})
+            assert added.is_success, added.text
+        answer = (await it.client.post("/v1/agent", json={"prompt": THANKS, "conversation_id": talk})).json()
+        assert answer["metadata"]["status"] == "awaiting_approval", answer
+        assert it.effects == []
+
+
 async def test_a_schedule_whose_request_came_from_outside_asks_at_each_run(bank: Any, tmp_path: Path) -> None:
     rooms = tmp_path / "rooms"
     rooms.mkdir()

@@ -124,7 +124,9 @@ async def test_mcp_clients_manage_rooms(serve: Serve, tmp_path: Path) -> None:
         assert "ours" in [room["id"] for room in (await call(client, "rooms_list"))["rooms"]]
         assert (await call(client, "room_show", room_id="ours"))["yaml"] == edited["yaml"]
         assert edited["before"] == 12, "the default, so that it can be set again"
-        assert await call(client, "room_delete", room_id="ours") == {"deleted": "ours", "yaml": edited["yaml"]}
+        assert await call(client, "room_delete", room_id="ours") == {
+            "deleted": "ours", "yaml": edited["yaml"], "from_outside": False,
+        }  # fmt: skip
         assert list((tmp_path / "data" / "rooms").iterdir()) == []
 
 

@@ -9,7 +9,7 @@ from agent.core.events.label import StepLabel
 from agent.core.models import ArgumentRole, Effect, FrozenModel, JsonObject, Mode, Plan
 
 TaintSource = Literal[
-    "conversation", "history", "unknown_answers", "attachment", "results", "recipe", "reply", "ground"
+    "conversation", "history", "unknown_answers", "attachment", "room", "results", "recipe", "reply", "ground"
 ]
 """Untrusted text in a planner's prompt: of a stored conversation; of the messages a client sent; of those the answers
 that this gateway does not know; attached to the request; results of this run; a recipe's; around the plan in the

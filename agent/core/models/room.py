@@ -219,7 +219,17 @@ class Room(FrozenModel):
     )
     owner: str = Field(default=LOCAL_OWNER, description="who may use the room; the owner `local` shares it with all")
     suggestions: tuple[str, ...] = Field(default=(), description="requests that a client may offer to begin with")
+    from_outside: bool = Field(
+        default=False,
+        description="a tool has set a text of this room after external text was read: its instructions are followed, "
+        "but are not the operator's word. Only people take this mark away",
+    )
     budgets: Budgets = Budgets()
+
+    @property
+    def operator_texts(self) -> tuple[str, ...]:
+        """The instructions of this room that are the operator's word: their values and addresses are trusted."""
+        return () if self.from_outside else (self.system_prompt, self.persona)
 
     def list_choosable(self, configured: Iterable[str]) -> list[str]:
         """Filters the gateway's configured models by what a caller may choose in this room; keeps their order."""

@@ -37,7 +37,7 @@ def make_link_filter(state: RunState) -> "LinkFilter | None":
         return None
     from agent.policy.guardrails import LinkFilter  # noqa: PLC0415 - loaded with the first request
 
-    return LinkFilter(("\n".join(outside)[:OUTSIDE_CHARS],), [state.room.system_prompt, *own])
+    return LinkFilter(("\n".join(outside)[:OUTSIDE_CHARS],), [*state.room.operator_texts, *own])
 
 
 def split_messages(state: RunState) -> tuple[list[str], list[str]]:

@@ -41,6 +41,7 @@ class RecipeOutput(DeferredModel):
     trials: list[RecipeTrial]
     notes: list[str]
     text: str = Field(description="the recipe as people read it")
+    from_outside: bool = Field(default=False, description="whether its texts may be of something that a model had read")
 
 
 class RecipeItem(RecipeOutput):
@@ -90,6 +91,7 @@ def to_output(recipe: Recipe, state: RecipeState) -> RecipeOutput:
         version=compute_version(recipe),
         usage=recipe.usage,
         text=render_body(recipe),
+        from_outside=recipe.tainted,
     )
 
 

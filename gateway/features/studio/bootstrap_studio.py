@@ -154,7 +154,8 @@ def build_room_authorizer(keys: KeyStore, *, allow_programs: bool) -> AuthorizeE
 
     async def authorize(context: ToolContext) -> Editor:
         if context.api_key_id is None and context.owner == LOCAL_OWNER:
-            return Editor(LOCAL_OWNER, f"{LOCAL_OWNER} (run {context.run_id})", False, without_key)
+            name = f"{LOCAL_OWNER} (run {context.run_id})"
+            return Editor(LOCAL_OWNER, name, False, without_key, context.tainted)
         try:
             key = None if context.api_key_id is None else await keys.get_valid(context.api_key_id)
         except AuthError:
@@ -162,6 +163,7 @@ def build_room_authorizer(keys: KeyStore, *, allow_programs: bool) -> AuthorizeE
         if key is None or not key.has_scope("rooms"):
             raise ToolDeniedError("rooms are listed and changed only by API keys with the scope 'rooms'")
         programs: ProgramRight = "ask" if key.has_scope("admin") else "refused"
-        return Editor(key.owner, f"{key.owner} (key {key.id}, run {context.run_id})", False, programs)
+        name = f"{key.owner} (key {key.id}, run {context.run_id})"
+        return Editor(key.owner, name, False, programs, context.tainted)
 
     return authorize

@@ -4,6 +4,11 @@ from gateway.feature import Command, Door, Feature, Revision
 
 _PROMPT_FIELDS = "ALTER TABLE prompts ADD COLUMN fields TEXT NOT NULL DEFAULT '{}'"
 """Holds the fields of a prompt that have no column of their own, as JSON."""
+_ROOMS_OF_RUNS = (
+    "CREATE TABLE rooms_of_runs AS SELECT DISTINCT target AS room_id FROM audit "
+    "WHERE action IN ('room.create', 'room.edit') AND outcome <> 'failed' AND {} > 0"
+)
+"""Lists the rooms that runs had changed before rooms had `from_outside` (`engine/earlier_rooms.py`)."""
 
 FEATURE = Feature(
     name="studio",
@@ -92,5 +97,12 @@ FEATURE = Feature(
             place=210,
         ),
     },
-    revisions=(Revision("prompt_fields", (_PROMPT_FIELDS,), (_PROMPT_FIELDS,)),),
+    revisions=(
+        Revision("prompt_fields", (_PROMPT_FIELDS,), (_PROMPT_FIELDS,)),
+        Revision(
+            "rooms_of_runs",
+            (_ROOMS_OF_RUNS.format("instr(principal, 'run run_')"),),
+            (_ROOMS_OF_RUNS.format("position('run run_' IN principal)"),),
+        ),
+    ),
 )

@@ -10,6 +10,7 @@ from agent.run_context.extensions import Extension
 from agent.subagents import RegisteredSubAgent, register_subagents
 from gateway.bootstrap_rooms import list_checked_rooms
 from gateway.feature_host import FeatureHost
+from gateway.features.studio.engine.earlier_rooms import mark_earlier_rooms
 from gateway.features.studio.engine.intent_routing import INTENT_EXTENSION
 from gateway.features.studio.engine.room_checks import check_rooms_at_start
 from gateway.features.studio.engine.room_editor import RoomEditor
@@ -35,8 +36,11 @@ def list_mcp_prompts(host: FeatureHost) -> tuple[SavedPrompts, ...]:
 
 
 async def prepare(host: FeatureHost) -> None:
-    """Registers the generated tools in use, then checks what the rooms name. Raises `ConfigError`."""
+    """Marks the rooms of earlier releases, registers the generated tools in use, then checks what the rooms name.
+    Raises `ConfigError`.
+    """
     studio = get_studio(host)
+    await mark_earlier_rooms(host.context.statements, studio.room_editor.live)
     await studio.generated_tools.refresh()
     if host.checks_rooms:
         check_rooms_at_start(list_checked_rooms(host.context, host.rooms), studio.room_editor.live.registries)

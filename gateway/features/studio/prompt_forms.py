@@ -30,6 +30,7 @@ class PromptVersion(RecordItem):
     text: str
     saved_by: str = Field(validation_alias="by")
     saved_at: datetime = Field(validation_alias="at")
+    from_outside: bool = Field(default=False, description="whether it may be a text that a model had read")
 
 
 class PromptLine(RecordItem):
@@ -38,6 +39,7 @@ class PromptLine(RecordItem):
     name: str
     version: int
     description: str
+    from_outside: bool = False
 
 
 class PromptOutput(DeferredModel):
@@ -48,6 +50,7 @@ class PromptOutput(DeferredModel):
     description: str
     text: str
     versions: list[int]
+    from_outside: bool = False
 
 
 class PromptSaveBody(StrictBody):
@@ -69,9 +72,9 @@ class PromptSaveInput(Arguments):
     )
 
 
-def to_change(form: PromptSaveBody | PromptSaveInput) -> PromptChange:
+def to_change(form: PromptSaveBody | PromptSaveInput, *, from_outside: bool = False) -> PromptChange:
     """The change that a form asks for."""
-    return PromptChange.model_validate({name: getattr(form, name) for name in PromptChange.model_fields})
+    return PromptChange(text=form.text, description=form.description, from_outside=from_outside)
 
 
 def to_output(prompt: Prompt, versions: Sequence[Prompt]) -> PromptOutput:

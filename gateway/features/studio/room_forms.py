@@ -63,6 +63,7 @@ class RoomLine(DeferredModel):
     name: str
     description: str
     origin: RoomOrigin
+    from_outside: bool = False
     error: str = ""
 
 
@@ -74,6 +75,7 @@ class RoomOutput(DeferredModel):
     origin: RoomOrigin
     version: str
     yaml: str
+    from_outside: bool = Field(default=False, description="whether its texts may be of something that a model had read")
     error: str = ""
 
 

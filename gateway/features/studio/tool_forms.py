@@ -43,6 +43,7 @@ class ToolVersionItem(RecordItem):
     version: int
     state: VersionState
     is_active: bool
+    from_outside: bool = Field(default=False, description="whether a model asked for it that had read external text")
     description: str
     sha256: str = Field(description="of code and permissions; an approval is bound to it")
     permissions: Manifest = Field(validation_alias="manifest")
@@ -72,6 +73,7 @@ class ToolLine(RecordItem):
     state: str
     is_active: bool
     description: str
+    from_outside: bool = False
 
 
 class ToolVersionOutput(ToolLine):
@@ -162,7 +164,14 @@ def format_version(shown: ToolVersionOutput) -> str:
     lines.append(f"Permissions: {'; '.join(permissions) or 'none'}.")
     lines += [f"New permission: {wider}." for wider in shown.wider]
     tests = "\n".join(test.strip() for test in shown.tests)
-    lines += ["", _fence(shown.code, "python"), "", "Tests, all passed in the sandbox:", "", _fence(tests, "python")]
+    lines += [
+        "",
+        _fence(shown.code, "python"),
+        "",
+        "Tests, all passed in the sandbox:",
+        "",
+        _fence(tests, "python"),
+    ]
     lines += [f"Warning: {warning}" for warning in shown.warnings]
     lines += ["", f"SHA-256 of code and permissions: {shown.sha256}. Versions: {', '.join(shown.versions)}."]
     return "\n".join(lines)

@@ -18,7 +18,7 @@ from gateway.features.studio.prompt_forms import (
     to_output,
 )
 
-CHANGED = set(PromptChange.model_fields)
+CHANGED = set(PromptChange.model_fields) - {"from_outside"}
 PROMPT = Prompt(name="brief", version=2, text="Be brief.", description="short answers", by="anna", at=60.0)
 
 

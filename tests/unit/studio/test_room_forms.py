@@ -44,7 +44,8 @@ def test_every_form_shows_the_same_room() -> None:
     )  # fmt: skip
     assert detail.model_dump(exclude={"yaml", "room"}) == item.model_dump()
     assert (detail.yaml, detail.room) == ("name: Desk\n", ROOM.model_dump(mode="json"))
-    assert line.model_dump() == {**item.model_dump(include={"id", "name", "description", "origin"}), "error": ""}
+    same = item.model_dump(include={"id", "name", "description", "origin"})
+    assert line.model_dump() == {**same, "from_outside": False, "error": ""}
     assert output == RoomOutput(id="desk", name="Desk", origin="managed", version="v1", yaml="name: Desk\n")
     assert format_room(output) == "Room desk (managed, version v1)\nname: Desk"
 

@@ -114,5 +114,16 @@ async def test_a_further_field_is_stored_with_the_review(tmp_path: Path, monkeyp
     monkeypatch.undo()
     newest, _ = await versions.list_versions("anna", "add")
     assert newest == replace(VERSION, version=2), "an older version of the gateway leaves it out"
-    assert VERSION_FIELDS == COLUMN_FIELDS
+    assert VERSION_FIELDS - {"from_outside"} == COLUMN_FIELDS
+    await store.close()
+
+
+async def test_what_a_run_asked_for_before_there_was_a_mark_may_be_from_outside(tmp_path: Path) -> None:
+    store = await open_sqlite(tmp_path / "stepgate.db")
+    statements = SqliteClient(store.database)
+    versions = ToolVersionStore(statements, lambda: 60.0)
+    await versions.add(VERSION)
+    await versions.add(replace(VERSION, run_id=""))
+    await statements.write("UPDATE tool_versions SET review = ?", REVIEW.model_dump_json())
+    assert [one.from_outside for one in await versions.list_versions("anna", "add")] == [False, True]
     await store.close()

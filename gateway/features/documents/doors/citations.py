@@ -11,7 +11,7 @@ from agent.core.errors import ConflictError, NotFoundError
 from agent.core.events import AnswerFinished, Event, ToolReturned
 from agent.core.models import DeferredModel, SourceCitation, TailorOutput
 from agent.core.run_reducer import fold
-from gateway.access.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute
@@ -42,13 +42,13 @@ class CitationProof(CitationDetail):
     proof: Proof
 
 
-@router.get("/v1/citations/{citation_id}", responses=ERRORS)
+@router.get("/v1/citations/{citation_id}", responses=ERRORS, dependencies=[require_tool("search_knowledge")])
 async def get_citation(citation_id: str, stepgate: Gateway, caller: CurrentCaller) -> CitationDetail:
     """Return the quoted words with their place; 404 if the caller has no such citation."""
     return await _find_citation(stepgate, caller.owner, citation_id)
 
 
-@router.get("/v1/citations/{citation_id}/verify", responses=ERRORS)
+@router.get("/v1/citations/{citation_id}/verify", responses=ERRORS, dependencies=[require_tool("search_knowledge")])
 async def verify_citation(citation_id: str, stepgate: Gateway, caller: CurrentCaller) -> CitationProof:
     """Check whether the quoted words are still where the citation says: document, passage, quote, span, page, boxes,
     file.

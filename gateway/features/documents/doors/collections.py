@@ -58,7 +58,7 @@ class MemoryQuery(models.MemoryQuery):
     mode: RetrievalMode | None = Field(default=None, description="unset: AGENT_RETRIEVAL_MODE")
 
 
-@router.get("/v1/collections", responses=ERRORS)
+@router.get("/v1/collections", responses=ERRORS, dependencies=[require_tool("list_documents")])
 async def list_collections(stepgate: Gateway, caller: CurrentCaller) -> CollectionEntries:
     """List the caller's collections."""
     counts = await get_documents(stepgate).library.list_collections(caller.owner)
@@ -77,7 +77,7 @@ async def list_collections(stepgate: Gateway, caller: CurrentCaller) -> Collecti
     )
 
 
-@router.get("/v1/collections/{name}", responses=ERRORS)
+@router.get("/v1/collections/{name}", responses=ERRORS, dependencies=[require_tool("list_documents")])
 async def get_collection(name: str, stepgate: Gateway, caller: CurrentCaller) -> CollectionDetail:
     """Return a collection; 404 if the caller has none of this name."""
     row = await get_documents(stepgate).library.get_collection(caller.owner, name)

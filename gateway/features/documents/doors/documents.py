@@ -220,6 +220,7 @@ async def delete_document(
     "/v1/documents/{document_id}/file",
     responses={**ERRORS, 200: {"content": {"application/octet-stream": {}}, "description": "The bytes"}},
     response_class=Response,
+    dependencies=[require_tool("list_documents")],
 )
 async def get_file(
     document_id: str, stepgate: Gateway, caller: CurrentCaller, collection: str | None = None

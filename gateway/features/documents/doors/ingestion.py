@@ -150,7 +150,7 @@ async def get_job(
     return _to_job_entry(await get_documents(stepgate).jobs.wait(caller.owner, job_id, wait_s))
 
 
-@router.post("/v1/pipelines/dry-run", responses=ERRORS)
+@router.post("/v1/pipelines/dry-run", responses=ERRORS, dependencies=[require_tool("ingest")])
 async def dry_run_pipeline(
     body: DryRunBody, http: Request, stepgate: Gateway, caller: CurrentCaller
 ) -> ValidationReport:

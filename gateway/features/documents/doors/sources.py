@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
-from gateway.access.dependencies import CurrentCaller, require_scope
+from gateway.access.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
@@ -76,7 +76,7 @@ class SourceList(DeferredModel):
     data: list[SourceItem]
 
 
-@router.post("", status_code=201, responses=ERRORS)
+@router.post("", status_code=201, responses=ERRORS, dependencies=[require_tool("ingest")])
 async def add_source(body: NewSource, stepgate: Gateway, caller: CurrentCaller) -> SourceItem:
     """Register a source; an existing one is returned as it is. 403 for a path outside the folders that the operator
     allows.
@@ -95,7 +95,7 @@ async def list_sources(
     return SourceList(data=[_to_source_item(one) for one in sources])
 
 
-@router.get("/folders", responses=ERRORS)
+@router.get("/folders", responses=ERRORS, dependencies=[require_tool("list_files")])
 async def get_folders(
     stepgate: Gateway,
     path: Annotated[str | None, Query(min_length=1, max_length=4000, description="unset: the file roots")] = None,

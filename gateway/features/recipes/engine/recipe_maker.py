@@ -62,8 +62,10 @@ class RecipeMaker:
         options: SaveOptions,
         *,
         model: RecipeModel | None = None,
+        from_outside: bool = False,
     ) -> StoredRecipe:
         """Makes and stages a recipe. Nothing is stored unless the trial with the run's own values passes.
+        `from_outside`: the options may come from external text.
 
         Raises `NotFoundError`; `ConflictError` for a run that did not succeed or has nothing to repeat, for a name that
         is taken, and if the trial fails; `BadRequestError` for a bad name or value.
@@ -74,7 +76,8 @@ class RecipeMaker:
         recipe = _build_recipe(state, steps, parameters)
         wanted = parameters.name or make_slug(state.request.prompt[:40])
         name = options.name or await self._choose_name(caller.owner, wanted)
-        recipe = recipe.model_copy(update={**options.list_given(), "name": name})
+        tainted = recipe.tainted or from_outside
+        recipe = recipe.model_copy(update={**options.list_given(), "name": name, "tainted": tainted})
         trials = await self._try_recipe(recipe, state, parameters, caller, options.try_values)
         if trials[0].status == "failed":
             raise ConflictError(

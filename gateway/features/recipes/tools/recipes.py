@@ -44,7 +44,10 @@ class RecipeSaveTool(_RecipeTool[RecipeSaveInput, RecipeOutput]):
         """Makes it. The model of the run finds the parameters."""
         caller = context.to_principal()
         run_id = args.run_id or await self._maker.find_run_to_save(caller, context.run_id)
-        return to_shown_output(await self._maker.make_recipe(run_id, caller, to_options(args), model=context.model))
+        made = await self._maker.make_recipe(
+            run_id, caller, to_options(args), model=context.model, from_outside=context.tainted
+        )
+        return to_shown_output(made)
 
     def format_text(self, output: RecipeOutput) -> str:
         """The recipe and how it is confirmed."""

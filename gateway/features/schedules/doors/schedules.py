@@ -106,7 +106,7 @@ async def run_schedule(schedule: str, http: Request, stepgate: Gateway, caller: 
     return BackgroundRun(run_id=row.run_id, status=row.status, url=url)
 
 
-@router.get("/v1/schedules/{schedule}/ticks", responses=ERRORS)
+@router.get("/v1/schedules/{schedule}/ticks", responses=ERRORS, dependencies=[require_tool("schedules_list")])
 async def list_schedule_ticks(
     schedule: str,
     stepgate: Gateway,

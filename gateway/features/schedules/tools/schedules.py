@@ -77,9 +77,6 @@ class SchedulesListTool(_ScheduleTool[SchedulesListInput, SchedulesListOutput]):
         ]
         return "\n".join(lines) or "There are no schedules yet."
 
-    def is_tainted(self, output: SchedulesListOutput) -> bool:
-        return any(one.from_outside for one in output.schedules)
-
 
 class ScheduleNameInput(Arguments):
     """Arguments of `schedule_remove`."""

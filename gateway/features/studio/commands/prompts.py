@@ -103,8 +103,7 @@ async def apply_prompt(
 ) -> None:
     """Make a prompt the system prompt of a managed room."""
     prompt = await get_studio(stepgate).prompts.get_prompt(owner, name, version)
-    changes = {"system_prompt": prompt.text}
-    view = await get_studio(stepgate).room_editor.edit_room(room_id, changes, get_operator(), version=None)
+    view = await get_studio(stepgate).room_editor.edit_room(room_id, prompt.room_fields, get_operator(), version=None)
     print(f"the room {view.room_id} has the prompt {prompt.name}, version {prompt.version}, now")
 
 

@@ -126,7 +126,7 @@ async def remove_prompt(name: str, stepgate: Gateway, caller: CurrentCaller) -> 
 async def apply_prompt(name: str, body: PromptApplyBody, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
     """Make a prompt the system prompt of a managed room."""
     prompt = await get_studio(stepgate).prompts.get_prompt(caller.owner, name, body.version)
-    changes, editor = {"system_prompt": prompt.text}, to_editor(stepgate, caller)
+    changes, editor = prompt.room_fields, to_editor(stepgate, caller)
     edited = await get_studio(stepgate).room_editor.edit_room(body.room, changes, editor, version=body.room_version)
     return to_detail(edited)
 

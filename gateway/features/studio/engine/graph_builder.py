@@ -119,7 +119,8 @@ class GraphBuilder:
 def _list_entities(state: _State, contents: _Contents) -> Iterator[Entity]:
     for room in state.rooms:
         place = contents.room_sources[room.id]
-        yield _make_entity("room", room.id, room.description, title=room.name, source=place)
+        text, outside = room.description, room.from_outside
+        yield _make_entity("room", room.id, text, title=room.name, is_tainted=outside, source=place)
     for tool in contents.tools:
         spec, place = tool.spec, find_tool_source(tool)
         foreign = is_foreign(spec)
@@ -137,7 +138,8 @@ def _list_entities(state: _State, contents: _Contents) -> Iterator[Entity]:
         yield _make_document_entity(document)
     for prompt in state.prompts:
         place = f"table prompts, name {prompt.name}, version {prompt.version}"
-        yield _make_entity("prompt", prompt.name, prompt.description, source=place)
+        outside = prompt.from_outside
+        yield _make_entity("prompt", prompt.name, prompt.description, is_tainted=outside, source=place)
 
 
 def _list_skill_entities(skill: Skill, files: Sequence[str]) -> Iterator[Entity]:

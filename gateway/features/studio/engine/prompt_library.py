@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from agent.core.errors import NotFoundError
-from agent.core.models import FrozenModel
+from agent.core.models import FrozenModel, JsonObject
 from agent.core.surrogates import to_storable_text
 from agent.storage.audit import AuditEvent, AuditLog
 from agent.storage.sql import Row, SqlClient
@@ -26,10 +26,13 @@ COLUMN_FIELDS: Final = frozenset(("name", "version", "text", "description", "by"
 
 
 class PromptChange(FrozenModel):
-    """A change of a prompt. A field that is None keeps its earlier value."""
+    """A change of a prompt. A field that is None keeps its earlier value. `from_outside`: the text may be one that a
+    model had read.
+    """
 
     text: str
     description: str | None = None
+    from_outside: bool = False
 
 
 class Prompt(FrozenModel):
@@ -43,11 +46,17 @@ class Prompt(FrozenModel):
     description: str = ""
     by: str = ""
     at: float = 0.0
+    from_outside: bool = False
 
     @property
     def digest(self) -> str:
         """A checksum of the text."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+
+    @property
+    def room_fields(self) -> JsonObject:
+        """The fields that a room gets by it. A text from outside marks the room."""
+        return {"system_prompt": self.text, **({"from_outside": True} if self.from_outside else {})}
 
 
 class PromptLibrary:
@@ -99,6 +108,8 @@ class PromptLibrary:
         newest = await self._find_newest(owner, check_prompt_name(name))
         earlier = newest or Prompt(name=name)
         changed = earlier.model_copy(update=change.model_dump(exclude_none=True))
+        if change.description is None and earlier.description and earlier.from_outside:
+            changed = changed.model_copy(update={"from_outside": True})
         _check_texts(changed.text, changed.description)
         if version is not None and version != earlier.version:
             raise VersionConflictError(f"the prompt {name!r}", str(newest.version) if newest is not None else None)
@@ -173,4 +184,5 @@ def _to_prompt(row: Row) -> Prompt:
     name, version, text, description, by, at, more = row
     stored = {field: value for field, value in json.loads(more).items() if field in Prompt.model_fields}
     columns = {"name": name, "version": version, "text": text, "description": description, "by": by, "at": at}
-    return Prompt.model_validate(stored | columns)
+    # What a run saved before there was this mark may be anybody's text.
+    return Prompt.model_validate({"from_outside": "(run " in by} | stored | columns)

@@ -95,7 +95,7 @@ class RoomEditor:
         }
         if editor.new_owner != LOCAL_OWNER:
             content["owner"] = editor.new_owner
-        return room_id, content
+        return room_id, _label(content, editor)
 
     async def copy_room(self, source_id: str, editor: Editor, *, room_id: str | None, name: str | None) -> RoomView:
         """Copies a room, a shipped one too, with its comments. The copy belongs to the editor.
@@ -118,7 +118,7 @@ class RoomEditor:
         title = check_name(name if name is not None else f"{source.title} copy")
         room_id = make_room_id(title) if room_id is None else check_room_id(room_id)
         owner = None if editor.new_owner == LOCAL_OWNER else editor.new_owner
-        changes: dict[str, Any] = {"name": title, "id": None, "owner": owner}
+        changes = _label({"name": title, "id": None, "owner": owner}, editor)
         if not editor.may_connect:
             changes["mcp_servers"] = None
         text = await asyncio.to_thread(change_room, source.text, changes)
@@ -141,6 +141,7 @@ class RoomEditor:
         if "name" in changes:
             changes = {**changes, "name": check_name(changes["name"])}
         self._check_fields(changes, editor)
+        changes = _label(changes, editor)
         command = format_edit_command(room_id, changes)
         change = self._guard(view.room_id, lambda text: change_room(text, changes), editor, command)
         return await self._replace_text(view, change, editor, version, managed, [*changes])
@@ -150,6 +151,7 @@ class RoomEditor:
         view = await self.get_room(room_id, editor)
         self._check_editable(view, editor)
         self._check_fields(changes, editor)
+        changes = _label(changes, editor)
         command = format_edit_command(room_id, changes)
         await asyncio.to_thread(
             self._guard(room_id, lambda text: change_room(text, changes), editor, command), view.text
@@ -333,6 +335,8 @@ class RoomEditor:
                 raise ValidationError(f"{name}: it cannot be set or changed; copy the room instead", "fields")
         if "mcp_servers" in fields and not editor.may_connect:
             raise ValidationError("mcp_servers: use mcp_server_add and mcp_server_remove, which ask a person", "fields")
+        if fields.get("from_outside", True) is not True and not editor.may_connect:
+            raise ValidationError("from_outside: only people unset it, who have read the room's texts", "fields")
         check_field_names(fields)
         check_texts(fields)
 
@@ -383,6 +387,11 @@ def _is_visible(view: RoomView, editor: Editor) -> bool:
     if editor.owner is None:
         return True
     return editor.owner == LOCAL_OWNER if view.room is None else view.room.is_visible_to(editor.owner)
+
+
+def _label(fields: Mapping[str, Any], editor: Editor) -> dict[str, Any]:
+    """The fields to set, with the mark of texts from outside if they may be such."""
+    return {**fields, "from_outside": True} if editor.from_outside else dict(fields)
 
 
 def _make_event(

@@ -16,13 +16,15 @@ class Editor:
     """Who edits. `owner` is whose rooms are seen and edited; None is the operator, who sees and edits all.
 
     `may_connect`: MCP servers may be added and removed. Tools may do so only where a person is asked about it.
-    `programs`: MCP servers may be programs. Starting one is a privilege of the machine's owner.
+    `programs`: MCP servers may be programs. Starting one is a privilege of the machine's owner. `from_outside`: what is
+    set may come from external text, which the room remembers. Only editors that may connect servers take that back.
     """
 
     owner: str | None
     name: str
     may_connect: bool = True
     programs: ProgramRight = "refused"
+    from_outside: bool = False
 
     @property
     def new_owner(self) -> str:

@@ -32,7 +32,7 @@ class EntityItem(RecordItem):
 
 
 class GraphOutput(DeferredModel):
-    """The base class of results. `from_outside`: some texts are those of foreign servers."""
+    """The base class of results. `from_outside`: some texts are those of foreign servers, or were saved as such."""
 
     from_outside: bool = False
 
@@ -46,10 +46,6 @@ class GraphTool(StoredThingTool[In, Out]):
     def __init__(self, graphs: GraphBuilder) -> None:
         super().__init__()
         self._graphs = graphs
-
-    def is_tainted(self, output: Out) -> bool:
-        """Whether a foreign server's text is shown."""
-        return isinstance(output, GraphOutput) and output.from_outside
 
 
 class SearchEntitiesInput(Arguments):

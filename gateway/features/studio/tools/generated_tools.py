@@ -140,6 +140,7 @@ class ToolGenerateTool(_StagingTool[ToolGenerateInput]):
             args.to_request(),
             model=_require_model(context),
             run_id=context.run_id,
+            from_outside=context.tainted,
             report=context.report_progress,
         )
         return await to_output(self._tools, principal, made)
@@ -165,6 +166,7 @@ class ToolRefineTool(_StagingTool[ToolRefineInput]):
             args.to_request(),
             model=_require_model(context),
             run_id=context.run_id,
+            from_outside=context.tainted,
             report=context.report_progress,
         )
         return await to_output(self._tools, principal, made)

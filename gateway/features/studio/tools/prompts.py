@@ -95,8 +95,9 @@ class PromptSaveTool(_PromptTextTool, PromptTool[PromptSaveInput, PromptOutput])
     keywords = (*_KEYWORDS, "save", "keep", "store")
 
     async def run(self, args: PromptSaveInput, context: ToolContext) -> PromptOutput:
+        change = to_change(args, from_outside=context.tainted)
         saved = await self._prompts.save_prompt(
-            context.owner, args.name, to_change(args), by=_name_caller(context), version=args.version
+            context.owner, args.name, change, by=_name_caller(context), version=args.version
         )
         return to_output(saved, await self._prompts.list_versions(context.owner, saved.name))
 
@@ -137,13 +138,13 @@ class PromptApplyTool(PromptTool[PromptApplyInput, PromptApplyOutput]):
         """Raises what keeps the prompt from being applied: no such prompt, no such room, one that may not be edited."""
         editor = await self._authorize(context)
         prompt = await self._prompts.get_prompt(context.owner, args.name, args.version)
-        await self._editor.check_edit(args.room_id, {"system_prompt": prompt.text}, editor)
+        await self._editor.check_edit(args.room_id, prompt.room_fields, editor)
 
     async def run(self, args: PromptApplyInput, context: ToolContext) -> PromptApplyOutput:
         """Sets the room's prompt; everything else of the room stays."""
         editor = await self._authorize(context)
         prompt = await self._prompts.get_prompt(context.owner, args.name, args.version)
-        view = await self._editor.edit_room(args.room_id, {"system_prompt": prompt.text}, editor, version=None)
+        view = await self._editor.edit_room(args.room_id, prompt.room_fields, editor, version=None)
         return PromptApplyOutput(
             room_id=view.room_id, room_version=view.version, name=prompt.name, version=prompt.version
         )

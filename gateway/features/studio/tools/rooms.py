@@ -205,6 +205,7 @@ class RoomDeleteOutput(DeferredModel):
 
     deleted: str
     yaml: str
+    from_outside: bool = False
 
 
 class RoomDeleteTool(RoomTool[RoomDeleteInput, RoomDeleteOutput]):
@@ -221,7 +222,7 @@ class RoomDeleteTool(RoomTool[RoomDeleteInput, RoomDeleteOutput]):
         editor = await self._authorize(context)
         view = await self._editor.get_room(args.room_id, editor)
         await self._editor.delete_room(args.room_id, editor, version=args.version or None)
-        return RoomDeleteOutput(deleted=args.room_id, yaml=view.text)
+        return RoomDeleteOutput(deleted=args.room_id, yaml=view.text, from_outside=to_output(view).from_outside)
 
     def format_text(self, output: RoomDeleteOutput) -> str:
         return f"Deleted the room {output.deleted}. It was:\n\n```yaml\n{output.yaml.strip()}\n```"

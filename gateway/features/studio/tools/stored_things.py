@@ -2,13 +2,16 @@
 
 A call that would be refused is refused before a person is asked about it, and a refusal is an error that the same call
 cannot avoid, with the check that refused it.
+
+A thing that was saved after external text was read remembers that (`from_outside`), in its own record. What shows it is
+text from outside again, whichever tool that is.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
-from pydantic import ConfigDict
+from pydantic import BaseModel, ConfigDict
 
 from agent.core.errors import (
     AgentError,
@@ -64,6 +67,18 @@ class StoredThingTool(TypedTool[In, Out]):
         """Calls the tool. Raises `ToolInputError` and `ToolDeniedError` if it is refused."""
         with refuse_as_input():
             return await super().call(await self.replace_names(args, context), context)
+
+    def is_tainted(self, output: Out) -> bool:
+        """Whether the output, or something in it, was saved as text from outside."""
+        return _is_from_outside(output)
+
+
+def _is_from_outside(shown: object) -> bool:
+    if isinstance(shown, list | tuple):
+        return any(map(_is_from_outside, shown))
+    if not isinstance(shown, BaseModel):
+        return False
+    return getattr(shown, "from_outside", False) is True or any(_is_from_outside(value) for _, value in shown)
 
 
 @contextmanager

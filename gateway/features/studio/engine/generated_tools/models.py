@@ -109,6 +109,8 @@ class ToolVersion:
     """On whose behalf it was made."""
     approved_by: str = ""
     is_active: bool = False
+    from_outside: bool = False
+    """Whether it was asked for after external text was read."""
 
 
 @dataclass(frozen=True, slots=True)

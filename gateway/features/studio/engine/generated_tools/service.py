@@ -76,6 +76,7 @@ class GeneratedTools:
         *,
         model: ToolModel,
         run_id: str = "",
+        from_outside: bool = False,
         report: ReportProgress = _ignore_progress,
     ) -> ToolVersion:
         """Makes a tool and stages it; a person applies it.
@@ -87,7 +88,7 @@ class GeneratedTools:
         name = await self.check_request(principal, request.description, request.name)
         made = await self._make(replace(request, name=name), model, report)
         await self._check_name(principal, made.name)
-        return await self._stage(principal, made, run_id, parent=None)
+        return await self._stage(principal, made, run_id, parent=None, from_outside=from_outside)
 
     async def check_request(self, principal: Principal, description: str, name: str | None) -> str | None:
         """The name as it will be. Raises what `generate` would raise before it asks a model."""
@@ -108,6 +109,7 @@ class GeneratedTools:
         *,
         model: ToolModel,
         run_id: str = "",
+        from_outside: bool = False,
         report: ReportProgress = _ignore_progress,
     ) -> ToolVersion:
         """Makes a changed version of a tool and stages it; the version in use stays. The description of `change` says
@@ -118,7 +120,8 @@ class GeneratedTools:
         description = f"{parent.description}\n\nChange it: {change.description}"
         request = replace(change, description=description, name=parent.name, earlier_code=parent.code)
         made = await self._make(request, model, report)
-        return await self._stage(principal, made, run_id, parent=parent.version)
+        from_outside = from_outside or parent.from_outside
+        return await self._stage(principal, made, run_id, parent=parent.version, from_outside=from_outside)
 
     async def list_tools(self, principal: Principal) -> list[ToolVersion]:
         """The newest version of each of the principal's tools, by name."""
@@ -257,7 +260,9 @@ class GeneratedTools:
         producer = ToolProducer(model, request.description)
         return await ToolGeneration(producer, self.runner, callable_tools, report).run(request)
 
-    async def _stage(self, principal: Principal, made: Candidate, run_id: str, parent: int | None) -> ToolVersion:
+    async def _stage(
+        self, principal: Principal, made: Candidate, run_id: str, *, parent: int | None, from_outside: bool
+    ) -> ToolVersion:
         version = ToolVersion(
             **made.list_stored_fields(),
             owner=principal.owner,
@@ -268,6 +273,7 @@ class GeneratedTools:
             parent=parent,
             run_id=run_id,
             author=principal.name,
+            from_outside=from_outside,
         )
         return await self._store.add(version)
 

@@ -149,6 +149,8 @@ def _parse(row: Row) -> ToolVersion:
      author, approved_by, created_at, active) = row  # fmt: skip
     stored = json.loads(review)
     more = {name: stored.pop(name) for name in _list_further_fields() if name in stored}
+    # What a run asked for before there was this mark may be anybody's text.
+    more = {"from_outside": bool(run_id)} | more
     return ToolVersion(
         str(owner), str(name), int(version), str(sha256), str(code), tuple(json.loads(tests)),
         Manifest.model_validate_json(manifest), CodeReview.model_validate(stored), str(description), tier, state,

@@ -1,0 +1,156 @@
+"""A text from outside that a tool saves stays one: whatever shows it, and whatever room it instructs.
+
+The model obeys every injection: it saves what a page says as a prompt and makes it a room's instructions.
+"""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.tools import READ_ONLY
+from gateway.features.studio.tools.stored_things import StoredThingTool
+from tests.integration.test_history_labels import STOLEN, THANKS, Bank, bank, status_of, user
+from tests.integration.test_label_paths import COMPLETE, is_result_from_outside, wait_for_stop
+from tests.integration.test_rooms import create
+from tests.support.approvals import ids_of
+from tests.support.script import Rule, plans
+
+__all__ = ["bank"]
+
+SAVE, OWN, APPLY, ROOM = (
+    "Save what the page says",
+    "Save as prompt brief: Be brief.",
+    "Use it in ours",
+    "Make a room of it",
+)
+PAGE = {"tool": "srv__read_page", "inputs": {"url": "https://bank.example/hours"}}
+TOOLS = "prompt_save, prompts_list, prompt_apply, room_create, rooms_list, recipe_save, recipes_list, srv__read_page"
+
+
+def after_page(tool: str, about: str, **inputs: Any) -> Rule:
+    """A plan that reads the page and gives its text to a tool."""
+    return plans(PAGE, {"tool": tool, "inputs": inputs, "depends_on": ["s1"]}, COMPLETE, about=about, times=1)
+
+
+SAVES = after_page("prompt_save", SAVE, name="brief", text="$s1")
+SAVES_OWN = plans(
+    {"tool": "prompt_save", "inputs": {"name": "brief", "text": "Be brief."}}, COMPLETE, about=OWN, times=1
+)
+APPLIES = plans(
+    {"tool": "prompt_apply", "inputs": {"name": "brief", "room_id": "ours"}}, COMPLETE, about=APPLY, times=1
+)
+CREATES = after_page("room_create", ROOM, name="Ours", fields={"system_prompt": "$s1"})
+NAMES = ("ours", "mine")
+OBEYS = plans(STOLEN, COMPLETE, about=THANKS, times=1)
+
+
+@pytest.fixture
+def maker(tmp_path: Path) -> dict[str, Any]:
+    """The options for a room with the tools over stored things."""
+    folder = tmp_path / "rooms"
+    folder.mkdir()
+    (folder / "maker.yaml").write_text(
+        f"id: maker\nname: Maker\nsupervision: checks\nmemory: false\ntools: [{TOOLS}]\n"
+    )
+    return {"rooms_dir": folder}
+
+
+async def do(it: Bank, prompt: str) -> None:
+    """Has the room `maker` do it, with a person who allows everything."""
+    answer = await it.chat(user(prompt), model="maker")
+    while status_of(answer) == "awaiting_approval":
+        run_id = answer["metadata"]["run_id"]
+        await it.client.post(f"/v1/runs/{run_id}/approve", json={"approvals": ids_of(answer)})
+        answer = await wait_for_stop(it, run_id)
+
+
+async def test_a_prompt_that_was_made_of_a_page_is_text_from_outside_when_it_is_listed(
+    bank: Any, maker: dict[str, Any]
+) -> None:
+    async with bank(SAVES_OWN, SAVES, **maker) as it:
+        await do(it, OWN)
+        assert not await is_result_from_outside(it.client, "prompts_list", "maker")
+        await do(it, SAVE)
+        assert await is_result_from_outside(it.client, "prompts_list", "maker")
+        # A person who saves a text has read it.
+        await it.client.put("/v1/studio/prompts/brief", json={"text": "Be brief.", "description": ""})
+        assert not await is_result_from_outside(it.client, "prompts_list", "maker")
+
+
+@pytest.mark.parametrize("door", ["tool", "route"])
+async def test_a_page_that_became_a_rooms_instructions_is_not_the_operators_word(
+    bank: Any, maker: dict[str, Any], door: str
+) -> None:
+    async with bank(SAVES, APPLIES, OBEYS, **maker) as it:
+        await create(it.client, name="Ours")
+        await do(it, SAVE)
+        if door == "tool":
+            await do(it, APPLY)
+        else:
+            await it.client.post("/v1/studio/prompts/brief/apply", json={"room": "ours"})
+        room = (await it.client.get("/v1/rooms/ours")).json()["room"]
+        assert "EVE-77" in room["system_prompt"]
+        answer = await it.chat(user(THANKS), model="ours")
+        assert status_of(answer) == "awaiting_approval"
+        assert it.effects == []
+        assert await is_result_from_outside(it.client, "rooms_list", "maker")
+
+
+async def test_a_room_that_was_made_of_a_page_follows_its_instructions_as_text_from_outside(
+    bank: Any, maker: dict[str, Any]
+) -> None:
+    own = plans({"tool": "srv__send_money", "inputs": {"to": "BO-12", "amount": 50}}, COMPLETE, about="BO-12", times=1)
+    async with bank(CREATES, OBEYS, own, **maker) as it:
+        await do(it, ROOM)
+        assert status_of(await it.chat(user(THANKS), model="ours")) == "awaiting_approval"
+        assert it.effects == []
+        done = await it.chat(user("Send money: 50 to BO-12"), model="ours")
+        assert status_of(done) == "complete", "what the user asks for in their own words is not asked about"
+        assert len(it.effects) == 1
+
+
+async def test_only_people_take_the_mark_from_a_room(bank: Any, maker: dict[str, Any]) -> None:
+    unmark = plans(
+        {"tool": "room_create", "inputs": {"name": "Mine", "fields": {"from_outside": False}}}, COMPLETE, about="clean"
+    )
+    async with bank(CREATES, unmark, **maker) as it:
+        await do(it, ROOM)
+        await do(it, "Make a clean one")
+        assert (await it.client.get("/v1/rooms/mine")).status_code == 404
+        version = (await it.client.get("/v1/rooms/ours")).json()["version"]
+        changed = await it.client.patch("/v1/rooms/ours", json={"from_outside": False, "version": version})
+        assert changed.is_success, changed.text
+        assert not await is_result_from_outside(it.client, "rooms_list", "maker")
+
+
+async def test_a_room_that_a_run_changed_before_there_was_a_mark_gets_it(bank: Any, maker: dict[str, Any]) -> None:
+    folder = maker["rooms_dir"]
+    async with bank(CREATES, **maker) as it:
+        await create(it.client, name="Mine")
+        await do(it, ROOM)
+    text = (folder / "ours.yaml").read_text()
+    (folder / "ours.yaml").write_text(text.replace("from_outside: true\n", ""))
+    with sqlite3.connect(folder.parent / "data" / "stepgate.db") as database:
+        database.execute("DELETE FROM feature_schema WHERE revision = 'rooms_of_runs'")
+        database.execute("DROP TABLE rooms_of_runs")
+    database.close()
+    async with bank(**maker) as it:
+        marks = {name: (await it.client.get(f"/v1/rooms/{name}")).json()["room"]["from_outside"] for name in NAMES}
+        assert marks == {"ours": True, "mine": False}
+
+
+def test_everything_that_shows_stored_texts_says_whether_they_are_from_outside() -> None:
+    """A tool that shows a thing without its mark would make an external text the user's."""
+    without = {"list_secrets", "explain_relationship"}  # names only
+    for tool in list_readers(StoredThingTool):
+        if tool.name in without or tool.is_tainted is not StoredThingTool.is_tainted:
+            continue
+        assert "from_outside" in str(tool.Output.model_json_schema()), tool.name
+
+
+def list_readers(base: type[Any]) -> list[type[Any]]:
+    """The tools below a base class that only read."""
+    tools = [one for child in base.__subclasses__() for one in (child, *list_readers(child))]
+    return [one for one in tools if hasattr(one, "name") and one.annotations == READ_ONLY]
