@@ -18,6 +18,7 @@ from agent.core.events import Event, RunCreated
 from agent.core.models import ENDED_STATUSES, AgentRequest, DeferredModel, JsonObject, RunStatus
 from agent.runs.conversation_list import MAX_QUERY_CHARS, TOP, ListPosition
 from agent.runs.conversation_tree import Branches
+from agent.runs.run_intake import QuestionAwareRequest
 from agent.runs.sessions import build_unknown_conversation_error
 from agent.storage.conversation_path import ROOT
 from gateway.access.authentication import Caller
@@ -103,6 +104,12 @@ class NewMessage(StrictBody):
     )
     room: str | None = Field(default=None, description="a room, or `room@model`; left out: the default room")
     images: list[str] = Field(default_factory=list, max_length=20, description="data: or https: addresses of pictures")
+    approvals: list[str] | None = Field(
+        default=None,
+        max_length=1_000,
+        description="ids of the approvals that the client displays: it is a reply to these only, and a 409 if others "
+        "are open; left out: to what is open",
+    )
     metadata: JsonObject = Field(default_factory=dict)
 
 
@@ -198,7 +205,8 @@ async def send_message(
 ) -> SentMessage:
     """Send a message. Answers at once; the answer is written whether anybody follows it or not."""
     request = await _build_request(stepgate, caller, conversation_id, body)
-    accepted = await accept_run(http, stepgate, caller, request)
+    message = request if body.approvals is None else QuestionAwareRequest(request, tuple(body.approvals))
+    accepted = await accept_run(http, stepgate, caller, message)
     row = await stepgate.service.get_run(accepted.run_id, owner=caller.owner)
     branches = await stepgate.intake.tree.read_branches(caller.owner, conversation_id)
     exchange = branches.exchanges.get(row.run_id)

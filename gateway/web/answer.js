@@ -27,6 +27,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
   const grow = growing(prose);
   let text = "";
   let decided = "";
+  let asked = [];
 
   const press = el("button.tool", { type: "button", title: "Copy answer", "aria-label": "Copy answer", onclick: () => copy(text, press) }, icon("copy"));
 
@@ -34,6 +35,10 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
     element,
     get text() {
       return text;
+    },
+    /** The ids of the approvals whose question is displayed. */
+    get approvals() {
+      return after.querySelector(".decision") ? asked : [];
     },
     /** Says in a line what is being done. */
     progress({ text: line }) {
@@ -94,7 +99,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
 
   /** The buttons of a waiting run; a question that was just answered is not shown again. */
   function question({ run_id: runId, metadata }) {
-    const ids = metadata.approvals.map((one) => one.approval_id);
+    const ids = (asked = metadata.approvals.map((one) => one.approval_id));
     if (decided === ids.join()) return el("p.quiet", {}, "Continuing …");
     return approval(async (verb) => {
       decided = ids.join(); // before the request: the run may have ended when it is answered
