@@ -36,7 +36,7 @@ const start = welcome({ hero, rooms, picks: models, say, focus: () => box.focus(
 
 export async function show(id = "") {
   if (id !== chat.id || !id) await (opened = open(id));
-  else past.refresh(id);
+  else past.refresh(id), look();
   box.focus();
 }
 
@@ -117,8 +117,7 @@ async function loadEarlier() {
   const height = scroll.scrollHeight;
   const found = await get(`${pathOf(chat.id)}/messages?limit=${PAGE}&render=html&before=${encodeURIComponent(before)}`);
   if (chat.id !== id || chat.previous !== before) return; // another chat, or pressed twice
-  chat.previous = found.previous;
-  earlier.hidden = !found.previous;
+  earlier.hidden = !(chat.previous = found.previous);
   log.prepend(...draw(found.data));
   scroll.scrollTop += scroll.scrollHeight - height;
 }
@@ -162,6 +161,7 @@ async function watch(id, reply) {
   } catch (error) {
     if (error.name === "AbortError") return;
     reply.fail(error);
+    if (error.status === 401) chat.head = null; // with a valid key, the next look shows it
   }
   if (signal.aborted) return;
   if (reply.element.dataset.status === "failed") dispatchEvent(new Event("answerfailed"));
