@@ -31,6 +31,7 @@ from gateway.doors.openai import OPENAI_ERRORS
 from gateway.doors.run_intake import accept_run
 from gateway.doors.runs import parse_position
 from gateway.render.answer_view import AnswerFrames, build_view
+from gateway.render.chat_markdown import format_chat
 from gateway.render.native import build_failure_frame
 
 router = APIRouter(
@@ -291,7 +292,8 @@ async def export_conversation(
     if form == "json":
         listed = MessageList(data=messages, head=_answer_id(branches.head), room=first.room, title=title)
         return Response(listed.model_dump_json(indent=2), media_type="application/json")
-    return Response(_format_markdown(title, messages), media_type="text/markdown; charset=utf-8")
+    text = format_chat(title, [(one.role, one.content, one.view or {}) for one in messages])
+    return Response(text, media_type="text/markdown; charset=utf-8")
 
 
 async def _build_request(stepgate: Stepgate, caller: Caller, conversation_id: str, body: NewMessage) -> AgentRequest:
@@ -372,20 +374,6 @@ def _get_request(events: list[Event]) -> AgentRequest:
     body = events[0].body if events else None
     assert isinstance(body, RunCreated), "a log begins with the request"
     return body.request
-
-
-def _format_markdown(title: str, messages: list[Message]) -> str:
-    """The messages as one Markdown text."""
-    names = {"user": "You", "assistant": "Stepgate"}
-    parts = [f"# {' '.join(title.split()) or 'Chat'}"]
-    for one in messages:
-        parts.append(f"## {names[one.role]}\n\n{one.content.strip() or '(no answer yet)'}")
-        sources = (one.view or {}).get("metadata")
-        listed = sources.get("sources") if isinstance(sources, dict) else None
-        if isinstance(listed, list) and listed:
-            named = [source for source in listed if isinstance(source, dict)]
-            parts.append("\n".join(f"[{source['id']}]: {source['name']}" for source in named))
-    return "\n\n".join(parts) + "\n"
 
 
 def _question_id(run_id: str) -> str:

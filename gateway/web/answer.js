@@ -12,6 +12,7 @@ import { headline, trace } from "./trace.js";
 /** An answer. `actions` are further buttons below it; `grown()` is called after each change of its size; `again()` sends
  * its question again, after a failure. */
 export function answer({ actions = [], grown = () => {}, again = null } = {}) {
+  const replies = el("div.replies");
   const prose = el("div.prose");
   const now = el("span", { role: "status" }, "Reading your message");
   const lines = el("ol.trace");
@@ -22,7 +23,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
   const cited = el("div");
   const after = el("div.after");
   const tools = el("div.tools", { hidden: true });
-  const element = el("article.answer", { "aria-busy": "true", "aria-label": "Answer" }, el("h2.hidden", {}, "Answer"), fold, thought, prose, cited, after, tools);
+  const element = el("article.answer", { "aria-busy": "true", "aria-label": "Answer" }, el("h2.hidden", {}, "Answer"), replies, fold, thought, prose, cited, after, tools);
   const unfolded = new Set();
   const grow = growing(prose);
   let text = "";
@@ -69,6 +70,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
       element.setAttribute("aria-busy", String(isOpen && !isAsked));
       element.dataset.status = status;
       text = view.text;
+      fill(replies, view.replies.map((words) => el("div.mine", { dir: "auto" }, el("p", {}, words))));
       if (!isOpen) showThought(view.thought);
       if (view.html !== null) showHtml(prose, view.html, citing(metadata));
       else if (!isOpen && !metadata.failure) fill(prose, text && el("p.plaintext", { dir: "auto" }, text));

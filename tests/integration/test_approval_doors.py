@@ -357,6 +357,10 @@ async def test_a_yes_answers_no_question_that_its_client_did_not_display(serve: 
         assert (decided.status_code, decided.json()["run_id"]) == (202, asked["metadata"]["run_id"])
         async with client.stream("GET", f"/v1/runs/{asked['metadata']['run_id']}/events") as stream:
             assert "event: run.succeeded" in [line async for line in stream.aiter_lines()]
+        (_, answer) = (await client.get(path)).json()["data"]
+        assert answer["view"]["replies"] == ["approved"]
+        exported = (await client.get(f"/v1/conversations/{chat}/export")).text
+        assert "\n\n## You\n\napproved\n\n## Stepgate\n\nIt is 42" in exported
         late = await client.post(path, json={**body, "approvals": ids_of(asked)})
         assert (late.status_code, len((await client.get("/v1/runs")).json()["data"])) == (409, 1)
 
