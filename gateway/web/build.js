@@ -206,7 +206,7 @@ function conversation(id) {
     let whole = "";
     let isDone = false;
     const draw = framed(() => {
-      fill(prose, el("p.plaintext", {}, whole));
+      fill(prose, el("p.plaintext", { dir: "auto" }, whole));
       stick();
     });
     const body = { ...message, stream: true };
@@ -259,7 +259,7 @@ async function anew(id, { currentTarget: pressed }) {
 /** Returns the lines of a summary as a Markdown list. */
 const listed = (summary) => summary.split("\n").map((line) => (line.startsWith("- ") ? `  ${line}` : `- ${line}`)).join("\n");
 
-const mine = (text) => el("div.mine", {}, el("p", {}, text));
+const mine = (text) => el("div.mine", { dir: "auto" }, el("p", {}, text));
 
 function theirs(text) {
   const prose = el("div.prose");
@@ -277,7 +277,7 @@ function activity() {
     const state = { started: "running", working: "running" }[status] ?? status;
     const row = el("li", {},
       el("div.line", {}, sign(state), el("span.name", {}, words(name)), tool && el("span.quiet", {}, words(tool))),
-      content && el("div.inside", {}, el("pre", { tabIndex: 0 }, content)));
+      content && el("div.inside", {}, el("pre", { tabIndex: 0, dir: "auto" }, content)));
     if (open.has(name)) open.get(name).replaceWith(row);
     else lines.append(row);
     if (state === "running") open.set(name, row);

@@ -232,7 +232,7 @@ async def test_a_file_that_is_read_while_its_chat_is_deleted_is_not_kept(devtool
 
 
 async def has_no_collection(client: httpx.AsyncClient) -> bool:
-    return (await client.get("/v1/collections")).json()["data"] == []
+    return not (await client.get("/v1/collections")).json()["data"]
 
 
 async def test_a_file_goes_into_the_collection_that_is_displayed(devtools: str, serve: Serve) -> None:

@@ -1,5 +1,6 @@
 """What comes between a person and their chat: another tab, a lost connection behind a button, no JavaScript."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import httpx
 import pytest
 
 from tests.integration.conftest import Serve, model_server, serve
-from tests.page.journey import page_at, send
+from tests.page.journey import page_at, reload, send
 from tests.support.browser import BROWSER_TEST, running_chromium
 from tests.support.script import plans, says, script
 from tests.support.talks import papers, talk
@@ -67,6 +68,22 @@ CUT_STREAMS = """(() => {
     };
 })()"""
 """The gateway gets messages, but the connection is lost before the first word of an answer."""
+CUT_WHEN_TOLD = """(() => {
+    const real = window.fetch;
+    window.fetch = async (path, options) => {
+        const response = await real(path, options);
+        if (options?.headers?.accept !== "text/event-stream" || !response.ok) return response;
+        const reader = response.body.getReader();
+        const pull = async (to) => {
+            const { value, done } = await reader.read();
+            if (done) to.close();
+            else to.enqueue(value);
+        };
+        const start = (to) => (window.cut = () => to.error(new TypeError("network error")));
+        return new Response(new ReadableStream({ start, pull }), response);
+    };
+})()"""
+"""`cut()` ends the connection of the newest stream."""
 
 
 @pytest.fixture(scope="module")
@@ -260,9 +277,12 @@ async def test_build_displays_a_question_before_it_is_answered_and_an_answer_who
     decision = "document.querySelector('.talk .decision')"
     async with serve(conversations_require_llm=False) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         mine = await talk(client, folder)
+        await mine.say("ساعدني")
         await mine.say("Help me index these research papers")
         async with page_at(devtools, url, f"#/build/{mine.id}") as page:
             await page.until("document.querySelector('.talk .log').innerText.includes('reports')")
+            directions = "[...document.querySelectorAll('.talk .mine')].map((one) => getComputedStyle(one).direction)"
+            assert await page.evaluate(directions) == ["rtl", "ltr"]
             await mine.say("apply kelp")
             await page.write(".talk textarea", "approve")
             await page.press("Enter")
@@ -279,3 +299,29 @@ async def test_build_displays_a_question_before_it_is_answered_and_an_answer_who
             await page.until(f"!{decision} && document.querySelector('.talk .log').innerText.includes('approved')")
             assert await page.evaluate("window.cuts") == 1
             assert "lost" not in await page.text(".talk .log")
+
+
+async def test_an_answer_whose_key_was_revoked_is_followed_with_the_next_one(devtools: str, serve: Serve) -> None:
+    model = script(says("The harbour was quiet. " * 24, chunk=16, pause_s=0.2))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        fields = {"owner": "anna", "scopes": ["chat", "agent"]}
+        first, second = [
+            (await client.post("/v1/admin/keys", json=fields | {"name": name})).json() for name in ("laptop", "phone")
+        ]
+        async with page_at(devtools, url) as page:
+            await page.evaluate(f"sessionStorage.setItem('stepgate.key', {json.dumps(first['text'])})")
+            await reload(page)
+            await page.evaluate(CUT_WHEN_TOLD)
+            await send(page, "How was the harbour?")
+            await page.until(f"({ANSWER}).includes('quiet')")
+            await client.delete(f"/v1/admin/keys/{first['id']}")
+            await page.evaluate("window.cut()")
+            await page.until("document.querySelector('#key[open]')")
+            await page.click("#key [value=cancel]")
+            await page.until("document.querySelector('.answer .banner')?.innerText.includes('revoked')")
+            await page.click("#notice .button")
+            await page.write("#key input", second["text"])
+            await page.press("Enter")
+            await page.until(f"{IS_DONE} && ({ANSWER}).trim().split('quiet').length === 25")
+            assert await page.evaluate("document.querySelector('.answer .banner')") is None
+            page.faults.clear()  # the browser reports the refused requests
