@@ -312,7 +312,7 @@ def _configure(connection: sqlite3.Connection) -> None:
     connection.create_function("lower", 1, _lower, deterministic=True)
 
 
-def _lower(value: str | bytes | int | float | None) -> str | bytes | int | float | None:
+def _lower(value: str | bytes | float | None) -> str | bytes | float | None:
     """`lower` of all letters: SQLite's own knows those of ASCII only."""
     return value.lower() if isinstance(value, str) else value
 
