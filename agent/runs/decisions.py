@@ -14,14 +14,22 @@ DECISIONS: dict[str, Decision] = {"approved": "approve", "rejected": "reject", "
 
 
 async def submit_reply(
-    service: AgentService[Any], caller: Principal, request: AgentRequest, trust: ConversationTrust = "by_key"
+    service: AgentService[Any],
+    caller: Principal,
+    request: AgentRequest,
+    trust: ConversationTrust = "by_key",
+    question: Sequence[str] | None = None,
 ) -> AcceptedRun | None:
-    """Submits the message to the run that waits for it; None if it is a new request.
+    """Submits the message to the run that waits for it; None if it is a new request. `question` are the approvals that
+    the client displays, if it says so.
 
     Raises `ScopeError`, and `ConflictError` for a yes or no to a run of the same conversation on which the message
-    cannot decide: as a new request, the word would mean nothing.
+    cannot decide: as a new request, the word would mean nothing. Also what `require_same_question` raises.
     """
     reply = await find_reply(service, caller, request, trust)
+    if reply is not None and request.parent not in (None, reply.run_id):
+        reply = None  # that run waits in another branch of the conversation
+    require_same_question(question, reply.approval_ids if reply is not None else ())
     if reply is None:
         return None
     try:
@@ -32,8 +40,23 @@ async def submit_reply(
             reason=reply.text,
             approvals=reply.approval_ids,
         )
-    except ConflictError:  # decided meanwhile: the message is a new request
-        return None
+    except ConflictError:
+        if question is not None:
+            raise
+        return None  # decided meanwhile: the message is a new request
+
+
+def require_same_question(displayed: Sequence[str] | None, open_ids: Sequence[str]) -> None:
+    """Raises `ConflictError` if a message would answer a question that its client does not display, or the one that it
+    displays is no longer open. Both are ids of approval requests; None if the client does not say what it displays.
+    """
+    if displayed is None or (bool(displayed) == bool(open_ids) and {*open_ids} <= {*displayed}):
+        return
+    raise ConflictError(
+        "A question was asked or decided elsewhere in the meantime, so this message was not sent. Read the "
+        "conversation again, then reply",
+        retry=False,
+    )
 
 
 async def refuse_stray_decision(

@@ -39,6 +39,14 @@ class ChatRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionAwareRequest:
+    """A request of a client that displays its conversation: it answers only the question whose approvals it names."""
+
+    request: AgentRequest
+    approvals: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ContextMessage:
     """A request of a client whose protocol names the run that a message answers, and this one names none (A2A)."""
 
@@ -178,6 +186,7 @@ class RunIntake:
         own: tuple[RequestHandler[Any], ...] = (
             RequestHandler(AgentRequest, self._accept_plain),
             RequestHandler(ChatRequest, self._accept_chat),
+            RequestHandler(QuestionAwareRequest, self._accept_question_aware),
             RequestHandler(ContextMessage, self._accept_context_message),
             RequestHandler(HiddenRequest, self._accept_hidden),
             RequestHandler(ApprovalReplies, self._accept_replies),
@@ -240,6 +249,12 @@ class RunIntake:
     async def _accept_plain(self, caller: Principal, request: AgentRequest, run_id: str | None) -> AcceptedRun:
         return await self._accept_request(caller, request, self.service.admit(request, caller.owner), run_id)
 
+    async def _accept_question_aware(
+        self, caller: Principal, message: QuestionAwareRequest, run_id: str | None
+    ) -> AcceptedRun:
+        room = self.service.admit(message.request, caller.owner)
+        return await self._accept_request(caller, message.request, room, run_id, question=message.approvals)
+
     async def _accept_context_message(
         self, caller: Principal, request: ContextMessage, run_id: str | None
     ) -> AcceptedRun:
@@ -285,16 +300,19 @@ class RunIntake:
         *,
         wire_request: JsonObject | None = None,
         trust: ConversationTrust | None = None,
+        question: tuple[str, ...] | None = None,
     ) -> AcceptedRun:
-        """`trust` is when the conversation's id counts in a decision; None: as who made it says."""
+        """`trust` is when the conversation's id counts in a decision; None: as who made it says. `question` are the
+        approvals that the client displays; None: it does not say.
+        """
         named = request.conversation_id
         conversations = self._find_conversations(room)
         if named is None or conversations is None:
             is_own = named is not None and self.own_ids.is_own_conversation(named, caller.owner)
             trust = trust or ("own" if is_own else "by_key")
             placed = await self.tree.place(caller.owner, request)
-            # A message of another branch answers nothing that waits in this one.
-            reply = await submit_reply(self.service, caller, request, trust) if request.parent is None else None
+            begins_branch = request.parent is not None
+            reply = None if begins_branch else await submit_reply(self.service, caller, placed, trust, question)
             if reply is None:
                 await refuse_stray_decision(self.service, caller, placed)
             return reply or await self._start(
@@ -305,7 +323,8 @@ class RunIntake:
         conversation_id = await conversations.get_id_for_chat(named, owner=caller.owner)
         request = request.model_copy(update={"conversation_id": conversation_id})
         trust = trust or ("own" if conversation_id == named else "by_key")  # the builder makes all of its ids
-        return await submit_reply(self.service, caller, request, trust) or await conversations.send_request(
+        reply = await submit_reply(self.service, caller, request, trust, question)
+        return reply or await conversations.send_request(
             conversation_id, request, principal=caller, run_id=run_id, wire_request=wire_request
         )
 

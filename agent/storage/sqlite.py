@@ -309,6 +309,12 @@ def _configure(connection: sqlite3.Connection) -> None:
     # With WAL, NORMAL loses no committed transaction if the process dies, only if the power fails.
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute("PRAGMA foreign_keys=ON")
+    connection.create_function("lower", 1, _lower, deterministic=True)
+
+
+def _lower(value: str | bytes | float | None) -> str | bytes | float | None:
+    """`lower` of all letters: SQLite's own knows those of ASCII only."""
+    return value.lower() if isinstance(value, str) else value
 
 
 def _set_wal(connection: sqlite3.Connection) -> None:

@@ -18,6 +18,7 @@ from agent.core.events import Event, RunCreated
 from agent.core.models import ENDED_STATUSES, AgentRequest, DeferredModel, JsonObject, RunStatus
 from agent.runs.conversation_list import MAX_QUERY_CHARS, TOP, ListPosition
 from agent.runs.conversation_tree import Branches
+from agent.runs.run_intake import QuestionAwareRequest
 from agent.runs.sessions import build_unknown_conversation_error
 from agent.storage.conversation_path import ROOT
 from gateway.access.authentication import Caller
@@ -30,6 +31,7 @@ from gateway.doors.openai import OPENAI_ERRORS
 from gateway.doors.run_intake import accept_run
 from gateway.doors.runs import parse_position
 from gateway.render.answer_view import AnswerFrames, build_view
+from gateway.render.chat_markdown import format_chat
 from gateway.render.native import build_failure_frame
 
 router = APIRouter(
@@ -103,6 +105,12 @@ class NewMessage(StrictBody):
     )
     room: str | None = Field(default=None, description="a room, or `room@model`; left out: the default room")
     images: list[str] = Field(default_factory=list, max_length=20, description="data: or https: addresses of pictures")
+    approvals: list[str] | None = Field(
+        default=None,
+        max_length=1_000,
+        description="ids of the approvals that the client displays: it is a reply to these only, and a 409 if others "
+        "are open; left out: to what is open",
+    )
     metadata: JsonObject = Field(default_factory=dict)
 
 
@@ -198,7 +206,8 @@ async def send_message(
 ) -> SentMessage:
     """Send a message. Answers at once; the answer is written whether anybody follows it or not."""
     request = await _build_request(stepgate, caller, conversation_id, body)
-    accepted = await accept_run(http, stepgate, caller, request)
+    message = request if body.approvals is None else QuestionAwareRequest(request, tuple(body.approvals))
+    accepted = await accept_run(http, stepgate, caller, message)
     row = await stepgate.service.get_run(accepted.run_id, owner=caller.owner)
     branches = await stepgate.intake.tree.read_branches(caller.owner, conversation_id)
     exchange = branches.exchanges.get(row.run_id)
@@ -283,7 +292,8 @@ async def export_conversation(
     if form == "json":
         listed = MessageList(data=messages, head=_answer_id(branches.head), room=first.room, title=title)
         return Response(listed.model_dump_json(indent=2), media_type="application/json")
-    return Response(_format_markdown(title, messages), media_type="text/markdown; charset=utf-8")
+    text = format_chat(title, [(one.role, one.content, one.view or {}) for one in messages])
+    return Response(text, media_type="text/markdown; charset=utf-8")
 
 
 async def _build_request(stepgate: Stepgate, caller: Caller, conversation_id: str, body: NewMessage) -> AgentRequest:
@@ -364,20 +374,6 @@ def _get_request(events: list[Event]) -> AgentRequest:
     body = events[0].body if events else None
     assert isinstance(body, RunCreated), "a log begins with the request"
     return body.request
-
-
-def _format_markdown(title: str, messages: list[Message]) -> str:
-    """The messages as one Markdown text."""
-    names = {"user": "You", "assistant": "Stepgate"}
-    parts = [f"# {' '.join(title.split()) or 'Chat'}"]
-    for one in messages:
-        parts.append(f"## {names[one.role]}\n\n{one.content.strip() or '(no answer yet)'}")
-        sources = (one.view or {}).get("metadata")
-        listed = sources.get("sources") if isinstance(sources, dict) else None
-        if isinstance(listed, list) and listed:
-            named = [source for source in listed if isinstance(source, dict)]
-            parts.append("\n".join(f"[{source['id']}]: {source['name']}" for source in named))
-    return "\n\n".join(parts) + "\n"
 
 
 def _question_id(run_id: str) -> str:

@@ -14,6 +14,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from time import monotonic
 from typing import Any, Final
 
+from pydantic import JsonValue
+
 from agent.core import events as ev
 from agent.core.models import JsonObject, PlanStep
 from agent.core.run_reducer import fold
@@ -56,6 +58,7 @@ def build_view(events: Sequence[ev.Event], *, html: bool = True) -> JsonObject:
         "run_id": state.run_id,
         "seq": events[-1].seq,
         "status": state.status,
+        "replies": _list_replies(events),
         "room": state.room.id,
         "text": text,
         "thought": get_thought(state.answer) if state.answer is not None else "",
@@ -63,6 +66,23 @@ def build_view(events: Sequence[ev.Event], *, html: bool = True) -> JsonObject:
         "steps": [step.model_dump(mode="json") for step in response.steps],
         "metadata": metadata,
     }
+
+
+def _list_replies(events: Sequence[ev.Event]) -> list[JsonValue]:
+    """What people replied to the questions of a run, oldest first: their words, or else the decision. One reply may
+    decide on several requests of a question.
+    """
+    replies: list[JsonValue] = []
+    question: list[str] = []
+    for event in events:
+        match event.body:
+            case ev.RunWaiting():
+                question = []
+            case ev.ApprovalDecided(decision=decision, reason=reason) if decision != "expired":
+                if (reason or decision) not in question:
+                    question.append(reason or decision)
+                    replies.append(reason or decision)
+    return replies
 
 
 def get_thought(answer: ev.AnswerFinished) -> str:

@@ -12,6 +12,7 @@ import { headline, trace } from "./trace.js";
 /** An answer. `actions` are further buttons below it; `grown()` is called after each change of its size; `again()` sends
  * its question again, after a failure. */
 export function answer({ actions = [], grown = () => {}, again = null } = {}) {
+  const replies = el("div.replies");
   const prose = el("div.prose");
   const now = el("span", { role: "status" }, "Reading your message");
   const lines = el("ol.trace");
@@ -22,11 +23,12 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
   const cited = el("div");
   const after = el("div.after");
   const tools = el("div.tools", { hidden: true });
-  const element = el("article.answer", { "aria-busy": "true", "aria-label": "Answer" }, el("h2.hidden", {}, "Answer"), fold, thought, prose, cited, after, tools);
+  const element = el("article.answer", { "aria-busy": "true", "aria-label": "Answer" }, el("h2.hidden", {}, "Answer"), replies, fold, thought, prose, cited, after, tools);
   const unfolded = new Set();
   const grow = growing(prose);
   let text = "";
   let decided = "";
+  let asked = [];
 
   const press = el("button.tool", { type: "button", title: "Copy answer", "aria-label": "Copy answer", onclick: () => copy(text, press) }, icon("copy"));
 
@@ -34,6 +36,10 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
     element,
     get text() {
       return text;
+    },
+    /** The ids of the approvals whose question is displayed. */
+    get approvals() {
+      return after.querySelector(".decision") ? asked : [];
     },
     /** Says in a line what is being done. */
     progress({ text: line }) {
@@ -64,6 +70,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
       element.setAttribute("aria-busy", String(isOpen && !isAsked));
       element.dataset.status = status;
       text = view.text;
+      fill(replies, view.replies.map((words) => el("div.mine", { dir: "auto" }, el("p", {}, words))));
       if (!isOpen) showThought(view.thought);
       if (view.html !== null) showHtml(prose, view.html, citing(metadata));
       else if (!isOpen && !metadata.failure) fill(prose, text && el("p.plaintext", { dir: "auto" }, text));
@@ -94,7 +101,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
 
   /** The buttons of a waiting run; a question that was just answered is not shown again. */
   function question({ run_id: runId, metadata }) {
-    const ids = metadata.approvals.map((one) => one.approval_id);
+    const ids = (asked = metadata.approvals.map((one) => one.approval_id));
     if (decided === ids.join()) return el("p.quiet", {}, "Continuing …");
     return approval(async (verb) => {
       decided = ids.join(); // before the request: the run may have ended when it is answered

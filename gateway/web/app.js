@@ -6,7 +6,7 @@ import * as build from "./build.js";
 import * as chat from "./chat.js";
 import { forgetDrafts } from "./chat_box.js";
 import * as documents from "./documents.js";
-import { button, el, fill, icon, short } from "./dom.js";
+import { button, el, fill, icon, keepLooking, short } from "./dom.js";
 import * as models from "./models.js";
 import { close } from "./panel.js";
 import * as runs from "./runs.js";
@@ -181,8 +181,7 @@ models.whenChanged(() => {
   chat.refresh();
 });
 for (const sign of ["answerfailed", "reachchange", "online", "offline"]) addEventListener(sign, drawState); // its model may be down
-setInterval(() => document.hidden || drawState(), LOOK_MS);
-document.addEventListener("visibilitychange", () => document.hidden || drawState());
+keepLooking(drawState, LOOK_MS);
 build.leadTo((collection) => enterChat("knowledge", `What do the documents in ${collection} say about `));
 documents.leadTo((collection) => enterChat("knowledge", `What do the documents in ${collection} say about `));
 studio.leadTo(enterChat);

@@ -1,6 +1,7 @@
 /** What is attached: pictures go with the next message; other files are read into a collection, that of the chat as a rule. */
 
-import { errorText, get } from "./api.js";
+import { errorText, get, send } from "./api.js";
+import { isOwnCollection } from "./conversation.js";
 import { button, count, el, fill, icon } from "./dom.js";
 import { upload } from "./upload.js";
 
@@ -19,7 +20,7 @@ export function attachments({ filesOf }) {
   const element = el("div.tray", { hidden: true }, limited, chips, target, warning);
   let pictures = [];
   let fills = 0; // one more for each chat that is shown
-  const reading = new Map(); // item of a file -> promise of whether it was read
+  const reading = new Map(); // item of a file -> promise of what was read, `{ into, id, isNew }`; null if it was not
   const preparing = new Map(); // item of a picture -> promise of whether it can be sent
 
   function draw() {
@@ -32,8 +33,9 @@ export function attachments({ filesOf }) {
     const state = el("span.quiet", { role: "status" });
     const item = el(`li.${kind}`, {}, ...inner, el("span.cut", {}, name), state);
     chips.append(item);
-    const away = button("", () => {
+    const away = button("", async () => {
       pictures = pictures.filter((one) => one.item !== item);
+      await takeBack(item, state);
       reading.delete(item);
       preparing.delete(item);
       item.remove();
@@ -43,6 +45,14 @@ export function attachments({ filesOf }) {
     item.append(away);
     draw();
     return { item, state };
+  }
+
+  /** Deletes what was read of a file into the collection of its chat; what others may search stays in theirs. */
+  async function takeBack(item, state) {
+    if (!reading.has(item)) return;
+    state.textContent = "removing …";
+    const added = await reading.get(item);
+    if (added?.isNew && isOwnCollection(added.into)) await send("DELETE", `v1/documents/${encodeURIComponent(added.id)}?collection=${encodeURIComponent(added.into)}`);
   }
 
   function addPicture(file) {
@@ -75,22 +85,26 @@ export function attachments({ filesOf }) {
     reading.set(item, readFile(file, state, filesOf()));
   }
 
-  /** Reads a file into a collection, and says so beside its name. Returns whether it was read. */
+  /** Reads a file into a collection, and says so beside its name. Returns what was added; null if it was not read. */
   async function readFile(file, state, { own, read }) {
     get("v1/collections").then(({ data }) => fill(known, data.map((one) => el("option", { value: one.name }))), () => {});
     state.textContent = "reading …";
+    const chosen = collection.value.trim();
     try {
-      const into = collection.value.trim() || await own();
-      const place = collection.value.trim() ? `in ${into}` : "in this chat";
+      const into = chosen || await own();
+      const place = chosen ? `in ${into}` : "in this chat";
       const found = await upload(file, into);
       const lacks = found.coverage && found.coverage.share < 0.995 ? `, ${Math.floor(found.coverage.share * 100)} % of its text` : "";
-      await read(into);
+      await read(into).catch(async (error) => {
+        if (error.status === 404 && !chosen) await send("DELETE", `v1/collections/${into}`); // its chat was deleted meanwhile
+        throw error;
+      });
       state.textContent = found.unchanged ? `already ${place}` : `${count(found.passages, "passage")} ${place}${lacks}`;
-      return true;
+      return { into, id: found.document_id, isNew: !found.unchanged };
     } catch (error) {
       state.textContent = errorText(error);
       state.className = "problem";
-      return false;
+      return null;
     }
   }
 
@@ -129,6 +143,7 @@ export function attachments({ filesOf }) {
       pictures = [];
       if (!keepsFiles) {
         for (const all of [reading, preparing]) all.clear();
+        collection.value = ""; // another chat's files are not for the same place
         fills += 1;
       }
       chips.replaceChildren(...[...chips.children].filter((item) => reading.has(item)));

@@ -1,7 +1,7 @@
 /** Build: a pipeline made in a conversation. A guided start, the conversation, and its workbench. */
 
 import { alarm, approval } from "./answer.js";
-import { events, get, post, request, errorText } from "./api.js";
+import { events, Failure, get, post, request, errorText } from "./api.js";
 import { composer } from "./composer.js";
 import { button, count, el, fill, framed, icon, moment, pause, pinned, words } from "./dom.js";
 import { guide } from "./guide.js";
@@ -74,12 +74,13 @@ function conversation(id) {
   const back = el("a.back", { href: "#/build" }, "All conversations");
   const scroll = el("div.scroll", {}, el("div.column", {}, back, log));
   const stick = pinned(scroll);
-  const box = composer({ label: "Message", placeholder: "Describe a change, or ask a question", send: say, stop });
+  const box = composer({ label: "Message", placeholder: "Describe a change, or ask a question", send, stop });
   const bench = workbench({ conversationId: id, asked: (collection) => lead(collection), changed: look, say });
   const dock = el("div.dock", {}, stick.down, box.element);
   const element = el("div.talk", {}, el("div.words", {}, scroll, dock), bench.element);
   let isBusy = false;
   let running = "";
+  let asked = []; // ids of the approvals whose question is displayed
 
   async function load() {
     const detail = await get(`${API}/${id}`);
@@ -90,7 +91,7 @@ function conversation(id) {
       const opening = first.get(id);
       first.delete(id);
       await say(opening);
-    } else if (detail.run_id && !detail.question) await waitFor(detail);
+    } else if (detail.run_id && !detail.question) await catchUp();
     else if (detail.status === "active") box.focus();
   }
 
@@ -105,22 +106,26 @@ function conversation(id) {
     get(`${API}/${id}`).then(known, () => {}); // what was errorText already is all that matters
   }
 
-  /** Polls for an answer that another page or client has requested. */
-  async function waitFor(detail) {
+  /** Polls for an answer that another client has requested, or whose stream was cut, and shows what was said until then. */
+  async function catchUp() {
     const work = log.appendChild(activity());
-    while (detail.run_id && !detail.question && element.isConnected) {
-      await pause(1500);
-      detail = await get(`${API}/${id}`);
-      known(detail);
+    for (; element.isConnected; await pause(1500)) {
+      const detail = await get(`${API}/${id}`).catch((error) => {
+        if (error.code !== "unreachable") throw error;
+      });
+      if (detail) known(detail);
+      if (!detail || (detail.run_id && !detail.question)) continue;
+      log.replaceChildren();
+      history(detail);
+      stick();
+      break;
     }
     work.remove();
-    log.replaceChildren();
-    history(detail);
-    stick();
   }
 
-  function history({ messages, messages_note: note, question, summary }) {
+  function history({ messages, messages_note: note, question, approvals, summary }) {
     let work = null;
+    asked = approvals;
     if (summary && (note || !messages.length)) log.append(theirs(`**What is known so far**\n\n${listed(summary)}`));
     if (note) log.append(el("p.quiet", {}, note));
     for (const message of messages) {
@@ -139,17 +144,23 @@ function conversation(id) {
   }
 
   const ask = () => {
-    const box = approval(async (verb) => {
-      box.remove();
-      await say(verb);
-    }, { canChange: true });
+    const box = approval((verb) => say(verb), { canChange: true });
     return box;
   };
 
+  async function send(text) {
+    if (await say(text)) return;
+    box.box.value = [text, box.box.value].filter(Boolean).join("\n\n");
+    box.grow();
+  }
+
+  /** Sends a message and shows its answer. Returns whether it was sent. */
   async function say(text) {
-    if (isBusy) return;
+    if (isBusy) return false;
     isBusy = true;
     box.busy(true);
+    const approvals = asked;
+    asked = [];
     for (const question of log.querySelectorAll(".decision")) question.remove(); // these words answer it
     const work = activity();
     const prose = el("div.prose");
@@ -157,9 +168,11 @@ function conversation(id) {
     log.append(mine(text), reply);
     stick({ now: true });
     try {
-      await stream(text, { work, prose, reply });
+      await stream({ message: text, approvals }, { work, prose, reply });
+      return true;
     } catch (error) {
-      reply.append(alarm(errorText(error)));
+      asked = approvals;
+      return await recover(error, reply);
     } finally {
       reply.setAttribute("aria-busy", "false");
       work.over();
@@ -171,6 +184,15 @@ function conversation(id) {
     }
   }
 
+  /** Shows what the conversation came to without this page: a question was asked elsewhere, or the stream was cut.
+   * Returns whether the message was sent. */
+  async function recover(error, reply) {
+    const isCut = Boolean(running);
+    if (isCut || error.status === 409) await catchUp().catch((failure) => log.append(alarm(errorText(failure))));
+    if (!isCut) (reply.isConnected ? reply : log).append(alarm(errorText(error)));
+    return isCut;
+  }
+
   /** Cancels the run; what is known by then is the answer. */
   async function stop() {
     try {
@@ -180,13 +202,14 @@ function conversation(id) {
     }
   }
 
-  async function stream(text, { work, prose, reply }) {
+  async function stream(message, { work, prose, reply }) {
     let whole = "";
+    let isDone = false;
     const draw = framed(() => {
-      fill(prose, el("p.plaintext", {}, whole));
+      fill(prose, el("p.plaintext", { dir: "auto" }, whole));
       stick();
     });
-    const body = { message: text, stream: true };
+    const body = { ...message, stream: true };
     const response = await request(`${API}/${id}/messages`, { method: "POST", body, accept: "text/event-stream" });
     running = response.headers.get("x-stepgate-run-id") ?? "";
     for await (const { data: frame } of events(response)) {
@@ -194,13 +217,16 @@ function conversation(id) {
         whole += (frame.approvals && whole ? "\n\n" : "") + frame.content;
         draw();
         if (frame.approvals?.length) reply.append(ask());
+        asked = frame.approvals ?? asked;
       } else if (frame.type === "tool") work.line(frame.tool, frame.status, frame.content ?? "");
       else if (frame.type === "subagent") work.line(frame.agent, frame.status, frame.content ?? "", frame.tool);
       else if (frame.type === "uncertainty") bench.doubt(frame);
       else if (frame.type === "pipeline") bench.pipeline(frame.pipeline);
       else if (frame.type === "error") reply.append(alarm(frame.content));
+      else if (frame.type === "done") isDone = true;
       stick();
     }
+    if (!isDone) throw new Failure("The connection was lost.", { code: "unreachable" });
     await showMarkdown(prose, whole);
   }
 
@@ -233,7 +259,7 @@ async function anew(id, { currentTarget: pressed }) {
 /** Returns the lines of a summary as a Markdown list. */
 const listed = (summary) => summary.split("\n").map((line) => (line.startsWith("- ") ? `  ${line}` : `- ${line}`)).join("\n");
 
-const mine = (text) => el("div.mine", {}, el("p", {}, text));
+const mine = (text) => el("div.mine", { dir: "auto" }, el("p", {}, text));
 
 function theirs(text) {
   const prose = el("div.prose");
@@ -251,7 +277,7 @@ function activity() {
     const state = { started: "running", working: "running" }[status] ?? status;
     const row = el("li", {},
       el("div.line", {}, sign(state), el("span.name", {}, words(name)), tool && el("span.quiet", {}, words(tool))),
-      content && el("div.inside", {}, el("pre", { tabIndex: 0 }, content)));
+      content && el("div.inside", {}, el("pre", { tabIndex: 0, dir: "auto" }, content)));
     if (open.has(name)) open.get(name).replaceWith(row);
     else lines.append(row);
     if (state === "running") open.set(name, row);

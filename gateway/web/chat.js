@@ -5,7 +5,7 @@ import { errorText, Failure, get, post, send } from "./api.js";
 import { chatBox } from "./chat_box.js";
 import { begin, isGone, note, ownCollection, pathOf, unread } from "./conversation.js";
 import { deliver } from "./delivery.js";
-import { button, el, fill, pinned, takeDrops } from "./dom.js";
+import { button, el, fill, keepLooking, pinned, takeDrops } from "./dom.js";
 import { follow, OPEN } from "./follow.js";
 import { pastChats } from "./past_chats.js";
 import { question, tool, versions } from "./question.js";
@@ -36,7 +36,7 @@ const start = welcome({ hero, rooms, picks: models, say, focus: () => box.focus(
 
 export async function show(id = "") {
   if (id !== chat.id || !id) await (opened = open(id));
-  else past.refresh(id);
+  else past.refresh(id), look();
   box.focus();
 }
 
@@ -109,17 +109,15 @@ async function look() {
   past.refresh();
 }
 
-setInterval(look, LOOK_MS);
+keepLooking(look, LOOK_MS);
 addEventListener("focus", look);
-document.addEventListener("visibilitychange", look);
 
 async function loadEarlier() {
   const { id, previous: before } = chat;
   const height = scroll.scrollHeight;
   const found = await get(`${pathOf(chat.id)}/messages?limit=${PAGE}&render=html&before=${encodeURIComponent(before)}`);
   if (chat.id !== id || chat.previous !== before) return; // another chat, or pressed twice
-  chat.previous = found.previous;
-  earlier.hidden = !found.previous;
+  earlier.hidden = !(chat.previous = found.previous);
   log.prepend(...draw(found.data));
   scroll.scrollTop += scroll.scrollHeight - height;
 }
@@ -163,6 +161,7 @@ async function watch(id, reply) {
   } catch (error) {
     if (error.name === "AbortError") return;
     reply.fail(error);
+    if (error.status === 401) chat.head = null; // with a valid key, the next look shows it
   }
   if (signal.aborted) return;
   if (reply.element.dataset.status === "failed") dispatchEvent(new Event("answerfailed"));
@@ -185,7 +184,7 @@ async function say(text) {
   const images = pictures.map((one) => one.url);
   hero.hidden = true;
   for (const one of log.querySelectorAll(".unsent")) one.remove(); // the same message as a rule
-  const isReply = current !== null; // to a run that waits
+  const [isReply, approvals] = [current !== null, current?.reply.approvals ?? []]; // to a run that waits
   const asked = question({ text, images });
   const reply = answer({ grown: stick });
   if (isReply) current.reply.progress({ text: "Continuing" });
@@ -203,7 +202,7 @@ async function say(text) {
       if (!areRead) throw new Failure("Not sent: a file could not be read. Remove it below, or attach another one.");
       if (chat === here) target = start.target(); // documents have a room of their own
     }
-    const sent = await deliver(here, { content: text, images, room: target || undefined });
+    const sent = await deliver(here, { content: text, images, room: target || undefined, approvals });
     if (chat !== here) return past.refresh(); // another chat was opened meanwhile; this one goes on
     if (isReply && sent.answer === current?.id) return; // its own stream goes on
     if (isReply || sent.parent !== here.head) return await reload(); // another tab was faster
@@ -213,7 +212,8 @@ async function say(text) {
     const wasDeleted = await isGone(here.id, error);
     box.giveBack(wasDeleted ? "" : here.id, text, pictures);
     if (wasDeleted) return void (here.head = null, chat === here && fill(log, unread(error, null, "Your message waits in a new chat.")));
-    if (isReply) return log.append(alarm(errorText(error)));
+    if (chat === here && error.status === 409) await reload(); // a question was asked or decided elsewhere
+    if (isReply || error.status === 409) return chat === here && log.append(alarm(errorText(error)));
     reply.fail(error);
     for (const one of [asked, reply.element]) one.classList.add("unsent");
   } finally {

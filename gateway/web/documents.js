@@ -10,6 +10,7 @@ import { button, confirming, count, el, fill, icon, moment, takeDrops } from "./
 import { upload } from "./upload.js";
 
 const PAGE = 200; // documents that are listed at once
+const PAGES_OF_CHATS = 10; // of 200, in which the chats of collections are looked for
 const list = el("ul.items");
 const stage = el("div.stage");
 const adding = el("a.button.plain", { href: "#/documents", title: "Add files", hidden: true }, icon("plus", "Add files"));
@@ -18,27 +19,30 @@ export const view = el("section.view.split.both", { "aria-label": "Documents" },
     el("div.head", {}, el("h2", {}, "Documents"), adding),
     el("div.scroll", {}, list)), stage);
 
-let shown = "";
+let shown = ""; // the collection that is looked at
+let looks = 0; // one more for each place that is shown
 let chats = new Map(); // collection -> the chat whose files it holds
 let lead = () => {};
-let dropped = () => {}; // what takes files at the moment
-takeDrops(stage, () => stage.querySelector(".drop"), (files) => stage.querySelector(".drop") && dropped(files));
+takeDrops(stage, () => stage.querySelector(".drop"), (files) => stage.querySelector(".upload")?.take(files));
 
 /** The target of "Ask about them". */
 export const leadTo = (go) => (lead = go);
 
 export async function show(collection = "", documentId = "") {
+  const look = (looks += 1);
   shown = collection;
   view.classList.toggle("chosen", Boolean(collection));
   may("ingest").then((is) => (adding.hidden = !is));
   const rows = await refresh();
-  if (!collection) return fill(stage, page((await may("ingest")) ? start(rows) : reading(rows)));
-  try {
-    if (documentId) fill(stage, page(await document_(collection, documentId)));
-    else fill(stage, page(await files(collection)));
-  } catch (error) {
-    fill(stage, page(back("#/documents", "All collections"), alarm(errorText(error))));
-  }
+  const again = () => look === looks && show(collection, documentId);
+  const inner = await inside(collection, documentId, rows, again).catch((error) => [back("#/documents", "All collections"), alarm(errorText(error))]);
+  if (look === looks) fill(stage, page(inner)); // else another place was opened meanwhile
+}
+
+/** What is at a place; `again()` shows it anew, unless another one is shown by then. */
+async function inside(collection, documentId, rows, again) {
+  if (!collection) return (await may("ingest")) ? start(rows) : reading(rows);
+  return documentId ? document_(collection, documentId) : files(collection, again);
 }
 
 const page = (...inner) => el("div.scroll", {}, el("div.column.run", {}, inner));
@@ -49,7 +53,7 @@ async function refresh() {
   try {
     const { data } = await get("v1/collections");
     const [ofChats, common] = [data.filter(isOfChat), data.filter((one) => !isOfChat(one))];
-    if (ofChats.length) chats = await findChats();
+    if (ofChats.length) chats = await findChats(new Set(ofChats.map((one) => one.name)));
     const row = (one) => el("li", {}, el("a.item", { href: address(one.name), "aria-current": one.name === shown ? "page" : null },
       el("b.cut", {}, nameOf(one.name)), el("span.quiet.cut", {}, `${count(one.documents, "document")} · ${one.status}`)));
     fill(list, common.map(row), !common.length && el("li.quiet.pad", {}, "No collection yet."),
@@ -64,10 +68,16 @@ async function refresh() {
 const isOfChat = ({ name }) => isOwnCollection(name);
 const nameOf = (collection) => chats.get(collection)?.title || collection;
 
-/** The newest chats by the collections of their files. */
-async function findChats() {
-  const { data } = await get("v1/conversations?limit=100").catch(() => ({ data: [] }));
-  return new Map(data.map((one) => [ownCollection(one.id), one]));
+/** The chats of these collections, as far as they are among the newest. */
+async function findChats(collections) {
+  const chats = new Map();
+  let before = "";
+  for (let pages = 0; pages < PAGES_OF_CHATS && before !== null && chats.size < collections.size; pages += 1) {
+    const { data, next } = await get(`v1/conversations?limit=200${before && `&before=${encodeURIComponent(before)}`}`).catch(() => ({ data: [], next: null }));
+    for (const one of data) if (collections.has(ownCollection(one.id))) chats.set(ownCollection(one.id), one);
+    before = next;
+  }
+  return chats;
 }
 
 /** What one does first: files into a collection. */
@@ -107,6 +117,7 @@ function uploader(target, done = () => {}) {
 
   /** Reads the files one after another: the gateway reads a file at a time anyway. */
   async function take(files) {
+    const collection = target();
     const waiting = [...files].map((file) => {
       const state = el("span.quiet", {}, "waiting");
       const row = el("li.cardrow", {}, el("div", {}, el("b.cut", { title: file.name }, el("bdi", {}, file.name)), state));
@@ -119,7 +130,7 @@ function uploader(target, done = () => {}) {
     for (const { file, state, row } of waiting) {
       state.textContent = "reading …";
       try {
-        const found = await upload(file, target());
+        const found = await upload(file, collection);
         state.textContent = found.unchanged ? "The collection has this file already." : said(found);
         row.append(el("a.button", { href: address(found.collection, found.document_id) }, "Look"));
         if (found.note) row.append(el("span.quiet", {}, found.note));
@@ -135,8 +146,7 @@ function uploader(target, done = () => {}) {
     done();
   }
 
-  dropped = take;
-  return el("div.upload", {}, box, chosen, progress, reports);
+  return Object.assign(el("div.upload", {}, box, chosen, progress, reports), { take });
 }
 
 /** How much of a file was read, in words. */
@@ -145,7 +155,7 @@ function said({ passages, pages, coverage, uncertainties = [] }) {
   return [count(passages, "passage"), pages > 1 && count(pages, "page"), share, uncertainties.length && count(uncertainties.length, "doubt")].filter(Boolean).join(" · ");
 }
 
-async function files(collection) {
+async function files(collection, again) {
   const path = `v1/collections/${encodeURIComponent(collection)}`;
   const [detail, mayChange] = await Promise.all([get(path), may("ingest")]);
   const chat = chats.get(collection);
@@ -156,11 +166,11 @@ async function files(collection) {
         detail.embedder && el("span", {}, `vectors by ${detail.embedder}`), detail.updated_at && el("span", {}, `changed ${moment(detail.updated_at)}`))),
     el("div.row", {}, chat ? el("a.button.primary", { href: `#/chat/${encodeURIComponent(chat.id)}` }, icon("send"), "Ask in its chat")
       : button("Ask about them", () => lead(collection), { kind: "primary", picture: "send" }),
-      mayChange && readAgain(detail, () => show(collection)),
+      mayChange && readAgain(detail, again),
       mayChange && deleting("Delete the collection", () => send("DELETE", path), "#/documents")),
-    mayChange && uploader(() => collection, () => show(collection)),
-    await readings(collection, () => shown === collection && show(collection)),
-    mayChange && await pipelineForm(detail, () => show(collection)),
+    mayChange && uploader(() => collection, again),
+    await readings(collection, again),
+    mayChange && await pipelineForm(detail, again),
     el("section", {}, el("h2", {}, "Files"), await listing(collection, detail.documents)),
   ];
 }

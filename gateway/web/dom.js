@@ -184,6 +184,13 @@ export const stateOf = ({ status, did_nothing: idle }) => (idle ? "nothing was d
 /** Returns a promise that resolves after some milliseconds. */
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
+/** Calls `look()` every `ms` milliseconds, and when the tab is looked at again; not while it is hidden. */
+export function keepLooking(look, ms) {
+  const seen = () => document.hidden || look();
+  setInterval(seen, ms);
+  document.addEventListener("visibilitychange", seen);
+}
+
 /** Calls `draw` with the newest argument, at most once a frame. */
 export function framed(draw) {
   let due = false;

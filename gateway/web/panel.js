@@ -20,7 +20,7 @@ export function sourceRow({ sources = [], citations = [] }) {
   if (!sources.length) return null;
   const chip = (source) =>
     el("button.chip", { type: "button", onclick: () => openSource(source, citations) },
-      el("b", {}, source.id), el("span", {}, source.name));
+      el("b", {}, source.id), el("span", { dir: "auto" }, source.name));
   return el("div.chips", { role: "group", "aria-label": "Sources" }, sources.map(chip));
 }
 
@@ -28,8 +28,8 @@ export function sourceRow({ sources = [], citations = [] }) {
 export function citationList({ sources = [], citations = [] }) {
   return el("ul.quotes", {}, sources.map((source) =>
     el("li", {}, el("button.plain", { type: "button", onclick: () => openSource(source, citations) },
-      el("b.cite", {}, source.id), el("span.name", {}, source.name)),
-    quotesOf(source, citations).slice(0, 2).map((quote) => el("blockquote", {}, quote.words)))));
+      el("b.cite", {}, source.id), el("span.name", { dir: "auto" }, source.name)),
+    quotesOf(source, citations).slice(0, 2).map((quote) => el("blockquote", { dir: "auto" }, quote.words)))));
 }
 
 /** Shows a source with its quotes. */
@@ -39,7 +39,7 @@ export function openSource(source, citations = []) {
   const shut = button("", close, { kind: "plain", picture: "close", title: "Close (Escape)" });
   shut.setAttribute("aria-label", "Close");
   fill(panel,
-    el("header", {}, el("b.cite", {}, source.id), el("h2", {}, source.name), shut),
+    el("header", {}, el("b.cite", {}, source.id), el("h2", { dir: "auto" }, source.name), shut),
     el("div.scroll", {}, quotes.map((quote) => quoted(quote)),
       !quotes.length && el("p.quiet", {}, "No words were quoted from this source."),
       outside(source)));
@@ -67,7 +67,7 @@ function quotesOf(source, citations) {
 }
 
 function quoted({ words, at, where }) {
-  if (!at) return el("section", {}, el("blockquote", {}, words), where && el("p.quiet", {}, where));
+  if (!at) return el("section", {}, el("blockquote", { dir: "auto" }, words), where && el("p.quiet", {}, where));
   const pages = at.pages?.length > 1 ? `pages ${at.pages[0]}–${at.pages.at(-1)}` : at.page ? `page ${at.page}` : "";
   const place = [at.collection && `collection ${at.collection}`, pages].filter(Boolean).join(", ");
   const found = el("div", { role: "status" });
@@ -80,7 +80,7 @@ function quoted({ words, at, where }) {
     }
   };
   return el("section", {},
-    el("blockquote", {}, words),
+    el("blockquote", { dir: "auto" }, words),
     el("p.quiet", {}, place),
     el("div.row", {},
       at.collection && button("In its passage", look(passage)),
@@ -98,8 +98,8 @@ async function passage(at) {
   const letters = Array.from(chunk.text);
   const end = at.offset + Array.from(at.text_snippet).length;
   const cut = (from, to) => letters.slice(from, to).join("");
-  return el("div.passage", {}, el("h3", {}, [...new Set(chunk.title.split(" / "))].join(" / ") || "Passage"),
-    el("p", {}, cut(0, at.offset), el("mark", {}, cut(at.offset, end)), cut(end)),
+  return el("div.passage", {}, el("h3", { dir: "auto" }, [...new Set(chunk.title.split(" / "))].join(" / ") || "Passage"),
+    el("p", { dir: "auto" }, cut(0, at.offset), el("mark", {}, cut(at.offset, end)), cut(end)),
     reading(coverage, uncertainties));
 }
 

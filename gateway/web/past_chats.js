@@ -155,8 +155,10 @@ export function pastChats({ gone }) {
   }
 
   async function remove(row, popup) {
+    await send("DELETE", `v1/collections/${ownCollection(row.id)}`).catch((error) => {
+      if (![403, 404].includes(error.status)) throw error; // else it has no files of its own, as a rule
+    });
     await send("DELETE", pathOf(row.id));
-    await send("DELETE", `v1/collections/${ownCollection(row.id)}`).catch(() => {}); // as a rule it has no files of its own
     popup.hidePopover();
     rows = rows.filter((one) => one.id !== row.id); // older ones are not listed anew
     await refresh();

@@ -14,17 +14,20 @@ const PARTS = [
   ["approvals", "Approvals", "approve", approvals], ["usage", "Usage", "", usage], ["people", "People", "admin", people], ["keys", "Keys", "admin", keys], ["audit", "Audit", "admin", audit],
 ];
 const tabs = el("nav.tabs", { "aria-label": "Team" });
-const stage = el("div.team");
+let stage = el("div.team");
+let looks = 0; // one more for each part that is opened
 export const view = el("section.view", { "aria-label": "Team" }, el("div.scroll", {}, el("div.column.wide", {}, tabs, stage)));
 
 export async function show(part = "") {
+  const look = (looks += 1);
   const { scopes } = await me();
   const offered = PARTS.filter(([, , scope]) => !scope || scopes.includes(scope));
   const [name, , , draw] = offered.find(([one]) => one === part) ?? offered[0];
+  if (look !== looks) return; // another part was opened meanwhile
   fill(tabs, offered.map(([one, word]) => el("a", { href: `#/team/${one}`, "aria-current": one === name ? "page" : null }, word)));
-  try {
-    await draw(stage);
-  } catch (error) {
-    fill(stage, alarm(errorText(error)));
-  }
+  const next = el("div.team");
+  await draw(next).catch((error) => fill(next, alarm(errorText(error))));
+  if (look !== looks) return;
+  stage.replaceWith(next);
+  stage = next;
 }

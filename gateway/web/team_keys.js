@@ -12,20 +12,27 @@ const SCOPES = {
 const USUAL = new Set(["chat", "agent", "approve"]);
 
 export async function keys(stage) {
-  const { data } = await get("v1/admin/keys");
-  const valid = data.filter((key) => !key.revoked_at);
+  const listed = el("div");
+  const refresh = () => list(listed, refresh);
+  await refresh();
   fill(stage, el("h1", {}, "API keys"),
     el("p.lead", {}, "Each person or program has a key of their own. What belongs to an owner is seen only with that owner's keys."),
-    form(stage),
-    el("section", {}, el("h2", {}, count(valid.length, "key")), valid.length ? el("ul.cardlist", {}, valid.map((key) => row(key, stage))) : el("p.quiet", {}, "None yet. Calls from this machine need no key.")),
-    data.length > valid.length && el("details", {}, el("summary", {}, `${data.length - valid.length} revoked`), el("ul.cardlist", {}, data.filter((key) => key.revoked_at).map((key) => row(key, stage)))));
+    form(refresh), listed);
 }
 
-function row(key, stage) {
+async function list(listed, refresh) {
+  const { data } = await get("v1/admin/keys");
+  const valid = data.filter((key) => !key.revoked_at);
+  fill(listed,
+    el("section", {}, el("h2", {}, count(valid.length, "key")), valid.length ? el("ul.cardlist", {}, valid.map((key) => row(key, refresh))) : el("p.quiet", {}, "None yet. Calls from this machine need no key.")),
+    data.length > valid.length && el("details", {}, el("summary", {}, `${data.length - valid.length} revoked`), el("ul.cardlist", {}, data.filter((key) => key.revoked_at).map((key) => row(key, refresh)))));
+}
+
+function row(key, refresh) {
   const limits = Object.entries(key.limits).filter(([, value]) => value !== null).map(([name, value]) => limit(name, value));
   const revoke = confirming("Revoke", "Really revoke?", async () => {
     await send("DELETE", `v1/admin/keys/${key.id}`);
-    await keys(stage);
+    await refresh();
   }, { kind: "plain" });
   const used = key.last_used_at ? [`last used ${moment(key.last_used_at)}`, key.tokens && `${count(key.tokens, "token")}`] : ["not used yet"];
   return el("li.cardrow", {}, el("div", {}, el("b", {}, `${key.name} `, el("span.tag", {}, key.owner)),
@@ -41,8 +48,10 @@ function limit(name, value) {
   return LIMITS[name] ? `${value.toLocaleString()} ${LIMITS[name]}` : `${words(name)} ${value.toLocaleString()}`;
 }
 
-function form(stage) {
+function form(refresh) {
   const said = el("div", { role: "status" });
+  const text = el("div.made");
+  let isAtWork = false;
   const field = (title, props) => el("label", {}, title, el("input", { autocomplete: "off", ...props }));
   const made = el("form.form", { onsubmit: make },
     el("div.pair", {}, field("Owner", { name: "owner", required: true, maxLength: 200, placeholder: "anna" }), field("Name", { name: "name", required: true, maxLength: 200, placeholder: "laptop" })),
@@ -56,20 +65,26 @@ function form(stage) {
 
   async function make(event) {
     event.preventDefault();
+    if (isAtWork) return; // pressed twice
+    isAtWork = true;
     const given = new FormData(made);
     const limits = Object.fromEntries(["budget_tokens", "budget_usd", "requests_per_minute"].filter((name) => given.get(name)).map((name) => [name, Number(given.get(name))]));
     const day = given.get("expires_on");
     const expires = day ? { expires_at: new Date(`${day}T23:59:59`).toISOString() } : {};
     try {
-      const { text } = await post("v1/admin/keys", { owner: given.get("owner"), name: given.get("name"), scopes: given.getAll("scopes"), limits, ...expires });
-      await keys(stage);
-      stage.querySelector(".made")?.replaceChildren(shownOnce(text));
+      const key = await post("v1/admin/keys", { owner: given.get("owner"), name: given.get("name"), scopes: given.getAll("scopes"), limits, ...expires });
+      fill(text, shownOnce(key.text));
+      fill(said);
+      made.reset();
+      await refresh();
     } catch (error) {
       fill(said, alarm(errorText(error)));
+    } finally {
+      isAtWork = false;
     }
   }
 
-  return el("details.offer", {}, el("summary", {}, "Make a key"), made, said, el("div.made"));
+  return el("details.offer", {}, el("summary", {}, "Make a key"), made, said, text);
 }
 
 /** A key's text: it cannot be shown again. */

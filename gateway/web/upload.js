@@ -4,9 +4,17 @@ import { Failure, request } from "./api.js";
 
 const UNREADABLE = "The browser cannot read it: it may be a folder, or was moved. Add the files of a folder; a folder of the gateway's machine is read as a whole in Build.";
 
-/** Returns what was read of the file. Throws `Failure`, also for what the browser cannot read: sent, a folder that was dropped
+const turns = new Map(); // collection -> the end of its last upload: a file at a time is written into it
+
+/** Returns what was read of the file, after those that were sent into the collection before. Throws `Failure`, also for what the browser cannot read: sent, a folder that was dropped
  * or a file that was moved fails like a lost connection, so that the gateway is asked whether it is there. */
-export async function upload(file, collection) {
+export function upload(file, collection) {
+  const sent = (turns.get(collection) ?? Promise.resolve()).then(() => sendFile(file, collection));
+  turns.set(collection, sent.catch(() => {}));
+  return sent;
+}
+
+async function sendFile(file, collection) {
   const form = new FormData();
   form.set("file", file);
   form.set("collection", collection);

@@ -1,7 +1,7 @@
 /** The beginning of a chat: what can be done here, the rooms, and requests to begin with. */
 
 import { errorText, get } from "./api.js";
-import { button, el, fill, short } from "./dom.js";
+import { button, el, fill, keepLooking, short } from "./dom.js";
 import { offer, report } from "./models.js";
 
 const SUGGESTIONS = {
@@ -22,8 +22,7 @@ export function welcome({ hero, rooms, picks, say, focus }) {
   let isWithoutModel = false;
   let models = null; // what this machine offers
   rooms.addEventListener("change", draw);
-  setInterval(lookForModels, LOOK_MS);
-  document.addEventListener("visibilitychange", lookForModels);
+  keepLooking(lookForModels, LOOK_MS);
 
   /** Loads the rooms once, or again if `room` is not known: the studio may have made it meanwhile. */
   function load(room = "", { afresh = false } = {}) {
@@ -53,7 +52,7 @@ export function welcome({ hero, rooms, picks, say, focus }) {
   /** Offers the models of a program that was started after the page, while none is connected. */
   async function lookForModels() {
     const isTrying = () => hero.querySelector("button:disabled"); // its card says how that ends
-    if (!isWithoutModel || !models || document.hidden || !hero.checkVisibility() || isTrying()) return;
+    if (!isWithoutModel || !models || !hero.checkVisibility() || isTrying()) return;
     const now = await report({ quiet: true }).catch(() => models);
     if (isTrying()) return;
     if (now?.is_configured) return load("", { afresh: true });

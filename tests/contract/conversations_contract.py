@@ -1,6 +1,7 @@
 """The contract of every conversation store. A driver's test module subclasses it and provides `store`."""
 
 import asyncio
+import json
 from typing import Protocol
 
 import pytest
@@ -9,6 +10,7 @@ from agent.core.errors import BadRequestError
 from agent.core.events import RunCreated
 from agent.core.models import AgentRequest, Room
 from agent.runs.conversation_list import TOP, ConversationList, ListPosition
+from agent.runs.run_search import RunFilter, RunSearch
 from agent.storage.journal import ConversationStore, Journal
 from gateway.bootstrap_database import Storage, build_statements
 
@@ -138,6 +140,25 @@ class ConversationsContract:
         assert await store.conversations.find_last_run("local", "chat", parent="run_2") == "run_2"
         assert await store.conversations.find_last_run("local", "chat", parent="root") is None
         assert await store.conversations.find_last_run("bob", "chat") is None
+
+    async def test_letters_of_all_alphabets_are_found_in_either_case(self, store: Storage) -> None:
+        statements = build_statements(store)
+        for number, words in enumerate(("Fähre nach Åland", "nothing", "other")):
+            request = AgentRequest(prompt=words, conversation_id=f"web-{number}")
+            body = RunCreated(request=request, room=Room(id="r"), owner="local")
+            await store.journal.create_run(f"run_{number}", body, worker=None, lease_s=1)
+        await store.conversations.add_exchange("local", "web-1", "run_1", "nothing", "Öland by boat")
+        await statements.write(
+            "INSERT INTO client_conversations (owner, id, metadata, created) VALUES (?, ?, ?, ?)",
+            "local", "web-2", json.dumps({"title": "Übersicht", "collection": "kelp"}), 0.0,
+        )  # fmt: skip
+        conversations, runs = ConversationList(statements), RunSearch(statements)
+        for query, expected in {"ÅLAND": "web-0", "fÄHRE": "web-0", "öLAND": "web-1", "üBER": "web-2"}.items():
+            assert [one.id for one in await conversations.list_newest("local", limit=9, query=query)] == [expected]
+        for query in ("collection", "kelp", "u00dc"):
+            assert await conversations.list_newest("local", limit=9, query=query) == [], "only titles and messages"
+        found = await runs.list_runs("local", RunFilter(query="åland"), 9)
+        assert [one.run_id for one in found] == ["run_0"]
 
     async def test_the_list_is_paged_past_conversations_of_one_moment(self, store: Storage) -> None:
         statements = build_statements(store)

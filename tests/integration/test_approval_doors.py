@@ -340,3 +340,40 @@ async def test_calls_that_a_request_names_are_asked_about_unless_its_key_may_app
         answer = (await it.client.post("/v1/agent", json=body, headers=headers)).json()
         assert (answer["metadata"]["status"] == "awaiting_approval") == is_asked
         assert len(it.effects) == (0 if is_asked else 1)
+
+
+async def test_a_yes_answers_no_question_that_its_client_did_not_display(serve: Serve, rooms: Path) -> None:
+    async with serve(MODEL, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        chat = (await client.post("/v1/conversations", json={})).json()["id"]
+        asked = (
+            await client.post("/v1/agent", json={"prompt": ASK, "room": "careful", "conversation_id": chat})
+        ).json()
+        path, body = f"/v1/conversations/{chat}/messages", {"content": "yes", "room": "careful"}
+        for displayed in ([], [f"apr_{'0' * 32}"]):
+            refused = await client.post(path, json={**body, "approvals": displayed})
+            assert (refused.status_code, "asked or decided elsewhere" in refused.text) == (409, True), refused.text
+        assert [one["id"] for one in (await client.get("/v1/approvals")).json()["data"]] == ids_of(asked)
+        decided = await client.post(path, json={**body, "approvals": ids_of(asked)})
+        assert (decided.status_code, decided.json()["run_id"]) == (202, asked["metadata"]["run_id"])
+        async with client.stream("GET", f"/v1/runs/{asked['metadata']['run_id']}/events") as stream:
+            assert "event: run.succeeded" in [line async for line in stream.aiter_lines()]
+        (_, answer) = (await client.get(path)).json()["data"]
+        assert answer["view"]["replies"] == ["approved"]
+        exported = (await client.get(f"/v1/conversations/{chat}/export")).text
+        assert "\n\n## You\n\napproved\n\n## Stepgate\n\nIt is 42" in exported
+        late = await client.post(path, json={**body, "approvals": ids_of(asked)})
+        assert (late.status_code, len((await client.get("/v1/runs")).json()["data"])) == (409, 1)
+
+
+async def test_a_message_of_another_branch_does_not_answer_what_waits_in_the_first(serve: Serve, rooms: Path) -> None:
+    async with serve(MODEL, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        chat = (await client.post("/v1/conversations", json={})).json()["id"]
+        path = f"/v1/conversations/{chat}/messages"
+        asked = (
+            await client.post("/v1/agent", json={"prompt": ASK, "room": "careful", "conversation_id": chat})
+        ).json()
+        edited = {"content": "Hello", "room": "chat", "parent": "root"}
+        await client.get(f"/v1/runs/{(await client.post(path, json=edited)).json()['run_id']}/events")
+        sent = await client.post(path, json={"content": "And the sea?", "room": "chat", "approvals": []})
+        assert sent.status_code == 202, sent.text
+        assert [one["id"] for one in (await client.get("/v1/approvals")).json()["data"]] == ids_of(asked)

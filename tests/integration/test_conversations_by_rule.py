@@ -306,3 +306,24 @@ async def test_each_failure_has_a_code_and_the_details_that_its_caller_needs(ser
         "ERR_CONVERSATION_NOT_ACTIVE": 400,
         "ERR_NOT_FOUND": 404,
     }
+
+
+async def test_an_approval_given_in_a_client_that_displays_another_question_applies_nothing(
+    serve: Serve, tmp_path: Path
+) -> None:
+    folder = papers(tmp_path / "data", 1)
+    async with client_of(serve) as client:
+        mine = await talk(client, folder)
+        await mine.say(INDEX)
+        (asked,) = [one["approvals"] for one in await mine.say("apply papers") if one.get("approvals")]
+        assert (await mine.look())["approvals"] == asked
+        path = f"{API}/{mine.id}/messages"
+        for displayed in ([], [f"apr_{'0' * 32}"]):
+            refused = await client.post(path, json={"message": "approve", "approvals": displayed})
+            assert (refused.status_code, "asked or decided elsewhere" in refused.text) == (409, True), refused.text
+        assert (await mine.look())["status"] == "active"
+        sent = {"message": "approve", "stream": False}
+        assert (await client.post(path, json={**sent, "approvals": asked})).status_code == 200
+        known = await mine.look()
+        assert (known["status"], known["approvals"]) == ("applied", [])
+        await client.get(f"/v1/jobs/{known['job_id']}", params={"wait_s": 30})

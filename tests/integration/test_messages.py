@@ -263,6 +263,7 @@ async def test_chats_are_listed_searched_renamed_exported_and_deleted(serve: Ser
         assert await list_ids("nowhere") == []
         await client.post(f"/v1/conversations/{one}", json={"metadata": {"title": "Alphabet"}})
         assert await list_ids("alphabet") == [one]
+        assert await list_ids("title") == [], "only the title itself is searched"
         page = (await client.get("/v1/conversations", params={"limit": 1})).json()
         rest = (await client.get("/v1/conversations", params={"limit": 1, "before": page["next"]})).json()
         assert [entry["title"] for entry in rest["data"]] == ["Alphabet"]

@@ -21,6 +21,18 @@ IS_DONE = "document.querySelector('.answer:last-of-type[aria-busy=false]')"
 LIMIT = "[...document.querySelectorAll('.tray > .into')].find((one) => one.checkVisibility())?.innerText ?? ''"
 
 
+HOLD_UPLOADS = """(() => {
+    const real = window.fetch;
+    [window.uploads, window.answers] = [[], 0];
+    window.fetch = (path, options) => {
+        if (!(options?.body instanceof FormData)) return real(path, options);
+        return new Promise((done) => window.uploads.push(
+            () => done(real(path, options).finally(() => (window.answers += 1)))));
+    };
+})()"""
+"""A file is sent once its function in `uploads` is called."""
+
+
 @pytest.fixture(scope="module")
 def devtools() -> Iterator[str]:
     with running_chromium() as address:
@@ -168,3 +180,80 @@ async def test_a_file_that_the_browser_cannot_read_is_no_lost_connection(
         moved.unlink()  # while the first one is read
         await page.until("document.querySelector('.upload .problem')?.innerText.includes('may be a folder')")
         assert "unreachable" not in await page.text("#state")
+
+
+async def test_files_are_sent_one_after_another_and_a_removed_one_is_not_kept(devtools: str, serve: Serve) -> None:
+    chips = "[...document.querySelectorAll('.attached .file .cut')].map((one) => one.innerText)"
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client, page_at(devtools, url) as page:
+        await choose_room(page, "knowledge")
+        await page.evaluate(HOLD_UPLOADS)
+        for name in ("red.md", "blue.md"):
+            await page.evaluate(drop(name, f"Lost devices go to the desk of {name}.\n"))
+        await page.becomes("window.uploads.length", 1)
+        await page.evaluate("window.uploads[0]()")
+        await page.becomes("window.uploads.length", 2)
+        await page.evaluate("window.uploads[1]()")
+        await page.until("document.querySelectorAll('.attached .file .quiet')[1].innerText.includes('1 passage')")
+        await page.click(".attached .file .button")
+        await page.becomes(chips, ["blue.md"])
+        (own,) = (await client.get("/v1/collections")).json()["data"]
+        listed = (await client.get("/v1/documents", params={"collection": own["name"]})).json()["data"]
+        assert [one["name"] for one in listed] == ["blue.md"]
+
+
+async def test_the_collection_chosen_for_a_file_is_not_that_of_the_next_chat(devtools: str, serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client, page_at(devtools, url) as page:
+        await choose_room(page, "knowledge")
+        await page.evaluate(drop("first.md", "Lost devices go to the red desk.\n"))
+        await page.until("document.querySelector('.attached .file .quiet')?.innerText.includes('in this chat')")
+        await page.write(".tray .into input", "shared")
+        await page.evaluate("document.querySelector('.fresh').click()")
+        await page.until("document.querySelector('.attached .file') === null")
+        await page.evaluate(drop("private.md", "My salary is nobody's business.\n"))
+        await page.until("document.querySelector('.attached .file .quiet')?.innerText.includes('in this chat')")
+        assert "shared" not in [one["name"] for one in (await client.get("/v1/collections")).json()["data"]]
+
+
+async def test_a_file_that_is_read_while_its_chat_is_deleted_is_not_kept(devtools: str, serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client, page_at(devtools, url) as page:
+        await send(page, "What is 6*7?", "stepgate")
+        await page.until(f"{IS_DONE} && ({ANSWER}).includes('42')")
+        await page.evaluate(HOLD_UPLOADS)
+        await page.evaluate(drop("mine.md", "Lost devices go to the red desk.\n"))
+        await page.becomes("window.uploads.length", 1)
+        await page.click(".menu .tool")
+        await page.click(".popup:popover-open .button:nth-last-child(1)")
+        await page.click(".popup:popover-open .sure")
+        await page.until("location.hash === '#/chat'")
+        await page.evaluate("window.uploads[0]()")
+        await page.becomes("window.answers", 1)
+        await until_async(lambda: has_no_collection(client))
+        page.faults.clear()  # the browser reports what was not there
+
+
+async def has_no_collection(client: httpx.AsyncClient) -> bool:
+    return not (await client.get("/v1/collections")).json()["data"]
+
+
+async def test_a_file_goes_into_the_collection_that_is_displayed(devtools: str, serve: Serve) -> None:
+    """While another collection is loaded, the place to drop files is still that of the one before."""
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        for name in ("first", "second"):
+            files = {"file": ("a.md", f"The {name} desk.\n".encode())}
+            await client.post("/v1/documents", files=files, data={"collection": name})
+        async with page_at(devtools, url, "#/documents/first") as page:
+            await page.until("document.querySelector('.stage h1')?.innerText === 'first'")
+            hold = "path.startsWith('v1/jobs') || path.startsWith('v1/documents?')"
+            await page.evaluate(
+                "(() => { const real = window.fetch; const held = new Promise((go) => (window.letGo = go));"
+                f"window.fetch = async (path, options) => (({hold}) && (await held), real(path, options)); }})()"
+            )
+            await page.evaluate("location.hash = '#/documents/second'")
+            await page.until("document.querySelector('.item[aria-current=page]')?.innerText.includes('second')")
+            await page.evaluate(drop("b.md", "The blue desk.\n", ".stage h1"))
+            await page.until("document.querySelector('.upload [role=status]')?.innerText === '1 file read'")
+            await page.evaluate("window.letGo()")
+            await page.until("document.querySelector('.stage h1')?.innerText === 'second'")
+            counts = {one["name"]: one["documents"] for one in (await client.get("/v1/collections")).json()["data"]}
+            assert counts == {"first": 2, "second": 1}
+            await page.until("document.querySelectorAll('.row-of').length === 1")

@@ -1,14 +1,17 @@
 """What comes between a person and their chat: another tab, a lost connection behind a button, no JavaScript."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.integration.conftest import Serve, model_server, serve
-from tests.page.journey import page_at, send
+from tests.page.journey import page_at, reload, send
 from tests.support.browser import BROWSER_TEST, running_chromium
 from tests.support.script import plans, says, script
+from tests.support.talks import papers, talk
 
 __all__ = ["model_server", "serve"]  # fixtures
 
@@ -53,6 +56,34 @@ HOLD_PICTURES = """(() => {
     window.createImageBitmap = async (file) => (await held, real(file));
 })()"""
 """Pictures are made ready once `letGo()` is called."""
+
+
+CUT_STREAMS = """(() => {
+    const real = window.fetch;
+    window.fetch = async (path, options) => {
+        const response = await real(path, options);
+        if (options?.headers?.accept !== "text/event-stream") return response;
+        window.cuts = (window.cuts ?? 0) + 1;
+        return new Response(new ReadableStream({ start: (to) => to.error(new TypeError("network error")) }), response);
+    };
+})()"""
+"""The gateway gets messages, but the connection is lost before the first word of an answer."""
+CUT_WHEN_TOLD = """(() => {
+    const real = window.fetch;
+    window.fetch = async (path, options) => {
+        const response = await real(path, options);
+        if (options?.headers?.accept !== "text/event-stream" || !response.ok) return response;
+        const reader = response.body.getReader();
+        const pull = async (to) => {
+            const { value, done } = await reader.read();
+            if (done) to.close();
+            else to.enqueue(value);
+        };
+        const start = (to) => (window.cut = () => to.error(new TypeError("network error")));
+        return new Response(new ReadableStream({ start, pull }), response);
+    };
+})()"""
+"""`cut()` ends the connection of the newest stream."""
 
 
 @pytest.fixture(scope="module")
@@ -204,3 +235,93 @@ async def test_without_javascript_the_page_says_what_it_needs(devtools: str, ser
                 break
         assert "This page needs JavaScript" in said
         assert "openapi.json" in said
+
+
+async def test_a_yes_in_one_tab_approves_nothing_that_only_the_other_displays(devtools: str, serve: Serve) -> None:
+    step = {"tool": "calculator", "inputs": {"expression": "6*7"}}
+    model = script(
+        plans(step, {"tool": "completion"}, about="Compute it"),
+        plans({**step, "inputs": {"expression": "1+1"}}, {"tool": "completion"}, about="Add it"),
+        says("It is computed."),
+    )
+    decision, box = "document.querySelector('.answer .decision')", "document.querySelector('.chat textarea').value"
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        room = {"id": "careful", "name": "Careful", "approval": "always", "supervision": "checks"}
+        assert (await client.post("/v1/rooms", json=room)).status_code == 201
+        async with page_at(devtools, url) as page:
+            await send(page, "Compute it", "careful")
+            await page.until(decision)
+            await send(page, "approve", "careful")
+            await page.until(f"{IS_DONE} && ({ANSWER}).includes('It is computed')")
+            chat = str(await page.evaluate("location.hash")).rsplit("/", 1)[1]
+            elsewhere = {"content": "Add it", "room": "careful"}
+            await client.post(f"/v1/conversations/{chat}/messages", json=elsewhere)
+            asked: list[dict[str, str]] = []
+            while not asked:
+                asked = (await client.get("/v1/approvals")).json()["data"]
+            await send(page, "yes", "careful")
+            await page.until("document.querySelector('.log > .banner')?.innerText.includes('decided elsewhere')")
+            await page.until(decision)
+            assert await page.evaluate(box) == "yes"
+            assert (await client.get("/v1/approvals")).json()["data"] == asked
+            await page.press("Enter")
+            await page.until(f"{IS_DONE} && !{decision} && ({ANSWER}).includes('It is computed')")
+            await page.becomes(QUESTIONS, ["Compute it", "approved", "Add it", "approved"])
+            page.faults.clear()  # the browser reports the refused request
+
+
+async def test_build_displays_a_question_before_it_is_answered_and_an_answer_whose_stream_was_cut(
+    devtools: str, serve: Serve, tmp_path: Path
+) -> None:
+    folder = papers(tmp_path / "data", 1)
+    decision = "document.querySelector('.talk .decision')"
+    async with serve(conversations_require_llm=False) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        mine = await talk(client, folder)
+        await mine.say("ساعدني")
+        await mine.say("Help me index these research papers")
+        async with page_at(devtools, url, f"#/build/{mine.id}") as page:
+            await page.until("document.querySelector('.talk .log').innerText.includes('reports')")
+            directions = "[...document.querySelectorAll('.talk .mine')].map((one) => getComputedStyle(one).direction)"
+            assert await page.evaluate(directions) == ["rtl", "ltr"]
+            await mine.say("apply kelp")
+            await page.write(".talk textarea", "approve")
+            await page.press("Enter")
+            await page.until("document.querySelector('.talk .log').innerText.includes('decided elsewhere')")
+            await page.until(
+                f"{decision} && document.querySelector('.talk .log').innerText.includes('Approval needed')"
+            )
+            await page.becomes("document.querySelector('.talk textarea').value", "approve")
+            assert (await mine.look())["status"] == "active"
+            page.faults.clear()  # the browser reports the refused request
+            await page.evaluate(CUT_STREAMS)
+            await page.click(".talk .decision .primary")
+            await page.until("document.querySelector('.build .dock .ended')")
+            await page.until(f"!{decision} && document.querySelector('.talk .log').innerText.includes('approved')")
+            assert await page.evaluate("window.cuts") == 1
+            assert "lost" not in await page.text(".talk .log")
+
+
+async def test_an_answer_whose_key_was_revoked_is_followed_with_the_next_one(devtools: str, serve: Serve) -> None:
+    model = script(says("The harbour was quiet. " * 24, chunk=16, pause_s=0.2))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        fields = {"owner": "anna", "scopes": ["chat", "agent"]}
+        first, second = [
+            (await client.post("/v1/admin/keys", json=fields | {"name": name})).json() for name in ("laptop", "phone")
+        ]
+        async with page_at(devtools, url) as page:
+            await page.evaluate(f"sessionStorage.setItem('stepgate.key', {json.dumps(first['text'])})")
+            await reload(page)
+            await page.evaluate(CUT_WHEN_TOLD)
+            await send(page, "How was the harbour?")
+            await page.until(f"({ANSWER}).includes('quiet')")
+            await client.delete(f"/v1/admin/keys/{first['id']}")
+            await page.evaluate("window.cut()")
+            await page.until("document.querySelector('#key[open]')")
+            await page.click("#key [value=cancel]")
+            await page.until("document.querySelector('.answer .banner')?.innerText.includes('revoked')")
+            await page.click("#notice .button")
+            await page.write("#key input", second["text"])
+            await page.press("Enter")
+            await page.until(f"{IS_DONE} && ({ANSWER}).trim().split('quiet').length === 25")
+            assert await page.evaluate("document.querySelector('.answer .banner')") is None
+            page.faults.clear()  # the browser reports the refused requests

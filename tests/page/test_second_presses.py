@@ -18,6 +18,17 @@ IS_DONE = "document.querySelector('.answer:last-of-type[aria-busy=false]')"
 DELETE = "[...document.querySelectorAll('.popup:popover-open .button')].at(-1)"
 
 
+HOLD_KEYS = """(() => {
+    const real = window.fetch;
+    const held = new Promise((go) => (window.letGo = go));
+    window.fetch = async (path, options) => {
+        if (path === "v1/admin/keys" && options.method === "GET") await held;
+        return real(path, options);
+    };
+})()"""
+"""The list of keys is not loaded before `letGo()` is called."""
+
+
 @pytest.fixture(scope="module")
 def devtools() -> Iterator[str]:
     with running_chromium() as address:
@@ -96,3 +107,35 @@ async def test_a_chat_that_is_deleted_elsewhere_stops_and_says_so(devtools: str,
         await page.until("document.querySelector('.log').innerText.includes('This chat was deleted')", 10_000)
         runs = (await client.get("/v1/runs")).json()["data"]
         assert [one["status"] for one in runs] == ["cancelled"]
+
+
+async def test_a_key_is_made_once_and_displayed_whatever_becomes_of_the_list(devtools: str, serve: Serve) -> None:
+    async with serve() as url, page_at(devtools, url, "#/team/keys") as page:
+        await page.until("document.querySelector('.team form')")
+        await page.evaluate("document.querySelector('.team details').open = true")
+        await page.write(".team [name=owner]", "anna")
+        await page.write(".team [name=name]", "laptop")
+        await page.evaluate(HOLD_KEYS)
+        form = "document.querySelector('.team form')"
+        await page.evaluate(f"({form}.requestSubmit(), {form}.requestSubmit())")
+        await page.until("document.querySelector('.made code')?.innerText")
+        async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+            assert len((await client.get("/v1/admin/keys")).json()["data"]) == 1
+        await page.evaluate("window.letGo()")
+        await page.until("document.querySelector('.team').innerText.includes('1 key')")
+        assert await page.evaluate("document.querySelector('.made code')?.innerText")
+
+
+async def test_the_part_of_the_team_that_was_opened_last_is_displayed(devtools: str, serve: Serve) -> None:
+    async with serve() as url, page_at(devtools, url, "#/team/usage") as page:
+        await page.until("document.querySelector('.team h1')?.innerText === 'Usage'")
+        await page.evaluate(HOLD_KEYS)
+        await page.evaluate("location.hash = '#/team/keys'")
+        await page.until("document.querySelector('.tabs [aria-current=page]').innerText === 'Keys'")
+        await page.evaluate("location.hash = '#/team/audit'")
+        await page.until("document.querySelector('.team h1')?.innerText === 'Audit'")
+        await page.evaluate("window.letGo()")
+        await page.becomes(
+            "performance.getEntriesByType('resource').some((one) => one.name.endsWith('v1/admin/keys'))", True
+        )
+        assert await page.text(".team h1") == "Audit"

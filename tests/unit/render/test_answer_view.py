@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -72,3 +72,13 @@ async def test_what_a_model_thinks_is_shown_before_its_answer() -> None:
 )
 def test_a_thought_is_shown_once_whatever_form_it_has(fields: JsonObject, thought: str) -> None:
     assert get_thought(ev.AnswerFinished(text="42", provider_fields=fields)) == thought
+
+
+def test_a_view_holds_what_people_replied_to_each_question_once() -> None:
+    def decide(number: int, decision: Literal["approved", "answered", "expired"], reason: str = "") -> ev.EventBody:
+        return ev.ApprovalDecided(approval_id=f"apr_{number}", decision=decision, by="anna", reason=reason)
+
+    waits = ev.RunWaiting(approvals=("apr_1", "apr_2"))
+    bodies = [waits, decide(1, "answered", "Take 3+3"), decide(2, "answered", "Take 3+3"), waits, decide(3, "approved")]
+    bodies += [waits, decide(4, "approved"), waits, decide(5, "expired", "nobody decided in time")]
+    assert build_view(log(created(), *bodies))["replies"] == ["Take 3+3", "approved", "approved"]

@@ -30,12 +30,14 @@ class CreateConversationRequest(BaseModel):
 
 class SendMessageRequest(BaseModel):
     """What the user says. `stream` decides between server-sent events and one JSON object; where it is not given, the
-    Accept header does, and events are the default."""
+    Accept header does, and events are the default. `approvals` are the ids of the approvals that the client displays:
+    the message answers no other question, and gets a 409 if another one is open or these are decided."""
 
     model_config = ConfigDict(extra="forbid")
 
     message: str
     stream: bool | None = None
+    approvals: list[str] | None = Field(default=None, max_length=1_000)
 
 
 class ApplyPipelineRequest(BaseModel):
@@ -114,7 +116,7 @@ class MessageResponse(RecordItem):
 class ConversationDetailResponse(ConversationResponse):
     """A conversation with all that is known. `messages` are empty once they have expired; `messages_note` says why
     they cannot be had otherwise. `run_id` is the run that answers a message now; `question` is what it asks of a
-    person, who replies with the next message."""
+    person, who replies with the next message, and `approvals` are the ids of its requests."""
 
     current_pipeline: JsonObject | None
     source_analysis: JsonObject | None
@@ -123,6 +125,7 @@ class ConversationDetailResponse(ConversationResponse):
     messages: list[MessageResponse]
     messages_note: str = ""
     question: str = ""
+    approvals: list[str] = Field(default_factory=list)
     summary: str | None
     usage: UsageTotals
     applied: JsonObject | None

@@ -12,6 +12,7 @@ from agent.core.events import Event, RunWaiting
 from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject
 from agent.core.run_reducer import fold
+from agent.policy.approval import format_approval_question
 from agent.runs.run_failed import RunFailedError
 from agent.runs.service import AcceptedRun
 from gateway.access.dependencies import CallerStream, CurrentCaller, require_scope, require_tool
@@ -127,7 +128,9 @@ async def send_message(
     they happen, and `{"type": "done"}` at the end. While a message is being answered, another one gets a 409.
     """
     with stream.hold_slot(_wants_stream(body, http)):
-        sent = await accept_run(http, stepgate, caller, MessageRequest(conversation_id, body.message))
+        displayed = tuple(body.approvals) if body.approvals is not None else None
+        message = MessageRequest(conversation_id, body.message, displayed)
+        sent = await accept_run(http, stepgate, caller, message)
         headers = {RUN_ID_HEADER: sent.run_id}
         if _wants_stream(body, http):
             return stream.build_response(_stream_answer(stepgate, conversation_id, sent), _build_error_frame, headers)
@@ -268,6 +271,7 @@ async def _build_detail(stepgate: Stepgate, conversation: Conversation) -> Conve
         missing = EARLIER_MESSAGES_EXPIRED if messages else MESSAGES_EXPIRED
         note = missing if answers < conversation.turns or (conversation.run_id and not messages) else ""
     uncertainties = await get_conversations(stepgate).builder.store.list_uncertainties(conversation)
+    waiting = await get_conversations(stepgate).get_waiting_state(conversation)
     return ConversationDetailResponse(
         **ConversationResponse.model_validate(conversation).model_dump(),
         current_pipeline=conversation.pipeline,
@@ -276,7 +280,8 @@ async def _build_detail(stepgate: Stepgate, conversation: Conversation) -> Conve
         uncertainties=UncertaintyResponse.from_records(uncertainties),
         messages=MessageResponse.from_records(messages),
         messages_note=note,
-        question=await get_conversations(stepgate).get_pending_question(conversation),
+        question=format_approval_question(waiting) if waiting is not None else "",
+        approvals=[request.approval_id for request in waiting.pending_approvals] if waiting is not None else [],
         summary=conversation.summary,
         usage=UsageTotals.model_validate(conversation.usage),
         applied=conversation.applied,

@@ -17,8 +17,8 @@ from agent.core.models import AgentRequest, JsonObject, Room
 from agent.core.principal import Principal
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
-from agent.policy.approval import format_approval_question, parse_decision
-from agent.runs.decisions import DECISIONS
+from agent.policy.approval import read_open_approvals
+from agent.runs.decisions import require_same_question, submit_text
 from agent.runs.run_intake import RequestHandler
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
@@ -49,13 +49,15 @@ class MessageRequest:
 
     conversation_id: str
     text: str
+    approvals: tuple[str, ...] | None = None
+    """The ids of the approvals that the client displays; None: it does not say."""
 
 
 def make_message_handler(conversations: "BuilderConversations") -> RequestHandler[MessageRequest]:
     """The handler of messages to conversations."""
 
     async def accept(caller: Principal, request: MessageRequest, run_id: str | None) -> AcceptedRun:
-        return await conversations.send(request.conversation_id, request.text, principal=caller, run_id=run_id)
+        return await conversations.send(request, principal=caller, run_id=run_id)
 
     return RequestHandler(MessageRequest, accept)
 
@@ -129,35 +131,34 @@ class BuilderConversations:
         """The messages that have not expired."""
         return await self.builder.messages.read(conversation.id)
 
-    async def get_pending_question(self, conversation: Conversation) -> str:
-        """The question that its run asks a person; empty if it waits for nobody."""
+    async def get_waiting_state(self, conversation: Conversation) -> RunState | None:
+        """The state of its run that waits for a person; None if it waits for nobody."""
         run_id = conversation.run_id
         row = await self._completion.get_run_row(conversation, run_id) if run_id is not None else None
         if row is None or row.status != "awaiting_approval":
-            return ""
-        return format_approval_question(await self._read_run_state(row.run_id, conversation.owner))
+            return None
+        return await self._read_run_state(row.run_id, conversation.owner)
 
-    async def send(
-        self, conversation_id: str, text: str, *, principal: Principal, run_id: str | None = None
-    ) -> AcceptedRun:
+    async def send(self, message: MessageRequest, *, principal: Principal, run_id: str | None = None) -> AcceptedRun:
         """Adds a message; the run that answers it is stored when this returns. If the last answer ended with a question
         for approval, the message is the reply to it.
 
         Raises `NotFoundError`, `ConversationNotActiveError`, `ConflictError` while another message is being answered,
         `RateLimitError`, `BadRequestError`, `ScopeError` for a reply the principal may not give, and what
-        `AgentService.start_run` raises."""
-        owner = principal.owner
-        conversation = await self.get(conversation_id, owner=owner)
+        `require_same_question` and `AgentService.start_run` raise."""
+        owner, text = principal.owner, message.text
+        conversation = await self.get(message.conversation_id, owner=owner)
         self.builder.require_active(conversation)
         if not text.strip() or len(text) > MESSAGE_CHARS:
             has = f"this one has {len(text):,}" if text.strip() else "this one says nothing"
             raise BadRequestError(f"a message has 1 to {MESSAGE_CHARS:,} characters, and {has}", param="message")
         await self._count_message(owner)
         async with self._lock(conversation):
-            fresh = await self.get(conversation_id, owner=owner)
+            fresh = await self.get(conversation.id, owner=owner)
             self.builder.require_active(fresh)
             if fresh.run_id is not None:
-                return await self._answer_question(fresh, fresh.run_id, text, principal)
+                return await self._answer_question(fresh, fresh.run_id, message, principal)
+            require_same_question(message.approvals, ())
             request = await self._build_request(fresh, text)
             return await self._start_run(fresh, request, principal, run_id)
 
@@ -337,14 +338,16 @@ class BuilderConversations:
         return AcceptedRun(run_id, conversation.owner)
 
     async def _answer_question(
-        self, conversation: Conversation, run_id: str, text: str, principal: Principal
+        self, conversation: Conversation, run_id: str, message: MessageRequest, principal: Principal
     ) -> AcceptedRun:
-        """Submits the reply that the conversation's run waits for. Raises `ConflictError` if it waits for none."""
+        """Submits the reply that the conversation's run waits for. Raises `ConflictError` if it waits for none, and
+        what `require_same_question` raises."""
         row = await self._completion.get_run_row(conversation, run_id)
         if row is None or row.status != "awaiting_approval":
             raise self._make_busy_error(conversation)
-        decision, reason = parse_decision(text)
-        return await self._service.submit_decision(run_id, DECISIONS[decision], principal=principal, reason=reason)
+        open_ids = [one.request.approval_id for one in await read_open_approvals(self._service, row)]
+        require_same_question(message.approvals, open_ids)
+        return await submit_text(self._service, principal, run_id, message.text, open_ids)
 
     @contextlib.asynccontextmanager
     async def _hold_idle_conversation(self, conversation_id: str, owner: str) -> AsyncIterator[Conversation]:
