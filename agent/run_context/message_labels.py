@@ -10,9 +10,9 @@ from typing import Final
 from agent.core.errors import NotFoundError
 from agent.core.events import AnswerFinished, RunWaiting, TextLabel
 from agent.core.models import ChatMessage
+from agent.core.plan_references import list_literals
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
-from agent.planning.references import list_literals
 from agent.policy.approval import format_approval_question, parse_reference
 from agent.policy.guardrails.message_labels import (
     compute_digests,

@@ -68,7 +68,7 @@ async def test_a_failure_is_one_also_in_snake_case(tmp_path: Path, failed: Any, 
     "result", [{"content": [], "isError": True, "error": "no quota"}, {"content": [], "error": {"message": "no quota"}}]
 )
 async def test_an_error_beside_an_empty_content_is_the_failure(tmp_path: Path, result: dict[str, Any]) -> None:
-    with pytest.raises(ToolError, match="^no quota$"):
+    with pytest.raises(ToolError, match=r"^no quota$"):
         await call(tmp_path, {"result": result})
 
 
