@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # How long an example takes is the machine's business: on a busy one it would be a failure that says nothing.
-settings.register_profile("stepgate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("stepgate", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("stepgate")
 
 # As the gateway's own entry sets it. A process of tests holds half a gigabyte, which Python's default thresholds have

@@ -35,7 +35,7 @@ def _reaches_door(path: Path, name: str, seen: set[tuple[Path, str]]) -> bool:
         if name in imports:
             other, original = imports[name]
             return _reaches_door(other, original, seen)
-        return any(_reaches_door(conftest, name, seen) for conftest in _list_conftests(path))
+        return any(_reaches_door(conftest, name, seen) for conftest in _list_conftests(path.parent) if conftest != path)
     used = _list_used_names(path, name)
     return bool(used & (OPENERS | COMMANDS)) or any(
         _reaches_door(path, one, seen) for one in sorted(used) if one != name
@@ -90,11 +90,8 @@ def _list_names(statement: ast.stmt) -> Iterator[str]:
             return
 
 
-def _list_conftests(path: Path) -> Iterator[Path]:
-    """Yields the conftest modules whose fixtures the tests of a module may use, the nearest first."""
-    folder = path.parent
-    while folder.is_relative_to(TESTS):
-        conftest = folder / "conftest.py"
-        if conftest.exists() and conftest != path:
-            yield conftest
-        folder = folder.parent
+@cache
+def _list_conftests(folder: Path) -> tuple[Path, ...]:
+    """The conftest modules whose fixtures the tests in a folder may use, the nearest first."""
+    folders = [one for one in (folder, *folder.parents) if one.is_relative_to(TESTS)]
+    return tuple(conftest for one in folders if (conftest := one / "conftest.py").exists())

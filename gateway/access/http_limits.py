@@ -9,12 +9,8 @@ from collections.abc import Awaitable, Mapping
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent.core.errors import AgentError, TooLargeError
-from gateway.render.error_responses import (
-    ClientSlowError,
-    HeadersError,
-    RequestFormatError,
-    build_error_response,
-)
+from gateway.render.error_responses import ClientSlowError, HeadersError, build_error_response
+from gateway.render.errors import RequestFormatError
 
 BODY_BYTES_PER_SECOND = 10_000
 """Bytes of a body that extend its deadline by one second: a large upload may take long, a slow trickle may not."""

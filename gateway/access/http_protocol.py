@@ -11,13 +11,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from agent.core.errors import AgentError
 from agent.core.settings import Settings
-from gateway.render.error_responses import (
-    ClientSlowError,
-    HeadersError,
-    RequestFormatError,
-    build_error_response,
-    make_request_id,
-)
+from gateway.render.error_responses import ClientSlowError, HeadersError, build_error_response, make_request_id
+from gateway.render.errors import RequestFormatError
 
 log = logging.getLogger(__name__)
 

@@ -20,14 +20,8 @@ from agent.core.settings import Settings
 from gateway.access.authentication import Caller
 from gateway.access.origin_rules import HostRules, OriginRules
 from gateway.access.refusal_page import build_refusal_page
-from gateway.render.error_responses import (
-    HostError,
-    MediaTypeError,
-    OriginError,
-    RequestFormatError,
-    build_error_response,
-)
-from gateway.render.errors import get_http_status
+from gateway.render.error_responses import HostError, MediaTypeError, OriginError, build_error_response
+from gateway.render.errors import RequestFormatError, get_http_status
 
 PROBE_PATHS = frozenset({"/health", "/healthz", "/ready", "/readyz"})
 """Paths that answer to every host: load balancers ask them by names that nobody configures."""

@@ -18,8 +18,9 @@ from gateway.access.authentication import Caller
 from gateway.access.dependencies import get_caller, get_event_stream, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.dependencies import get_stepgate
-from gateway.doors.json_body import JsonRoute, refuse_unknown_fields
+from gateway.doors.json_body import JsonRoute
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
+from gateway.doors.strict_body import refuse_unknown_fields
 from gateway.render.deferred_response import DeferredResponse
 from gateway.render.errors import FailureBody
 from gateway.render.native import build_event_frame, build_failure_frame, build_response_frame

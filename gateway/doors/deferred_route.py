@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.routing import compile_path, get_name
 
-from gateway.render.error_responses import RequestFormatError
+from gateway.render.errors import RequestFormatError
 
 
 class DeferredRoute(APIRoute):

@@ -19,7 +19,8 @@ from gateway.added_roots import RootRefusedError, add_root, find_settings_obstac
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import JsonRoute, StrictBody
+from gateway.doors.json_body import JsonRoute
+from gateway.doors.strict_body import StrictBody
 from gateway.render.error_responses import FieldError
 
 router = APIRouter(tags=["file roots"], route_class=JsonRoute, dependencies=[require_scope("admin")])

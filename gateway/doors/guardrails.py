@@ -15,7 +15,8 @@ from agent.policy.redaction.text_check import check_text
 from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import JsonRoute, StrictBody
+from gateway.doors.json_body import JsonRoute
+from gateway.doors.strict_body import StrictBody
 from gateway.render.error_responses import FieldError, build_error_response
 from gateway.render.errors import FailureBody
 

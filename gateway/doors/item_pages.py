@@ -7,7 +7,7 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 
 from agent.core.models import JsonObject
-from gateway.render.error_responses import RequestFormatError
+from gateway.render.errors import RequestFormatError
 
 MAX_ITEMS = 100
 

@@ -1,16 +1,14 @@
 """Strict JSON bodies: every fault is reported with its place. `JsonRoute` is the route of doors that take a body."""
 
-import difflib
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Self
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from fastapi import Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, model_validator
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -18,19 +16,11 @@ from starlette.requests import ClientDisconnect
 from agent.core.models import JsonObject
 from gateway.access.http_limits import MAX_DEPTH
 from gateway.doors.deferred_route import DeferredRoute
-from gateway.render.error_responses import MediaTypeError, RequestFormatError
+from gateway.render.error_responses import MediaTypeError
+from gateway.render.errors import RequestFormatError
 
 _BOM = b"\xef\xbb\xbf"
 _JSON_TYPE_NAMES = {dict: "object", list: "list", str: "string", bool: "boolean", int: "number", float: "number"}
-_FOREIGN_FIELD_NAMES = {
-    "model": "room",
-    "input": "prompt",
-    "query": "prompt",
-    "question": "prompt",
-    "tools": "metadata.tools",
-    "tool_calls": "metadata.tool_calls",
-}
-"""Names that other APIs use for our fields; spelling similarity cannot find these."""
 
 
 class JsonRoute(DeferredRoute):
@@ -87,32 +77,6 @@ def read_json_object(headers: Headers, body: bytes) -> JsonObject:
     if text.count("{") + text.count("[") > MAX_DEPTH and _is_deeper_than(value, MAX_DEPTH):
         raise _make_nesting_error()
     return value
-
-
-def refuse_unknown_fields(body: Mapping[str, Any], model: type[BaseModel]) -> None:
-    """Raises `RequestFormatError` for a top-level field that `model` lacks: a misspelt field must not be ignored."""
-    field_names = list(model.model_fields)
-    for name in body:
-        if name in model.model_fields:
-            continue
-        excerpt = name[:100]
-        near = _FOREIGN_FIELD_NAMES.get(name) or next(iter(difflib.get_close_matches(excerpt, field_names, n=1)), None)
-        hint = f"Did you mean '{near}'?" if near else f"The fields are {', '.join(field_names)}."
-        raise RequestFormatError(f"Unknown field: '{excerpt}'. {hint}", excerpt, "unknown_parameter")
-
-
-class StrictBody(BaseModel):
-    """A body whose unknown fields are refused, once its known ones are valid."""
-
-    model_config = ConfigDict(json_schema_extra={"additionalProperties": False})
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _refuse_unknown(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        body = handler(data)
-        if isinstance(data, dict):
-            refuse_unknown_fields(data, cls)
-        return body
 
 
 def _refuse_compressed(headers: Headers) -> None:

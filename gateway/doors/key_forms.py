@@ -13,7 +13,7 @@ from pydantic import AfterValidator, AwareDatetime, Field
 from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
 from agent.storage.api_keys import SCOPES, ApiKey, KeyLimits, KeyOptions, Scope
-from gateway.doors.json_body import StrictBody
+from gateway.doors.strict_body import StrictBody
 
 
 class KeyItem(RecordItem):

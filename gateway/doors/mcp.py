@@ -13,8 +13,8 @@ from agent.core.settings import Settings
 from gateway.access.origin_check import is_json
 from gateway.bootstrap import Stepgate
 from gateway.doors.mcp_messages import McpMessageMiddleware
-from gateway.render.error_responses import RequestFormatError, build_error_response
-from gateway.render.errors import MCP_PATH
+from gateway.render.error_responses import build_error_response
+from gateway.render.errors import MCP_PATH, RequestFormatError
 from mcp_tools.server.mcp_server import ServerDependencies, build_server
 from mcp_tools.server.sessions import IDLE_SECONDS, MAX_SESSIONS, RETRY_MS, SessionManager, build_session_user
 from mcp_tools.server.views import View

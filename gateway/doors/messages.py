@@ -26,10 +26,11 @@ from gateway.access.dependencies import CallerStream, CurrentCaller, require_sco
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import STREAM
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import JsonRoute, StrictBody
+from gateway.doors.json_body import JsonRoute
 from gateway.doors.openai import OPENAI_ERRORS
 from gateway.doors.run_intake import accept_run
 from gateway.doors.runs import parse_position
+from gateway.doors.strict_body import StrictBody
 from gateway.render.answer_view import AnswerFrames, build_view
 from gateway.render.chat_markdown import format_chat
 from gateway.render.native import build_failure_frame

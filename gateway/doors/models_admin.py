@@ -23,7 +23,8 @@ from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import JsonRoute, StrictBody
+from gateway.doors.json_body import JsonRoute
+from gateway.doors.strict_body import StrictBody
 from gateway.model_choice import (
     CheckedModel,
     ModelState,

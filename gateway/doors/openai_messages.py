@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from agent.core.models import MODEL_OPTIONS, PROVIDER_FIELDS, AgentRequest, ChatMessage, JsonObject, Room
 from gateway.doors.openai_wire import ChatCompletionRequest, ContentPart, WireMessage, WireModel
-from gateway.render.error_responses import RequestFormatError
+from gateway.render.errors import RequestFormatError
 
 _DEPENDENT_PARAMETERS = {"max_completion_tokens", "parallel_tool_calls", "response_format", "tool_choice"}
 _PASSED_PARAMETERS = tuple(

@@ -10,8 +10,9 @@ from agent.core.errors import TooLargeError
 from agent.core.models import DeferredModel
 from gateway.access.dependencies import require_scope
 from gateway.doors.agent import ERRORS
-from gateway.doors.json_body import JsonRoute, StrictBody
-from gateway.render.error_responses import RequestFormatError
+from gateway.doors.json_body import JsonRoute
+from gateway.doors.strict_body import StrictBody
+from gateway.render.errors import RequestFormatError
 from gateway.render.html import render_markdown
 
 router = APIRouter(tags=["render"], route_class=JsonRoute, dependencies=[require_scope("chat")])

@@ -14,32 +14,20 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
-from agent.core.errors import AgentError, NotFoundError, RequestError, StoreError
-from agent.core.failures import FAILURES, FailureKind
+from agent.core.errors import AgentError, NotFoundError, StoreError
 from agent.core.value_faults import describe_fault
-from gateway.render.errors import DOOR_FAILURES, find_nearest_endpoint, get_http_status, render_failure
+from gateway.render.errors import (
+    RequestFormatError,
+    find_nearest_endpoint,
+    get_http_status,
+    render_failure,
+)
 
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 5
 _FINAL = frozenset({"ERR_QUOTA", "ERR_MODEL_REQUEST", "ERR_MODEL_CONTEXT"})
 """Errors that a retry would hit again; the response tells clients not to retry."""
-
-
-class RequestFormatError(RequestError):
-    """Raised by a door for a request that does not fit its protocol; `param` is the dotted path of the faulty field."""
-
-    code = "ERR_BAD_REQUEST"
-
-    def __init__(self, message: str, param: str | None = None, openai_code: str | None = None) -> None:
-        super().__init__(message, param=param)
-        self.openai_code = openai_code
-        """OpenAI's code for this fault, if it is more specific than ours."""
-
-    @property
-    def kind(self) -> FailureKind:
-        """This error's row of the failure tables."""
-        return DOOR_FAILURES.get(self.code) or FAILURES[self.code]
 
 
 class FieldError(RequestFormatError):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel
 
+from agent.core.errors import RequestError
 from agent.core.failures import FAILURES, AgentFailure, FailureKind, get_stage
 from agent.core.models import DeferredModel
 
@@ -212,3 +213,19 @@ def find_nearest_endpoint(path: str) -> str | None:
     """Names what is nearest to an endpoint of OpenAI's API that Stepgate does not have; None for other paths."""
     head = "/".join(path.split("/")[:3])
     return NEAREST_ENDPOINTS.get(head)
+
+
+class RequestFormatError(RequestError):
+    """Raised by a door for a request that does not fit its protocol; `param` is the dotted path of the faulty field."""
+
+    code = "ERR_BAD_REQUEST"
+
+    def __init__(self, message: str, param: str | None = None, openai_code: str | None = None) -> None:
+        super().__init__(message, param=param)
+        self.openai_code = openai_code
+        """OpenAI's code for this fault, if it is more specific than ours."""
+
+    @property
+    def kind(self) -> FailureKind:
+        """This error's row of the failure tables."""
+        return DOOR_FAILURES.get(self.code) or FAILURES[self.code]

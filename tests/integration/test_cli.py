@@ -28,7 +28,7 @@ def stepgate(folder: Path, *words: str, **settings: str) -> tuple[int, str]:
 
 
 def from_cold(folder: Path, *words: str, **settings: str) -> tuple[int, str]:
-    """The same, started as a person starts it, with its own imports: one of each group of commands is."""
+    """The same, started as a person starts it, with its own imports: those that differ in what they load are."""
     return _wait_for_exit(start_cold_cli(folder, *words, **settings))
 
 

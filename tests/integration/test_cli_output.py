@@ -80,22 +80,25 @@ def test_garbage_on_the_stdin_of_mcp_is_told_on_stderr(tmp_path: Path) -> None:
     assert done.stderr.startswith("stepgate: a line on stdin is not a JSON-RPC message")
 
 
-def test_commands_load_no_library_that_they_may_not_need() -> None:
+def test_commands_load_no_library_that_they_may_not_need(tmp_path: Path) -> None:
     code = textwrap.dedent(
         """
         import sys
         import gateway.cli
         heavy = {"mcp", "fastapi", "uvicorn", "numpy", "psycopg", "gateway.bootstrap"} & set(sys.modules)
         assert not heavy, heavy
-        import gateway.bootstrap
-        heavy = {"mcp", "fastapi", "uvicorn", "psycopg"} & set(sys.modules)
+        sys.argv = ["stepgate", "tools", "call", "calculator", "expression=6"]
+        try: gateway.cli.main()
+        except SystemExit as end: assert not end.code
+        heavy = {"mcp", "mcp_types", "fastapi", "uvicorn", "psycopg"} & set(sys.modules)
         assert not heavy, heavy
         import gateway.cli.server
         heavy = {"mcp", "mcp_types", "a2a", "litellm", "sqlalchemy", "psycopg"} & set(sys.modules)
         assert not heavy, heavy
         """
     )
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
+    environment = {"AGENT_DATA_DIR": str(tmp_path), "AGENT_SKILLS_DIRS": "none", "PATH": ""}
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=True, timeout=60)
 
 
 def test_a_reader_that_goes_ends_no_command_with_a_traceback(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 
 from tests.integration.conftest import Serve
-from tests.integration.test_cli import from_cold, stepgate
+from tests.integration.test_cli import stepgate
 from tests.support.talks import API, papers
 
 RULES = {"conversations_require_llm": "false"}
@@ -15,7 +15,7 @@ RULES = {"conversations_require_llm": "false"}
 
 async def test_a_source_of_the_terminal_is_one_of_the_doors(serve: Serve, tmp_path: Path) -> None:
     folder = papers(tmp_path / "data", 1)
-    code, output = await asyncio.to_thread(from_cold, tmp_path, "sources", "list")
+    code, output = await asyncio.to_thread(stepgate, tmp_path, "sources", "list")
     assert (code, "sources add" in output) == (0, True), output
     code, output = await asyncio.to_thread(stepgate, tmp_path, "sources", "add", str(folder), "--name", "Kelp")
     assert code == 0, output

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_cli import from_cold, stepgate
+from tests.integration.test_cli import stepgate
 from tests.support import warm
 
 
@@ -27,7 +27,7 @@ def test_a_call_that_fails_says_why_in_one_line(tmp_path: Path, words: list[str]
 
 
 def test_a_call_has_a_name_among_the_runs_and_a_number_may_be_a_text(tmp_path: Path) -> None:
-    assert from_cold(tmp_path, "tools", "call", "calculator", "expression=6") == (0, "6 = 6")
+    assert stepgate(tmp_path, "tools", "call", "calculator", "expression=6") == (0, "6 = 6")
     assert stepgate(tmp_path, "runs", "list")[1].splitlines()[1].endswith("call calculator")
 
 
@@ -70,7 +70,7 @@ def test_a_server_that_cannot_be_one_is_not_added(tmp_path: Path, words: list[st
 
 
 def test_a_server_is_replaced_only_by_force_and_can_be_removed(tmp_path: Path) -> None:
-    assert from_cold(tmp_path, "mcp-servers", "add", "my-files", "http://127.0.0.1:1/mcp")[0] == 0
+    assert stepgate(tmp_path, "mcp-servers", "add", "my-files", "http://127.0.0.1:1/mcp")[0] == 0
     code, output = stepgate(tmp_path, "mcp-servers", "add", "my-files", "no-such-program", "-y")
     assert code == 1
     assert "--force replaces it" in output

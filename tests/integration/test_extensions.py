@@ -85,7 +85,7 @@ def environment(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 @pytest.fixture(scope="module")
 def client(environment: dict[str, str]) -> Iterator[httpx.Client]:
-    process = start([sys.executable, "-m", "gateway.cli", "serve"], environment=environment, cold=True)
+    process = start([sys.executable, "-m", "gateway.cli", "serve"], environment=environment)
     try:
         url = process.line_with("Stepgate listens on ").rsplit(" ", 1)[1]
         with httpx.Client(base_url=url, timeout=60) as client:

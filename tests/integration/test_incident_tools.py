@@ -403,7 +403,7 @@ def test_levels(said: str, level: str | None) -> None:
     assert parse_severity(said) == level
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.text(max_size=2_000), st.text(max_size=50), st.integers(1, 500))
 def test_a_snippet_is_a_part_of_its_text_within_its_length(text: str, query: str, limit: int) -> None:
     part = extract_snippet(text, query, limit)

@@ -26,15 +26,15 @@ async def test_memories_are_listed_found_and_forgotten_over_http(serve: Serve) -
         assert (await client.get("/ready")).json()["components"]["memory"]["ok"] is True
 
 
-def stepgate(folder: Path, words: Sequence[str], *, cold: bool = False) -> tuple[int, str]:
+def stepgate(folder: Path, words: Sequence[str]) -> tuple[int, str]:
     environment = {"AGENT_DATA_DIR": str(folder / "data"), "AGENT_SKILLS_DIRS": "none", "COLUMNS": "200"}
-    process = start([sys.executable, "-m", "gateway.cli", "memory", *words], environment=environment, cold=cold)
+    process = start([sys.executable, "-m", "gateway.cli", "memory", *words], environment=environment)
     return process.wait(60), "\n".join(process.output)
 
 
 async def test_the_command_line_shares_the_memories_of_a_running_gateway(serve: Serve, tmp_path: Path) -> None:
     async with serve() as url, httpx.AsyncClient(base_url=url) as client:
-        assert "No memories yet" in stepgate(tmp_path, ["list"], cold=True)[1]
+        assert "No memories yet" in stepgate(tmp_path, ["list"])[1]
         await client.post("/v1/agent", json={"prompt": "remember that my dog is called Fido"})
         code, output = stepgate(tmp_path, ["list", "--json"])
         assert code == 0

@@ -16,7 +16,7 @@ from agent.storage.sql import SqliteClient
 from agent.tools import ToolContext
 from gateway.features.studio.bootstrap_studio import build_room_authorizer
 from tests.integration.conftest import Serve
-from tests.integration.test_cli import from_cold, stepgate
+from tests.integration.test_cli import stepgate
 from tests.support.approvals import ids_of
 from tests.support.keys import bearer, created_key
 from tests.support.processes import GatewayProcess
@@ -32,7 +32,7 @@ tools: [rooms_list, room_show, room_create, room_edit, room_delete]
 
 @pytest.mark.row("S002-05", "S002-36")
 def test_the_command_line_manages_rooms(tmp_path: Path) -> None:
-    code, output = from_cold(tmp_path, "rooms", "create", "Support Team", "tools=[calculator]", "description=Sums: all")
+    code, output = stepgate(tmp_path, "rooms", "create", "Support Team", "tools=[calculator]", "description=Sums: all")
     assert code == 0, output
     path = tmp_path / "data" / "rooms" / "support-team.yaml"
     path.write_text("# ours\n" + path.read_text())

@@ -10,7 +10,7 @@ from mcp import Client
 
 from tests.integration.conftest import Serve
 from tests.integration.test_ag_ui import read, text_of, turn, verify
-from tests.integration.test_cli import from_cold, stepgate
+from tests.integration.test_cli import stepgate
 from tests.integration.test_studio_routing import approve
 from tests.support.approvals import ids_of
 from tests.support.keys import bearer, created_key
@@ -156,7 +156,7 @@ async def test_ag_ui_interrupts_for_a_call_inside_a_sub_agent(serve: Serve, tmp_
 def test_the_command_line_talks_to_the_studio(tmp_path: Path, model_server: ScriptedServer) -> None:
     model_server.load(script(routes(LIST)))
     model = {"llm_base_url": model_server.url, "model_fast": "small"}
-    code, output = from_cold(tmp_path, "studio", "which", "rooms", "are", "there?", **model)
+    code, output = stepgate(tmp_path, "studio", "which", "rooms", "are", "there?", **model)
     assert (code, "knowledge (shipped)" in output) == (0, True), output
     model_server.load(script(routes(MAKE)))
     code, output = stepgate(tmp_path, "studio", "make a room called Support Team", "--json", **model)

@@ -6,6 +6,9 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
 from tests.support.processes import ROOT
 
 LIST_ROOMS = """
@@ -29,6 +32,14 @@ def run_python(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+def test_what_goes_into_the_wheel_is_the_packages_without_the_evaluation() -> None:
+    names = [file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()]
+    assert {name.split("/")[0] for name in names} == {"agent", "gateway", "mcp_tools"}
+    assert "gateway/app.py" in names
+    assert not [name for name in names if name.startswith("gateway/features/evaluation/")]
+
+
+@pytest.mark.long
 def test_the_wheel_brings_its_rooms_and_skills(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)

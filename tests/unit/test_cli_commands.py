@@ -20,6 +20,12 @@ def test_the_line_of_the_help_is_how_the_help_of_the_command_begins(name: str) -
     assert loaded.help.split("\n\n")[0] == command.line
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("module", sorted({command.target.partition(":")[0] for command in COMMANDS.values()}))
+def test_a_command_is_loaded_by_itself(module: str) -> None:
+    subprocess.run([sys.executable, "-c", f"import gateway.cli, {module}"], check=True)
+
+
 def test_the_help_imports_no_command() -> None:
     program = (
         "import sys, gateway.entry; sys.argv = ['stepgate', '--help']\n"

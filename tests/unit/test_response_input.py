@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.features.protocols.doors.response_input import convert_input
-from gateway.render.error_responses import RequestFormatError
+from gateway.render.errors import RequestFormatError
 
 
 @pytest.mark.parametrize("kind", [[], {}, ["message"], 1, None])

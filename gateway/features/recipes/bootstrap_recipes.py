@@ -6,7 +6,6 @@ from gateway.feature_host import FeatureHost
 from gateway.features.recipes.engine import RecipeStore
 from gateway.features.recipes.engine.recipe_hooks import RecipeHooks
 from gateway.features.recipes.engine.recipe_maker import RecipeMaker
-from gateway.features.recipes.mcp_prompts import RecipePrompts
 from gateway.features.recipes.parts import get_recipes
 from gateway.features.recipes.tools.recipes import make_recipe_tools
 
@@ -30,8 +29,3 @@ def list_tools(host: FeatureHost) -> list[Tool]:
 def list_extensions(host: FeatureHost) -> tuple[Extension, ...]:
     """The recipes in runs."""
     return (Extension("recipes", hooks=(RecipeHooks(get_recipes(host).store),)),)
-
-
-def list_mcp_prompts(host: FeatureHost) -> tuple[RecipePrompts, ...]:
-    """The recipes in use."""
-    return (RecipePrompts(get_recipes(host).store),)

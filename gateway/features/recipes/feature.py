@@ -8,7 +8,7 @@ FEATURE = Feature(
     build="gateway.features.recipes.bootstrap_recipes:build_recipes",
     tools="gateway.features.recipes.bootstrap_recipes:list_tools",
     extensions="gateway.features.recipes.bootstrap_recipes:list_extensions",
-    mcp_prompts="gateway.features.recipes.bootstrap_recipes:list_mcp_prompts",
+    mcp_prompts="gateway.features.recipes.mcp_prompts:list_mcp_prompts",
     routes=(Door("gateway.features.recipes.doors.recipes:router", place=250),),
     commands={
         "runs save": Command(

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from agent.core.models import DeferredModel, JsonObject, PlanStep
 from agent.tools import declare_roles
-from gateway.doors.json_body import StrictBody
+from gateway.doors.strict_body import StrictBody
 from gateway.features.recipes.engine import (
     Recipe,
     RecipeParameter,

@@ -1,13 +1,20 @@
-"""Recipes of the caller as prompts of the MCP server."""
+"""Recipes of the caller as prompts of the MCP server, which alone loads this module."""
 
 import json
 from collections.abc import Collection, Mapping
 
 import mcp_types as types
 
+from gateway.feature_host import FeatureHost
 from gateway.features.recipes.engine import NO_RECIPES, Recipe, RecipeSet, RecipeStore
+from gateway.features.recipes.parts import get_recipes
 from mcp_tools.server.current_principal import get_current_owner, get_current_principal
 from mcp_tools.server.stored_prompts import make_prompt, make_prompt_result
+
+
+def list_mcp_prompts(host: FeatureHost) -> "tuple[RecipePrompts, ...]":
+    """The recipes in use."""
+    return (RecipePrompts(get_recipes(host).store),)
 
 
 class RecipePrompts:

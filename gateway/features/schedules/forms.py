@@ -13,7 +13,7 @@ from pydantic import Field
 from agent.core.errors import BadRequestError
 from agent.core.models import DeferredModel, JsonObject, Webhook
 from agent.tools import declare_roles
-from gateway.doors.json_body import StrictBody
+from gateway.doors.strict_body import StrictBody
 from gateway.features.schedules.engine.cron import CronTimes
 from gateway.features.schedules.engine.model import ScheduleSpec, parse_spec, to_spec
 from gateway.features.schedules.engine.schedule_store import Misfire, Overlap, Schedule

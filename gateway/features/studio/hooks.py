@@ -16,7 +16,6 @@ from gateway.features.studio.engine.room_checks import check_rooms_at_start
 from gateway.features.studio.engine.room_editor import RoomEditor
 from gateway.features.studio.engine.room_yaml import read_owner
 from gateway.features.studio.engine.subagents import STUDIO_AGENTS
-from gateway.features.studio.mcp_prompts import SavedPrompts
 from gateway.features.studio.parts import get_studio
 
 
@@ -28,11 +27,6 @@ def list_subagents(_: FeatureHost) -> tuple[RegisteredSubAgent, ...]:
 def list_extensions(_: FeatureHost) -> tuple[Extension, ...]:
     """The router of rooms with `routing: intents`."""
     return (INTENT_EXTENSION,)
-
-
-def list_mcp_prompts(host: FeatureHost) -> tuple[SavedPrompts, ...]:
-    """The prompts that owners saved."""
-    return (SavedPrompts(get_studio(host).prompts),)
 
 
 async def prepare(host: FeatureHost) -> None:

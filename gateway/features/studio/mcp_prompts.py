@@ -5,9 +5,16 @@ from collections.abc import Collection, Mapping
 import mcp_types as types
 
 from agent.core.errors import NotFoundError
+from gateway.feature_host import FeatureHost
 from gateway.features.studio.engine.prompt_library import PromptLibrary
+from gateway.features.studio.parts import get_studio
 from mcp_tools.server.current_principal import get_current_owner, get_current_principal
 from mcp_tools.server.stored_prompts import make_prompt, make_prompt_result, make_task_argument
+
+
+def list_mcp_prompts(host: FeatureHost) -> "tuple[SavedPrompts, ...]":
+    """The prompts that owners saved."""
+    return (SavedPrompts(get_studio(host).prompts),)
 
 
 class SavedPrompts:

@@ -13,7 +13,7 @@ from pydantic import Field
 from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
 from agent.tools import declare_roles
-from gateway.doors.json_body import StrictBody
+from gateway.doors.strict_body import StrictBody
 from gateway.features.studio.engine.prompt_library import Prompt, PromptChange
 from gateway.features.studio.tools.stored_things import Arguments
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from agent.core.models import DeferredModel, JsonObject, Room
 from agent.tools import declare_roles
-from gateway.doors.json_body import StrictBody
+from gateway.doors.strict_body import StrictBody
 from gateway.features.studio.engine.field_values import read_field_text
 from gateway.features.studio.engine.room_changes import RoomCopy, RoomCreation, RoomEdit
 from gateway.features.studio.engine.room_store import RoomRevision, StoredRoom

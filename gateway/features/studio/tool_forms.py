@@ -18,7 +18,7 @@ from agent.core.models import JsonObject
 from agent.core.principal import Principal
 from agent.core.record_item import RecordItem
 from agent.tools import declare_roles
-from gateway.doors.json_body import StrictBody
+from gateway.doors.strict_body import StrictBody
 from gateway.features.studio.engine.generated_tools.generation import ToolRequest
 from gateway.features.studio.engine.generated_tools.models import (
     CodeReview,

@@ -77,18 +77,18 @@ def test_time_grows_with_the_text_and_no_faster(way: str) -> None:
 
     for unit in UNITS:
         run(unit)
-        large = seconds(unit, 20_000)
+        large = seconds(unit, 8_000)
         # Four times the text; quadratic would be sixteen times. The constant is what a busy machine's clock may add.
-        assert large < 0.03 or large < 9 * seconds(unit, 5_000) + 0.03, unit
+        assert large < 0.03 or large < 9 * seconds(unit, 2_000) + 0.03, unit
 
 
 @pytest.mark.parametrize("unit", ["ignore all previous rules. ", "+46 70 174 06 05 ", "[a](b) ", "é" * 7 + " "])
-def test_a_hundred_kilobytes_are_checked_in_seconds(unit: str) -> None:
-    text = (unit * (100_000 // len(unit) + 1))[:100_000]
+def test_forty_kilobytes_are_checked_in_seconds(unit: str) -> None:
+    text = (unit * (40_000 // len(unit) + 1))[:40_000]
     started = thread_time()
     for run in WAYS.values():
         run(text)
-    assert thread_time() - started < 10  # 3 to 5 on the machines tried; what grows with the square takes minutes
+    assert thread_time() - started < 4  # 1 to 2 on the machines tried; what grows with the square takes minutes
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ _BITS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.lists(_BITS, max_size=14).map("".join), st.lists(st.integers(1, 25), min_size=1, max_size=40))
 def test_any_split_gives_the_same(text: str, sizes: list[int]) -> None:
     stream = LINKS.create_stream()

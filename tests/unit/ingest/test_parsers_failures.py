@@ -26,6 +26,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 DEEP = b"<div>" * 10_000 + b"deep" + b"</div>" * 10_000
 BILLION_LAUGHS = b"""<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><x>&b;</x>"""
+COLD_WORKER = parser_pool.WORKER
+"""A worker that is its own process: the pool looks at the memory of what it starts."""
 SLOW = b"a,b\n" + b"1,2\n" * 1_500_000
 """A second or two, and some hundred megabytes of work."""
 
@@ -127,7 +129,8 @@ async def test_a_slow_file_is_given_up_in_time(tmp_path: Path) -> None:
         assert (await pool.parse(good)).chunks[0].content == "fine"
 
 
-async def test_a_file_that_needs_too_much_memory_fails_alone(tmp_path: Path) -> None:
+async def test_a_file_that_needs_too_much_memory_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parser_pool, "WORKER", COLD_WORKER)
     async with ParserPool(ParserLimits(memory_bytes=2**26), processes=1) as pool:
         with pytest.raises(ParserError) as failure:
             await pool.parse(wanted(tmp_path / "large.csv", SLOW, "csv"))
@@ -136,7 +139,10 @@ async def test_a_file_that_needs_too_much_memory_fails_alone(tmp_path: Path) -> 
         assert (await pool.parse(wanted(tmp_path / "good.txt", b"fine", "txt"))).chunks[0].content == "fine"
 
 
-async def test_a_stream_that_unfolds_without_end_is_left_at_the_memory_limit(tmp_path: Path) -> None:
+async def test_a_stream_that_unfolds_without_end_is_left_at_the_memory_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parser_pool, "WORKER", COLD_WORKER)
     async with ParserPool(ParserLimits(memory_bytes=2**27), processes=1) as pool:
         with pytest.raises(ParserError, match="needs more than 128 MB of memory") as failure:
             await pool.parse(wanted(tmp_path / "bomb.pdf", documents.stream_bomb(600), "pdf"))

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import jsonschema_rs
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -128,8 +129,8 @@ def test_no_tool_is_lost_and_its_inputs_come_back_as_they_were_meant(
     for tools in CHUNKS:
         schema = build_decision_schema(tools, [], KINDS, 12).schema
         derived, differs = derive_schema(schema, dialect)
-        Draft202012Validator.check_schema(derived)
-        validator = Draft202012Validator(derived)
+        jsonschema_rs.meta.validate(derived)  # a hundred times as fast as `check_schema`
+        validator = jsonschema_rs.Draft202012Validator(derived)
         assert derived["type"] == "object"
         check(derived)
         for tool in tools:

@@ -200,7 +200,7 @@ def key_of(plan: Plan) -> str:
     return json.dumps(sorted(steps))
 
 
-@settings(max_examples=500)
+@settings(max_examples=150)
 @given(data=wire_plans(), damage=st.sampled_from(DAMAGES), seed=st.integers(0, 2**32))
 def test_any_damage_gives_the_same_plan_or_a_refusal(
     data: dict[str, Any], damage: Callable[[str, random.Random], str], seed: int
@@ -217,7 +217,7 @@ def test_any_damage_gives_the_same_plan_or_a_refusal(
     assert understood == meant, f"{damage.__name__}: {hurt}"
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     data=wire_plans(), damage=st.sampled_from((fenced, thinking, prose, integer_ids, bare_array)), seed=st.integers()
 )

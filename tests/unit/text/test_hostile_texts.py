@@ -38,5 +38,5 @@ def test_time_grows_with_the_text_and_no_faster(reader: str) -> None:
 
     for frame, unit in product(FRAMES, UNITS):
         READERS[reader](frame.format(unit))
-        large = seconds(frame, unit, 8_000)
-        assert large < 0.035 or large < 9 * seconds(frame, unit, 2_000) + 0.035, (frame, unit)
+        large = seconds(frame, unit, 4_000)
+        assert large < 0.035 or large < 9 * seconds(frame, unit, 1_000) + 0.035, (frame, unit)

@@ -339,12 +339,12 @@ def test_no_text_is_too_much_for_any_tool(text: str) -> None:
     ["a", "P1 ", ".", "by ", "Ab ", "1", "1.", "\n", "due by ", "a-", "- ", "please ", "not error ", "W. ", "the A ",
      "within 1 ", "owner: ", "x@", "http://", "word number one here. ", "   ", "Fix it by Friday. ", "Ab: ", "A, "],
 )  # fmt: skip
-def test_a_text_of_a_million_characters_takes_seconds_at_most(piece: str) -> None:
-    text = (piece * (1_000_000 // len(piece) + 1))[:1_000_000]
+def test_a_text_of_200_000_characters_takes_seconds_at_most(piece: str) -> None:
+    text = (piece * (200_000 // len(piece) + 1))[:200_000]
     started = process_time()
     for tool in TOOLS:
         asyncio.run(tool.call({"text": text}, CONTEXT))
-    assert process_time() - started < 10
+    assert process_time() - started < 2
 
 
 def test_a_due_moment_is_never_before_the_text_for_durations() -> None:

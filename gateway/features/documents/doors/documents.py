@@ -28,7 +28,8 @@ from gateway.features.documents.engine.ingest.uploads import SOURCE_PREFIX
 from gateway.features.documents.engine.search.documents import Document
 from gateway.features.documents.engine.search.models import Coverage, FileType
 from gateway.features.documents.parts import get_documents
-from gateway.render.error_responses import MediaTypeError, RequestFormatError
+from gateway.render.error_responses import MediaTypeError
+from gateway.render.errors import RequestFormatError
 
 router = APIRouter(tags=["knowledge"], route_class=DeferredRoute, dependencies=[require_scope("agent")])
 

@@ -19,7 +19,7 @@ from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import OpenAIRoute
 from gateway.doors.openai import OPENAI_ERRORS
 from gateway.doors.openai_wire import WireModel
-from gateway.render.error_responses import RequestFormatError
+from gateway.render.errors import RequestFormatError
 
 log = logging.getLogger(__name__)
 router = APIRouter(tags=["OpenAI"], route_class=OpenAIRoute, dependencies=[require_scope("chat")])

@@ -32,7 +32,7 @@ from gateway.doors.agent import ERRORS, STREAM
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.run_intake import RUN_ID_HEADER
-from gateway.render.error_responses import RequestFormatError
+from gateway.render.errors import RequestFormatError
 from gateway.render.sse import format_frame
 
 if TYPE_CHECKING:  # the package's models take 0.08 s to build, which gateways without such clients save

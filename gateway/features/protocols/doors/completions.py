@@ -28,8 +28,7 @@ from gateway.doors.openai_messages import list_unknown_fields, to_agent_request
 from gateway.doors.openai_wire import ChatCompletionRequest, StreamOptions, WireModel
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.render.deferred_response import DeferredResponse
-from gateway.render.error_responses import RequestFormatError
-from gateway.render.errors import build_openai_error
+from gateway.render.errors import RequestFormatError, build_openai_error
 from gateway.render.errors import to_json as error_to_json
 from gateway.render.openai import RESTARTED_NOTE, build_trace, build_usage_body
 from gateway.render.sse import format_frame

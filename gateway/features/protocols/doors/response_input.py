@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from agent.core.models import JsonObject
 from gateway.doors.openai_wire import WireMessage
 from gateway.features.protocols.render.response_items import parse_approval_item_id
-from gateway.render.error_responses import RequestFormatError
+from gateway.render.errors import RequestFormatError
 
 _OWN_ITEMS: Final = ("mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response")
 """Items of earlier answers. They are in the trace of their runs and ask for nothing when they are sent back. No set,

@@ -21,7 +21,7 @@ from gateway.doors.openai_messages import (
 from gateway.doors.openai_wire import ChatCompletionRequest, WireModel
 from gateway.features.protocols.doors.response_input import convert_input
 from gateway.features.protocols.render.response_items import SERVER_LABEL
-from gateway.render.error_responses import RequestFormatError
+from gateway.render.errors import RequestFormatError
 
 MAX_CONVERSATION_CHARS: Final = 200
 _ECHOED: Final = (

@@ -45,8 +45,7 @@ from gateway.features.protocols.doors.response_requests import (
 from gateway.features.protocols.doors.stored_responses import StoredResponse, load_response, resolve_references
 from gateway.features.protocols.render.responses import ResponseProjection, cut_frames
 from gateway.render.deferred_response import DeferredResponse
-from gateway.render.error_responses import RequestFormatError
-from gateway.render.errors import build_openai_error
+from gateway.render.errors import RequestFormatError, build_openai_error
 from gateway.render.sse import format_frame
 
 router = APIRouter(tags=["OpenAI"], route_class=OpenAIRoute, dependencies=[require_scope("chat")])

@@ -18,7 +18,7 @@ from gateway.features.protocols.render.responses import (
     make_response_id,
     parse_response_id,
 )
-from gateway.render.error_responses import RequestFormatError
+from gateway.render.errors import RequestFormatError
 
 _ITEM_ID = re.compile(r"[a-z]+_([0-9a-f]{32}(?:_[0-9]+)?)_(?:[0-9]+|apr_[0-9a-f]+)")
 """The id of an item; it contains that of its response."""

@@ -7,8 +7,9 @@ from agent.core.models import DeferredModel
 from gateway.access.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import JsonRoute, StrictBody
+from gateway.doors.json_body import JsonRoute
 from gateway.doors.run_intake import accept_run
+from gateway.doors.strict_body import StrictBody
 from gateway.features.recipes.forms import RecipeDetail, RecipeItem, SaveBody, to_detail, to_item, to_options
 from gateway.features.recipes.parts import get_recipes
 from gateway.features.recipes.saved_runs import build_save_call, get_saved_recipe

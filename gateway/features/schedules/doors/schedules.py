@@ -15,7 +15,8 @@ from gateway.access.dependencies import CurrentCaller, require_scope, require_to
 from gateway.access.idempotency import start_once
 from gateway.doors.agent import ERRORS, BackgroundRun
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import JsonRoute, refuse_unknown_fields
+from gateway.doors.json_body import JsonRoute
+from gateway.doors.strict_body import refuse_unknown_fields
 from gateway.features.schedules.engine.model import ScheduleSpec
 from gateway.features.schedules.engine.schedule_store import TickOrigin, TickOutcome
 from gateway.features.schedules.forms import ScheduleChanges, ScheduleItem, to_schedule_item

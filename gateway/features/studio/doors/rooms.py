@@ -15,8 +15,9 @@ from gateway.access.dependencies import CurrentCaller, require_scope, require_to
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import JsonRoute, StrictBody
+from gateway.doors.json_body import JsonRoute
 from gateway.doors.run_intake import RUN_ID_HEADER
+from gateway.doors.strict_body import StrictBody
 from gateway.features.studio.doors.room_programs import WaitingRoomChange, ask_about_programs
 from gateway.features.studio.engine.room_changes import (
     RoomChange,
@@ -38,7 +39,7 @@ from gateway.features.studio.room_forms import (
     to_item,
     to_revision_item,
 )
-from gateway.render.error_responses import RequestFormatError
+from gateway.render.errors import RequestFormatError
 
 router = APIRouter(tags=["rooms"], route_class=JsonRoute, dependencies=[require_scope("rooms")])
 

@@ -13,7 +13,8 @@ from agent.core.models import DeferredModel
 from gateway.access.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import JsonRoute, StrictBody
+from gateway.doors.json_body import JsonRoute
+from gateway.doors.strict_body import StrictBody
 from gateway.features.studio.doors.rooms import to_editor
 from gateway.features.studio.engine.entity_graph import Entity, EntityGraph, EntityType
 from gateway.features.studio.parts import get_studio

@@ -13,7 +13,8 @@ from gateway.bootstrap import Stepgate
 from gateway.direct_model import DirectModel
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import JsonRoute, StrictBody
+from gateway.doors.json_body import JsonRoute
+from gateway.doors.strict_body import StrictBody
 from gateway.features.studio.engine.generated_tools.models import ToolVersion
 from gateway.features.studio.parts import get_studio
 from gateway.features.studio.tool_forms import (
