@@ -274,7 +274,16 @@ def _get_step_intent(run: Run, site: CallSite) -> str:
 
 
 def build_denied_return(site: CallSite, tool: str, decided: ApprovalDecided, *, again: bool = False) -> ToolReturned:
-    """The result of a call that a person did not allow."""
+    """The result of a call that a person did not allow. A plain no has the stage `approve`; a reply that asks for
+    something else has none."""
     reason_note = f": {decided.reason}" if decided.reason else ""
     message = f"the user did not allow this call{reason_note}" + (" (asked before in this run)" if again else "")
-    return ToolReturned(call_id=site.call_id, tool=tool, error_code="ERR_TOOL_DENIED", error=message, text=message)
+    stage = "approve" if decided.decision == "rejected" else ""
+    return ToolReturned(
+        call_id=site.call_id,
+        tool=tool,
+        error_code="ERR_TOOL_DENIED",
+        error=message,
+        error_stage=stage,
+        text=message,
+    )

@@ -25,7 +25,7 @@ from agent.tools import build_flat_schema
 from agent.tools.catalogue import Catalogue, format_tool
 from gateway.features.studio.engine.commands_by_word import FORMS, read_command
 from gateway.features.studio.engine.prompts import render
-from gateway.features.studio.engine.subagents import StudioAgent, make_studio_agents
+from gateway.features.studio.engine.subagents import StudioAgent, make_studio_agents, names_change
 
 CONFIDENCE = 0.8
 """The router dispatches above this; otherwise the user is asked."""
@@ -206,6 +206,11 @@ def read_dispatch(reply: ModelReply, request: PlanningRequest) -> Dispatch:
         return Dispatch(intents, question=_ask_for_category(intents, request.catalogue), reason=reason)
     if missing := [one.category for one in intents if one.category not in agents]:
         raise PlanInvalidError([f"no sub-agent of this room handles {missing[0]}"])
+    if misread := [one for one in intents if _is_misread(one, agents, request.catalogue)]:
+        reason = f"{misread[0].action!r} changes something, which the category {misread[0].category} does not"
+        if not request.may_ask:
+            raise PlanInvalidError([reason])
+        return Dispatch(intents, question=_ask_for_category((), request.catalogue), reason=reason)
     if request.checks_answers and (unsaid := _find_unsaid(read, request)):
         if request.may_ask:
             return Dispatch(intents, question=_ask_for_value(*unsaid), reason=f"the message does not say {unsaid[1]!r}")
@@ -241,6 +246,13 @@ def _correct_category(intent: IntentReply, agents: Mapping[IntentCategory, type[
     if len(having) != 1 or intent.category in having:
         return intent
     return intent.model_copy(update={"category": having[0]})
+
+
+def _is_misread(intent: UserIntent, agents: Mapping[IntentCategory, type[StudioAgent]], catalogue: Catalogue) -> bool:
+    """Whether an intent of a category that only reads asks for a change: its sub-agent could only claim it."""
+    names = {name for kind in agents.values() for name in kind.BORROWS}
+    specs = [spec for name in sorted(names) if (spec := catalogue.get_tool(name)) is not None]
+    return not agents[intent.category].CHANGES_THINGS and names_change(intent.action, specs)
 
 
 def _find_unsaid(read: RouterReply, request: PlanningRequest) -> tuple[str, str] | None:
