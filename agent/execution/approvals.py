@@ -254,8 +254,7 @@ def _find_approval_reason(
     if skill is not None and (run.room.approval != "never" or skill.tools is None):
         return "a skill is to change something"
     if site.span and run.room.approval != "never":
-        destructive = spec.annotations.destructive
-        if not is_approved_with_plan(run.state, site.step_id, spec.name, args, destructive=destructive):
+        if not is_approved_with_plan(run.state, site.step_id, spec, args):
             return "a sub-agent is to change something"
     return None
 
