@@ -253,9 +253,9 @@ def _find_approval_reason(
     skill = next((s for s in plan.steps if s.id == site.step_id and s.action == "skill"), None) if plan else None
     if skill is not None and (run.room.approval != "never" or skill.tools is None):
         return "a skill is to change something"
-    if site.span and run.room.approval != "never":
-        if not is_approved_with_plan(run.state, site.step_id, spec, args):
-            return "a sub-agent is to change something"
+    is_asked = bool(site.span) and run.room.approval != "never"
+    if is_asked and not is_approved_with_plan(run.state, site.step_id, spec, args):
+        return "a sub-agent is to change something"
     return None
 
 

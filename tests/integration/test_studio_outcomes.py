@@ -131,3 +131,14 @@ async def test_a_failed_request_keeps_its_outcome_when_the_plan_goes_on_without_
             answer = await decide(client, url, answer)
     assert statuses(answer) == [("tidy up", "failed"), ("rooms_list", "done")], answer["outcomes"]
     assert answer["status"] == "partial"
+
+
+@pytest.mark.row("S002-30")
+async def test_a_question_about_one_request_tells_the_outcome_of_each(serve: Serve) -> None:
+    create = intent("room_management", "create", request="make a room")
+    model = script(routes(intent("query", "rooms_list"), create, question="What is its name?"))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        answer = await send(client, "list the rooms and make a room")
+    assert answer["status"] == "awaiting_input"
+    assert statuses(answer) == [("rooms_list", "waiting"), ("create", "waiting")]
+    assert {one["reason"] for one in answer["outcomes"]} == {"What is its name?"}

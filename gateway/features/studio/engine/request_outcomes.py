@@ -7,7 +7,7 @@ from pydantic import Field
 
 from agent.core.events import SubAgentFinished
 from agent.core.failures import get_stage
-from agent.core.models import DeferredModel, JsonObject, PlanStep, RunStatus
+from agent.core.models import DeferredModel, JsonObject, PlanStep, RunStatus, UserIntent
 from agent.core.plan_outcome import get_last_verdict, is_left_undone
 from agent.core.run_state import RunState
 from gateway.features.studio.engine.subagents import STUDIO_AGENTS
@@ -41,11 +41,14 @@ class StudioError(DeferredModel):
 
 
 def build_outcomes(state: RunState) -> list[IntentOutcome]:
-    """The outcome of each request, in the order of the message; [] if nothing was dispatched.
+    """The outcome of each request, in the order of the message; [] if the router read none that is dispatched or asked
+    about: a question keeps all of them waiting.
 
     A request is told by its own step, also if a later plan has it no longer. Steps that a person added come last.
     """
     read, plan = state.classified, state.plan
+    if read is not None and read.question:
+        return [_build_waiting(state, intent, read.question) for intent in read.intents]
     if read is None or read.task_plan is None or plan is None:
         return []
     steps = {step.id: step for proposed in state.plans for step in proposed.plan.steps if step.is_work}
@@ -106,6 +109,18 @@ def build_error(state: RunState, status: StudioStatus, outcomes: Sequence[Intent
             )
     reason = find_reason(state, status, outcomes) or state.end_reason or "nothing was done"
     return StudioError(message=reason, stage="plan", recoverable=True)
+
+
+def _build_waiting(state: RunState, intent: UserIntent, question: str) -> IntentOutcome:
+    """The outcome of a request that waits for an answer. The message stands for its words: no step was made of it."""
+    return IntentOutcome(
+        step_id="",
+        category=intent.category,
+        action=intent.action,
+        request=state.prompt[:300],
+        status="waiting",
+        reason=question,
+    )
 
 
 def _find_category(step: PlanStep) -> str:

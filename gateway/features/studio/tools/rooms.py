@@ -10,7 +10,7 @@ from typing import ClassVar
 from pydantic import Field, JsonValue
 
 from agent.core.models import DeferredModel, JsonObject
-from agent.tools import READ_ONLY, Tool, ToolContext, declare_roles
+from agent.tools import READ_ONLY, PlanHints, Tool, ToolContext, declare_roles
 from agent.tools.tool import In, Out
 from gateway.features.studio.engine.room_changes import check_change, make_change
 from gateway.features.studio.engine.room_editor import RoomEditor
@@ -114,6 +114,7 @@ class RoomCreateTool(_RoomTextTool, RoomTool[RoomCreateInput, RoomOutput]):
     description = "Create a room (an assistant with a name, a prompt, tools and skills of its own)."
     annotations = CHANGES
     argument_roles = CREATE_ROLES
+    hints = PlanHints(told_by_user=("name",))
     keywords = (*_KEYWORDS, "create", "make", "new")
 
     async def replace_names(self, args: JsonObject, context: ToolContext) -> JsonObject:

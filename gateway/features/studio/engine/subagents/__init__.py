@@ -3,6 +3,7 @@
 from gateway.features.studio.engine.subagents.studio import (
     STUDIO_AGENTS,
     StudioAgent,
+    find_meant_tools,
     make_studio_agents,
     names_change,
 )
@@ -10,6 +11,7 @@ from gateway.features.studio.engine.subagents.studio import (
 __all__ = [
     "STUDIO_AGENTS",
     "StudioAgent",
+    "find_meant_tools",
     "make_studio_agents",
     "names_change",
 ]

@@ -274,12 +274,16 @@ def make_studio_agents(tools: Container[str]) -> list[type[StudioAgent]]:
     return [kind for kind in STUDIO_AGENTS if f"spawn_{kind.AGENT_ID}" in tools]
 
 
-def names_change(action: str, specs: Iterable[ToolSpec]) -> bool:
-    """Whether an action is a tool that changes something, or begins with a verb of which only such tools speak: in
-    their names, else in their keywords."""
+def find_meant_tools(action: str, specs: Iterable[ToolSpec]) -> list[ToolSpec]:
+    """The tool that an action names; else those of whose names, else of whose keywords its first word is one."""
     specs, verb = list(specs), next(iter(action.casefold().split()), "")
     named = [spec for spec in specs if spec.name == action] or [spec for spec in specs if verb in spec.name.split("_")]
-    meant = named or [spec for spec in specs if verb in spec.keywords]
+    return named or [spec for spec in specs if verb in spec.keywords]
+
+
+def names_change(action: str, specs: Iterable[ToolSpec]) -> bool:
+    """Whether an action is a tool that changes something, or a verb of such tools only."""
+    meant = find_meant_tools(action, specs)
     return bool(meant) and all(spec.effect != "read" for spec in meant)
 
 
