@@ -142,3 +142,45 @@ async def test_a_question_about_one_request_tells_the_outcome_of_each(serve: Ser
     assert answer["status"] == "awaiting_input"
     assert statuses(answer) == [("rooms_list", "waiting"), ("create", "waiting")]
     assert {one["reason"] for one in answer["outcomes"]} == {"What is its name?"}
+
+
+def edits(**more: Any) -> dict[str, Any]:
+    return intent("room_management", "room_edit", room_id="desk", **{"field": "description", "value": "x", **more})
+
+
+@pytest.mark.parametrize(
+    ("read", "reason"),
+    [
+        (intent("config", "prompt_save", name="My Prompt", text="Hello."), "cannot be a prompt's name"),
+        (intent("config", "prompt_save", name="greeting", text=" "), "text: it is empty"),
+        (intent("config", "prompt_save", name="greeting", text="Hello.", version="7"), "was changed by somebody else"),
+        (edits(field="name", value="  "), "a room needs a `name`"),
+        (edits(version="0123456789abcdef"), "was changed by somebody else"),
+        (
+            intent("room_management", "room_delete", room_id="desk", version="0123456789abcdef"),
+            "was changed by somebody else",
+        ),
+    ],
+)
+async def test_nobody_is_asked_about_a_change_that_is_certain_to_fail(
+    serve: Serve, read: dict[str, Any], reason: str
+) -> None:
+    async with (
+        serve(script(routes(read), concludes("It cannot be done."))) as url,
+        httpx.AsyncClient(base_url=url) as client,
+    ):
+        await client.post("/v1/rooms", json={"name": "Desk"})
+        answer = await send(client, "please carry that out as we discussed")
+    assert answer["status"] == "error", answer
+    assert reason in answer["outcomes"][0]["reason"]
+
+
+async def test_a_change_of_the_version_that_was_read_is_made(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url) as client:
+        version = (await client.post("/v1/rooms", json={"name": "Desk"})).json()["version"]
+        calls = [
+            {"tool": "room_edit", "args": {"room_id": "desk", "field": "name", "value": " New ", "version": version}}
+        ]
+        done = await decide(client, url, await send(client, "rename it", metadata={"tool_calls": calls}))
+        room = (await client.get("/v1/rooms/desk")).json()
+    assert (done["status"], room["name"]) == ("succeeded", "New")

@@ -138,22 +138,25 @@ class RoomEditor:
         """
         view = await self.get_room(room_id, editor)
         self._check_editable(view, editor, becomes_managed=bool(managed))
+        change = self._build_edit(room_id, changes, editor)
+        return await self._replace_text(view, change, editor, version, managed, [*changes])
+
+    async def check_edit(
+        self, room_id: str, changes: Mapping[str, Any], editor: Editor, *, version: str | None = None
+    ) -> None:
+        """Raises what `edit_room` would raise now. Changes nothing."""
+        view = await self.get_room(room_id, editor)
+        self._check_editable(view, editor)
+        await asyncio.to_thread(self._read_version, room_id, version)
+        await asyncio.to_thread(self._build_edit(room_id, changes, editor), view.text)
+
+    def _build_edit(self, room_id: str, changes: Mapping[str, Any], editor: Editor) -> Callable[[str], str]:
+        """The change of a room's text that sets fields."""
         if "name" in changes:
             changes = {**changes, "name": check_name(changes["name"])}
         self._check_fields(changes, editor)
         command = format_edit_command(room_id, changes)
-        change = self._guard(view.room_id, lambda text: change_room(text, changes), editor, command)
-        return await self._replace_text(view, change, editor, version, managed, [*changes])
-
-    async def check_edit(self, room_id: str, changes: Mapping[str, Any], editor: Editor) -> None:
-        """Raises what `edit_room` would raise now. Changes nothing."""
-        view = await self.get_room(room_id, editor)
-        self._check_editable(view, editor)
-        self._check_fields(changes, editor)
-        command = format_edit_command(room_id, changes)
-        await asyncio.to_thread(
-            self._guard(room_id, lambda text: change_room(text, changes), editor, command), view.text
-        )
+        return self._guard(room_id, lambda text: change_room(text, changes), editor, command)
 
     async def replace_room(
         self, room_id: str, text: str, editor: Editor, *, version: str | None, command: str = ""
@@ -221,15 +224,16 @@ class RoomEditor:
 
     async def delete_room(self, room_id: str, editor: Editor, *, version: str | None) -> None:
         """Deletes a room. Raises `ConflictError` for a room that settings name."""
-        await self.check_delete(room_id, editor)
+        await self.check_delete(room_id, editor)  # the version is checked where a refusal is recorded
         event = _make_event("room.delete", room_id, editor)
         async with self._record_once(event, lambda: self._read_version(room_id, version)):
             await asyncio.to_thread(self.live.store.delete, room_id, version=version)
         await self.live.refresh()
 
-    async def check_delete(self, room_id: str, editor: Editor) -> None:
+    async def check_delete(self, room_id: str, editor: Editor, *, version: str | None = None) -> None:
         """Raises what `delete_room` would raise now. Changes nothing."""
         self._check_editable(await self.get_room(room_id, editor), editor)
+        await asyncio.to_thread(self._read_version, room_id, version)
         if room_id in self.live.required and room_id not in self.live.shipped:
             raise ConflictError(f"settings name the room {room_id!r}; change them first", stage="check_config")
 

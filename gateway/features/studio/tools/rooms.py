@@ -216,7 +216,7 @@ class RoomDeleteTool(RoomTool[RoomDeleteInput, RoomDeleteOutput]):
     keywords = (*_KEYWORDS, "delete", "remove")
 
     async def check(self, args: RoomDeleteInput, context: ToolContext) -> None:
-        await self._editor.check_delete(args.room_id, await self._authorize(context))
+        await self._editor.check_delete(args.room_id, await self._authorize(context), version=args.version or None)
 
     async def run(self, args: RoomDeleteInput, context: ToolContext) -> RoomDeleteOutput:
         editor = await self._authorize(context)
