@@ -19,8 +19,8 @@ from agent.tools import ToolSpec
 def is_approved_with_plan(state: RunState, step_id: str, spec: ToolSpec, args: JsonObject) -> bool:
     """Whether the approved plan showed this call: its tool and every value of its arguments.
 
-    A step that names the tool with inputs shows the whole call. Else the inputs that it leaves open may have values
-    that stand in its words, or in the trusted results of the steps before, which the plan says are used.
+    A step that names the tool with inputs shows the whole call. Otherwise the inputs that it leaves open may take
+    values from its words, or from the trusted results of the steps it depends on.
     """
     if not changes_several(state) or not is_plan_approved(state):
         return False
@@ -28,19 +28,19 @@ def is_approved_with_plan(state: RunState, step_id: str, spec: ToolSpec, args: J
     if step is None or not _shows_tool(step, spec):
         return False
     entities = step.args.get("entities")
-    shown = {name: "".join(_read_texts(one)) for name, one in entities.items()} if isinstance(entities, dict) else {}
+    planned = {name: "".join(_read_texts(one)) for name, one in entities.items()} if isinstance(entities, dict) else {}
     properties = spec.input_schema.get("properties")
     declared = properties if isinstance(properties, dict) else {}
-    inputs = declared.keys() & shown.keys()
+    inputs = declared.keys() & planned.keys()
     given = {
         name: value for name, value in args.items() if name in inputs or not _is_default(declared.get(name), value)
     }
-    if any(not _is_same(given[name], shown[name]) if name in given else shown[name] for name in inputs):
+    if any(not _is_same(given[name], planned[name]) if name in given else planned[name] for name in inputs):
         return False
     rest = [value for name, value in given.items() if name not in inputs]
     if rest and inputs and step.args.get("action") == spec.name:
         return False
-    own = OwnWords(*_list_texts(state, step, shown))
+    own = OwnWords(*_list_texts(state, step, planned))
     return all(_is_shown(value, own) for value in rest)
 
 
@@ -53,13 +53,13 @@ def _shows_tool(step: PlanStep, spec: ToolSpec) -> bool:
 
 
 def _is_default(schema: JsonValue, value: JsonValue) -> bool:
-    """Whether the tool would do the same without the value. Booleans are no numbers here."""
+    """Whether the tool would do the same without the value. A boolean does not equal a number here."""
     default = schema.get("default", ...) if isinstance(schema, dict) else ...
     return type(default) is type(value) and default == value
 
 
-def _list_texts(state: RunState, step: PlanStep, shown: dict[str, str]) -> list[str]:
-    texts = [*_read_texts(step.args.get("request")), step.intent, *shown, *shown.values()]
+def _list_texts(state: RunState, step: PlanStep, planned: dict[str, str]) -> list[str]:
+    texts = [*_read_texts(step.args.get("request")), step.intent, *planned, *planned.values()]
     for name in step.depends_on:
         output = state.get_step(name).output
         if output is not None and not output.tainted:
@@ -85,8 +85,8 @@ def _is_same(value: JsonValue, text: str) -> bool:
 
 
 def _is_shown(value: JsonValue, own: OwnWords) -> bool:
-    """Whether a value stands in the words of a step, with the names of its fields. Nothing stands there for an empty
-    value, a boolean or null."""
+    """Whether the words of a step contain a value and the names of its fields. They never contain an empty value, a
+    boolean or null."""
     if isinstance(value, dict):
         return bool(value) and all(_is_shown(name, own) and _is_shown(one, own) for name, one in value.items())
     if isinstance(value, list):

@@ -273,17 +273,17 @@ def _find_doubt(
             question, reason = "Your message does not say it.", f"the message does not say {missing!r}"
         else:
             continue
-        asked = f"What is the {missing.replace('_', ' ')} for {intent.action.replace('_', ' ')}? {question}"
-        return Dispatch(read.to_intents(), question=asked, reason=reason)
+        text = f"What is the {missing.replace('_', ' ')} for {intent.action.replace('_', ' ')}? {question}"
+        return Dispatch(read.to_intents(), question=text, reason=reason)
     return None
 
 
 def _find_missing(intent: IntentReply, catalogue: Catalogue) -> str | None:
-    """The name of an input that only the user can tell, and that no result of another intent can hold."""
+    """The name of an input that only the user knows, and that no result of another intent can hold."""
     spec = catalogue.get_tool(intent.action)
     if spec is None or intent.depends_on:
         return None
-    return next((name for name in spec.hints.told_by_user if not intent.entities.get(name, "").strip()), None)
+    return next((name for name in spec.hints.user_inputs if not intent.entities.get(name, "").strip()), None)
 
 
 def _find_unsaid(intent: IntentReply, specs: Sequence[ToolSpec], request: PlanningRequest) -> str | None:

@@ -44,7 +44,8 @@ def build_outcomes(state: RunState) -> list[IntentOutcome]:
     """The outcome of each request, in the order of the message; [] if the router read none that is dispatched or asked
     about: a question keeps all of them waiting.
 
-    A request is told by its own step, also if a later plan has it no longer. Steps that a person added come last.
+    The outcome of a request is that of its own step, even if a later plan lacks the step. Steps that a person added
+    come last.
     """
     read, plan = state.classified, state.plan
     if read is not None and read.question:

@@ -114,7 +114,7 @@ class RoomCreateTool(_RoomTextTool, RoomTool[RoomCreateInput, RoomOutput]):
     description = "Create a room (an assistant with a name, a prompt, tools and skills of its own)."
     annotations = CHANGES
     argument_roles = CREATE_ROLES
-    hints = PlanHints(told_by_user=("name",))
+    hints = PlanHints(user_inputs=("name",))
     keywords = (*_KEYWORDS, "create", "make", "new")
 
     async def replace_names(self, args: JsonObject, context: ToolContext) -> JsonObject:
