@@ -244,10 +244,9 @@ def _find_approval_reason(
     skill = next((s for s in plan.steps if s.id == site.step_id and s.action == "skill"), None) if plan else None
     if skill is not None and (run.room.approval != "never" or skill.tools is None):
         return "a skill is to change something"
-    if site.span and run.room.approval != "never":
-        destructive = spec.annotations.destructive
-        if not is_approved_with_plan(run.state, site.step_id, spec.name, args, destructive=destructive):
-            return "a sub-agent is to change something"
+    is_asked = bool(site.span) and run.room.approval != "never"
+    if is_asked and not is_approved_with_plan(run.state, site.step_id, spec, args):
+        return "a sub-agent is to change something"
     return None
 
 
@@ -265,7 +264,16 @@ def _get_step_intent(run: Run, site: CallSite) -> str:
 
 
 def build_denied_return(site: CallSite, tool: str, decided: ApprovalDecided, *, again: bool = False) -> ToolReturned:
-    """The result of a call that a person did not allow."""
+    """The result of a call that a person did not allow. A plain no has the stage `approve`; a reply that asks for
+    something else has none."""
     reason_note = f": {decided.reason}" if decided.reason else ""
     message = f"the user did not allow this call{reason_note}" + (" (asked before in this run)" if again else "")
-    return ToolReturned(call_id=site.call_id, tool=tool, error_code="ERR_TOOL_DENIED", error=message, text=message)
+    stage = "approve" if decided.decision == "rejected" else ""
+    return ToolReturned(
+        call_id=site.call_id,
+        tool=tool,
+        error_code="ERR_TOOL_DENIED",
+        error=message,
+        error_stage=stage,
+        text=message,
+    )

@@ -32,6 +32,8 @@ _QUESTION_WORDS = (
 _MEASURING = frozenset(_MEASURING_TEXT.split())
 _WORD = re.compile(r"[^\W\d_]+")
 _FOLDED_PRONOUNS = {language: frozenset(fold(words).split()) for language, words in _PRONOUNS.items()}
+_ALL_PRONOUNS = frozenset({"es", "det"}).union(*_FOLDED_PRONOUNS.values())
+"""Those of a phrase that stands alone, where none is an impersonal subject."""
 _FOLDED_CONJUNCTIONS = frozenset(fold(_CONJUNCTIONS).split())
 _NEXT_QUESTION = re.compile(
     rf"(?:(?:[,;]|(?<!\s))\s++(?:and|och|und|et|y|e|en)|[,;])\s++(?=(?:{'|'.join(_QUESTION_WORDS.split())})\b)",
@@ -69,6 +71,12 @@ def refers_back(message: str) -> bool:
     if not words or words[0] in _FOLDED_CONJUNCTIONS or not list_content_words(message):
         return True
     return _has_pronoun(message, words)
+
+
+def is_pronoun(phrase: str) -> bool:
+    """Whether a phrase, such as one side of a comparison, consists of pronouns of any language. `IT` is a name."""
+    words = [fold(word) for word in _WORD.findall(phrase)]
+    return bool(words) and not phrase.isupper() and all(word in _ALL_PRONOUNS for word in words)
 
 
 def split_joined_questions(question: str) -> list[str]:

@@ -40,6 +40,7 @@ _CLOSING: Final = frozenset("\"')]}>;,*_|<~")
 _STOPS: Final = frozenset(".:?!")
 """Characters that end a value only where a space or the text's end follows: `bo@example.org.` but not `.org.evil`."""
 _SEPARATORS: Final = re.compile(r"[\n,;<>()\[\]{}\"|]+")
+_BETWEEN_WORDS: Final = re.compile(r"(?<=[^\W_])[-_\s]+(?=[^\W_])")
 _SCHEME: Final = re.compile(r"(?:https?://|mailto:|tel:)")
 _BARE_HOST: Final = re.compile(r"[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:/\S*)?")
 _CODE: Final = re.compile(r"[\w+ -]+")
@@ -74,6 +75,10 @@ class OwnWords:
         if isinstance(value, list):
             return all(self.hold(item) for item in value)
         return all(self.hold(key) and self.hold(item) for key, item in value.items())
+
+    def hold_name(self, name: str) -> bool:
+        """Whether the texts contain a name in some spelling, in whole words: `support-team` is `Support Team`."""
+        return OwnWords(*map(space_words, self._texts))._hold_phrase(_normalise(space_words(name)))
 
     def state(self, text: str) -> bool:
         """Whether a text says nothing that is not in the texts: each of its values and content words is there.
@@ -272,6 +277,11 @@ def _is_within(part: str, text: str) -> bool:
     if any(map(_is_unspaced, part)):
         return part in text
     return bool(part) and f" {part} " in f" {text} "
+
+
+def space_words(name: str) -> str:
+    """A name without case, its words with single spaces between them: `Support_Team` becomes `support team`."""
+    return _BETWEEN_WORDS.sub(" ", name.strip().casefold())
 
 
 def _limit(texts: Iterable[str]) -> tuple[str, ...]:

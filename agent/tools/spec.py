@@ -91,6 +91,8 @@ class PlanHints:
     """Whether it saves or recalls what the user asked to be remembered. Nobody has to approve that."""
     stages_draft: bool = False
     """Whether all that it changes is a draft, which nothing uses before a person has allowed it."""
+    user_inputs: tuple[str, ...] = ()
+    """Inputs that only the user knows, although the schema has a default: a small model would make them up."""
     is_search: bool = False
     """Whether its empty result says only that its source holds nothing. An empty list of tickets is an answer."""
 

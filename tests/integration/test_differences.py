@@ -159,3 +159,16 @@ async def test_without_a_model_a_failed_call_is_not_made_again(serve: Serve) -> 
 def test_the_page_names_the_recorded_deviations() -> None:
     text = PAGE.read_text("utf-8")
     assert [row for row in DEVIATIONS if row not in text] == []
+
+
+async def test_the_limits_of_the_page_hold(serve: Serve) -> None:
+    sample = "1 to 200, in the schema of the tool `spawn_pipeline_validator`"
+    top = "1 to 100; `POST /v1/search` refuses others"
+    assert {sample, top} <= {one.strip() for one in list_here()}
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        tools = {tool["name"]: tool for tool in (await client.get("/v1/tools")).json()["data"]}
+        limits = tools["spawn_pipeline_validator"]["input_schema"]["properties"]["sample_count"]
+        refused = await client.post("/v1/search", json={"query_text": "boats", "top_k": 101})
+        taken = await client.post("/v1/search", json={"query_text": "boats", "top_k": 100})
+    assert (limits["minimum"], limits["maximum"]) == (1, 200)
+    assert (refused.status_code, taken.status_code != 400) == (400, True), taken.text

@@ -89,6 +89,75 @@ async def test_what_the_plan_did_not_show_is_asked_about(serve: Serve, tmp_path:
         assert not (tmp_path / "data" / "rooms" / "blue-desk.yaml").exists()
 
 
+ROOMS = intent("query", "rooms_list", request="which rooms there are")
+NAMED = intent("room_management", "create", name="Blue Desk", request="make a room Blue Desk")
+BARE = intent("room_management", "create", request="make a room Blue Desk")
+PLAIN = {"planning": False, "memory": False, "tools": [], "system_prompt": ""}
+SAVE = intent("config", "save", name="greeting", text="Say hello.", request="save the prompt greeting for old-desk")
+
+
+async def call_after_approval(serve: Serve, read: dict[str, Any], tool: str, args: dict[str, Any]) -> dict[str, Any]:
+    """Approves a plan with this intent, whose sub-agent's model then makes this call."""
+    model = script(routes(read, ROOMS), acts(tool, args, times=1), concludes("Done."))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        await client.post("/v1/rooms", json={"name": "Old Desk"})
+        await client.put("/v1/studio/prompts/greeting", json={"text": "Say hi."})
+        return await decide(client, url, await send(client, MESSAGE))
+
+
+@pytest.mark.row("S002-29")
+@pytest.mark.parametrize(
+    ("read", "tool", "args"),
+    [
+        (BARE, "room_create", {"name": "Blue Desk", "fields": PLAIN}),
+        (NAMED, "room_create", {"name": "Blue Desk", "fields": {"planning": False}}),
+        (NAMED, "room_create", {"name": "Blue Desk", "fields": {"tools": []}}),
+        (NAMED, "room_create", {"name": "Blue Desk", "room_id": "desk-1"}),
+        (NAMED, "room_create", {"name": "room", "description": "Blue Desk"}),
+        (NAMED, "room_edit", {"room_id": "old-desk", "field": "name", "value": "Blue Desk"}),
+        (SAVE, "prompt_apply", {"name": "greeting", "room_id": "old-desk"}),
+        (SAVE, "prompt_save", {"name": "greeting", "text": "greeting"}),
+        ({**MAKE, "entities": [{"name": "name", "value": "  "}]}, "room_create", {"name": "make a room"}),
+    ],
+)
+async def test_more_other_or_emptier_values_than_the_plan_showed_are_asked_about(
+    serve: Serve, read: dict[str, Any], tool: str, args: dict[str, Any]
+) -> None:
+    again = await call_after_approval(serve, read, tool, args)
+    assert again["status"] == "awaiting_approval", again["outcomes"]
+    (item,) = again["approvals"][0]["items"]
+    assert (item["tool"], item["args"]) == (tool, args)
+
+
+@pytest.mark.row("S002-29")
+@pytest.mark.parametrize(
+    ("read", "tool", "args"),
+    [
+        (BARE, "room_create", {"name": "Blue Desk"}),
+        (BARE, "room_create", {"name": "Blue Desk", "description": "", "room_id": "", "fields": {}}),
+        (NAMED, "room_create", {"name": "Blue Desk"}),
+        (NAMED, "room_create", {"name": "Blue Desk", "room_id": "blue-desk"}),
+        ({**NAMED, "action": "make a room"}, "room_create", {"name": "Blue Desk"}),
+        (
+            intent("room_management", "edit", room_id="Old Desk", description="Ours", request="describe Old Desk"),
+            "room_edit",
+            {"room_id": "old-desk", "field": "description", "value": "Ours"},
+        ),
+        (
+            intent("room_management", "edit", room_id="old-desk", request="give Old Desk the tool calculator"),
+            "room_edit",
+            {"room_id": "old-desk", "field": "tools", "value": ["calculator"]},
+        ),
+        (SAVE, "prompt_save", {"name": "greeting", "text": "Say hello."}),
+    ],
+)
+async def test_what_the_plan_showed_is_not_asked_about_again(
+    serve: Serve, read: dict[str, Any], tool: str, args: dict[str, Any]
+) -> None:
+    done = await call_after_approval(serve, read, tool, args)
+    assert done["status"] == "succeeded", done["outcomes"]
+
+
 @pytest.mark.row("S002-24", "S002-29")
 async def test_what_is_made_is_used_by_its_name(serve: Serve) -> None:
     """A message that makes a room and uses it cannot know its id."""

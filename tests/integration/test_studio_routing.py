@@ -224,3 +224,42 @@ async def test_a_value_that_a_small_model_made_up_is_asked_for(serve: Serve, mod
         assert said["metadata"]["status"] == "awaiting_approval", "its spelling does not matter"
     prompt = model_server.requests()[0]["body"]["messages"][0]["content"]
     assert '"action": "rooms_list"' in prompt, "the example carries a real name"
+
+
+@pytest.mark.row("S002-01", "S002-42")
+@pytest.mark.parametrize(
+    ("message", "read", "question"),
+    [
+        ("make a room", intent("room_management", "create", name="Support Team"), "What is the name for create?"),
+        ("make a room", intent("room_management", "room_create"), "What is the name for room create?"),
+        (
+            "give the room team15 a smaller step budget",
+            intent("room_management", "room_edit", room_id="team15", field="budgets.max_steps", value="5"),
+            "What is the value for room edit?",
+        ),
+    ],
+)
+async def test_a_small_model_may_make_up_no_value(
+    serve: Serve, message: str, read: dict[str, Any], question: str
+) -> None:
+    async with serve(script(routes(read)), model_profile="small") as url:
+        asked = await ask(url, message)
+    assert asked["metadata"]["status"] == "awaiting_input", asked["response"]
+    assert asked["response"].startswith(question)
+
+
+@pytest.mark.parametrize(
+    ("message", "read"),
+    [
+        ("make a room for our support team", intent("room_management", "create", name="support-team", purpose="help")),
+        ("サポート室を作って", intent("room_management", "room_create", name="サポート室")),
+        ("gib dem Raum Küche Süd 5 Schritte", intent("room_management", "room_edit", room_id="Küche Süd", value="5")),
+        ("which rooms are there", intent("room_management", "list", name="everything")),
+    ],
+)
+async def test_what_the_message_says_is_not_asked_for(serve: Serve, message: str, read: dict[str, Any]) -> None:
+    model = script(routes(read), concludes("Which one do you mean?"))
+    async with serve(model, model_profile="small") as url:
+        answered = await ask(url, message)
+    assert "for" not in intents_of(answered).get("question", ""), intents_of(answered)
+    assert intents_of(answered)["task_plan"] is not None

@@ -75,6 +75,49 @@ async def test_without_a_model_a_follow_up_uses_the_words_before_and_says_so(ser
         assert list_queries(steps) == ["How long is the sauna open?"], "a subject of its own needs no earlier words"
 
 
+@pytest.mark.row("S003-33")
+@pytest.mark.parametrize(
+    ("message", "other"),
+    [
+        ("Compare it with the sauna", "sauna"),
+        ("Jämför den med bastun", "bastun"),
+        ("Vergleiche es mit Sandvik", "Sandvik"),
+    ],
+)
+async def test_a_follow_up_that_compares_uses_the_words_before_and_says_so(
+    serve: Serve, message: str, other: str
+) -> None:
+    async with serve(translate="off") as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client)
+        await ask(client, "What does a boat cost a day?")
+        answer, steps, _ = await ask(client, message)
+        before, own = list_queries(steps)
+        assert before.startswith("What does a boat cost a day ")
+        assert own == other
+        says_so = answer.startswith("Read as a follow-up to \u201cWhat does a boat cost a day?\u201d:")
+        assert says_so == (message.startswith("Compare")), (
+            "in another language nothing is found, so that nothing is said of it"
+        )
+
+
+async def test_a_comparison_with_subjects_of_its_own_needs_no_words_before(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client)
+        await ask(client, "What does a boat cost a day?")
+        answer, steps, _ = await ask(client, "Compare the sauna with its towel")
+        assert list_queries(steps) == ["sauna", "its towel"]
+        assert "follow-up" not in answer
+
+
+async def test_a_message_without_content_is_not_what_a_follow_up_refers_to(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client)
+        await ask(client, "What does a boat cost a day?")
+        await ask(client, "Thanks!")
+        answer, _, _ = await ask(client, "And who rents them?")
+        assert answer.startswith("Read as a follow-up to \u201cWhat does a boat cost a day?\u201d:"), answer
+
+
 @pytest.mark.row("S003-29")
 @pytest.mark.parametrize(
     "follow_up",

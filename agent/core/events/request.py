@@ -51,6 +51,7 @@ class IntentClassified(EventBody):
     question: str = ""
     reason: str = ""
     changing: tuple[int, ...] = Field(default=(), description="the intents that may change something, counted from 0")
+    step_ids: tuple[str, ...] = Field(default=(), description="the step that was made for each intent")
     duration: float = 0.0
 
 

@@ -1,66 +1,98 @@
 """Which calls of a sub-agent a person has allowed with the plan of a message that asks for several things.
 
-Approving such a plan approves its steps and the values that it shows. A call with another value is asked about.
+Approving such a plan approves its steps and the values that it shows: a call with another tool, or with more, other or
+emptier values, is asked about.
 """
 
-import re
-from collections.abc import Iterator
+import json
 
 from pydantic import JsonValue
 
 from agent.core.json_walk import iter_texts
-from agent.core.models import JsonObject
+from agent.core.models import JsonObject, PlanStep
 from agent.core.run_state import RunState
 from agent.policy.approval.rules import changes_several, is_plan_approved
+from agent.text.own_words import OwnWords, space_words
+from agent.tools import ToolSpec
 
-_WORD = re.compile(r"[^\W_]+")
 
+def is_approved_with_plan(state: RunState, step_id: str, spec: ToolSpec, args: JsonObject) -> bool:
+    """Whether the approved plan showed this call: its tool and every value of its arguments.
 
-def is_approved_with_plan(state: RunState, step_id: str, tool: str, args: JsonObject, *, destructive: bool) -> bool:
-    """Whether the approved plan showed this call: its step and every value of its arguments.
-
-    Values may also come from the results of the steps before, which the plan says are used. A call that destroys
-    something counts only if the plan names its tool.
+    A step that names the tool with inputs shows the whole call. Otherwise the inputs that it leaves open may take
+    values from its words, or from the trusted results of the steps it depends on.
     """
     if not changes_several(state) or not is_plan_approved(state):
         return False
     step = next((one for one in (state.plan.steps if state.plan else ()) if one.id == step_id), None)
-    if step is None or (destructive and step.args.get("action") != tool):
+    if step is None or not _shows_tool(step, spec):
         return False
-    texts = [*iter_texts(dict(step.args)), step.intent]
+    entities = step.args.get("entities")
+    planned = {name: "".join(_read_texts(one)) for name, one in entities.items()} if isinstance(entities, dict) else {}
+    properties = spec.input_schema.get("properties")
+    declared = properties if isinstance(properties, dict) else {}
+    inputs = declared.keys() & planned.keys()
+    given = {
+        name: value for name, value in args.items() if name in inputs or not _is_default(declared.get(name), value)
+    }
+    if any(not _is_same(given[name], planned[name]) if name in given else planned[name] for name in inputs):
+        return False
+    rest = [value for name, value in given.items() if name not in inputs]
+    if rest and inputs and step.args.get("action") == spec.name:
+        return False
+    own = OwnWords(*_list_texts(state, step, planned))
+    return all(_is_shown(value, own) for value in rest)
+
+
+def _shows_tool(step: PlanStep, spec: ToolSpec) -> bool:
+    """Whether a step names a tool, or begins with a verb of the tool. A call that destroys something must be named."""
+    action = step.args.get("action")
+    if action == spec.name or not isinstance(action, str) or spec.annotations.destructive:
+        return action == spec.name
+    return next(iter(action.casefold().split()), "") in {*spec.name.split("_"), *spec.keywords}
+
+
+def _is_default(schema: JsonValue, value: JsonValue) -> bool:
+    """Whether the tool would do the same without the value. A boolean does not equal a number here."""
+    default = schema.get("default", ...) if isinstance(schema, dict) else ...
+    return type(default) is type(value) and default == value
+
+
+def _list_texts(state: RunState, step: PlanStep, planned: dict[str, str]) -> list[str]:
+    texts = [*_read_texts(step.args.get("request")), step.intent, *planned, *planned.values()]
     for name in step.depends_on:
         output = state.get_step(name).output
         if output is not None and not output.tainted:
             texts.append(output.text)
-    plan_words = _split_words(" . ".join(texts))
-    return all(_is_shown(value, plan_words) for value in _iterate_values(args))
+    return texts
 
 
-def _iterate_values(value: JsonValue) -> Iterator[str]:
+def _read_texts(value: JsonValue) -> list[str]:
+    """The texts of an argument, without the names around them: a literal is an object."""
+    return list(iter_texts([*value.values()] if isinstance(value, dict) else value))
+
+
+def _is_same(value: JsonValue, text: str) -> bool:
+    """Whether a value is the one that was shown as text, in any spelling: `Support Team` is the id `support-team`."""
+    if isinstance(value, str):
+        return space_words(value) == space_words(text)
+    if isinstance(value, list) and space_words(", ".join(map(str, value))) == space_words(text):
+        return True
+    try:
+        return json.dumps(value, sort_keys=True) == json.dumps(json.loads(text), sort_keys=True)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_shown(value: JsonValue, own: OwnWords) -> bool:
+    """Whether the words of a step contain a value and the names of its fields. They never contain an empty value, a
+    boolean or null."""
     if isinstance(value, dict):
-        for one in value.values():
-            yield from _iterate_values(one)
-    elif isinstance(value, list):
-        for one in value:
-            yield from _iterate_values(one)
-    elif isinstance(value, str | int | float) and not isinstance(value, bool):
-        yield str(value)
-    elif isinstance(value, bool):
-        yield "true" if value else ""
-
-
-def _is_shown(value: str, shown: list[str]) -> bool:
-    """Whether a value was shown, whatever its spelling: "Support Team" is the id `support-team`.
-
-    Whole words count, in their order: neither "50" nor "team" is shown by "500" or "steam".
-    """
-    words = _split_words(value)
-    if not words:
-        return not value.strip()
-    forms = [words, [*words[:-1], words[-1].removesuffix("s")]]
-    starts = range(len(shown) - len(words) + 1)
-    return any(shown[start : start + len(words)] == form for form in forms for start in starts)
-
-
-def _split_words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
+        return bool(value) and all(_is_shown(name, own) and _is_shown(one, own) for name, one in value.items())
+    if isinstance(value, list):
+        return bool(value) and all(_is_shown(one, own) for one in value)
+    if isinstance(value, str):
+        return bool(value.strip()) and any(
+            own.hold(one) or own.hold_name(one) for one in (value, value.removesuffix("s"))
+        )
+    return value is not None and own.hold(value)

@@ -95,9 +95,12 @@ def list_plan_items(state: RunState) -> tuple[ApprovalItem, ...]:
     steps = state.plan.steps if state.plan else ()
     pending = (step for step in steps if state.get_step(step.id).status != "succeeded")
     items = tuple(_build_item(state, step) for step in pending if step.is_work)
-    if not changes_several(state) or state.classified is None:
+    read = state.classified
+    if not changes_several(state) or read is None:
         return items
-    changing = {steps[at].id for at in state.classified.changing if at < len(steps)}
+    # Logs of earlier versions name no steps; a person may have removed some of the plan since.
+    ids = read.step_ids or tuple(step.id for step in steps)
+    changing = {ids[at] for at in read.changing if at < len(ids)}
     return tuple(item.model_copy(update={"changes": True}) if item.step_id in changing else item for item in items)
 
 

@@ -99,7 +99,7 @@ class RoomCreateInput(Arguments):
     description: str = Field(default="", description="what the room is for")
     room_id: str = Field(default="", description="its id; empty: made from the name")
     fields: JsonObject = Field(
-        default_factory=dict,
+        default={},
         description="further fields, such as system_prompt, persona, fast_model, tools, skills, suggestions, approval",
     )
 

@@ -19,9 +19,9 @@ from agent.planning.round_steps import build_plan_more
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import cut_text
 from agent.run_context.run import Run
-from agent.text.follow_up import names_subject, refers_back
+from agent.text.follow_up import is_pronoun, names_subject, refers_back
 from agent.text.requested_form import remove_form, split_questions
-from gateway.features.documents.engine.comparisons import build_search_args, parse_comparison
+from gateway.features.documents.engine.comparisons import Topic, build_search_args, parse_comparison
 from gateway.features.documents.engine.grounded_answers.answer_builder import CERTAIN_RELEVANCE
 from gateway.features.documents.engine.grounded_answers.own_passages import get_own_words, list_earlier_questions
 from gateway.features.documents.engine.search_planner import (
@@ -35,6 +35,7 @@ KNOWLEDGE_TOOL = "search_knowledge"
 QUERY_CHARS = 4_000
 MAX_SEARCHES = 5
 FIND = "find what the documents say"
+WORDS_BEFORE = "with the words of the message before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,23 +119,42 @@ def _merge(run: Run, written: Sequence[str], ruled: _Searches) -> _Searches:
 
 
 async def _plan_by_rules(run: Run, question: str) -> _Searches:
-    """The searches without a model: each side of a comparison, or the message; a message that refers back
-    together with the one before it."""
-    if topics := parse_comparison(question):
-        calls = tuple((topic.query, f"{FIND} about {topic.name}") for topic in topics)
-        return _Searches(calls, why="a room of knowledge, asked to compare")
-    own = (cut_text(question, QUERY_CHARS), FIND)
+    """The searches without a model: each side of a comparison, or the message; what refers back together with the
+    message before it."""
     earlier = list_earlier_questions(run.state)
+    # Without question marks between them: the search would take the parts one by one.
+    before = " ".join(text.rstrip("?.! ") for text in earlier)
+    # The newest message that has a subject, or a question about one: not a "Thanks!".
+    asking = (text for text in reversed(earlier) if names_subject(text) or refers_back(text))
+    follows = next(asking, earlier[-1] if earlier else "")
+    if topics := parse_comparison(question):
+        return _compare(topics, before, follows)
+    own = (cut_text(question, QUERY_CHARS), FIND)
     if not earlier:
         return _Searches((own,))
     back = refers_back(question)
     if names_subject(question) and not back and await _is_clear(run, _Searches((own,))):
         return _Searches((own,))
-    # Without question marks between them: the search would take the parts one by one.
-    whole = " ".join((*(text.rstrip("?.! ") for text in earlier), question))
-    joined = (cut_text(whole, QUERY_CHARS), f"{FIND}, with the words of the message before")
+    joined = (cut_text(f"{before} {question}", QUERY_CHARS), f"{FIND}, {WORDS_BEFORE}")
     alone = names_subject(question) or not back
-    return _Searches((joined, own) if alone else (joined,), follows=earlier[-1], why="a follow-up")
+    return _Searches((joined, own) if alone else (joined,), follows=follows, why="a follow-up")
+
+
+def _compare(topics: Sequence[Topic], before: str, follows: str) -> _Searches:
+    """A search for each side. A side that refers back is searched with the words of the messages before: a pronoun, or
+    a first side with one, such as "its price"."""
+    back = [
+        bool(before)
+        and (is_pronoun(topic.name) or (number == 0 and not topic.name.isupper() and refers_back(topic.query)))
+        for number, topic in enumerate(topics)
+    ]
+    queries = tuple(
+        (cut_text(f"{before} {topic.query}", QUERY_CHARS), f"{FIND}, {WORDS_BEFORE}")
+        if is_back
+        else (topic.query, f"{FIND} about {topic.name}")
+        for topic, is_back in zip(topics, back, strict=True)
+    )
+    return _Searches(queries, follows if any(back) else "", "a room of knowledge, asked to compare")
 
 
 async def _is_clear(run: Run, searches: _Searches) -> bool:

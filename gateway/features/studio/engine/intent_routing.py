@@ -118,6 +118,7 @@ async def _record(run: Run, decided: Dispatch, started: float) -> None:
             question=decided.question,
             reason=decided.reason,
             changing=decided.changing,
+            step_ids=tuple(step.id for step in decided.plan.steps) if decided.plan is not None else (),
             duration=monotonic() - started,
         )
     )

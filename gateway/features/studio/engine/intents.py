@@ -21,11 +21,17 @@ from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.request import PlanningRequest
 from agent.run_context.outputs import cut_text
 from agent.text.own_words import OwnWords
-from agent.tools import build_flat_schema
+from agent.tools import ToolSpec, build_flat_schema
 from agent.tools.catalogue import Catalogue, format_tool
+from agent.tools.spec import declares_all
 from gateway.features.studio.engine.commands_by_word import FORMS, read_command
 from gateway.features.studio.engine.prompts import render
-from gateway.features.studio.engine.subagents import StudioAgent, make_studio_agents
+from gateway.features.studio.engine.subagents import (
+    StudioAgent,
+    find_meant_tools,
+    make_studio_agents,
+    names_change,
+)
 
 CONFIDENCE = 0.8
 """The router dispatches above this; otherwise the user is asked."""
@@ -86,6 +92,12 @@ class RouterReply(BaseModel):
             only = {name: one for name, one in value.items() if name not in around}
             return {"goal": value.get("goal", ""), "question": value.get("question", ""), "intents": [only]}
         return _refuse_renamed(value, cls.model_fields)
+
+    def to_intents(self) -> tuple[UserIntent, ...]:
+        """The intents as they are recorded."""
+        return tuple(
+            UserIntent(**{name: getattr(one, name) for name in UserIntent.model_fields}) for one in self.intents
+        )
 
 
 def _refuse_renamed(value: object, fields: Collection[str]) -> object:
@@ -189,9 +201,7 @@ def read_dispatch(reply: ModelReply, request: PlanningRequest) -> Dispatch:
     read = _read_reply(reply.text, reply.finish_reason)
     agents = {kind.CATEGORY: kind for kind in make_studio_agents(request.catalogue.list_names())}
     read = read.model_copy(update={"intents": tuple([_correct_category(one, agents) for one in read.intents])})
-    intents = tuple(
-        UserIntent(**{name: getattr(one, name) for name in UserIntent.model_fields}) for one in read.intents
-    )
+    intents = read.to_intents()
     question = read.question.strip()
     unsure = [one for one in intents if one.confidence <= CONFIDENCE]
     if question and request.may_ask:
@@ -206,10 +216,10 @@ def read_dispatch(reply: ModelReply, request: PlanningRequest) -> Dispatch:
         return Dispatch(intents, question=_ask_for_category(intents, request.catalogue), reason=reason)
     if missing := [one.category for one in intents if one.category not in agents]:
         raise PlanInvalidError([f"no sub-agent of this room handles {missing[0]}"])
-    if request.checks_answers and (unsaid := _find_unsaid(read, request)):
-        if request.may_ask:
-            return Dispatch(intents, question=_ask_for_value(*unsaid), reason=f"the message does not say {unsaid[1]!r}")
-        raise PlanInvalidError([f"{unsaid[1]} is a value that the message does not hold"])
+    if (doubt := _find_doubt(read, request, agents)) is not None:
+        if not request.may_ask:
+            raise PlanInvalidError([doubt.reason])
+        return doubt
     try:
         tasks = _build_tasks(read, request, agents)
     except ValidationError as error:
@@ -230,8 +240,7 @@ def dispatch_command(request: PlanningRequest) -> Dispatch | None:
     tasks = _build_tasks(read, request, agents)
     changing = (0,) if _may_change(intent, agents[intent.category], request.catalogue) else ()
     plan = _build_plan(tasks, read, request).model_copy(update={"origin": "rules", "origin_reason": BY_COMMAND})
-    recorded = UserIntent(**{name: getattr(intent, name) for name in UserIntent.model_fields})
-    return Dispatch((recorded,), tasks, plan, changing=changing, reason=BY_COMMAND)
+    return Dispatch(read.to_intents(), tasks, plan, changing=changing, reason=BY_COMMAND)
 
 
 def _correct_category(intent: IntentReply, agents: Mapping[IntentCategory, type[StudioAgent]]) -> IntentReply:
@@ -243,34 +252,60 @@ def _correct_category(intent: IntentReply, agents: Mapping[IntentCategory, type[
     return intent.model_copy(update={"category": having[0]})
 
 
-def _find_unsaid(read: RouterReply, request: PlanningRequest) -> tuple[str, str] | None:
-    """Action and name of the first entity whose value a small model has made up, or None.
+def _find_doubt(
+    read: RouterReply, request: PlanningRequest, agents: Mapping[IntentCategory, type[StudioAgent]]
+) -> Dispatch | None:
+    """The question about an intent that cannot be as the router read it: a change of a category that only reads, whose
+    sub-agent could only claim it; or, of a small model, a value that the user has not said."""
+    names = sorted({name for kind in agents.values() for name in kind.BORROWS})
+    specs = [spec for name in names if (spec := request.catalogue.get_tool(name)) is not None]
+    for intent in read.intents:
+        if not agents[intent.category].CHANGES_THINGS and names_change(intent.action, specs):
+            reason = f"{intent.action!r} changes something, which the category {intent.category} does not"
+            return Dispatch(read.to_intents(), question=_ask_for_category((), request.catalogue), reason=reason)
+    if not request.checks_answers:
+        return None
+    for intent in read.intents:
+        own = [spec for spec in specs if spec.name in agents[intent.category].BORROWS]
+        if (missing := _find_missing(intent, request.catalogue)) is not None:
+            question, reason = "I did not find it in your message.", f"the router read no {missing!r}"
+        elif (missing := _find_unsaid(intent, own, request)) is not None:
+            question, reason = "Your message does not say it.", f"the message does not say {missing!r}"
+        else:
+            continue
+        text = f"What is the {missing.replace('_', ' ')} for {intent.action.replace('_', ' ')}? {question}"
+        return Dispatch(read.to_intents(), question=text, reason=reason)
+    return None
+
+
+def _find_missing(intent: IntentReply, catalogue: Catalogue) -> str | None:
+    """The name of an input that only the user knows, and that no result of another intent can hold."""
+    spec = catalogue.get_tool(intent.action)
+    if spec is None or intent.depends_on:
+        return None
+    return next((name for name in spec.hints.user_inputs if not intent.entities.get(name, "").strip()), None)
+
+
+def _find_unsaid(intent: IntentReply, specs: Sequence[ToolSpec], request: PlanningRequest) -> str | None:
+    """The name of the first entity whose value a small model has made up, or None. Of an action that is a verb, the
+    inputs of the tools are compared that it may mean; its other entities are notes in the model's words.
 
     A value is in the user's messages or in earlier answers and results, compared as a value; or it names something of
     the gateway, such as a field or a tool.
     """
-    user_texts = [request.original, request.question, request.replan_reason or ""]
-    user_texts += [one.content for one in request.history]
-    user_texts += [one.text for one in request.earlier_results]
-    own, letters = OwnWords(*user_texts), _keep_letters(" ".join(user_texts))
-    known_words = set(request.catalogue.list_names()) | {"true", "false", ""}
-    for intent in read.intents:
-        spec = request.catalogue.get_tool(intent.action)
-        if spec is None or not spec.has_side_effect:
+    meant = find_meant_tools(intent.action, specs)
+    if not any(spec.has_side_effect for spec in meant):
+        return None
+    texts = [request.original, request.question, request.replan_reason or ""]
+    texts += [one.content for one in request.history]
+    texts += [one.text for one in request.earlier_results]
+    own, gateway_words = OwnWords(*texts), set(request.catalogue.list_names()) | {"true", "false", ""}
+    for name, value in intent.entities.items():
+        is_input = any(declares_all(spec.input_schema, (name,)) for spec in meant)
+        if not is_input or name in _STRUCTURAL or value in gateway_words or own.hold(value) or own.hold_name(value):
             continue
-        for name, value in intent.entities.items():
-            if name in _STRUCTURAL or value in known_words or own.hold(value) or _keep_letters(value) in letters:
-                continue
-            return intent.action, name
+        return name
     return None
-
-
-def _ask_for_value(action: str, name: str) -> str:
-    return f"What is the {name.replace('_', ' ')} for {action.replace('_', ' ')}? Your message does not say it."
-
-
-def _keep_letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def _may_change(intent: UserIntent, agent: type[StudioAgent], catalogue: Catalogue) -> bool:

@@ -105,19 +105,10 @@ class PromptLibrary:
 
         Raises `ValidationError`, and `VersionConflictError` if somebody else was faster.
         """
-        newest = await self._find_newest(owner, check_prompt_name(name))
-        earlier = newest or Prompt(name=name)
-        changed = earlier.model_copy(update=change.model_dump(exclude_none=True))
-        if change.description is None and earlier.description and earlier.from_outside:
-            changed = changed.model_copy(update={"from_outside": True})
-        _check_texts(changed.text, changed.description)
-        if version is not None and version != earlier.version:
-            raise VersionConflictError(f"the prompt {name!r}", str(newest.version) if newest is not None else None)
+        newest, changed = await self._build_changed(owner, name, change, version)
         if changed == newest:
             return changed
-        if newest is None and len(await self.list_prompts(owner)) >= MAX_PROMPTS:
-            raise ValidationError(f"there are {MAX_PROMPTS} prompts already; remove one first", "check_config")
-        number = earlier.version + 1
+        number = changed.version + 1
         more = changed.model_dump(mode="json", exclude=set(COLUMN_FIELDS))
         event = AuditEvent("prompt.save", name, owner=owner, by=by, detail={"version": number})
         async with self._audit.record_before(event):
@@ -133,6 +124,10 @@ class PromptLibrary:
         )
         return await self.get_prompt(owner, name, number)
 
+    async def check_save(self, owner: str, name: str, change: PromptChange, *, version: int | None = None) -> None:
+        """Raises what `save_prompt` would raise now. Changes nothing."""
+        await self._build_changed(owner, name, change, version)
+
     async def remove_prompt(self, owner: str, name: str, *, by: str) -> int:
         """Removes a prompt with its versions and returns their number. Rooms that use its text keep it. Raises
         `NotFoundError`.
@@ -143,6 +138,22 @@ class PromptLibrary:
                 "DELETE FROM prompts WHERE owner = ? AND name = ? RETURNING version", owner, name
             )
         return len(rows)
+
+    async def _build_changed(
+        self, owner: str, name: str, change: PromptChange, version: int | None
+    ) -> tuple[Prompt | None, Prompt]:
+        """The newest version, if there is one, and the prompt as changed, with the number of the earlier version."""
+        newest = await self._find_newest(owner, check_prompt_name(name))
+        earlier = newest or Prompt(name=name)
+        changed = earlier.model_copy(update=change.model_dump(exclude_none=True))
+        if change.description is None and earlier.description and earlier.from_outside:
+            changed = changed.model_copy(update={"from_outside": True})
+        _check_texts(changed.text, changed.description)
+        if version is not None and version != earlier.version:
+            raise VersionConflictError(f"the prompt {name!r}", str(newest.version) if newest is not None else None)
+        if newest is None and len(await self.list_prompts(owner)) >= MAX_PROMPTS:
+            raise ValidationError(f"there are {MAX_PROMPTS} prompts already; remove one first", "check_config")
+        return newest, changed
 
     async def _find_newest(self, owner: str, name: str) -> Prompt | None:
         rows: Sequence[Row] = await self._statements.read(

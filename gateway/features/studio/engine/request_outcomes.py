@@ -7,9 +7,10 @@ from pydantic import Field
 
 from agent.core.events import SubAgentFinished
 from agent.core.failures import get_stage
-from agent.core.models import DeferredModel, JsonObject, PlanStep, RunStatus
+from agent.core.models import DeferredModel, JsonObject, PlanStep, RunStatus, UserIntent
 from agent.core.plan_outcome import get_last_verdict, is_left_undone
 from agent.core.run_state import RunState
+from gateway.features.studio.engine.subagents import STUDIO_AGENTS
 
 IntentStatus = Literal["done", "waiting", "refused", "failed", "not_run"]
 StudioStatus = RunStatus | Literal["error"]
@@ -40,15 +41,27 @@ class StudioError(DeferredModel):
 
 
 def build_outcomes(state: RunState) -> list[IntentOutcome]:
-    """The outcome of each request, in the order of the message; [] if nothing was dispatched."""
-    read = state.classified
-    if read is None or read.task_plan is None or state.plan is None:
+    """The outcome of each request, in the order of the message; [] if the router read none that is dispatched or asked
+    about: a question keeps all of them waiting.
+
+    The outcome of a request is that of its own step, even if a later plan lacks the step. Steps that a person added
+    come last.
+    """
+    read, plan = state.classified, state.plan
+    if read is not None and read.question:
+        return [_build_waiting(state, intent, read.question) for intent in read.intents]
+    if read is None or read.task_plan is None or plan is None:
         return []
-    steps = [step for step in state.plan.steps if step.is_work]
-    outcomes = [
-        _build_outcome(state, step, intent.category, task.action)
-        for step, intent, task in zip(steps, read.intents, read.task_plan.steps, strict=False)
-    ]
+    steps = {step.id: step for proposed in state.plans for step in proposed.plan.steps if step.is_work}
+    routed = read.step_ids or tuple(step.id for step in plan.steps if step.is_work)
+    dispatched = dict(zip(routed, zip(read.intents, read.task_plan.steps, strict=True), strict=False))
+    added = [step.id for step in plan.steps if step.is_work and step.id not in dispatched and step.executor == "agent"]
+    outcomes = []
+    for step_id in (*dispatched, *added):
+        intent, task = dispatched.get(step_id, (None, None))
+        action = task.action if task is not None else str(steps[step_id].args.get("action", ""))
+        category = intent.category if intent is not None else _find_category(steps[step_id])
+        outcomes.append(_build_outcome(state, steps[step_id], category, action))
     return [one.model_copy(update={"stage": one.stage or _find_stage(state, one.status)}) for one in outcomes]
 
 
@@ -59,7 +72,10 @@ def derive_status(state: RunState, outcomes: Sequence[IntentOutcome]) -> StudioS
     kinds = {one.status for one in outcomes}
     if "waiting" in kinds:
         return "awaiting_input"
-    if state.status == "failed" or (state.status == "partial" and "done" not in kinds):
+    if not outcomes and state.classified is not None and not _has_worked(state):
+        return "error"  # the planner answered in the router's place, and a claim of its model is no deed
+    done = "done" in kinds or any(one.changes for one in outcomes)
+    if state.status == "failed" or (state.status == "partial" and not done):
         return "cancelled" if "refused" in kinds and kinds <= {"refused", "not_run"} else "error"
     return "partial" if kinds - {"done"} else state.status
 
@@ -92,7 +108,25 @@ def build_error(state: RunState, status: StudioStatus, outcomes: Sequence[Intent
                 recoverable=True,
                 error_code=one.error_code,
             )
-    return StudioError(message=state.end_reason or "nothing was done", stage="plan", recoverable=True)
+    reason = find_reason(state, status, outcomes) or state.end_reason or "nothing was done"
+    return StudioError(message=reason, stage="plan", recoverable=True)
+
+
+def _build_waiting(state: RunState, intent: UserIntent, question: str) -> IntentOutcome:
+    """The outcome of a request that waits for an answer. The message stands for its words: no step was made of it."""
+    return IntentOutcome(
+        step_id="",
+        category=intent.category,
+        action=intent.action,
+        request=state.prompt[:300],
+        status="waiting",
+        reason=question,
+    )
+
+
+def _find_category(step: PlanStep) -> str:
+    """The category of a step that a person added; empty for a step that starts none of the studio's sub-agents."""
+    return next((kind.CATEGORY for kind in STUDIO_AGENTS if step.tool == f"spawn_{kind.AGENT_ID}"), "")
 
 
 def _build_outcome(state: RunState, step: PlanStep, category: str, action: str) -> IntentOutcome:
@@ -116,6 +150,8 @@ def _build_outcome(state: RunState, step: PlanStep, category: str, action: str) 
     if state.get_step(step.id).status == "succeeded":
         return outcome
     if not state.get_step(step.id).attempts:
+        if state.plan is not None and all(one.id != step.id for one in state.plan.steps):
+            return outcome.model_copy(update={"status": "not_run", "reason": "it was taken out of the plan"})
         if not state.is_finished and not _was_refused(state, step):
             return outcome.model_copy(update={"status": "waiting", "reason": _explain_waiting(step)})
         status = "refused" if _was_refused(state, step) else "not_run"
@@ -123,6 +159,12 @@ def _build_outcome(state: RunState, step: PlanStep, category: str, action: str) 
     verdict = get_last_verdict(state.get_step(step.id))
     reason = end.result.summary if end is not None else verdict.reason if verdict is not None else "it did not finish"
     return outcome.model_copy(update={"status": "refused" if _was_refused(state, step) else "failed", "reason": reason})
+
+
+def _has_worked(state: RunState) -> bool:
+    """Whether a step of the plan has done anything but write the answer."""
+    steps = state.plan.steps if state.plan is not None else ()
+    return any(step.is_work and state.get_step(step.id).status == "succeeded" for step in steps)
 
 
 def _find_stage(state: RunState, status: IntentStatus) -> str:

@@ -51,7 +51,7 @@ async def check_change(rooms: RoomEditor, change: RoomChange, editor: Editor) ->
         case RoomCreation():
             await rooms.check_create(change.fields, editor, change.room_id)
         case RoomEdit():
-            await rooms.check_edit(change.room_id, change.fields, editor)
+            await rooms.check_edit(change.room_id, change.fields, editor, version=change.version)
         case RoomCopy():
             await rooms.check_copy(change.room_id, editor, room_id=change.new_id, name=change.name)
         case RoomRestoration():

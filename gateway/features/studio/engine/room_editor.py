@@ -51,7 +51,7 @@ class RoomEditor:
         views = await asyncio.to_thread(lambda: list(self._read_views()))
         default = self.live.rooms.default
         return sorted(
-            (view for view in views if _is_visible(view, editor)),
+            (view for view in views if view.is_visible_to(editor)),
             key=lambda view: (view.room_id != default, view.room_id),
         )
 
@@ -95,7 +95,7 @@ class RoomEditor:
         }
         if editor.new_owner != LOCAL_OWNER:
             content["owner"] = editor.new_owner
-        return room_id, _label(content, editor)
+        return room_id, editor.label(content)
 
     async def copy_room(self, source_id: str, editor: Editor, *, room_id: str | None, name: str | None) -> RoomView:
         """Copies a room, a shipped one too, with its comments. The copy belongs to the editor.
@@ -138,24 +138,26 @@ class RoomEditor:
         """
         view = await self.get_room(room_id, editor)
         self._check_editable(view, editor, becomes_managed=bool(managed))
-        if "name" in changes:
-            changes = {**changes, "name": check_name(changes["name"])}
-        self._check_fields(changes, editor)
-        changes = _label(changes, editor)
-        command = format_edit_command(room_id, changes)
-        change = self._guard(view.room_id, lambda text: change_room(text, changes), editor, command)
+        change = self._build_edit(room_id, changes, editor)
         return await self._replace_text(view, change, editor, version, managed, [*changes])
 
-    async def check_edit(self, room_id: str, changes: Mapping[str, Any], editor: Editor) -> None:
+    async def check_edit(
+        self, room_id: str, changes: Mapping[str, Any], editor: Editor, *, version: str | None = None
+    ) -> None:
         """Raises what `edit_room` would raise now. Changes nothing."""
         view = await self.get_room(room_id, editor)
         self._check_editable(view, editor)
+        await asyncio.to_thread(self._read_version, room_id, version)
+        await asyncio.to_thread(self._build_edit(room_id, changes, editor), view.text)
+
+    def _build_edit(self, room_id: str, changes: Mapping[str, Any], editor: Editor) -> Callable[[str], str]:
+        """The change of a room's text that sets fields."""
+        if "name" in changes:
+            changes = {**changes, "name": check_name(changes["name"])}
         self._check_fields(changes, editor)
-        changes = _label(changes, editor)
+        changes = editor.label(changes)
         command = format_edit_command(room_id, changes)
-        await asyncio.to_thread(
-            self._guard(room_id, lambda text: change_room(text, changes), editor, command), view.text
-        )
+        return self._guard(room_id, lambda text: change_room(text, changes), editor, command)
 
     async def replace_room(
         self, room_id: str, text: str, editor: Editor, *, version: str | None, command: str = ""
@@ -223,15 +225,16 @@ class RoomEditor:
 
     async def delete_room(self, room_id: str, editor: Editor, *, version: str | None) -> None:
         """Deletes a room. Raises `ConflictError` for a room that settings name."""
-        await self.check_delete(room_id, editor)
+        await self.check_delete(room_id, editor)  # the version is checked where a refusal is recorded
         event = _make_event("room.delete", room_id, editor)
         async with self._record_once(event, lambda: self._read_version(room_id, version)):
             await asyncio.to_thread(self.live.store.delete, room_id, version=version)
         await self.live.refresh()
 
-    async def check_delete(self, room_id: str, editor: Editor) -> None:
+    async def check_delete(self, room_id: str, editor: Editor, *, version: str | None = None) -> None:
         """Raises what `delete_room` would raise now. Changes nothing."""
         self._check_editable(await self.get_room(room_id, editor), editor)
+        await asyncio.to_thread(self._read_version, room_id, version)
         if room_id in self.live.required and room_id not in self.live.shipped:
             raise ConflictError(f"settings name the room {room_id!r}; change them first", stage="check_config")
 
@@ -380,18 +383,6 @@ class RoomEditor:
             stored.data.decode("utf-8", "replace"),
             self.live.faults.get(stored.room_id, ""),
         )
-
-
-def _is_visible(view: RoomView, editor: Editor) -> bool:
-    """Whether the editor sees a room. One whose owner is unknown is shown to the operator's callers only."""
-    if editor.owner is None:
-        return True
-    return editor.owner == LOCAL_OWNER if view.room is None else view.room.is_visible_to(editor.owner)
-
-
-def _label(fields: Mapping[str, Any], editor: Editor) -> dict[str, Any]:
-    """The fields to set, with the mark of texts from outside if they may be such."""
-    return {**fields, "from_outside": True} if editor.from_outside else dict(fields)
 
 
 def _make_event(

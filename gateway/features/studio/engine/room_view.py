@@ -1,7 +1,8 @@
 """Who edits rooms, and how a room is shown to them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from agent.core.models import LOCAL_OWNER, Room
 
@@ -31,6 +32,10 @@ class Editor:
         """The owner of rooms that are created."""
         return LOCAL_OWNER if self.owner is None else self.owner
 
+    def label(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Fields to set, with the mark of texts from outside if they may be such."""
+        return {**fields, "from_outside": True} if self.from_outside else dict(fields)
+
 
 @dataclass(frozen=True, slots=True)
 class RoomView:
@@ -49,3 +54,9 @@ class RoomView:
     def title(self) -> str:
         """The room's name, or else its id."""
         return (self.room.name if self.room is not None else "") or self.room_id
+
+    def is_visible_to(self, editor: Editor) -> bool:
+        """Whether the editor sees the room. One whose owner is unknown is visible to the operator's callers only."""
+        if editor.owner is None:
+            return True
+        return editor.owner == LOCAL_OWNER if self.room is None else self.room.is_visible_to(editor.owner)

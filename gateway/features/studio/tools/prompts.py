@@ -94,6 +94,10 @@ class PromptSaveTool(_PromptTextTool, PromptTool[PromptSaveInput, PromptOutput])
     argument_roles = SAVE_ROLES
     keywords = (*_KEYWORDS, "save", "keep", "store")
 
+    async def check(self, args: PromptSaveInput, context: ToolContext) -> None:
+        """Raises what keeps the prompt from being saved: its name, its text, or a version that is not the newest."""
+        await self._prompts.check_save(context.owner, args.name, to_change(args), version=args.version)
+
     async def run(self, args: PromptSaveInput, context: ToolContext) -> PromptOutput:
         change = to_change(args, from_outside=context.tainted)
         saved = await self._prompts.save_prompt(

@@ -10,7 +10,7 @@ from typing import ClassVar
 from pydantic import Field, JsonValue
 
 from agent.core.models import DeferredModel, JsonObject
-from agent.tools import READ_ONLY, Tool, ToolContext, declare_roles
+from agent.tools import READ_ONLY, PlanHints, Tool, ToolContext, declare_roles
 from agent.tools.tool import In, Out
 from gateway.features.studio.engine.room_changes import check_change, make_change
 from gateway.features.studio.engine.room_editor import RoomEditor
@@ -114,6 +114,7 @@ class RoomCreateTool(_RoomTextTool, RoomTool[RoomCreateInput, RoomOutput]):
     description = "Create a room (an assistant with a name, a prompt, tools and skills of its own)."
     annotations = CHANGES
     argument_roles = CREATE_ROLES
+    hints = PlanHints(user_inputs=("name",))
     keywords = (*_KEYWORDS, "create", "make", "new")
 
     async def replace_names(self, args: JsonObject, context: ToolContext) -> JsonObject:
@@ -216,7 +217,7 @@ class RoomDeleteTool(RoomTool[RoomDeleteInput, RoomDeleteOutput]):
     keywords = (*_KEYWORDS, "delete", "remove")
 
     async def check(self, args: RoomDeleteInput, context: ToolContext) -> None:
-        await self._editor.check_delete(args.room_id, await self._authorize(context))
+        await self._editor.check_delete(args.room_id, await self._authorize(context), version=args.version or None)
 
     async def run(self, args: RoomDeleteInput, context: ToolContext) -> RoomDeleteOutput:
         editor = await self._authorize(context)

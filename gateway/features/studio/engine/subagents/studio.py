@@ -4,7 +4,7 @@ They change things, so that their calls wait for a person as the room's policy s
 is its history; what they did is taken from their calls, never from the model's words.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,12 +17,14 @@ from agent.core.subagent_result import SubAgentResult, Uncertainty, Undone
 from agent.execution.arguments import find_argument_problem, parse_text_args
 from agent.llm.prompts import format_block
 from agent.subagents.base import Caller, OpeningCall, SubAgent, SubAgentResources, ToolCalls
-from agent.tools import Tool
+from agent.tools import Tool, ToolSpec
 from gateway.features.studio.engine.prompts import PROMPTS
 
 HISTORY_MESSAGES, MESSAGE_CHARS = 12, 3_000
 """Messages of the conversation that a sub-agent sees, and characters of each."""
 RESULT_CHARS = 4_000
+REFUSED_STAGE = "approve"
+"""The stage of a call to which a person said no."""
 
 
 class StudioTask(DeferredModel):
@@ -125,11 +127,10 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         return self._build_result("\n\n".join(part for part in (answer, question) if part), question, undone)
 
     def _find_undone(self, answer: str, question: str) -> Undone | None:
-        """The newest change that was tried and never succeeded, or that a model claims without a call."""
-        changed = {one.tool for one in self._list_changes()}
-        failed = [one.output for one in self._done if self._may_change(one.tool) and one.tool not in changed]
-        if failed:
-            last = failed[-1]
+        """The newest change that was tried and not made, or that a model claims without a call."""
+        changed = self._list_changes()
+        if failed := self._list_failed_changes():
+            last = failed[-1].output
             reason = last.error or "the call failed"
             return Undone(reason=reason, error_code=last.error_code or "", stage=last.error_stage)
         if answer and not question and not changed and self._should_have_changed():
@@ -162,9 +163,26 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         """The calls that changed something."""
         return [one for one in self._done if one.output.error_code is None and self._may_change(one.tool)]
 
+    def _list_failed_changes(self) -> list[_Call]:
+        """The changes that failed and were not made afterwards.
+
+        A later success of the same tool corrects one failure. It corrects no refusal: a person who said no to Beta has
+        not got it with Alpha.
+        """
+        failed: list[_Call] = []
+        for call in self._done:
+            if not self._may_change(call.tool):
+                continue
+            if call.output.error_code is not None:
+                failed.append(call)
+            elif corrected := [one for one in failed if one.tool == call.tool and not _is_refused(one)]:
+                failed.remove(corrected[-1])
+        return failed
+
     def _should_have_changed(self) -> bool:
-        """Whether the router read a change; of an action that is not a tool's name, whether nothing was called."""
-        return self._may_change(self.task.action) or (self.CHANGES_THINGS and not self._done)
+        """Whether the router read a change. An action that names no tool is one if nothing was called at all."""
+        specs = [tool.spec for tool in self.granted.values()]
+        return names_change(self.task.action, specs) or (self.CHANGES_THINGS and not self._done)
 
     def _may_change(self, tool: str) -> bool:
         return tool in self.granted and self.granted[tool].spec.effect != "read"
@@ -254,6 +272,24 @@ STUDIO_AGENTS: tuple[type[StudioAgent], ...] = (RoomAgent, ToolAgent, QueryAgent
 def make_studio_agents(tools: Container[str]) -> list[type[StudioAgent]]:
     """The sub-agents that a run with these tools may start."""
     return [kind for kind in STUDIO_AGENTS if f"spawn_{kind.AGENT_ID}" in tools]
+
+
+def find_meant_tools(action: str, specs: Iterable[ToolSpec]) -> list[ToolSpec]:
+    """The tool that an action names; else those of whose names, else of whose keywords its first word is one."""
+    specs, verb = list(specs), next(iter(action.casefold().split()), "")
+    named = [spec for spec in specs if spec.name == action] or [spec for spec in specs if verb in spec.name.split("_")]
+    return named or [spec for spec in specs if verb in spec.keywords]
+
+
+def names_change(action: str, specs: Iterable[ToolSpec]) -> bool:
+    """Whether an action is a tool that changes something, or a verb of such tools only."""
+    meant = find_meant_tools(action, specs)
+    return bool(meant) and all(spec.effect != "read" for spec in meant)
+
+
+def _is_refused(call: _Call) -> bool:
+    """Whether a person said no to a call, without asking for another one instead."""
+    return call.output.error_code == ToolDeniedError.code and call.output.error_stage == REFUSED_STAGE
 
 
 def _cut(text: str, limit: int) -> str:
