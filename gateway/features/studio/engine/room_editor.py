@@ -118,7 +118,7 @@ class RoomEditor:
         title = check_name(name if name is not None else f"{source.title} copy")
         room_id = make_room_id(title) if room_id is None else check_room_id(room_id)
         owner = None if editor.new_owner == LOCAL_OWNER else editor.new_owner
-        changes = _label({"name": title, "id": None, "owner": owner}, editor)
+        changes = editor.label({"name": title, "id": None, "owner": owner})
         if not editor.may_connect:
             changes["mcp_servers"] = None
         text = await asyncio.to_thread(change_room, source.text, changes)
