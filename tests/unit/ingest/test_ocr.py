@@ -12,7 +12,7 @@ from liteparse import LiteParse
 from PIL import Image
 
 from gateway.features.documents.engine.ingest.errors import ParserEmptyError, ParserTimeoutError
-from gateway.features.documents.engine.ingest.parsers import ParserLimits, ParserPool, ocr
+from gateway.features.documents.engine.ingest.parsers import ParserLimits, ParserPool, ocr, pdf_scans
 from gateway.features.documents.engine.ingest.parsers.read_file import read_file
 from gateway.features.documents.engine.search.models import ParserInput, ParserOutput
 from tests.support import documents
@@ -114,12 +114,26 @@ def test_a_scan_with_too_many_pages_for_its_time_says_what_to_do(tmp_path: Path)
 
 
 STAMP = "Envelope 1A2B3C4D-5E6F-7890-ABCD-1234567890AB of the office"
-TABLE = "\n".join(
-    "\t".join(["5", "1", str(paragraph), "1", "1", "1", "10", "10", "90", "12", "95", word])
-    for paragraph, line in enumerate((STAMP, "Notice is nine days"))
-    for word in line.split()
-)
-"""What tesseract prints of a page with the stamp and a line."""
+LINE = "Notice is nine days"
+
+
+def list_table(*paragraphs: tuple[str, int]) -> str:
+    """What tesseract prints of paragraphs, each with the confidence of its words."""
+    return "\n".join(
+        "\t".join(["5", "1", str(paragraph), "1", "1", "1", "10", "10", "90", "12", str(confidence), word])
+        for paragraph, (line, confidence) in enumerate(paragraphs)
+        for word in line.split()
+    )
+
+
+def put_tesseract(folder: Path, reads: str, before: str = "") -> None:
+    """Puts a program into a folder that prints this of each picture, and a command before it."""
+    (folder / "table").write_text(reads)
+    program = folder / "tesseract"
+    program.write_text(
+        f"#!/bin/sh\ncase $1 in --list-langs) echo Languages; echo eng;; *) {before}\ncat {folder}/table;; esac\n"
+    )
+    program.chmod(0o755)
 
 
 def stamped_scan() -> bytes:
@@ -146,18 +160,47 @@ def test_a_stamp_on_a_scan_does_not_pass_for_its_text(tmp_path: Path, monkeypatc
 
 
 def test_ocr_adds_to_a_stamp_what_the_scan_says_besides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "table").write_text(TABLE)
-    program = tmp_path / "tesseract"
-    program.write_text(
-        f"#!/bin/sh\ncase $1 in --list-langs) echo Languages; echo eng;; *) cat {tmp_path}/table;; esac\n"
-    )
-    program.chmod(0o755)
+    put_tesseract(tmp_path, list_table((STAMP, 95), (LINE, 95)))
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     output = read_here(tmp_path / "stamped.pdf", stamped_scan())
-    assert text_of(output, 1) == f"{STAMP} Notice is nine days"
-    late = read_here(tmp_path / "late.pdf", stamped_scan(), seconds=4)
+    assert text_of(output, 1) == f"{STAMP} {LINE}"
+    assert output.uncertainties == ("page 1 was read with what OCR sees in the picture that fills the page",)
+    late = read_here(tmp_path / "late.pdf", stamped_scan(), seconds=16)
     assert text_of(late, 1) == STAMP
-    assert late.uncertainties[0].endswith("may show more text; the time for the file is over")
+    assert late.uncertainties[0].endswith("may show more text; the time for pictures is over")
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [(), ((STAMP, 95),), ((STAMP, 95), ("wey Ne ~ photograph", 31)), (("a il || o", 93),)],
+    ids=["nothing", "the stamp again", "a photograph", "edges"],
+)
+def test_a_picture_that_says_nothing_more_leaves_a_page_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: tuple[tuple[str, int], ...]
+) -> None:
+    put_tesseract(tmp_path, list_table(*seen))
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    output = read_here(tmp_path / "stamped.pdf", stamped_scan())
+    assert text_of(output, 1) == STAMP
+    assert output.uncertainties == ()
+
+
+def test_a_picture_that_takes_ocr_long_costs_a_file_nothing_but_the_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_tesseract(tmp_path, list_table((LINE, 95)), before="exec sleep 60")
+    monkeypatch.setattr(pdf_scans, "_OCR_SPARE_SECONDS", 0.2)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    output = read_here(tmp_path / "slow.pdf", stamped_scan())
+    assert text_of(output, 1) == STAMP
+    assert output.uncertainties[0].endswith("which may show more text; OCR took more than 0 s")
+
+
+def test_a_background_of_one_colour_hides_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_tesseract(tmp_path, list_table((LINE, 95)))
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    monkeypatch.setattr(pdf_scans.Scans, "_render", lambda *_: None)
+    assert read_here(tmp_path / "plain.pdf", stamped_scan()).uncertainties == ()
 
 
 def test_what_is_missing_is_named_with_its_package() -> None:

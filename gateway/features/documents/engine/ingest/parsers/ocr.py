@@ -13,6 +13,9 @@ from gateway.features.documents.engine.ingest.parsers.draft import Block
 _UNSURE_BELOW = 70
 """Percent. Below this mean word confidence about one word in five is wrong, by tesseract users' experience."""
 
+_WORD_CHARS = 3
+"""A paragraph of shorter words only is no text beside a page's own: the edges in a photograph pass for letters."""
+
 _PAGE_SECONDS = 60
 _ORIENTATION_DATA = "osd"
 """The tesseract data that detects page orientation. It turns short texts upside down, so it is used only after the
@@ -37,7 +40,7 @@ class OcrPage:
     confidence: float | None = None
     """Percent, the mean of the words; None if no word was read."""
     problem: str = ""
-    """Why the page was not read."""
+    """Why OCR gave no answer, as `OCR took more than 60 s`."""
 
 
 class _Word(NamedTuple):
@@ -58,28 +61,35 @@ class Tesseract:
 
     def read(self, picture: Picture, page: int) -> OcrPage:
         """Reads a page's paragraphs. A page that fails is an uncertainty, not a failure of the file."""
-        words = self._read(picture, page)
+        words = self._read(picture, page, seconds=_PAGE_SECONDS)
         if not self.detects_orientation or words.confidence is None or words.confidence >= _UNSURE_BELOW:
             return words
-        turned = self._read(picture, page, "--psm", "1", "-c", "min_orientation_margin=0")  # the words decide, not OSD
+        options = ("--psm", "1", "-c", "min_orientation_margin=0")  # the words decide, not OSD
+        turned = self._read(picture, page, *options, seconds=_PAGE_SECONDS)
         return turned if (turned.confidence or 0) > words.confidence else words
 
-    def _read(self, picture: Picture, page: int, *options: str) -> OcrPage:
+    def read_sure(self, picture: Picture, page: int, seconds: float) -> OcrPage:
+        """Reads in so many seconds, upright, only the paragraphs that are surely text: a photograph has words too."""
+        return self._read(picture, page, seconds=seconds, is_strict=True)
+
+    def _read(self, picture: Picture, page: int, *options: str, seconds: float, is_strict: bool = False) -> OcrPage:
         dpi = str(int(picture.dpi))
         command = [self.program, "stdin", "stdout", "-l", self.languages, "--dpi", dpi, *options, "tsv"]
         environment = {**os.environ, "OMP_THREAD_LIMIT": "1"}  # its threads slow each other down
         try:
             done = subprocess.run(  # noqa: S603 - a fixed program, no shell
-                command, input=picture.png, capture_output=True, timeout=_PAGE_SECONDS, check=True, env=environment
+                command, input=picture.png, capture_output=True, timeout=seconds, check=True, env=environment
             )
         except subprocess.TimeoutExpired:
-            return OcrPage(problem=f"page {page} was not read: OCR took more than {_PAGE_SECONDS} s")
+            return OcrPage(problem=f"OCR took more than {seconds:.0f} s")
         except subprocess.CalledProcessError as error:
             reason = error.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no reason given"]
-            return OcrPage(problem=f"page {page} was not read: tesseract says {reason[0]}")
+            return OcrPage(problem=f"tesseract says {reason[0]}")
         words = list(_iter_words(done.stdout.decode(errors="replace")))
+        if is_strict:
+            words = list(_iter_sure(words))
         if not words:
-            return OcrPage(problem=f"page {page}: OCR found no text")
+            return OcrPage()
         mean = sum(word.confidence for word in words) / len(words)
         return OcrPage(list(_iter_paragraphs(words, page, 72 / picture.dpi)), mean)
 
@@ -112,7 +122,9 @@ def describe_results(read: Mapping[int, OcrPage]) -> Iterator[str]:
     sure = {page: words.confidence for page, words in read.items() if (words.confidence or 0) >= _UNSURE_BELOW}
     for page, words in read.items():
         if words.problem:
-            yield words.problem
+            yield f"page {page} was not read: {words.problem}"
+        elif words.confidence is None:
+            yield f"page {page}: OCR found no text"
         elif page not in sure:
             yield f"page {page}: OCR is unsure of its words (mean confidence {words.confidence:.0f} %)"
     if sure:
@@ -148,6 +160,15 @@ def _iter_words(table: str) -> Iterator[_Word]:
         left, top, width, height = (int(number) for number in fields[6:10])
         box = (left, top, left + width, top + height)
         yield _Word((fields[2], fields[3]), fields[4], box, float(fields[10]), fields[11])
+
+
+def _iter_sure(words: list[_Word]) -> Iterator[_Word]:
+    """Yields the words of the paragraphs with confident words."""
+    for _, group in groupby(words, key=lambda word: word.paragraph):
+        members = list(group)
+        mean = sum(word.confidence for word in members) / len(members)
+        if mean >= _UNSURE_BELOW and any(sum(map(str.isalnum, word.text)) >= _WORD_CHARS for word in members):
+            yield from members
 
 
 def _iter_paragraphs(words: list[_Word], page: int, scale: float) -> Iterator[Block]:

@@ -2,7 +2,9 @@
 
 import re
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from liteparse import LiteParse
@@ -28,8 +30,8 @@ _GLANCE_DPI = 36
 _OCR_SPARE_SECONDS = 5
 """A page of plain text takes 1 to 4 s; one started later than this before the deadline would not finish."""
 
-_PICTURE_SPARE_SECONDS = 15
-"""For pictures behind text, which are left out rather than that the file fails."""
+_PICTURE_SHARE = 0.25
+"""The part of a file's remaining time that all pictures behind text may take, which most files do well without."""
 
 _MAX_PIXELS = 5000
 """Of the longer side; a page may claim a height of 5 m."""
@@ -49,7 +51,12 @@ class Scans:
         self._tesseract = ocr.find_tesseract(source.ocr_languages) if wanted else None
         self._read: dict[int, ocr.OcrPage] = {}
         self._missed: list[int] = []
-        self._unseen: list[int] = []
+        self._beside: list[int] = []
+        """The pages whose pictures said something besides their own text."""
+        self._unseen: dict[str, list[int]] = defaultdict(list)
+        """The pages whose pictures were not read, by the reason."""
+        self._picture_end: float | None = None
+        """When the time for pictures is over, in `time.monotonic`; None before the first one."""
 
     def read(self, page: "ParsedPage") -> Sequence[Block]:
         """The blocks of a page without text of its own; none for other pages, and where OCR finds none.
@@ -72,16 +79,26 @@ class Scans:
         number = page.page_num
         if number not in self._pictured:
             return
-        picture = self._render(page) if self._tesseract and self._has_time(_PICTURE_SPARE_SECONDS) else None
-        if picture is None or self._tesseract is None:
-            self._unseen.append(number)
+        if self._tesseract is None:
+            self._unseen[ocr.install_hint(self._source.ocr_languages)].append(number)
             return
-        self._read[number] = self._tesseract.read(picture, number)
+        if self._picture_end is None:  # own text is read by now
+            now = time.monotonic()
+            self._picture_end = now + _PICTURE_SHARE * (self._source.deadline - now)
+        if time.monotonic() + _OCR_SPARE_SECONDS > self._picture_end:
+            self._unseen["the time for pictures is over"].append(number)
+            return
+        picture = self._render(page)
+        if picture is None:
+            return
+        seen = self._tesseract.read_sure(picture, number, _OCR_SPARE_SECONDS)
+        if seen.problem:
+            self._unseen[seen.problem].append(number)
         own_words = {word for block in own for word in _list_words(block)}
-        for block in self._read[number].blocks:
-            words = _list_words(block)
-            if 2 * sum(word in own_words for word in words) < len(words):
-                yield block
+        blocks = [one for one in seen.blocks if _says_more(one, own_words)]
+        if blocks:
+            self._beside.append(number)
+        yield from blocks
 
     def describe(self, draft: Draft) -> None:
         """Adds what is uncertain of these pages to a draft. Raises `ParserEmptyError` if it has no text."""
@@ -96,11 +113,14 @@ class Scans:
         if self._missed:
             what = "to be read by OCR, which is not here" if self._source.force_ocr else "scanned and not read"
             draft.uncertainties.append(f"{ocr.format_pages(self._missed)} {what}; {hint}")
-        if self._unseen:
-            why = "the time for the file is over" if self._tesseract else hint
-            pages = ocr.format_pages(self._unseen)
+        if self._beside:
             draft.uncertainties.append(
-                f"{pages} read without the picture that fills the page, which may show more text; {why}"
+                f"{ocr.format_pages(self._beside)} read with what OCR sees in the picture that fills the page"
+            )
+        for why, unseen in self._unseen.items():
+            draft.uncertainties.append(
+                f"{ocr.format_pages(unseen)} read without the picture that fills the page, which may show more text; "
+                f"{why}"
             )
         layered = [str(one.page_num) for one in self._pages if "invisible-text-layer" in _list_reasons(one)]
         if layered:
@@ -122,14 +142,11 @@ class Scans:
         shot = next(iter(parser.parse(self._source.data).screenshots), None)
         return None if shot is None or shot.is_solid_fill else ocr.Picture(shot.image_bytes, dpi)
 
-    def _has_time(self, spare: float) -> bool:
-        return time.monotonic() + spare < self._source.deadline
-
     def _check_time_left(self) -> None:
         """Raises `ParserTimeoutError` that says how far OCR got, if the time for the file is nearly over."""
-        if self._has_time(_OCR_SPARE_SECONDS):
+        if time.monotonic() + _OCR_SPARE_SECONDS < self._source.deadline:
             return
-        done, pages = len(self._read.keys() & self._unreadable), len(self._unreadable)
+        done, pages = len(self._read), len(self._unreadable)
         raise ParserTimeoutError(
             f"{self._source.name}: {done} of {pages} pages were read by OCR in the time for one file; give its parser "
             "more (timeout_s; the pipeline template `scans` does)",
@@ -152,6 +169,12 @@ def _is_picture(page: "ParsedPage") -> bool:
 
 def _list_reasons(page: "ParsedPage") -> Sequence[str]:
     return page.complexity.reasons if page.complexity else ()
+
+
+def _says_more(block: Block, own_words: AbstractSet[str]) -> bool:
+    """Whether most words of a block are not among a page's own."""
+    words = _list_words(block)
+    return 2 * sum(word in own_words for word in words) < len(words)
 
 
 def _list_words(block: Block) -> list[str]:
