@@ -9,7 +9,8 @@ const LARGEST_PICTURE = 1_600; // pixels of the longer side that models see
 const LONGEST = 900_000; // characters of a picture: a request holds 5 MB
 
 /** The tray above the message box. `filesOf()` returns of the chat that is shown `own()`, which returns the collection of its
- * files, and `read(collection)`, which is called when a file was read into one: another chat may be shown by then. */
+ * files, and `read(collection)` and `free(collection)`, which are called when a file was read into one, and when the chat's
+ * own one has none any more: another chat may be shown by then. */
 export function attachments({ filesOf }) {
   const chips = el("ul.attached");
   const collection = el("input", { placeholder: "this chat", list: "collections", maxLength: 200, "aria-label": "Collection for files" });
@@ -50,9 +51,32 @@ export function attachments({ filesOf }) {
   /** Deletes what was read of a file into the collection of its chat; what others may search stays in theirs. */
   async function takeBack(item, state) {
     if (!reading.has(item)) return;
+    const before = state.textContent;
     state.textContent = "removing …";
-    const added = await reading.get(item);
-    if (added?.isNew && isOwnCollection(added.into)) await send("DELETE", `v1/documents/${encodeURIComponent(added.id)}?collection=${encodeURIComponent(added.into)}`);
+    try {
+      const added = await reading.get(item);
+      if (added?.isNew && isOwnCollection(added.into)) await remove(added);
+    } catch (error) {
+      state.textContent = before;
+      throw error;
+    }
+  }
+
+  /** Removes a file from the collection of its chat, and an empty one with it: it would leave the chat without answers. */
+  async function remove({ into, id, free }) {
+    const isAbsent = (error) => {
+      if (error.status !== 404) throw error;
+    };
+    await send("DELETE", `v1/documents/${encodeURIComponent(id)}?collection=${into}`).catch(isAbsent);
+    const { data } = (await get(`v1/documents?collection=${into}&limit=1`).catch(isAbsent)) ?? { data: [] };
+    if (data.length) return;
+    try {
+      await send("DELETE", `v1/collections/${into}`).catch(isAbsent);
+    } catch (error) {
+      if (error.status === 409) return; // another file is being read into it
+      throw error;
+    }
+    await free(into).catch(isAbsent);
   }
 
   function addPicture(file) {
@@ -86,7 +110,7 @@ export function attachments({ filesOf }) {
   }
 
   /** Reads a file into a collection, and says so beside its name. Returns what was added; null if it was not read. */
-  async function readFile(file, state, { own, read }) {
+  async function readFile(file, state, { own, read, free }) {
     get("v1/collections").then(({ data }) => fill(known, data.map((one) => el("option", { value: one.name }))), () => {});
     state.textContent = "reading …";
     const chosen = collection.value.trim();
@@ -100,7 +124,7 @@ export function attachments({ filesOf }) {
         throw error;
       });
       state.textContent = found.unchanged ? `already ${place}` : `${count(found.passages, "passage")} ${place}${lacks}`;
-      return { into, id: found.document_id, isNew: !found.unchanged };
+      return { into, id: found.document_id, isNew: !found.unchanged, free };
     } catch (error) {
       state.textContent = errorText(error);
       state.className = "problem";

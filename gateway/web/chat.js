@@ -202,7 +202,7 @@ async function say(text) {
       if (!areRead) throw new Failure("Not sent: a file could not be read. Remove it below, or attach another one.");
       if (chat === here) target = start.target(); // documents have a room of their own
     }
-    const sent = await deliver(here, { content: text, images, room: target || undefined, approvals });
+    const sent = await deliver(`${pathOf(here.id)}/messages`, { content: text, images, room: target || undefined, approvals });
     if (chat !== here) return past.refresh(); // another chat was opened meanwhile; this one goes on
     if (isReply && sent.answer === current?.id) return; // its own stream goes on
     if (isReply || sent.parent !== here.head) return await reload(); // another tab was faster
@@ -289,7 +289,7 @@ async function stop() {
   }
 }
 
-const filesOf = (here) => ({ own: async () => ownCollection(await begun(here)), read: (collection) => readInto(here, collection) });
+const filesOf = (here) => ({ own: async () => ownCollection(await begun(here)), read: (collection) => readInto(here, collection), free: (collection) => box.free(here.id, collection) });
 /** A file was read into a collection: from now on the room for documents answers this chat from there. */
 async function readInto(here, collection) {
   await note(await begun(here), { collection });

@@ -1,9 +1,10 @@
 /** The message box of the chats, with what is attached. What was written in a chat and not sent waits there for its person;
  * words also while the tab is loaded again. */
 
+import { get } from "./api.js";
 import { attachments } from "./attachments.js";
 import { composer } from "./composer.js";
-import { note, ownCollection } from "./conversation.js";
+import { note, ownCollection, pathOf } from "./conversation.js";
 
 const NAME = "stepgate.draft.";
 const pictures = new Map(); // of each chat; they are too large for the storage of a tab
@@ -48,6 +49,13 @@ export function chatBox({ aside, send, stop, filesOf }) {
       const chat = shown;
       const free = () => note(chat, { collection: null }).then(() => chat === shown && tray.limit(null));
       tray.limit(collection, collection === ownCollection(chat) ? "the files of this chat" : `the documents in ${collection}`, free);
+    },
+    /** Answers a chat from all documents again, if it was answered from this collection. */
+    async free(chat, collection) {
+      const { metadata } = await get(pathOf(chat));
+      if (metadata.collection !== collection) return;
+      await note(chat, { collection: null });
+      if (chat === shown) tray.limit(null);
     },
     /** The chat that is shown has an id now. */
     rename(chat) {

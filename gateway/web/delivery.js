@@ -1,18 +1,19 @@
 /** Sends the messages of a chat. One whose connection was lost may have arrived: sent again, it is not there twice. */
 
 import { makeOnce, post } from "./api.js";
-import { pathOf } from "./conversation.js";
 
-let unsure = null; // { chat, body, once } of a message that may have arrived although no answer came back
+let unsure = null; // { path, body, once } of a message that may have arrived although no answer came back
 
-export async function deliver(chat, message) {
+/** Returns what `put(path, message, { once })` does. What it throws has `isAgain`: whether the message may have arrived before. */
+export async function deliver(path, message, put = post) {
   const body = JSON.stringify(message);
-  const once = unsure?.chat === chat && unsure.body === body ? unsure.once : makeOnce();
+  const isAgain = unsure?.path === path && unsure.body === body;
+  const once = isAgain ? unsure.once : makeOnce();
   unsure = null;
   try {
-    return await post(`${pathOf(chat.id)}/messages`, message, { once });
+    return await put(path, message, { once });
   } catch (error) {
-    if (error.code === "unreachable") unsure = { chat, body, once };
-    throw error;
+    if (error.code === "unreachable") unsure = { path, body, once };
+    throw Object.assign(error, { isAgain });
   }
 }

@@ -20,7 +20,8 @@ export const view = el("section.view.split.both", { "aria-label": "Documents" },
     el("div.scroll", {}, list)), stage);
 
 let shown = ""; // the collection that is looked at
-let looks = 0; // one more for each place that is shown
+let place = ""; // its address, or that of one of its documents
+let looks = 0; // one more for each time that a place is shown
 let chats = new Map(); // collection -> the chat whose files it holds
 let lead = () => {};
 takeDrops(stage, () => stage.querySelector(".drop"), (files) => stage.querySelector(".upload")?.take(files));
@@ -30,11 +31,12 @@ export const leadTo = (go) => (lead = go);
 
 export async function show(collection = "", documentId = "") {
   const look = (looks += 1);
-  shown = collection;
+  const here = address(collection, documentId);
+  [shown, place] = [collection, here];
   view.classList.toggle("chosen", Boolean(collection));
   may("ingest").then((is) => (adding.hidden = !is));
   const rows = await refresh();
-  const again = () => look === looks && show(collection, documentId);
+  const again = () => here === place && show(collection, documentId);
   const inner = await inside(collection, documentId, rows, again).catch((error) => [back("#/documents", "All collections"), alarm(errorText(error))]);
   if (look === looks) fill(stage, page(inner)); // else another place was opened meanwhile
 }
@@ -143,7 +145,7 @@ function uploader(target, done = () => {}) {
       drawProgress();
     }
     refresh();
-    done();
+    if (read + failed === given) done(); // else other files are still read, whose rows must stay
   }
 
   return Object.assign(el("div.upload", {}, box, chosen, progress, reports), { take });

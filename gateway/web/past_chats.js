@@ -1,7 +1,7 @@
 /** Past chats: searched, renamed, exported and deleted; a dot shows what goes on or waits. */
 
 import { get, post, request, send } from "./api.js";
-import { note, ownCollection, pathOf } from "./conversation.js";
+import { dropFiles, note, pathOf } from "./conversation.js";
 import { button, confirming, el, fill, icon, moment } from "./dom.js";
 import { OPEN } from "./follow.js";
 
@@ -155,10 +155,10 @@ export function pastChats({ gone }) {
   }
 
   async function remove(row, popup) {
-    await send("DELETE", `v1/collections/${ownCollection(row.id)}`).catch((error) => {
-      if (![403, 404].includes(error.status)) throw error; // else it has no files of its own, as a rule
+    await send("DELETE", pathOf(row.id)).catch((error) => {
+      if (error.status !== 404) throw error; // else it went before, and its files did not
     });
-    await send("DELETE", pathOf(row.id));
+    await dropFiles(row.id);
     popup.hidePopover();
     rows = rows.filter((one) => one.id !== row.id); // older ones are not listed anew
     await refresh();

@@ -35,6 +35,18 @@ OUT_OF_REACH = """(() => {
 """What a person cannot get to see: it is right of the window, or below it, in nothing that scrolls."""
 
 
+HOLD_UPLOADS = """(() => {
+    const real = window.fetch;
+    [window.uploads, window.answers] = [[], 0];
+    window.fetch = (path, options) => {
+        if (!(options?.body instanceof FormData)) return real(path, options);
+        return new Promise((done) => window.uploads.push(
+            () => done(real(path, options).finally(() => (window.answers += 1)))));
+    };
+})()"""
+"""A file is sent once its function in `uploads` is called."""
+
+
 @asynccontextmanager
 async def page_at(devtools: str, url: str, place: str = "") -> AsyncIterator[Page]:
     """A page that throws nothing, and whose policy has nothing to refuse."""

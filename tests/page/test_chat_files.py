@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.integration.conftest import Serve, model_server, serve
-from tests.page.journey import choose_room, page_at, picture, reload, send
+from tests.page.journey import HOLD_UPLOADS, choose_room, page_at, picture, reload, send
 from tests.support.browser import BROWSER_TEST, running_chromium
 from tests.support.mcp_client import until_async
 
@@ -21,16 +21,15 @@ IS_DONE = "document.querySelector('.answer:last-of-type[aria-busy=false]')"
 LIMIT = "[...document.querySelectorAll('.tray > .into')].find((one) => one.checkVisibility())?.innerText ?? ''"
 
 
-HOLD_UPLOADS = """(() => {
+LOCK_ONCE = """(() => {
     const real = window.fetch;
-    [window.uploads, window.answers] = [[], 0];
     window.fetch = (path, options) => {
-        if (!(options?.body instanceof FormData)) return real(path, options);
-        return new Promise((done) => window.uploads.push(
-            () => done(real(path, options).finally(() => (window.answers += 1)))));
+        if (options?.method !== "DELETE" || !path.startsWith("v1/collections/")) return real(path, options);
+        window.fetch = real;
+        return Promise.resolve(new Response('{"error": {"message": "somebody reads into it"}}', { status: 409 }));
     };
 })()"""
-"""A file is sent once its function in `uploads` is called."""
+"""The first attempt to delete a collection finds it locked."""
 
 
 @pytest.fixture(scope="module")
@@ -228,6 +227,40 @@ async def test_a_file_that_is_read_while_its_chat_is_deleted_is_not_kept(devtool
         await page.evaluate("window.uploads[0]()")
         await page.becomes("window.answers", 1)
         await until_async(lambda: has_no_collection(client))
+        page.faults.clear()  # the browser reports what was not there
+
+
+async def test_a_chat_is_deleted_while_its_file_is_read_and_the_file_soon_after(devtools: str, serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client, page_at(devtools, url) as page:
+        await send(page, "What is 6*7?", "stepgate")
+        await page.until(f"{IS_DONE} && ({ANSWER}).includes('42')")
+        await page.evaluate(drop("mine.md", "Lost devices go to the red desk.\n"))
+        await page.until("document.querySelector('.attached .file .quiet')?.innerText.includes('in this chat')")
+        await page.evaluate(LOCK_ONCE)
+        await page.click(".menu .tool")
+        await page.click(".popup:popover-open .button:nth-last-child(1)")
+        await page.click(".popup:popover-open .sure")
+        await page.until("location.hash === '#/chat'")
+        assert (await client.get("/v1/conversations")).json()["data"] == []
+        await until_async(lambda: has_no_collection(client))
+
+
+async def test_a_chat_without_its_only_file_is_answered_from_all_documents_again(devtools: str, serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client, page_at(devtools, url) as page:
+        await choose_room(page, "knowledge")
+        for is_there in (True, False):
+            await page.evaluate(drop("mine.md", "Lost devices go to the red desk.\n"))
+            await page.until(f"({LIMIT}).includes('the files of this chat')")
+            await page.until("document.querySelector('.attached .file .quiet')?.innerText.includes('in this chat')")
+            if not is_there:  # deleted elsewhere
+                (own,) = (await client.get("/v1/collections")).json()["data"]
+                await client.delete(f"/v1/collections/{own['name']}")
+            await page.click(".attached .file .button")
+            await page.until(f"document.querySelector('.attached .file') === null && ({LIMIT}) === ''")
+            assert await has_no_collection(client)
+            chat = (await page.evaluate("location.hash")).rpartition("/")[2]
+            metadata = (await client.get(f"/v1/conversations/{chat}")).json()["metadata"]
+            assert "collection" not in metadata
         page.faults.clear()  # the browser reports what was not there
 
 

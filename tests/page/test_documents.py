@@ -3,10 +3,11 @@
 import json
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
 from tests.integration.conftest import Serve, model_server, serve
-from tests.page.journey import page_at, picture
+from tests.page.journey import HOLD_UPLOADS, page_at, picture
 from tests.support.browser import BROWSER_TEST, running_chromium
 
 __all__ = ["model_server", "serve"]  # fixtures
@@ -71,3 +72,22 @@ async def test_the_end_of_one_file_is_read_out(devtools: str, serve: Serve) -> N
         name = "handbook.md"
         await page.evaluate(DROP.replace(json.dumps(FILES), json.dumps({name: FILES[name]})))
         await page.becomes("window.lines", ["0 of 1 file read", "1 file read"])
+
+
+async def test_files_that_are_dropped_while_others_are_read_are_listed_when_they_are(
+    devtools: str, serve: Serve
+) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        files = {"file": ("old.md", TRAVEL.format("Now.").encode())}
+        await client.post("/v1/documents", files=files, data={"collection": "desk"})
+        async with page_at(devtools, url, "#/documents/desk") as page:
+            await page.until("document.querySelectorAll('.row-of').length === 1")
+            await page.evaluate(HOLD_UPLOADS)
+            for place, name in (("Early.", "a.md"), ("Late.", "b.md")):
+                await page.evaluate(DROP.replace(json.dumps(FILES), json.dumps({name: TRAVEL.format(place)})))
+            await page.becomes("window.uploads.length", 1)
+            await page.evaluate("window.uploads[0]()")
+            await page.becomes("window.uploads.length", 2)
+            await page.until("document.querySelector('.upload [role=status]')?.innerText === '1 of 2 files read'")
+            await page.evaluate("window.uploads[1]()")
+            await page.until("document.querySelectorAll('.row-of').length === 3")
