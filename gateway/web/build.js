@@ -3,6 +3,7 @@
 import { alarm, approval } from "./answer.js";
 import { events, Failure, get, post, request, errorText } from "./api.js";
 import { composer } from "./composer.js";
+import { deliver } from "./delivery.js";
 import { button, count, el, fill, framed, icon, moment, pause, pinned, words } from "./dom.js";
 import { guide } from "./guide.js";
 import { showMarkdown } from "./html.js";
@@ -172,7 +173,7 @@ function conversation(id) {
       return true;
     } catch (error) {
       asked = approvals;
-      return await recover(error, reply);
+      return await recover(error, text, reply);
     } finally {
       reply.setAttribute("aria-busy", "false");
       work.over();
@@ -186,11 +187,12 @@ function conversation(id) {
 
   /** Shows what the conversation came to without this page: a question was asked elsewhere, or the stream was cut.
    * Returns whether the message was sent. */
-  async function recover(error, reply) {
+  async function recover(error, text, reply) {
     const isCut = Boolean(running);
     if (isCut || error.status === 409) await catchUp().catch((failure) => log.append(alarm(errorText(failure))));
-    if (!isCut) (reply.isConnected ? reply : log).append(alarm(errorText(error)));
-    return isCut;
+    const isSent = isCut || (error.status === 409 && error.isAgain && [...log.querySelectorAll(".mine")].at(-1)?.textContent === text);
+    if (!isSent) (reply.isConnected ? reply : log).append(alarm(errorText(error)));
+    return isSent;
   }
 
   /** Cancels the run; what is known by then is the answer. */
@@ -210,7 +212,8 @@ function conversation(id) {
       stick();
     });
     const body = { ...message, stream: true };
-    const response = await request(`${API}/${id}/messages`, { method: "POST", body, accept: "text/event-stream" });
+    const response = await deliver(`${API}/${id}/messages`, body,
+      (path, body, { once }) => request(path, { method: "POST", body, once, accept: "text/event-stream" }));
     running = response.headers.get("x-stepgate-run-id") ?? "";
     for await (const { data: frame } of events(response)) {
       if (frame.type === "text") {

@@ -301,6 +301,27 @@ async def test_build_displays_a_question_before_it_is_answered_and_an_answer_who
             assert "lost" not in await page.text(".talk .log")
 
 
+async def test_a_message_of_build_whose_answer_was_lost_is_not_there_twice(
+    devtools: str, serve: Serve, tmp_path: Path
+) -> None:
+    async with serve(conversations_require_llm=False) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        mine = await talk(client, papers(tmp_path / "data", 1))
+        async with page_at(devtools, url, f"#/build/{mine.id}") as page:
+            await page.until("document.querySelector('.talk textarea')")
+            await page.evaluate(LOSE_ANSWERS)
+            await page.write(".talk textarea", "Help me index these research papers")
+            await page.press("Enter")
+            box = "document.querySelector('.talk textarea').value"
+            await page.until(f"({box}).startsWith('Help me') && document.querySelector('.talk .answer .banner')")
+            await page.evaluate("window.losing = false")
+            await page.press("Enter")
+            await page.until(f"({box}) === '' && document.querySelectorAll('.talk [aria-busy=true]').length === 0")
+            sent = [one["content"] for one in (await mine.look())["messages"] if one["role"] == "user"]
+            assert sent == ["Help me index these research papers"]
+            await page.becomes(QUESTIONS.replace(".mine", ".talk .mine"), sent)
+            page.faults.clear()  # the browser reports the refused request
+
+
 async def test_an_answer_whose_key_was_revoked_is_followed_with_the_next_one(devtools: str, serve: Serve) -> None:
     model = script(says("The harbour was quiet. " * 24, chunk=16, pause_s=0.2))
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
