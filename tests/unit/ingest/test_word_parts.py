@@ -1,7 +1,9 @@
 """Parts of Word documents that programs apply where a paragraph does not name them: headers of sections before, notes,
 styles, data that fills controls."""
 
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Mapping
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from gateway.features.documents.engine.ingest.parsers import word_inline
 from tests.support.word_files import NAMESPACES, cell, head_part, note_part, paragraph, row, run, table, word_file
 from tests.unit.ingest.test_word_coverage import read, text_of
 
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006"
 INHERITED = {
     "h1": ("header", head_part("hdr", paragraph(run("Contract KX-2291")))),
     "h2": ("header", head_part("hdr", paragraph(run("Harbour office")))),
@@ -105,3 +108,38 @@ def test_a_control_shows_the_data_that_it_is_bound_to(tmp_path: Path, monkeypatc
     coverage = read(data, tmp_path).coverage
     assert coverage is not None
     assert coverage.missing == {"text": 3}
+
+
+def name_stores(data: bytes, ids: Mapping[str, str]) -> bytes:
+    """A docx with the ids of its custom XML, by the names of the parts."""
+    out = BytesIO(data)
+    with zipfile.ZipFile(out, "a") as archive:
+        for name, identifier in ids.items():
+            relation = f'<Relationship Id="p" Type="{OFFICE}/relationships/customXmlProps" Target="p-{name}"/>'
+            relations = f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{relation}</Relationships>'
+            archive.writestr(f"word/_rels/{name}.rels", relations)
+            item = f'<ds:datastoreItem xmlns:ds="{OFFICE}/customXml" ds:itemID="{identifier}"/>'
+            archive.writestr(f"word/p-{name}", item)
+    return out.getvalue()
+
+
+def test_a_control_shows_the_data_of_its_own_store_and_namespace(tmp_path: Path) -> None:
+    def bind(store: str, space: str = "") -> str:
+        properties = (
+            f'<w:showingPlcHdr/><w:dataBinding w:prefixMappings="xmlns:n=&apos;{space}&apos;"'
+            f' w:xpath="/n:deal[1]/n:notice[1]" w:storeItemID="{store}"/>'
+        )
+        content = paragraph(run("Enter it"))
+        return f"<w:sdt><w:sdtPr>{properties}</w:sdtPr><w:sdtContent>{content}</w:sdtContent></w:sdt>"
+
+    texts = {"urn:a": "30 days", "urn:b": "90 days", "urn:c": ""}
+    parts = {
+        f"c{number}": ("customXml", f"<deal xmlns='{space}'><notice>{text}</notice></deal>")
+        for number, (space, text) in enumerate(texts.items(), 1)
+    }
+    body = bind("{B0}", "urn:b") + bind("{C0}", "urn:c") + bind("{gone}", "urn:b") + bind("{A0}", "urn:b")
+    ids = {"customXml1.xml": "{a0}", "customXml2.xml": "{b0}", "customXml3.xml": "{c0}"}
+    output = read(name_stores(word_file(body, parts=parts), ids), tmp_path)
+    assert text_of(output) == "90 days\nEnter it\n90 days\nEnter it"
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0

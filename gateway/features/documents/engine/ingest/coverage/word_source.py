@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from gateway.features.documents.engine.ingest.coverage.office_source import (
@@ -24,10 +25,24 @@ _PAGE_DIGITS = 4
 _SHOWN_FIELD = re.compile(r"\s*(?:EQ|QUOTE|(?:MACRO|GOTO)BUTTON\s+\S+)\s(?P<shown>.*)", re.IGNORECASE | re.DOTALL)
 """Instructions of fields whose text is shown where no result is stored."""
 _SWITCH = re.compile(r'\\\*\s*(?:"[^"]*"|\S+)|\\[a-z]+\s?-?\d*', re.IGNORECASE)
-_DATA = frozenset({"customXml", "core-properties", "extended-properties"})
+_DATA = {
+    "customXml": "",
+    "core-properties": "{6c3c8bc8-f283-45ae-878a-bab7291924a1}",
+    "extended-properties": "{6668398d-a668-4e3e-a5eb-62b293d839f1}",
+}
+"""The parts with data, by the kind of their relationship, and the ids by which controls name them (MS-OE376)."""
+_STEP = re.compile(r"(?:([\w.-]+):)?([\w.-]+)(?:\[(\d+)\])?")
+_PREFIX = re.compile(r"xmlns:([\w.-]+)\s*=\s*[\"']([^\"']*)")
 _MAX_PATH = 1000
 """Characters of a path to data; people write shorter ones."""
 _NOTES = {"footnotes": "footnote", "endnotes": "endnote", "comments": "comment"}
+
+
+class _Data(NamedTuple):
+    """A part with data that controls show: its id, and its texts by path, each with the namespaces of its steps."""
+
+    id: str
+    texts: Mapping[str, tuple[tuple[str, ...], str]]
 
 
 def read_source(data: bytes, _file_type: FileType, _encoding: str, _deadline: float) -> SourceText:
@@ -60,35 +75,66 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str, _deadline: fl
     return source
 
 
-def _fill_controls(part: Element, data: Mapping[str, str]) -> None:
+def _fill_controls(part: Element, data: Sequence[_Data]) -> None:
     """Replaces the placeholders of controls by the data that they show instead."""
     for control in part.iter():
         options = [one for head in control if get_name(head) == "sdtPr" for one in head]
-        if any(get_name(one) == "showingPlcHdr" for one in options):
-            paths = [get_attribute(one, "xpath") or "" for one in options if get_name(one) == "dataBinding"]
-            value = next(filter(None, (data.get(re.sub(r"\w+:|\[1\]", "", path)) for path in paths)), None)
+        binding = next((one for one in options if get_name(one) == "dataBinding"), None)
+        if binding is not None and any(get_name(one) == "showingPlcHdr" for one in options):
+            value = _find_value(binding, data)
             for text in control.iter() if value else ():
                 if get_name(text) == "t":
                     text.text, value = value, ""
 
 
-def _read_data(package: Package, main: str) -> dict[str, str]:
-    """The texts of the file's own data by their paths, such as `/contract/party[2]/name`: the first has no number."""
-    data: dict[str, str] = {}
+def _find_value(binding: Element, data: Sequence[_Data]) -> str:
+    """The text that a control is bound to; empty if there is none."""
+    spaces = dict(_PREFIX.findall(get_attribute(binding, "prefixMappings") or ""))
+    steps = _STEP.findall(get_attribute(binding, "xpath") or "")
+    path = "".join(f"/{name}" + ("" if number in {"", "1"} else f"[{number}]") for _, name, number in steps)
+    wanted = [spaces.get(prefix) for prefix, _, _ in steps]
+    named = (get_attribute(binding, "storeItemID") or "").lower()
+    for one in [one for one in data if named and one.id == named] or data:
+        if (text := one.texts.get(path)) and all(
+            want in {None, has} for want, has in zip(wanted, text[0], strict=True)
+        ):
+            return text[1]
+    return ""
+
+
+def _read_data(package: Package, main: str) -> list[_Data]:
+    """The file's own data, a part each."""
     relations = [*package.list_relations(main).values(), *package.list_relations("").values()]
+    data = []
     for relation in relations:
         root = package.read(relation.target) if relation.kind in _DATA else None
-        open_elements = [] if root is None else [(f"/{get_name(root)}", root)]
-        while open_elements:
-            path, element = open_elements.pop()
-            if not len(element) and element.text and element.text.strip():
-                data.setdefault(path, element.text.strip())
-            counts: Counter[str] = Counter()
-            for child in element if len(path) < _MAX_PATH else ():
-                counts[name := get_name(child)] += 1
-                number = f"[{counts[name]}]" if counts[name] > 1 else ""
-                open_elements.append((f"{path}/{name}{number}", child))
+        if root is None:
+            continue
+        about = [one.target for one in package.list_relations(relation.target).values() if one.kind == "customXmlProps"]
+        properties = package.read(about[0]) if about else None
+        own = "" if properties is None else (get_attribute(properties, "itemID") or "")
+        data.append(_Data(_DATA[relation.kind] or own.lower(), _list_texts(root)))
     return data
+
+
+def _list_texts(root: Element) -> dict[str, tuple[tuple[str, ...], str]]:
+    """The texts of the elements by their paths, such as `/contract/party[2]/name`, where the first has no number; each
+    with the namespaces of the path's steps."""
+    texts: dict[str, tuple[tuple[str, ...], str]] = {}
+    open_elements = [(f"/{get_name(root)}", (_get_space(root),), root)]
+    while open_elements:
+        path, spaces, element = open_elements.pop()
+        texts.setdefault(path, (spaces, "" if len(element) else (element.text or "").strip()))
+        counts: Counter[str] = Counter()
+        for child in element if len(path) < _MAX_PATH else ():
+            counts[name := get_name(child)] += 1
+            number = f"[{counts[name]}]" if counts[name] > 1 else ""
+            open_elements.append((f"{path}/{name}{number}", (*spaces, _get_space(child)), child))
+    return texts
+
+
+def _get_space(element: Element) -> str:
+    return element.tag.rpartition("}")[0].removeprefix("{")
 
 
 def _count_notes(counter: "_Counter", part: Element, root: Element, kind: str) -> None:
