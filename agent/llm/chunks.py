@@ -1,5 +1,6 @@
 """`ChunkReader`: reads the objects of one streamed completion as `ModelChunk`s."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from agent.core.errors import ModelOutputError
 from agent.core.models import JsonObject, Usage
 from agent.llm.faults import build_body_error, build_foreign_error, find_body_error
-from agent.llm.port import ModelChunk
+from agent.llm.port import ModelChunk, ModelToolCall
 from agent.llm.replies import (
     get_object,
     get_provider_fields,
@@ -18,6 +19,7 @@ from agent.llm.replies import (
     read_finish_reason,
     read_usage,
 )
+from agent.llm.streamed_reply import parse_tool_calls
 from agent.llm.surrogates import SurrogateJoiner, has_surrogates
 
 _PLAIN_FIELDS = frozenset({"content", "role"})
@@ -83,8 +85,11 @@ class ChunkReader:
         """The first object that is not a chunk."""
         self._pieces = 0
         self._chars = 0
-        self._other_chars = 0
-        """How many of the characters are not text."""
+        self._texts: list[str] = []
+        self._reasonings: list[str] = []
+        self._refusals: list[str] = []
+        self._calls: list[JsonObject] = []
+        """The pieces so far, which a message at the end may repeat."""
 
     @property
     def has_pieces(self) -> bool:
@@ -135,6 +140,7 @@ class ChunkReader:
             self._pieces -= 1
             self._chars -= len(text)
             return None
+        self._texts.append(text)
         return ModelChunk(text)
 
     def end(self, *, is_whole: bool) -> Iterator[ModelChunk]:
@@ -197,6 +203,7 @@ class ChunkReader:
         self.has_finished = self.has_finished or chunk.finish_reason is not None
         if chunk.tool_calls:
             self._has_calls = True
+            self._calls += chunk.tool_calls
             functions = [get_object(call.get("function")) for call in chunk.tool_calls]
             self._lacks_calls = False
             # Also calls without arguments, and parts without text: a stream of nothing else would never end.
@@ -204,6 +211,8 @@ class ChunkReader:
         elif chunk.finish_reason == "tool_calls":
             self._lacks_calls = not self._has_calls
         if chunk.reasoning or chunk.refusal:
+            self._reasonings.append(chunk.reasoning)
+            self._refusals.append(chunk.refusal)
             self._count(len(chunk.reasoning) + len(chunk.refusal))
         elif chunk.provider_fields and not (chunk.text or chunk.tool_calls):
             self._count(_CHARS_PER_TOKEN)
@@ -242,9 +251,16 @@ class ChunkReader:
         if not self.has_pieces or self._has_messages:
             self._has_messages = True
             return message
-        text = read_content(message.get("content")).text
-        calls = [] if self._has_calls else list_calls(message)
-        return {"content": text[self._chars - self._other_chars :], "tool_calls": calls}
+        content = read_content(message.get("content"))
+        key = "reasoning_content" if message.get("reasoning_content") else "reasoning"
+        reasoning = get_text(message.get(key)) or content.reasoning
+        refusal = content.refusal or get_text(message.get("refusal"))
+        return {
+            "content": _cut_repeated(content.text, self._texts),
+            key: _cut_repeated(reasoning, self._reasonings),
+            "refusal": _cut_repeated(refusal, self._refusals),
+            "tool_calls": list(_iter_new_calls(list_calls(message), self._calls)),
+        }
 
     def _join_halves(self, delta: dict[str, Any]) -> dict[str, Any]:
         """The delta with whole characters, and keeps the half of one that its end may hold."""
@@ -276,6 +292,8 @@ class ChunkReader:
         if self._limit is not None and self._estimate_tokens() > self._limit:
             self._pieces, self._chars = pieces, chars
             joined.texts[joined.counted :] = self._count_until_cut(texts)
+        else:
+            self._texts += texts
         joined.counted = len(joined.texts)
         return self.is_cut
 
@@ -289,6 +307,7 @@ class ChunkReader:
         """Counts a piece of text. Returns it, or its beginning if it exceeds the limit."""
         self._pieces += 1
         self._chars += len(text)
+        self._texts.append(text)
         if self._limit is None or (excess := self._estimate_tokens() - self._limit) <= 0:
             return text
         self.is_cut = True
@@ -297,7 +316,6 @@ class ChunkReader:
     def _count(self, chars: int) -> None:
         self._pieces += 1
         self._chars += chars
-        self._other_chars += chars
         self.is_cut = self.is_cut or (self._limit is not None and self._estimate_tokens() > self._limit)
 
     def _estimate_tokens(self) -> float:
@@ -327,6 +345,37 @@ def read_chunk(event: Mapping[str, Any], choice: Mapping[str, Any], delta: JsonO
         provider_fields=get_provider_fields(delta),
         refusal=content.refusal or get_text(delta.get("refusal")),
     )
+
+
+def _cut_repeated(text: str, pieces: Iterable[str]) -> str:
+    """The part of a message's text that goes beyond its pieces; all of it where it does not repeat them. Some servers
+    trim the text of the whole."""
+    before = "".join(pieces)
+    if text.startswith(before):
+        return text[len(before) :]
+    return "" if before.strip().startswith(text.strip()) else text
+
+
+def _iter_new_calls(calls: Iterable[JsonObject], pieces: list[JsonObject]) -> Iterator[JsonObject]:
+    """Yields the calls of a message that its pieces do not hold."""
+    before = list(parse_tool_calls(pieces))
+    for call in calls:
+        (whole,) = parse_tool_calls([call])
+        same = next((one for one in before if _is_same_call(one, whole)), None)
+        if same is None:
+            yield call
+        else:
+            before.remove(same)
+
+
+def _is_same_call(one: ModelToolCall, other: ModelToolCall) -> bool:
+    """Whether two calls have one id, or say the same: some servers make up another id for the whole."""
+    if one.id == other.id or one.name != other.name:
+        return one.id == other.id
+    try:
+        return bool(json.loads(one.arguments) == json.loads(other.arguments))
+    except (ValueError, RecursionError):
+        return one.arguments == other.arguments
 
 
 def _get_delta(choice: Mapping[str, Any]) -> dict[str, Any]:

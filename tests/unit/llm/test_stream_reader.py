@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent.core.errors import ModelDownError, ModelError, ModelOutputError, ModelRateLimitError
-from agent.llm.port import ModelChunk
+from agent.llm.port import ModelChunk, ModelReply
 from agent.llm.stream_reader import StreamReader
 from agent.llm.streamed_reply import StreamedReply
 from tests.support.raw_endpoint import DONE, STOP, chunk, say
@@ -155,6 +155,34 @@ def test_reasoning_and_refusals_are_whole_too() -> None:
     for one in read([*pieces, say("a"), STOP]):
         reply.add_chunk(one)
     assert reply.build_reply().provider_fields == {"reasoning_content": "😀"}
+
+
+def test_a_message_behind_deltas_adds_what_they_do_not_say() -> None:
+    def say_whole(**message: Any) -> bytes:
+        return b"data: " + json.dumps({"choices": [{"index": 0, "message": message}]}).encode() + b"\n\n"
+
+    def call(city: str, call_id: str) -> dict[str, Any]:
+        return {"id": call_id, "function": {"name": "weather", "arguments": json.dumps({"city": city})}}
+
+    def build(*pieces: bytes) -> ModelReply:
+        reply = StreamedReply("m")
+        for one in read(b"".join(pieces)):
+            reply.add_chunk(one)
+        return reply.build_reply()
+
+    assert build(say("Hello"), say_whole(content=" world")).text == "Hello world"
+    assert build(say(" Hello "), say_whole(content="Hello")).text == " Hello "
+    oslo, rome = call("Oslo", "a"), call("Rome", "b")
+    for whole_calls in ([oslo, rome], [rome], [{**oslo, "id": "c"}, rome]):
+        reply = build(chunk({"tool_calls": [{"index": 0, **oslo}]}), say_whole(tool_calls=whole_calls))
+        assert [(one.id, one.arguments) for one in reply.tool_calls] == [
+            ("a", '{"city": "Oslo"}'),
+            ("b", '{"city": "Rome"}'),
+        ]
+    thought = chunk({"reasoning_content": "Hm."})
+    refusal = build(thought, say_whole(content=None, reasoning_content="Hm.", refusal="I can't."))
+    assert (refusal.text, refusal.refused) == ("I can't.", True)
+    assert refusal.provider_fields == {"reasoning_content": "Hm."}
 
 
 def test_a_call_in_the_form_of_a_single_one_is_read() -> None:
