@@ -27,6 +27,11 @@ _WIDTH = re.compile(
     r"(?P<number>\d{1,6}(?:\.\d{1,6})?)(?P<unit>px|em|rem)\s*\)"
 )
 """A width as level 3 and level 4 of the media queries write it."""
+_SUPPORTED = re.compile(
+    r"\(\s*(?:display\s*:\s*(?:(?:inline-)?(?:block|flex|grid|table)|contents|flow-root|list-item)"
+    r"|position\s*:\s*sticky)\s*\)"
+)
+"""What every browser in use supports, of the features that sheets ask for before they show something."""
 _SCREEN_PX = 1920
 _EM_PX = 16
 _TICK = re.compile(r":not\(\s*:checked\s*\)|:checked", re.IGNORECASE)
@@ -112,7 +117,11 @@ def _applies(keyword: str, condition: str) -> bool:
     """Whether the rules below an at-rule apply to a new browser with a screen of 1,920 pixels."""
     if keyword == "media":
         return any(all(map(_is_true, query.split(" and "))) for query in condition.split(","))
-    return keyword == "layer" or (keyword == "supports" and not condition.startswith("not"))
+    if keyword == "supports":  # true only where that is certain: what a browser hides is not for readers
+        return any(
+            all(map(_SUPPORTED.fullmatch, map(str.strip, one.split(" and ")))) for one in condition.split(" or ")
+        )
+    return keyword == "layer"
 
 
 def _is_true(part: str) -> bool:

@@ -174,6 +174,17 @@ def test_a_calendar_says_who_refused_what_was_cancelled_and_its_whole_text(tmp_p
     assert complete(output)
 
 
+def test_each_calendar_of_a_file_has_its_own_method(tmp_path: Path) -> None:
+    entries = (("METHOD:CANCEL", "Board"), ("VERSION:2.0", "Choir"))
+    calendars = "\r\n".join(
+        f"BEGIN:VCALENDAR\r\n{line}\r\nBEGIN:VEVENT\r\nSUMMARY:{name}\r\nEND:VEVENT\r\nEND:VCALENDAR"
+        for line, name in entries
+    )
+    output = read(part("text/calendar; charset=utf-8", calendars), tmp_path)
+    assert body(output) == ["Method: CANCEL\nEvent: Board", "Event: Choir"]
+    assert complete(output)
+
+
 def test_coverage_falls_when_a_calendar_loses_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calendar, "_UNANSWERED", "DECLINED")
     entry = "BEGIN:VEVENT\r\nSUMMARY:Meet\r\nATTENDEE;PARTSTAT=DECLINED:mailto:ann@example.org\r\nEND:VEVENT"

@@ -162,6 +162,15 @@ SHOWN_BY_CONDITION = {
 }
 
 
+@pytest.mark.parametrize("condition", ["(foo: bar)", "(display: grid) and (foo: bar)", "not (display: grid)"])
+def test_what_only_an_unknown_feature_would_show_is_not_read(condition: str, tmp_path: Path) -> None:
+    style = f"<style>.k{{display:none}} @supports {condition} {{.k{{display:block}}}}</style>"
+    output = read(f"<html><body><p>A short page.</p>{style}<p class=k>Room 701</p></body></html>", "html", tmp_path)
+    assert "701" not in "".join(lines(output))
+    assert output.coverage is not None
+    assert output.coverage.missing == {}
+
+
 @pytest.mark.parametrize("name", SHOWN_BY_CONDITION)
 def test_what_a_wide_screen_or_a_tick_shows_is_read(name: str, tmp_path: Path) -> None:
     sentence = "<p>A page with a sentence that is long enough to be read.</p>"

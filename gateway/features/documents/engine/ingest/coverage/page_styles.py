@@ -2,13 +2,18 @@
 
 Knows types, classes, ids, descendants and children, which hide nearly all that is hidden. A rule with another selector,
 or under a condition that is not understood, hides nothing here: what it hides counts as text that was not read, and is
-reported. But it shows: what it shows counts as text that has to be read, except on narrow screens and on paper.
+reported. But it shows: what it shows counts as text that has to be read, except on narrow screens, on paper,
+and by features that not all browsers have.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+_UNSURE = re.compile(
+    r"^@supports\b(?!\s*(?:(?:and\s*|or\s*)?\(\s*(?:display\s*:\s*(?!run-in)[a-z-]+|position\s*:\s*sticky)\s*\)\s*)+$)"
+)
+"""A condition on a feature that some browser may not have."""
 _SHEET = re.compile(r"<style\b([^>]*+)(?:>|\Z)(.*?)(?:</style|\Z)", re.IGNORECASE | re.DOTALL)
 _MEDIA = re.compile(r"""media\s*=\s*["']?\s*([^"'>]*)""", re.IGNORECASE)
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
@@ -99,7 +104,7 @@ def _iter_rules(sheet: str, is_certain: bool, depth: int = 0) -> Iterator[tuple[
             yield head, sheet[start + 1 : end - 1], is_certain
         elif head.startswith(("@media", "@supports", "@layer")) and depth < _MAX_DEPTH:
             condition = head.removeprefix("@media").strip().lower()
-            if not _NOT_WIDE.search(condition):
+            if not _UNSURE.search(condition) and not _NOT_WIDE.search(condition):
                 yield from _iter_rules(sheet[start + 1 : end - 1], is_certain and condition in _SCREENS, depth + 1)
         place = end
 

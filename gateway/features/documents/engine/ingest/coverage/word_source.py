@@ -121,7 +121,7 @@ def _list_texts(root: Element) -> dict[str, tuple[tuple[str, ...], str]]:
     """The texts of the elements by their paths, such as `/contract/party[2]/name`, where the first has no number; each
     with the namespaces of the path's steps."""
     texts: dict[str, tuple[tuple[str, ...], str]] = {}
-    open_elements = [(f"/{get_name(root)}", (_get_space(root),), root)]
+    open_elements: list[tuple[str, tuple[str, ...], Element]] = [(f"/{get_name(root)}", (_get_space(root),), root)]
     while open_elements:
         path, spaces, element = open_elements.pop()
         texts.setdefault(path, (spaces, "" if len(element) else (element.text or "").strip()))

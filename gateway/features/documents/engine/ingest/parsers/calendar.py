@@ -54,6 +54,8 @@ def iter_entries(text: str) -> Iterator[str]:
         name, parameters, value = match[1].upper(), match[2], match[3]
         if name == "BEGIN":
             open_components.append(value.strip().upper())
+            if open_components[-1] == "VCALENDAR":  # each of several has a method of its own, or none
+                method = []
         elif name == "END":
             closed = open_components.pop() if open_components else ""
             if closed in _COMPONENTS and lines:
