@@ -74,9 +74,16 @@ def refers_back(message: str) -> bool:
 
 
 def is_pronoun(phrase: str) -> bool:
-    """Whether a phrase, such as one side of a comparison, consists of pronouns of any language. `IT` is a name."""
+    """Whether a phrase, such as one side of a comparison, consists of pronouns of any language."""
     words = [fold(word) for word in _WORD.findall(phrase)]
-    return bool(words) and not phrase.isupper() and all(word in _ALL_PRONOUNS for word in words)
+    return bool(words) and all(word in _ALL_PRONOUNS for word in words)
+
+
+def is_written_as_name(phrase: str, message: str) -> bool:
+    """Whether a phrase of a message is in capitals, as `IT`, or begins with one in the middle of a sentence, as the
+    magazine `Elle` does."""
+    before = message[: message.find(phrase)].rstrip()
+    return phrase.isupper() or (phrase[:1].isupper() and bool(_WORD.search(before)) and before[-1] not in ".!?")
 
 
 def split_joined_questions(question: str) -> list[str]:

@@ -100,12 +100,22 @@ async def test_a_follow_up_that_compares_uses_the_words_before_and_says_so(
         )
 
 
-async def test_a_comparison_with_subjects_of_its_own_needs_no_words_before(serve: Serve) -> None:
+@pytest.mark.parametrize(
+    ("message", "queries"),
+    [
+        ("Compare the sauna with its towel", ["sauna", "its towel"]),
+        ("What is the difference between Elle and Vogue?", ["Elle", "Vogue"]),
+        ("Compare IT with the sauna", ["IT", "sauna"]),
+    ],
+)
+async def test_a_comparison_with_subjects_of_its_own_needs_no_words_before(
+    serve: Serve, message: str, queries: list[str]
+) -> None:
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         await upload(client)
         await ask(client, "What does a boat cost a day?")
-        answer, steps, _ = await ask(client, "Compare the sauna with its towel")
-        assert list_queries(steps) == ["sauna", "its towel"]
+        answer, steps, _ = await ask(client, message)
+        assert list_queries(steps) == queries
         assert "follow-up" not in answer
 
 

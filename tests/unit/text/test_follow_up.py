@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.text.follow_up import list_own_terms, names_subject, refers_back
+from agent.text.follow_up import is_written_as_name, list_own_terms, names_subject, refers_back
 from agent.text.requested_form import split_questions
 
 
@@ -27,6 +27,20 @@ def test_a_message_that_needs_the_one_before_refers_back(message: str) -> None:
 )
 def test_a_message_with_a_subject_of_its_own_does_not(message: str) -> None:
     assert not refers_back(message)
+
+
+@pytest.mark.parametrize(
+    ("phrase", "message", "is_name"),
+    [
+        ("Elle", "The difference between Elle and Vogue", True),
+        ("Elle", "Elle vs Vogue", False),
+        ("It", "Thanks. It versus the sauna?", False),
+        ("it", "Compare it with the sauna", False),
+        ("IT", "IT vs sales", True),
+    ],
+)
+def test_a_capital_in_the_middle_of_a_sentence_begins_a_name(phrase: str, message: str, is_name: bool) -> None:
+    assert is_written_as_name(phrase, message) == is_name
 
 
 def test_a_compound_names_a_subject_where_the_language_writes_it_as_one_word() -> None:

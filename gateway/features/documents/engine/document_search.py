@@ -19,7 +19,7 @@ from agent.planning.round_steps import build_plan_more
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import cut_text
 from agent.run_context.run import Run
-from agent.text.follow_up import is_pronoun, names_subject, refers_back
+from agent.text.follow_up import is_pronoun, is_written_as_name, names_subject, refers_back
 from agent.text.requested_form import remove_form, split_questions
 from gateway.features.documents.engine.comparisons import Topic, build_search_args, parse_comparison
 from gateway.features.documents.engine.grounded_answers.answer_builder import CERTAIN_RELEVANCE
@@ -128,7 +128,7 @@ async def _plan_by_rules(run: Run, question: str) -> _Searches:
     asking = (text for text in reversed(earlier) if names_subject(text) or refers_back(text))
     follows = next(asking, earlier[-1] if earlier else "")
     if topics := parse_comparison(question):
-        return _compare(topics, before, follows)
+        return _compare(question, topics, before, follows)
     own = (cut_text(question, QUERY_CHARS), FIND)
     if not earlier:
         return _Searches((own,))
@@ -140,12 +140,13 @@ async def _plan_by_rules(run: Run, question: str) -> _Searches:
     return _Searches((joined, own) if alone else (joined,), follows=follows, why="a follow-up")
 
 
-def _compare(topics: Sequence[Topic], before: str, follows: str) -> _Searches:
+def _compare(question: str, topics: Sequence[Topic], before: str, follows: str) -> _Searches:
     """A search for each side. A side that refers back is searched with the words of the messages before: a pronoun, or
     a first side with one, such as "its price"."""
     back = [
         bool(before)
-        and (is_pronoun(topic.name) or (number == 0 and not topic.name.isupper() and refers_back(topic.query)))
+        and not is_written_as_name(topic.name, question)
+        and (is_pronoun(topic.name) or (number == 0 and refers_back(topic.query)))
         for number, topic in enumerate(topics)
     ]
     queries = tuple(
