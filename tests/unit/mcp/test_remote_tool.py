@@ -105,6 +105,9 @@ async def test_a_text_that_came_as_bytes_is_read(kind: str) -> None:
         ('{"days": 9, "note": "a\\nb"}', {"days": 9, "note": "a\nb"}, False),
         ("9.5", {"result": 9.5}, False),
         ("4,104 bytes", {"size": 4104}, False),
+        ("It is 21°C", {"degrees": 21.0}, False),
+        ("It costs 9.50", {"price": 9.5}, False),
+        ("Version 1.10", {"version": "1.1"}, True),
     ],
 )
 async def test_a_text_holds_the_structured_values(text: str, structured: JsonObject, is_added: bool) -> None:
