@@ -143,6 +143,35 @@ def test_text_before_the_first_part_is_reported_but_for_the_note_on_mime(tmp_pat
     assert read(parts.replace("\r\n\r\n", f"\r\n\r\n{note}", 1), tmp_path).uncertainties == ()
 
 
+def test_a_note_that_names_only_the_parts_is_not_reported(tmp_path: Path) -> None:
+    parts = multipart("mixed", part(PLAIN, "Rent is 512."))
+    output = read(parts.replace("\r\n\r\n", "\r\n\r\nThis is a multipart message.\r\n", 1), tmp_path)
+    assert output.uncertainties == ()
+
+
+LETTER = "The office moves to the harbour on Monday. Please pack this week and label each box with your name."
+
+
+@pytest.mark.parametrize(
+    ("footer", "end", "words"),
+    [
+        ("[Logo] To unsubscribe click this link", "<a href='https://x.example/u'>Unsubscribe</a>", ()),
+        ("To unsubscribe click this link: https://x.example/u", "You may unsubscribe to stop this", ()),
+        ("To get 450 euros click: https://x.example/u", "You get 480 euros to click", ("450",)),
+    ],
+)
+def test_the_words_around_an_address_and_those_that_are_read_are_no_loss(
+    tmp_path: Path, footer: str, end: str, words: tuple[str, ...]
+) -> None:
+    plain = part(PLAIN, f"{LETTER}\r\n\r\n{footer}\r\n")
+    output = read(multipart("alternative", plain, part(HTML, f"<p>{LETTER}</p><p>{end}</p>")), tmp_path)
+    assert output.uncertainties == tuple(
+        f"an alternative of the text has other words, which were left out: {word}" for word in words
+    )
+    assert output.coverage is not None
+    assert output.coverage.omitted == ({"other words of an alternative": len(words)} if words else {})
+
+
 def test_a_part_behind_an_indented_boundary_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parts = multipart("mixed", part(HTML, "<p>Rent is 512.</p>"), part(PLAIN, "Keys are here."))
     indented = parts.replace("--b1", " --b1", 1)

@@ -193,12 +193,14 @@ def _count_alternatives(children: list[_Part], source: SourceText, depth: int) -
             strange = Counter({word: count for word, count in words.items() if word not in known_words})
             if kind == "address":  # a page has it behind a link
                 continue
+            if kind == "line of an address" and not 2 * strange.total() > words.total():
+                strange = Counter({word: count for word, count in strange.items() if not word.isalpha()})
             if 2 * total < most:
                 source.omitted["shorter alternative"] += strange.total()
             elif 2 * strange.total() > words.total():
                 best.words.setdefault(f"other {kind}", Counter()).update(strange)
             else:
-                source.omitted["other words of an alternative"] += strange.total()
+                source.optional.setdefault("other words of an alternative", Counter()).update(strange)
     source.omitted = +source.omitted
     for kind, words in best.words.items():
         source.words.setdefault(kind, words.__class__()).update(words)
@@ -233,7 +235,8 @@ def _add_text(part: _Part, source: SourceText) -> None:
     elif part.kind in {"text/enriched", "text/richtext"}:
         source.add("text", re.sub(r"<<|<[^>]*>", " ", text))
     else:
-        source.add("text", _ADDRESS.sub(" ", text))
+        for line in text.splitlines():
+            source.add("line of an address" if _ADDRESS.search(line) else "text", _ADDRESS.sub(" ", line))
         source.add("address", " ".join(_ADDRESS.findall(text)))
 
 

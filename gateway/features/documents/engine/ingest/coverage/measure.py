@@ -68,7 +68,7 @@ def compare_texts(source: SourceText, texts: Iterable[str]) -> Coverage | None:
         unit=source.unit,
         total=total,
         missing={kind: count for kind, count in missing.items() if count},
-        omitted=dict(source.omitted),
+        omitted={kind: count for kind, count in source.omitted.items() if count},
     )
 
 
@@ -84,6 +84,9 @@ def _compare_words(source: SourceText, texts: Sequence[str]) -> tuple[int, dict[
         left -= words
     for kind, words in source.loose.items():
         lost[kind] = _count_lost(words, left)
+        left -= words
+    for kind, words in source.optional.items():
+        source.omitted[kind] += (words - left).total()
         left -= words
     return sum(words.total() for words in (*source.words.values(), *source.loose.values())), lost
 

@@ -46,13 +46,14 @@ class SourceText:
 
     `loose` words are compared by their characters where a document has them in other words: the words of an equation,
     say. `characters` are those of a PDF, where only gaps separate words; `cells` are those of a workbook. `omitted`
-    counts what is left out on purpose.
+    counts what is left out on purpose; `optional` words are counted there if a document lacks them.
     """
 
     unit: Unit = "words"
     words: dict[str, Counter[str]] = field(default_factory=dict)
     loose: dict[str, Counter[str]] = field(default_factory=dict)
     omitted: Counter[str] = field(default_factory=Counter)
+    optional: dict[str, Counter[str]] = field(default_factory=dict)
     characters: dict[str, Counter[str]] = field(default_factory=dict)
     cells: dict[str, Counter["Cell"]] = field(default_factory=dict)
 

@@ -40,6 +40,7 @@ _FORWARDED = frozenset({"message/rfc822", "message/global", "message/news", "mes
 """Other messages are reports: of a delivery, of spam."""
 _MAX_LISTED_WORDS = 10
 _MARKUP = re.compile(r"<<|<[^>]*>")
+_MIME = re.compile(r"MIME|(?i:\bmulti-?part\b)")
 _UNCHANGED = policy.default.clone(refold_source="none")
 """For the bytes of a message as they came."""
 _WORD = re.compile(r"[^\W_]+")
@@ -196,8 +197,10 @@ class _Body:
                 self.uncertainties.append(f"a shorter alternative of the text was left out ({words} words)")
 
     def _note_words(self, other: "_Body", read_words: Container[str]) -> None:
-        """Reports words of an alternative within paragraphs that otherwise say the same."""
-        every = (word for block in other.blocks for word in _list_words(block.text))
+        """Reports words of an alternative within paragraphs that otherwise say the same. Of lines with an address only
+        numbers: a plain text leads to it in words of its own, where a page has a link."""
+        lines = [line for block in other.blocks for line in block.text.splitlines()]
+        every = (word for line in lines for word in _list_words(line) if "://" not in line or not word.isalpha())
         words = list(dict.fromkeys(word for word in every if word not in read_words))
         if words:
             more = f" and {len(words) - _MAX_LISTED_WORDS} more" if len(words) > _MAX_LISTED_WORDS else ""
@@ -289,8 +292,9 @@ def _decode_content(part: MIMEPart) -> Decoded:
 
 
 def _select_foreign(preamble: str) -> str:
-    """The paragraphs of a preamble but the note for programs without MIME (RFC 2046, section 5.1.1), which names it."""
-    return "\n\n".join(one for one in preamble.replace("\r\n", "\n").split("\n\n") if "MIME" not in one)
+    """The paragraphs of a preamble but the note for programs without MIME (RFC 2046, section 5.1.1), which names it, or
+    the parts."""
+    return "\n\n".join(one for one in preamble.replace("\r\n", "\n").split("\n\n") if not _MIME.search(one))
 
 
 def _is_strange(words: Sequence[str], known: Container[str]) -> bool:
