@@ -14,7 +14,7 @@ _UNSURE_BELOW = 70
 """Percent. Below this mean word confidence about one word in five is wrong, by tesseract users' experience."""
 
 _WORD_CHARS = 3
-"""A paragraph of shorter words only is no text beside a page's own: the edges in a photograph pass for letters."""
+"""A paragraph of shorter words only adds nothing to a page's own text: edges in a photograph pass for letters."""
 
 _PAGE_SECONDS = 60
 _ORIENTATION_DATA = "osd"

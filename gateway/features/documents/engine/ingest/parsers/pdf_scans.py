@@ -28,7 +28,8 @@ _GLANCE_DPI = 36
 """Enough to see whether a page is empty."""
 
 _OCR_SPARE_SECONDS = 5
-"""A page of plain text takes 1 to 4 s; one started later than this before the deadline would not finish."""
+"""A page of plain text takes 1 to 4 s; one started later than this before the deadline would not finish.
+A picture behind text gets no more."""
 
 _PICTURE_SHARE = 0.25
 """The part of a file's remaining time that all pictures behind text may take, which most files do well without."""
