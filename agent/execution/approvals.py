@@ -93,7 +93,7 @@ async def check_approval(
     """
     examined = await examine_call(run, tool, args, site, tainted=tainted)
     reason, untrusted = examined.reason, examined.untrusted
-    if site.is_allowed:
+    if site.is_allowed or (reason is None and not run.state.approvals):
         return CheckedCall(untrusted=untrusted)
     item = build_call_item(run, tool, args, site)
     decision, refusal = _get_recorded_decision(run, site, item)
