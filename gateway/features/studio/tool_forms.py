@@ -43,7 +43,10 @@ class ToolVersionItem(RecordItem):
     version: int
     state: VersionState
     is_active: bool
-    from_outside: bool = Field(default=False, description="whether a model asked for it that had read external text")
+    from_outside: bool = Field(
+        default=False,
+        description="whether a model asked for it that had read external text, and nobody has applied it since",
+    )
     description: str
     sha256: str = Field(description="of code and permissions; an approval is bound to it")
     permissions: Manifest = Field(validation_alias="manifest")

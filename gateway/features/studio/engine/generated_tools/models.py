@@ -110,7 +110,7 @@ class ToolVersion:
     approved_by: str = ""
     is_active: bool = False
     from_outside: bool = False
-    """Whether it was asked for after external text was read."""
+    """Whether it was asked for after external text was read, and no person has read and applied it since."""
 
 
 @dataclass(frozen=True, slots=True)
