@@ -164,7 +164,9 @@ class ChunkReader:
         yield ModelChunk(finish_reason="tool_calls" if self._has_calls else "stop")
 
     def _is_continued(self) -> bool:
-        """Whether the other choices are pieces of the same reply: calls, or texts that are numbered up to the end. A second piece with the same index would be of another reply."""
+        """Whether the other choices are pieces of the same reply: calls, or texts that are numbered up to the end. A
+        second piece with the same index would be of another reply.
+        """
         indexes = [str(index) for index in (self._index, *(one.get("index") for one in self._aside))]
         is_numbered = len({*indexes}) == len(indexes) and bool(self._aside[-1].get("finish_reason"))
         return is_numbered or any(list_calls(_get_delta(one)) for one in self._aside)
