@@ -61,15 +61,16 @@ async def _is_clean(statements: SqlClient, journal: Journal, room_id: str) -> bo
 
 
 def _has_read_outside_text(state: RunState) -> bool:
-    recalled = state.retrieval
     attempts = [attempt for step in state.steps.values() for attempt in step.attempts]
-    texts = [
-        *state.plans,
-        *(attempt.output for attempt in attempts if attempt.output is not None),
-        *(call.result for attempt in attempts for call in attempt.calls if call.result is not None),
-        *((*recalled.items, *recalled.earlier_results) if recalled is not None else ()),
+    recalled = state.retrieval
+    marks = [
+        *(plan.tainted for plan in state.plans),
+        *(attempt.output.tainted for attempt in attempts if attempt.output is not None),
+        *(call.result.tainted for attempt in attempts for call in attempt.calls if call.result is not None),
+        *(item.tainted for item in (recalled.items if recalled is not None else ())),
+        *(earlier.tainted for earlier in (recalled.earlier_results if recalled is not None else ())),
     ]
-    return state.has_outside_text or any(text.tainted for text in texts)
+    return state.has_outside_text or any(marks)
 
 
 def _mark(text: str) -> str:

@@ -124,7 +124,7 @@ class ToolVersion:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What a person who approves it is told: where it may send what it reads, and the warnings."""
+        """What a person should know before approving it: where it may send what it reads, and the warnings."""
         return (*filter(None, [self.manifest.describe_flow()]), *self.warnings)
 
 
