@@ -87,6 +87,8 @@ class PlanningRequest:
     """Whether a result so far holds text from outside, which may have chosen the next calls."""
     may_change: frozenset[str] | None = None
     """Tools that the request wants to change something with, as earlier rounds found; None if they did not ask."""
+    need: str = ""
+    """What the model said that the request needs, in one word; "" if it was not asked."""
     doubt: str = ""
     """What the last answer held without evidence; a tool is called for it before the next one."""
     may_call: bool = True
