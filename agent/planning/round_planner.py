@@ -31,7 +31,7 @@ from agent.planning.refused_inputs import (
     check_repetition,
 )
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply
-from agent.planning.request import PlanningRequest
+from agent.planning.request import NOTHING, PlanningRequest
 from agent.planning.round_attempt import Attempt, CopiedStepsError, UnaskedChangeError
 from agent.planning.round_parts import CHECK, MAY_CHANGE, divide_parts
 from agent.planning.round_prompt import (
@@ -55,7 +55,7 @@ from agent.planning.round_steps import (
 from agent.planning.ruled_rounds import make_further_round, make_join_round, make_ruled_round
 from agent.planning.rules import RulePlanner
 from agent.planning.shared_names import find_shared_names, format_choice
-from agent.planning.tool_need import NOTHING, ask_need, fits_request
+from agent.planning.tool_need import ask_need, fits_request
 from agent.planning.validate import format_problems
 from agent.text.codes import find_codes
 from agent.text.numbers import find_numbers

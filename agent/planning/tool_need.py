@@ -29,10 +29,6 @@ from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex, get_first_sentence, keep_ends, split_name
 from agent.tools.client_tools import is_from_outside
 
-NOTHING: Final = "nothing"
-"""What a request needs that is answered by writing alone."""
-ACTION: Final = "action"
-"""What a request needs that wants something to be changed, sent or saved."""
 YES, NO = "yes", "no"
 INFORMATION, CHANGE = "information", "change"
 NEED, FIT, ASK = "needs", "fits", "asks"
