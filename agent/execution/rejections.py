@@ -6,6 +6,7 @@ from agent.core.events import ApprovalDecided, ApprovalItem
 from agent.core.run_state import RunState
 from agent.policy.approval import is_from_outside
 from agent.policy.guardrails.egress import is_same_address
+from agent.text.replies import is_same_code
 
 
 def find_rejection(state: RunState, item: ApprovalItem) -> ApprovalDecided | None:
@@ -40,5 +41,6 @@ def _is_like(item: ApprovalItem, rejected: ApprovalItem) -> bool:
 
 def _is_same_place(one: JsonValue, other: JsonValue) -> bool:
     if isinstance(one, str) and isinstance(other, str):
-        return is_same_address(one, other) or one.casefold().split() == other.casefold().split()
+        is_alike = one.casefold().split() == other.casefold().split()
+        return is_alike or is_same_address(one, other) or is_same_code(one, other)
     return one == other
