@@ -13,7 +13,7 @@ from agent.core.events import ApprovalItem
 from agent.core.models import AgentResponse, JsonObject, Room
 from agent.core.run_reducer import fold
 from agent.run_context.message_labels import collect_replies
-from tests.integration.test_approval import ask, decide, waiting
+from tests.integration.test_approval import ask, decide, log_of, waiting
 from tests.integration.test_egress import DONE, HELP, READ, calls, fetch, question_of, sites
 from tests.integration.test_egress import bench_of as bench_of_sites
 from tests.integration.test_engine import write_skill
@@ -156,6 +156,39 @@ async def test_what_was_rejected_is_not_asked_again_as_a_list(
             assert "EVE-77" not in response.response
             response = await decide(bench, response, "approve")
     assert pay.calls == []
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+async def test_a_list_with_one_recipient_that_was_rejected_is_asked_about_without_it(
+    tmp_path: Path, decision: str
+) -> None:
+    read, pay = returning("read_mail", ["EVE-77", "BO-12", "CY-13"], tainted=True), make_tools()[1]
+    model = script(
+        plans(
+            {"id": "s1", "tool": "read_mail"},
+            {"id": "s2", "tool": "pay", "inputs": ONE},
+            {"id": "s3", "tool": "completion"},
+            times=1,
+        ),
+        plans({"id": "n1", "tool": "pay", "inputs": LIST}, {"id": "n2", "tool": "completion"}, times=1),
+        plans({"id": "m1", "tool": "completion"}),
+        says("Done.", to="completion"),
+    )
+    async with engine_bench(tmp_path / "data", model, tools=[read, pay], room=ROOM) as bench:
+        asked = await decide(bench, await ask(bench, "Pay who my mail says"), "reject")
+        while "BO-12" not in asked.response:
+            asked = await decide(bench, asked, "approve")
+        (approval,) = waiting(asked)
+        items = [item["args"]["to"] for item in approval["items"]]  # type: ignore[attr-defined]
+        done = await decide(bench, asked, decision)
+        while done.metadata["status"] == "awaiting_approval":
+            assert "BO-12" not in done.response
+            done = await decide(bench, done, "approve")
+        texts = [str(event.body) for event in await log_of(bench, done)]
+    assert items == ["BO-12", "CY-13"]
+    assert [call["to"] for call in pay.calls] == (items if decision == "approve" else [])
+    message = "2 of 3 calls were made; item 1 failed: the user did not allow this call (asked before in this run)"
+    assert any(message in text for text in texts) == (decision == "approve")
 
 
 async def test_the_question_about_a_list_shows_the_private_words_that_would_leave(tmp_path: Path) -> None:
