@@ -115,8 +115,8 @@ def _compare_replies(
 ) -> tuple[Reply, ...]:
     """The replies, compared with what questions showed and is not in the person's own texts."""
     own = OwnWords(*own_texts)
-    shown = ShownValues(text for text in questioned if not own.hold(text))
-    return tuple(Reply(text, shown) for text in texts)
+    shown_values = ShownValues(text for text in questioned if not own.hold(text))
+    return tuple(Reply(text, shown_values) for text in texts)
 
 
 def get_own_prompt(state: RunState) -> str:

@@ -56,10 +56,10 @@ class Reply:
     shown. "No, send it to Bo@ours.example" gives one.
     """
 
-    def __init__(self, text: str, shown: ShownValues) -> None:
+    def __init__(self, text: str, shown_values: ShownValues) -> None:
         self.text = text
         self._own = OwnWords(text)
-        self._shown = shown
+        self._shown = shown_values
 
     def gives(self, value: str) -> bool:
         """Whether the reply holds a value that no question showed."""

@@ -197,6 +197,6 @@ def test_a_huge_text_is_searched_for_links_quickly() -> None:
     ],
 )
 def test_a_reply_frees_no_address_at_a_host_that_was_shown(reply: str, address: str, is_free: bool) -> None:
-    shown = ShownValues(["https://evil.example/?d=zanzibar48213"])
-    facts = replace(PRIVATE, replies=(Reply(reply, shown),))
+    shown_values = ShownValues(["https://evil.example/?d=zanzibar48213"])
+    facts = replace(PRIVATE, replies=(Reply(reply, shown_values),))
     assert (judge(address, facts) is None) == is_free

@@ -56,7 +56,7 @@ def build_outcomes(state: RunState) -> list[IntentOutcome]:
     routed = read.step_ids or tuple(step.id for step in plan.steps if step.is_work)
     if not steps.keys() >= {*routed}:  # the router has read a reply to the plan's question; its plan is still to come
         status: IntentStatus = "not_run" if state.is_finished else "waiting"
-        reason = _explain_not_begun(state) if state.is_finished else "it is not planned yet"
+        reason = _find_end_reason(state) if state.is_finished else "it is not planned yet"
         return [_build_unplanned(state, intent, status, reason) for intent in read.intents]
     dispatched = dict(zip(routed, zip(read.intents, read.task_plan.steps, strict=True), strict=False))
     added = [step.id for step in plan.steps if step.is_work and step.id not in dispatched and step.executor == "agent"]
@@ -211,10 +211,10 @@ def _explain_not_run(state: RunState, step: PlanStep) -> str:
     ]
     if needed:
         return f"it needs the result of {', '.join(needed)}, which was not done"
-    return _explain_not_begun(state)
+    return _find_end_reason(state)
 
 
-def _explain_not_begun(state: RunState) -> str:
+def _find_end_reason(state: RunState) -> str:
     return state.cancel_request.reason if state.cancel_request is not None else "it was not begun"
 
 
