@@ -129,9 +129,13 @@ async def examine_call(run: Run, tool: Tool, args: JsonObject, site: CallSite, *
     return ExaminedCall(reason or (egress.reason if egress is not None else None), untrusted, egress)
 
 
-def find_earlier_rejection(run: Run, item: ApprovalItem, site: CallSite) -> ApprovalDecided | None:
+def find_earlier_rejection(
+    run: Run, item: ApprovalItem, site: CallSite, *, without_call: str = ""
+) -> ApprovalDecided | None:
     """The rejection of such a call, unless a person approved a plan that shows this one."""
-    return None if _was_shown_in_plan(run, item.tool, site) else find_rejection(run.state, item)
+    if _was_shown_in_plan(run, item.tool, site):
+        return None
+    return find_rejection(run.state, item, without_call=without_call)
 
 
 def build_call_item(run: Run, tool: Tool, args: JsonObject, site: CallSite) -> ApprovalItem:

@@ -113,7 +113,9 @@ class RoomEditInput(Arguments):
     """Arguments of `room_edit`."""
 
     room_id: str = Field(max_length=200, description="the room's id or name")
-    field: str = Field(max_length=200, description="the field to set, such as description or budgets.max_steps")
+    field: str = Field(
+        max_length=200, description="the field to set, such as description, tools, skills or budgets.max_steps"
+    )
     value: JsonValue = Field(default=None, description="its new value; null sets the default again")
     version: str = Field(default="", description="the version that was read; the edit fails if it has changed")
 
