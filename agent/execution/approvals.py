@@ -93,7 +93,7 @@ async def check_approval(
     """
     examined = await examine_call(run, tool, args, site, tainted=tainted)
     reason, untrusted = examined.reason, examined.untrusted
-    if site.is_allowed:
+    if site.is_allowed or (reason is None and not run.state.approvals):
         return CheckedCall(untrusted=untrusted)
     item = build_call_item(run, tool, args, site)
     decision, refusal = _get_recorded_decision(run, site, item)
@@ -129,9 +129,13 @@ async def examine_call(run: Run, tool: Tool, args: JsonObject, site: CallSite, *
     return ExaminedCall(reason or (egress.reason if egress is not None else None), untrusted, egress)
 
 
-def find_earlier_rejection(run: Run, item: ApprovalItem, site: CallSite) -> ApprovalDecided | None:
+def find_earlier_rejection(
+    run: Run, item: ApprovalItem, site: CallSite, *, without_call: str = ""
+) -> ApprovalDecided | None:
     """The rejection of such a call, unless a person approved a plan that shows this one."""
-    return None if _was_shown_in_plan(run, item.tool, site) else find_rejection(run.state, item)
+    if _was_shown_in_plan(run, item.tool, site):
+        return None
+    return find_rejection(run.state, item, without_call=without_call)
 
 
 def build_call_item(run: Run, tool: Tool, args: JsonObject, site: CallSite) -> ApprovalItem:

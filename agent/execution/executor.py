@@ -109,8 +109,7 @@ class RunExecutor:
             if name not in registry and name not in elsewhere:
                 raise ToolUnknownError(
                     registry.get_withheld_reason(name)
-                    or f"{name!r} is not there now: the feature or the package that brings it is off or was removed. "
-                    "The run stays waiting; switch it on (AGENT_FEATURES) and approve then, or reject",
+                    or f"{name!r} is not there now: {_explain_absence(name)}, or reject",
                     agent_id=name,
                 )
 
@@ -175,3 +174,17 @@ class RunExecutor:
             await asyncio.shield(self._engine.journal.release(run.run_id, run.epoch))
         except AgentError as error:
             log.warning("run %s is left to its lease: %s", run.run_id, error.message)
+
+
+def _explain_absence(tool: str) -> str:
+    """Why a tool may be missing, and what to do. Only tools of MCP servers have a name with `__`."""
+    server, is_foreign, _ = tool.partition("__")
+    if is_foreign:
+        return (
+            f"the MCP server {server!r} does not offer it at the moment: it may be starting again, or was removed. "
+            "The run stays waiting; approve once the server is back"
+        )
+    return (
+        "the feature or the package that brings it is off or was removed. The run stays waiting; switch it on "
+        "(AGENT_FEATURES) and approve then"
+    )

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from agent.core.concurrent_calls import gather_all
 from agent.core.errors import ReferenceMissingError, ToolInputError
-from agent.core.events import EventDraft, StepOutput, ToolReturned
+from agent.core.events import ApprovalItem, EventDraft, StepOutput, ToolReturned
 from agent.core.models import JsonObject
 from agent.core.plan_references import ITEM, resolve_references
 from agent.execution.approvals import (
@@ -51,6 +51,8 @@ class ListCalls:
         self._step = start.step
         self._start = start
         self._tainted = run.state.tainted or has_untrusted_literal(run.state, start.step)
+        self._refused: dict[int, ToolReturned] = {}
+        """The results of the calls that a person rejected before, by their places: these are not asked about again."""
 
     async def execute(self, build_start: BuildStart) -> StepOutput:
         """The results of all calls, in the order of the items.
@@ -112,14 +114,17 @@ class ListCalls:
     async def _check_approval(
         self, tool: Tool, calls: list[JsonObject], begin: tuple[EventDraft, ...]
     ) -> ToolReturned | None:
-        """The result of the calls' rejection; None if they may be made."""
+        """The result of the calls' rejection; None if they may be made, except for those rejected before."""
         run, site = self._run, self._make_site(1)
-        items = [build_call_item(run, tool, args, self._make_site(place)) for place, args in enumerate(calls, start=1)]
+        all_items = [
+            build_call_item(run, tool, args, self._make_site(place)) for place, args in enumerate(calls, start=1)
+        ]
         attempt = run.state.get_step(self._step.id).find_attempt(self._start.attempt)
         earlier = get_call_decision(run.state, attempt, site.call_id)
-        reason: str | None
+        items = self._set_aside_rejected(all_items, without_call=site.call_id)
+        reason: str | None = None
         if earlier is not None and earlier[0].digest == compute_digest(
-            items, earlier[0].plan_version, make_tool_fingerprinter(run)
+            [*items.values()], earlier[0].plan_version, make_tool_fingerprinter(run)
         ):
             request, decision = earlier
             if decision == "approved":
@@ -130,16 +135,14 @@ class ListCalls:
                 raise ApprovalPendingError
             reason = request.reason
         else:
-            rejections = (find_earlier_rejection(run, item, site) for item in items)
-            before = next((one for one in rejections if one is not None), None)
-            if before is not None:
-                if attempt is None:
-                    await run.emit(*begin)
-                return build_denied_return(site, tool.spec.name, before, again=True)
-            reason = None
+            items = self._set_aside_rejected(all_items)
+        if calls and not items:
+            if attempt is None:
+                await run.emit(*begin)
+            return self._refused[1]
         examined = {
-            place: await examine_call(run, tool, args, self._make_site(place), tainted=self._tainted)
-            for place, args in enumerate(calls, start=1)
+            place: await examine_call(run, tool, item.args, self._make_site(place), tainted=self._tainted)
+            for place, item in items.items()
             if not is_recorded(run, self._make_site(place))
         }
         reason = reason or next((one.reason for one in examined.values() if one.reason is not None), None)
@@ -154,19 +157,29 @@ class ListCalls:
             item.model_copy(
                 update={
                     **build_shown_text(run, examined[place].egress if place in examined else None),
-                    **describe_arguments(run, tool, args, self._make_site(place)),
+                    **describe_arguments(run, tool, item.args, self._make_site(place)),
                 }
             )
-            for place, (item, args) in enumerate(zip(items, calls, strict=True), start=1)
+            for place, item in items.items()
         ]
         await ask_for_approval(run, tuple(shown), reason, site, begin)
         raise ApprovalPendingError
+
+    def _set_aside_rejected(self, items: list[ApprovalItem], *, without_call: str = "") -> dict[int, ApprovalItem]:
+        """The items by their places, without those like which a person rejected one before."""
+        self._refused = {}
+        for place, item in enumerate(items, start=1):
+            site = self._make_site(place)
+            before = find_earlier_rejection(self._run, item, site, without_call=without_call)
+            if before is not None:
+                self._refused[place] = build_denied_return(site, item.tool, before, again=True)
+        return {place: item for place, item in enumerate(items, start=1) if place not in self._refused}
 
     async def _foresee_failure(self, tool: Tool, calls: list[JsonObject]) -> ToolReturned | None:
         """The failure that the tool predicts for one of the calls: nobody is asked about a list that cannot succeed."""
         for place, args in enumerate(calls, start=1):
             site = self._make_site(place)
-            if is_recorded(self._run, site) or self._find_done(tool, args) is not None:
+            if place in self._refused or is_recorded(self._run, site) or self._find_done(tool, args) is not None:
                 continue
             failed = await foresee_failure(self._run, tool, args, site, tainted=self._tainted)
             if failed is not None:
@@ -175,18 +188,20 @@ class ListCalls:
         return None
 
     async def _make_calls(self, tool: Tool, calls: list[JsonObject]) -> list[ToolReturned]:
-        """The results of the calls; of changes, up to the first failure."""
+        """The results of the calls; of changes, up to the first failure. A call rejected before ends nothing."""
         if tool.spec.effect == "read":
             return await gather_all(self._make_call(tool, args, place) for place, args in enumerate(calls, start=1))
         returned: list[ToolReturned] = []
         for place, args in enumerate(calls, start=1):
             one = self._find_done(tool, args) or await self._make_call(tool, args, place)
             returned.append(one)
-            if one.error_code is not None:
+            if one.error_code is not None and place not in self._refused:
                 break
         return returned
 
     async def _make_call(self, tool: Tool, args: JsonObject, place: int) -> ToolReturned:
+        if place in self._refused:
+            return self._refused[place]
         site = self._make_site(place)
         returned = await call_tool(self._run, tool, args, site, tainted=self._tainted)
         await record_return(self._run, site, returned)
@@ -206,14 +221,15 @@ class ListCalls:
 
     async def _build_output(self, calls: list[JsonObject], returned: list[ToolReturned]) -> StepOutput:
         """One output: the list of the calls' results, or the failure with what was done before it."""
-        failed = next((one for one in returned if one.error_code is not None), None)
+        failures = {place: one for place, one in enumerate(returned, start=1) if one.error_code is not None}
         tainted = self._tainted or any(one.tainted for one in returned)
-        if failed is not None:
-            done = sum(one.error_code is None for one in returned)
-            message = (
-                f"{done} of {len(calls)} calls were made; item {returned.index(failed) + 1} failed: {failed.error}"
-            )
-            return to_step_output(failed).model_copy(update={"error": message, "text": message, "tainted": tainted})
+        if failures:
+            first = next((place for place in failures if place not in self._refused), None)
+            named = {**self._refused, **({first: failures[first]} if first else {})}
+            reasons = "; ".join(f"item {place} failed: {named[place].error}" for place in sorted(named))
+            message = f"{len(returned) - len(failures)} of {len(calls)} calls were made; {reasons}"
+            output = to_step_output(failures[first] if first else named[min(named)])
+            return output.model_copy(update={"error": message, "text": message, "tainted": tainted})
         outputs = [to_step_output(one) for one in returned]
         loaded = [await load_output(self._run, one) for one in outputs]
         sources = tuple(dict.fromkeys(source for one in outputs for source in one.sources))

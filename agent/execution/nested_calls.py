@@ -14,8 +14,8 @@ from pydantic import JsonValue
 from agent.core.errors import ToolDeniedError, ToolInputError
 from agent.core.models import JsonObject, PlanStep
 from agent.execution.arguments import find_argument_problem
-from agent.execution.egress_facts import collect_facts, find_egress_problem, make_nested_read
-from agent.policy.guardrails.egress import ReadText, find_egress
+from agent.execution.egress_facts import find_egress_problem, make_nested_read
+from agent.policy.guardrails.egress import ReadText
 from agent.policy.redaction.inbound import restore_args
 from agent.run_context.calls import CallSite
 from agent.run_context.message_labels import collect_own_words
@@ -68,20 +68,6 @@ class NestedCalls:
     def note_read(self, text: str, is_private: bool) -> None:
         """Notes what the tool has read without another tool: a file, or a page."""
         self.reads.append(ReadText(text, is_private=is_private))
-
-    async def check_address(self, address: str, *, given: tuple[str, ...] = ()) -> None:
-        """See `CheckAddress`. Once the call has read something private, the address must be given: by the user, by a
-        value of the outer call, or by a text of `given`.
-        """
-        if not any(read.is_private for read in self.reads):
-            return
-        facts = await collect_facts(self.run, self.site, self.reads)
-        outer = (str(value) for value in self._list_outer_values())
-        facts = replace(facts, given=(*facts.given, *given, *outer))
-        egress = await asyncio.to_thread(find_egress, {"url": address}, facts, where_args=("url",))
-        if egress is not None:
-            reason = f"this would send {address[:200]!r}: {egress.reason}. Fetch it in a step of its own"
-            raise ToolDeniedError(reason)
 
     def _holds(self, args: JsonObject) -> bool:
         """Whether each value is the user's, or one of the outer call, which a person could have been asked about."""

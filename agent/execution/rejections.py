@@ -6,17 +6,18 @@ from agent.core.events import ApprovalDecided, ApprovalItem
 from agent.core.run_state import RunState
 from agent.policy.approval import is_from_outside
 from agent.policy.guardrails.egress import is_same_address
+from agent.text.replies import is_same_code
 
 
-def find_rejection(state: RunState, item: ApprovalItem) -> ApprovalDecided | None:
+def find_rejection(state: RunState, item: ApprovalItem, *, without_call: str = "") -> ApprovalDecided | None:
     """The rejection of a call like this one in this run: the person has answered, although a model asks again. A plan
-    that a person asked for may ask once more.
+    that a person asked for may ask once more. The questions about `without_call` are left out.
     """
     if state.plans and state.plans[-1].asked_for:
         return None
     for request in state.approvals:
         decided = state.decisions.get(request.approval_id)
-        if request.call_id is None or decided is None or decided.decision != "rejected":
+        if request.call_id in (None, without_call) or decided is None or decided.decision != "rejected":
             continue
         if any(_is_like(item, one) for one in request.items):
             return decided
@@ -40,5 +41,6 @@ def _is_like(item: ApprovalItem, rejected: ApprovalItem) -> bool:
 
 def _is_same_place(one: JsonValue, other: JsonValue) -> bool:
     if isinstance(one, str) and isinstance(other, str):
-        return is_same_address(one, other) or one.casefold().split() == other.casefold().split()
+        is_alike = one.casefold().split() == other.casefold().split()
+        return is_alike or is_same_address(one, other) or is_same_code(one, other)
     return one == other

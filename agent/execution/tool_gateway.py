@@ -198,7 +198,7 @@ def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = F
         check_redirect=partial(check_redirect, run, site),
     )
     nested = NestedCalls(run, site, key, build)
-    return build(idempotency_key=key, call_tool=nested, note_read=nested.note_read, check_address=nested.check_address)
+    return build(idempotency_key=key, call_tool=nested, note_read=nested.note_read)
 
 
 def _report_progress(run: Run, line: str) -> None:

@@ -152,7 +152,7 @@ class ChunkReader:
 
         Raises `ModelOutputError` for a stream that ended in the middle, or that holds no completion.
         """
-        if self._aside and (self._lacks_calls or not self.has_finished):
+        if self._aside and (self._lacks_calls or (not self.has_finished and self._is_continued())):
             aside, self._aside = self._aside, []
             yield from self.read({"choices": [{**choice, "index": self._index}]} for choice in aside)
         rests = {key: joiner.end() for key, joiner in self._joiners.items()}
@@ -168,6 +168,14 @@ class ChunkReader:
             raise ModelOutputError(f"{self._where} ended its stream in the middle", agent_id="models")
         self.has_finished = True
         yield ModelChunk(finish_reason="tool_calls" if self._has_calls else "stop")
+
+    def _is_continued(self) -> bool:
+        """Whether the other choices are pieces of the same reply: calls, or texts that are numbered up to the end. A
+        second piece with the same index would be of another reply.
+        """
+        indexes = [str(index) for index in (self._index, *(one.get("index") for one in self._aside))]
+        is_numbered = len({*indexes}) == len(indexes) and bool(self._aside[-1].get("finish_reason"))
+        return is_numbered or any(list_calls(_get_delta(one)) for one in self._aside)
 
     def _read_plain_text(self, event: Mapping[str, Any]) -> str | None:
         """The text of a chunk that holds nothing else, as most do; None for other chunks."""

@@ -110,6 +110,8 @@ def build_body_error(error: object, where: str) -> ModelError:
 
 
 _FAILED = frozenset({"error", "fail", "failed", "failure"})
+_SUCCESS = re.compile(r"0|2\d\d")
+"""Codes of no error: HTTP's, and that of a program."""
 
 
 def find_body_error(body: Mapping[str, object], *, is_error: bool = False) -> object:
@@ -139,8 +141,9 @@ def _find_message(body: Mapping[str, object]) -> object:
     if not isinstance(body.get("message"), str) or not body["message"]:
         return None
     status = str(body.get("status", body.get("type", ""))).lower()
-    is_error = bool(body.get("code")) or body.get("success") is False or status in _FAILED or status.isdecimal()
-    return dict(body) if is_error else None
+    codes = [str(body.get("code") or ""), status if status.isdecimal() else ""]
+    has_code = any(code and not _SUCCESS.fullmatch(code) for code in codes)
+    return dict(body) if has_code or body.get("success") is False or status in _FAILED else None
 
 
 def build_form_error(what: str, body: bytes) -> ModelOutputError:

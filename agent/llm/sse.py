@@ -5,6 +5,7 @@ that is complete in itself makes an event at the end of its line, because some s
 newlines or send the empty line with the next token; and the last event needs no empty line.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -12,8 +13,8 @@ from agent.core.errors import ModelOutputError
 
 MAX_EVENT_BYTES = 4_000_000
 """A single event larger than this is not a piece of a completion."""
-_SILENT_FIELDS = frozenset({b"", b"id", b"retry", b"error"})
-"""The names of lines that say nothing of a reply. A comment has none."""
+_FIELD_NAME = re.compile(rb"[\w-]*")
+"""The name of a field, of which the standard ignores those that it does not know. A comment has none."""
 _MAX_STRAY_BYTES = 4_000
 _BOM = b"\xef\xbb\xbf"
 
@@ -128,7 +129,7 @@ class EventAssembler:
                 yield ServerSentEvent(value, "error")
             elif self._is_complete is not None and self._is_complete(line):
                 yield ServerSentEvent(line)  # "[DONE]" without a field
-            elif name not in _SILENT_FIELDS and len(self.stray) < _MAX_STRAY_BYTES:
+            elif not (colon and _FIELD_NAME.fullmatch(name)) and len(self.stray) < _MAX_STRAY_BYTES:
                 self.stray += line[:_MAX_STRAY_BYTES] + b"\n"
 
     def end(self) -> Iterator[ServerSentEvent]:

@@ -19,6 +19,8 @@ _HEAD_BYTES = 20_000
 """How much of a reply that is not a stream is read to describe it."""
 _DONE = frozenset({b"[DONE]", b'"[DONE]"', b"[done]"})
 
+_PIECE_FIELDS = frozenset({"choices", "usage", "error", "errors"})
+
 _JSON_STARTS = (b"{", b"[", b'"')
 """How a piece of a reply begins, also one that is cut."""
 
@@ -148,9 +150,16 @@ class StreamReader:
                 continue
             self._has_events = True
             is_end = data in _DONE or event.type == "done"
-            if not is_end or _is_object(data):  # the last piece may come with the end
+            if not is_end or (_is_object(data) and self._is_piece(data)):
                 yield from self._chunks.read([self._parse_event(data, is_error=event.type == "error")])
             self._said_done = is_end
+
+    def _is_piece(self, data: bytes) -> bool:
+        """Whether the object of an event that ends the reply belongs to it: the last piece may come with the end, or an
+        error. Anything else is about the stream, unless nothing came before it.
+        """
+        value = _parse(data)
+        return not self._chunks.has_pieces or (isinstance(value, dict) and bool(_PIECE_FIELDS & value.keys()))
 
     def _parse_event(self, data: bytes, *, is_error: bool) -> dict[str, Any]:
         """The object of an event; an empty one for words between the pieces of a reply, which cost nothing unless its

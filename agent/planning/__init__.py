@@ -1,5 +1,5 @@
 """Planning: turns a request into a validated plan, by the planner model or by rules.
 
 Begin with `planner.py` `PlannerAgent`, `request.py` `PlanningRequest`, `planned.py` `Planned` and `validate.py`
-`validate_plan`. How a plan refers to results is `agent/core/plan_references.py`.
+`validate_plan`. How a plan refers to results is in plan_references.py of agent.core.
 """

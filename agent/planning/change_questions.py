@@ -14,7 +14,7 @@ from agent.planning.decision_schema import build_choice_schema, build_choices_sc
 from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel
 from agent.planning.reply import PlanReply
-from agent.planning.request import PlanningRequest
+from agent.planning.request import ACTION, PlanningRequest
 from agent.planning.round_attempt import Attempt, UnaskedChangeError
 from agent.planning.round_prompt import choose_tools, format_skill_line, format_tool_line, list_offered, say
 from agent.planning.round_reply import read_choice
@@ -59,7 +59,7 @@ class ChangeQuestions:
         offered = list_offered(request, choose_tools(request.catalogue, request.question))
         changing = [spec for spec in offered if spec.has_side_effect and is_foreign(spec)]
         if attempt.may_change is None and request.checks_answers and changing:
-            if await asks_for_change(self._model, request):
+            if await self._wants_change(request, attempt):
                 attempt.may_change = await self._ask_whether(attempt, list_changing_lines(request, changing))
             else:
                 attempt.may_change = frozenset()
@@ -75,7 +75,7 @@ class ChangeQuestions:
         fitting = _select_fitting(request, attempt.tools, _list_calls(meant.data)) & lines.keys()
         if request.has_read_outside and not fitting and not request.checks_answers:
             return frozenset()
-        if attempt.may_change is None and request.checks_answers and not await asks_for_change(self._model, request):
+        if attempt.may_change is None and request.checks_answers and not await self._wants_change(request, attempt):
             attempt.may_change = frozenset()
         if attempt.may_change is None:
             attempt.may_change = await self._ask_whether(attempt, lines)
@@ -90,6 +90,10 @@ class ChangeQuestions:
             allowed |= await self._ask_which(attempt, {name: lines[name] for name in sorted(new)})
         attempt.may_change = allowed
         return allowed
+
+    async def _wants_change(self, request: PlanningRequest, attempt: Attempt) -> bool:
+        """Whether the request asks for a change. A request that needs an action does: it is not asked about again."""
+        return attempt.need == ACTION or await asks_for_change(self._model, request)
 
     async def _ask_whether(self, attempt: Attempt, lines: Mapping[str, str]) -> frozenset[str] | None:
         """The tool with which the request asks to change something; None for a reply that chooses nothing."""

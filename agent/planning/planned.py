@@ -41,6 +41,8 @@ class Planned:
     """The events that propose a plan which was made before, with what is done of it. They are recorded as they are."""
     decided_changes: tuple[str, ...] = ()
     """The tools with which the planner's replies changed something as the request asks, usable or not."""
+    need: str = ""
+    """What the model said that the request needs, in one word."""
     follows: str = ""
     """The earlier message whose words the searches of this one use."""
     repeats_model: bool = False

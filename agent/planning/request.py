@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from agent.core.events import EarlierResult, MemoryItem
 from agent.core.models import ChatMessage, JsonObject, Plan, PlanStep, Room
@@ -10,6 +10,10 @@ from agent.tools.catalogue import Catalogue
 
 AnswerForm = Literal["text", "empty", "none"]
 """How a reply may answer: as text after a line ANSWER, by an empty plan followed by a completion, or not at all."""
+NOTHING: Final = "nothing"
+"""What a request needs that is answered by writing alone, in the word of a model that is asked."""
+ACTION: Final = "action"
+"""What a request needs that wants something to be changed, sent or saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,8 @@ class PlanningRequest:
     """Whether a result so far holds text from outside, which may have chosen the next calls."""
     may_change: frozenset[str] | None = None
     """Tools that the request wants to change something with, as earlier rounds found; None if they did not ask."""
+    need: str = ""
+    """What the model said that the request needs, in one word; "" if it was not asked."""
     doubt: str = ""
     """What the last answer held without evidence; a tool is called for it before the next one."""
     may_call: bool = True

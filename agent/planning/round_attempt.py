@@ -80,6 +80,8 @@ class Attempt:
     """The open part of which the model was asked whether it changes something."""
     may_change: frozenset[str] | None = None
     """The tools with which the request asks to change something; None if that was not asked."""
+    need: str = ""
+    """What the request needs, in the model's word; "" if it was not asked."""
     decided_changes: frozenset[str] = frozenset()
     """Those of them that a reply called, usable or not."""
     is_undecided: bool = False

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from agent.core.models import JsonObject, Plan, PlanStep
 from agent.core.plan_outcome import was_refused
 from agent.core.run_state import RunState
+from agent.planning.request import ACTION
 from agent.tools.catalogue import CatalogueIndex, split_name
 
 MISSING, PARTS, WAITING, OPEN = "todo", "parts", "waiting", "open"
@@ -25,6 +26,7 @@ NAMES_VALUE, STATED, FITS = 0.5, 0.4, 0.3
 decision says so; and the sum from which on a call is for a part."""
 CHECK = "check"
 """Why a person must see the round's changes before they are made."""
+ANY_TOOL = "an action"
 MAY_CHANGE = "may_change"
 """The tools with which the request asks to change something."""
 
@@ -139,13 +141,19 @@ def has_changed(state: RunState) -> bool:
 
 
 def list_unmade_changes(state: RunState) -> tuple[str, ...]:
-    """The tools with which the request asks to change something, if nothing was changed and nobody refused it."""
+    """The tools with which the request asks to change something, if nothing was changed and nobody refused it.
+
+    `ANY_TOOL` stands for those of a request that needs an action, as the model said, and for which nothing was called:
+    whatever the answer says then, nothing was done."""
     wanted = {*(find_allowed_changes(state) or ()), *(name for one in state.plans for name in one.decided_changes)}
     steps = {step.id: step for proposed in state.plans for step in proposed.plan.steps if step.is_work}.values()
     changing = [step for step in steps if step.effect != "read"]
     settled = any(
         state.get_step(step.id).status in ("succeeded", "unknown") or was_refused(state, step) for step in changing
     )
+    if not wanted and any(one.need == ACTION for one in state.plans):
+        has_called = any(state.get_step(step.id).status == "succeeded" for step in steps)
+        return () if has_called else (ANY_TOOL,)
     return () if settled else tuple(sorted(wanted))
 
 

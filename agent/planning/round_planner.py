@@ -31,7 +31,7 @@ from agent.planning.refused_inputs import (
     check_repetition,
 )
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply
-from agent.planning.request import PlanningRequest
+from agent.planning.request import NOTHING, PlanningRequest
 from agent.planning.round_attempt import Attempt, CopiedStepsError, UnaskedChangeError
 from agent.planning.round_parts import CHECK, MAY_CHANGE, divide_parts
 from agent.planning.round_prompt import (
@@ -55,7 +55,7 @@ from agent.planning.round_steps import (
 from agent.planning.ruled_rounds import make_further_round, make_join_round, make_ruled_round
 from agent.planning.rules import RulePlanner
 from agent.planning.shared_names import find_shared_names, format_choice
-from agent.planning.tool_need import fits_request, needs_no_tool
+from agent.planning.tool_need import ask_need, fits_request
 from agent.planning.validate import format_problems
 from agent.text.codes import find_codes
 from agent.text.numbers import find_numbers
@@ -89,8 +89,10 @@ class RoundPlanner:
             if again is not None:
                 return again
         try:
-            if _is_first_decision(request) and await needs_no_tool(self._model, request, attempt.tools):
-                return _build_answer(request)
+            if _is_first_decision(request):
+                attempt.need = await ask_need(self._model, request, attempt.tools)
+                if attempt.need == NOTHING:
+                    return _build_answer(request)
             planned = await self._decide(request, attempt)
         except ModelContextError as error:
             if request.history:  # a long conversation in a small context: the newest request by itself may fit
@@ -107,7 +109,10 @@ class RoundPlanner:
             return self._plan_by_rules(request, attempt, reason, None)
         undecided = UNDECIDED if attempt.is_undecided else planned.fallback_reason
         decided = tuple(sorted(attempt.decided_changes))
-        return replace(planned, rejected=tuple(attempt.rejected), fallback_reason=undecided, decided_changes=decided)
+        rejected = tuple(attempt.rejected)
+        return replace(
+            planned, rejected=rejected, fallback_reason=undecided, decided_changes=decided, need=attempt.need
+        )
 
     async def _decide(self, request: PlanningRequest, attempt: Attempt) -> Planned | None:
         """Asks until there is a usable decision; None after two unusable ones. Raises `ModelError`.
@@ -346,6 +351,7 @@ def _begin_attempt(request: PlanningRequest) -> Attempt | None:
         is_questioned=not request.checks_answers,
         parts=[part for part in request.open_parts if not is_made(part, request.rounds)],
         may_change=request.may_change,
+        need=request.need,
     )
     if request.doubt and request.may_call:
         attempt.look_again()

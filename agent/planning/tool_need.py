@@ -29,8 +29,6 @@ from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex, get_first_sentence, keep_ends, split_name
 from agent.tools.client_tools import is_from_outside
 
-NOTHING: Final = "nothing"
-"""What a request needs that is answered by writing alone."""
 YES, NO = "yes", "no"
 INFORMATION, CHANGE = "information", "change"
 NEED, FIT, ASK = "needs", "fits", "asks"
@@ -51,12 +49,14 @@ _FILE_OR_ADDRESS: Final = re.compile(r"\w{2}\.[a-z][a-z0-9]{1,3}\b(?![(.])|://")
 """A name with a type, as `notes.md`, `example.com`; not the call of a method, a version or a missing space."""
 
 
-async def needs_no_tool(model: PlannerModel, request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
-    """Whether the request is answered by writing alone. Raises `ModelError`.
+async def ask_need(model: PlannerModel, request: PlanningRequest, tools: Sequence[ToolSpec]) -> str:
+    """What the request needs, in the model's word: `NOTHING`, `ACTION`, or another kind of thing. Raises `ModelError`.
 
-    False for any other reply. False too, without a question, for commands, for names of files and addresses, and for
-    words of a skill or of somebody else's tool: what those are for, only they say."""
-    return not _names_an_own_thing(request, tools) and await _needs_nothing(model, _describe(request))
+    "" for a reply of more than a word. "" too, without a question, for commands, for names of files and addresses, and
+    for words of a skill or of somebody else's tool: what those are for, only they say."""
+    if _names_an_own_thing(request, tools):
+        return ""
+    return await model.ask_word((*_build_examples(NEED), say("user", _describe(request))))
 
 
 def build_first_question() -> tuple[JsonObject, ...]:
@@ -79,10 +79,6 @@ async def fits_request(model: PlannerModel, request: PlanningRequest, spec: Tool
     line = f"- {spec.name}({inputs}): {get_first_sentence(spec.description, DESCRIPTION_CHARS)}"
     question = render("fits_question", tool=line, request=_shorten(request.question))
     return await _choose(model, FIT, (YES, NO), question) != NO
-
-
-async def _needs_nothing(model: PlannerModel, question: str) -> bool:
-    return await model.ask_word((*_build_examples(NEED), say("user", question))) == NOTHING
 
 
 async def _choose(model: PlannerModel, field: str, choices: Sequence[str], question: str) -> str:

@@ -5,6 +5,7 @@ The one place for the histories of all doors: whatever a client sends, a run rea
 
 import asyncio
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from agent.core.errors import NotFoundError
@@ -23,11 +24,14 @@ from agent.policy.guardrails.message_labels import (
 )
 from agent.policy.redaction.inbound import restore_text
 from agent.run_context.run import Run
-from agent.text.own_words import OwnWords, Reply
+from agent.text.own_words import OwnWords
+from agent.text.replies import Reply, ShownValues
 from agent.tools import ToolSpec
 
 MAX_QUESTIONS: Final = 10
 """Runs whose approval questions are compared with the messages of a client."""
+CACHED_REPLIES: Final = 8
+"""Runs whose replies are held in memory: each argument of each call is compared with them."""
 INLINE_CHARS: Final = 200_000
 """Longer histories are digested in a thread; these take some milliseconds."""
 
@@ -81,7 +85,7 @@ def collect_own_words(state: RunState) -> OwnWords:
     """The words of the user and the operator in this conversation, as models see it and as it was written.
 
     That are the room's and the client's instructions, the user's messages without attached texts, and what a person
-    replied to a question of this run, without what a question showed. Nothing counts where the request itself may be
+    answered to a question of this run, without what a question showed. Nothing counts where the request itself may be
     somebody else's words.
     """
     if state.has_untrusted_prompt:
@@ -90,19 +94,29 @@ def collect_own_words(state: RunState) -> OwnWords:
 
 
 def collect_replies(state: RunState) -> tuple[Reply, ...]:
-    """What a person wrote to the questions of this run, beside a bare yes or no."""
-    reasons = [decided.reason for decided in state.decisions.values() if decided.decision in ("answered", "rejected")]
-    texts = _add_restored(state, [reason for reason in reasons if reason])
+    """What a person answered to the questions of this run. The reason of a rejection gives nothing: it says what not to
+    do, and often which value it is that nobody wants."""
+    reasons = [one.reason for one in state.decisions.values() if one.decision == "answered" and one.reason]
+    texts = _add_restored(state, reasons)
     if not texts:
         return ()
-    own = OwnWords() if state.has_untrusted_prompt else OwnWords(*_list_own_texts(state))
+    own_texts = () if state.has_untrusted_prompt else _list_own_texts(state)
     items = [item for request in state.approvals for item in request.items]
     values = [literal for item in items for literal in list_literals(dict(item.args)) if not isinstance(literal, bool)]
     questioned = _add_restored(
         state, [*map(str, values), *(text for item in items for text in (item.intent, item.shown))]
     )
-    foreign = [text for text in dict.fromkeys(questioned) if text and not own.hold(text)]
-    return tuple(Reply(text, foreign) for text in texts)
+    return _compare_replies(tuple(texts), tuple(own_texts), tuple(dict.fromkeys(filter(None, questioned))))
+
+
+@lru_cache(maxsize=CACHED_REPLIES)
+def _compare_replies(
+    texts: tuple[str, ...], own_texts: tuple[str, ...], questioned: tuple[str, ...]
+) -> tuple[Reply, ...]:
+    """The replies, compared with what questions showed and is not in the person's own texts."""
+    own = OwnWords(*own_texts)
+    shown_values = ShownValues(text for text in questioned if not own.hold(text))
+    return tuple(Reply(text, shown_values) for text in texts)
 
 
 def get_own_prompt(state: RunState) -> str:

@@ -122,6 +122,15 @@ class ConversationTree:
             )
         return request
 
+    async def is_in_branch(self, owner: str, placed: AgentRequest, run_id: str) -> bool:
+        """Whether a request that `place` has placed continues the branch of this run, also if other runs began after
+        it: it may still be running, or wait.
+        """
+        if placed.parent in (None, run_id) or placed.conversation_id is None:
+            return True
+        branches = await self.read_branches(owner, placed.conversation_id)
+        return any(one.run_id == run_id for one in branches.list_line(placed.parent))
+
     async def _has_branches(self, owner: str, conversation_id: str) -> bool:
         named = (owner, _strip(conversation_id))
         rows = await self._statements.read(

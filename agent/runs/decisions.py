@@ -7,6 +7,7 @@ from agent.core.errors import BadRequestError, ConflictError
 from agent.core.models import AgentRequest
 from agent.core.principal import Principal
 from agent.policy.approval import ConversationTrust, find_reply, is_stray_decision, parse_decision
+from agent.runs.conversation_tree import ConversationTree
 from agent.runs.service import AcceptedRun, AgentService, Decision
 
 DECISIONS: dict[str, Decision] = {"approved": "approve", "rejected": "reject", "answered": "answer"}
@@ -19,16 +20,17 @@ async def submit_reply(
     request: AgentRequest,
     trust: ConversationTrust = "by_key",
     question: Sequence[str] | None = None,
+    tree: ConversationTree | None = None,
 ) -> AcceptedRun | None:
     """Submits the message to the run that waits for it; None if it is a new request. `question` are the approvals that
-    the client displays, if it says so.
+    the client displays, if it says so. `tree` has the branches of the conversation, where it can have any.
 
     Raises `ScopeError`, and `ConflictError` for a yes or no to a run of the same conversation on which the message
     cannot decide: as a new request, the word would mean nothing. Also what `require_same_question` raises.
     """
     reply = await find_reply(service, caller, request, trust)
-    if reply is not None and request.parent not in (None, reply.run_id):
-        reply = None  # that run waits in another branch of the conversation
+    if reply is not None and tree is not None and not await tree.is_in_branch(caller.owner, request, reply.run_id):
+        reply = None
     require_same_question(question, reply.approval_ids if reply is not None else ())
     if reply is None:
         return None

@@ -312,7 +312,9 @@ class RunIntake:
             trust = trust or ("own" if is_own else "by_key")
             placed = await self.tree.place(caller.owner, request)
             begins_branch = request.parent is not None
-            reply = None if begins_branch else await submit_reply(self.service, caller, placed, trust, question)
+            reply = (
+                None if begins_branch else await submit_reply(self.service, caller, placed, trust, question, self.tree)
+            )
             if reply is None:
                 await refuse_stray_decision(self.service, caller, placed)
             return reply or await self._start(

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import JsonValue
 
@@ -20,6 +20,9 @@ from agent.text.pieces import split_pieces
 from agent.text.terms import detect_script, extract_terms, has_content_words, map_query_terms
 from agent.text.units import Unit, can_share_value
 from agent.text.values import find_values
+
+if TYPE_CHECKING:
+    from agent.text.replies import Reply
 
 MAX_CHARS: Final = 50_000
 """Characters of a person's texts that are compared, the newest last. Of longer texts the end is taken."""
@@ -41,7 +44,7 @@ _STOPS: Final = frozenset(".:?!")
 """Characters that end a value only where a space or the text's end follows: `bo@example.org.` but not `.org.evil`."""
 _SEPARATORS: Final = re.compile(r"[\n,;<>()\[\]{}\"|]+")
 _BETWEEN_WORDS: Final = re.compile(r"(?<=[^\W_])[-_\s]+(?=[^\W_])")
-_SCHEME: Final = re.compile(r"(?:https?://|mailto:|tel:)")
+SCHEME: Final = re.compile(r"(?:https?://|mailto:|tel:)")
 _BARE_HOST: Final = re.compile(r"[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:/\S*)?")
 _CODE: Final = re.compile(r"[\w+ -]+")
 _DIGIT_EDGE: Final = re.compile(r"[^\W\d_][0-9]|[0-9][^\W\d_]")
@@ -78,7 +81,7 @@ class OwnWords:
 
     def hold_name(self, name: str) -> bool:
         """Whether the texts contain a name in some spelling, in whole words: `support-team` is `Support Team`."""
-        return OwnWords(*map(space_words, self._texts))._hold_phrase(_normalise(space_words(name)))
+        return OwnWords(*map(space_words, self._texts))._hold_phrase(normalise_spelling(space_words(name)))
 
     def state(self, text: str) -> bool:
         """Whether a text says nothing that is not in the texts: each of its values and content words is there.
@@ -90,7 +93,7 @@ class OwnWords:
         if len(text) > MAX_VALUE_CHARS or not has_content_words(text) or not self._state_values(text):
             return False
         words = _collect_content(text)
-        return bool(words) and words <= self._terms.union(*(reply.terms for reply in self._replies))
+        return bool(words) and words <= self.terms.union(*(reply.terms for reply in self._replies))
 
     def find_restated(self, text: str) -> str | None:
         """The sentence of the person that a text restates, or None.
@@ -103,13 +106,13 @@ class OwnWords:
         best, most = None, MIN_SHARED
         for sentence in self._sentences if words else ():
             own = OwnWords(sentence)
-            shared = len(words & own._terms) / len(words)
+            shared = len(words & own.terms) / len(words)
             if shared >= most and own._state_values(text):
                 best, most = sentence, shared
         return best
 
     def _hold_text(self, value: str) -> bool:
-        text = _normalise(value).strip().rstrip(".!?").strip("\"'").strip()
+        text = normalise_spelling(value).strip().rstrip(".!?").strip("\"'").strip()
         if not text:
             return True
         if len(text) > MAX_VALUE_CHARS:
@@ -134,7 +137,7 @@ class OwnWords:
 
     def _hold_address(self, text: str) -> bool:
         """Whether a web, mail or phone address stands there with another scheme or without one."""
-        bare = _SCHEME.sub("", text, count=1) if _SCHEME.match(text) else text
+        bare = SCHEME.sub("", text, count=1) if SCHEME.match(text) else text
         bare = bare.removesuffix("/")
         if bare == text or not bare or " " in bare:
             return _BARE_HOST.fullmatch(text) is not None and any(
@@ -188,7 +191,7 @@ class OwnWords:
 
     @cached_property
     def _normalised(self) -> str:
-        return "\n".join(map(_normalise, self._texts))
+        return "\n".join(map(normalise_spelling, self._texts))
 
     @cached_property
     def _sentences(self) -> list[str]:
@@ -197,7 +200,8 @@ class OwnWords:
         return [sentence for sentence in texts if len(sentence) <= MAX_SENTENCE_CHARS]
 
     @cached_property
-    def _terms(self) -> frozenset[str]:
+    def terms(self) -> frozenset[str]:
+        """The stems of the words of the texts."""
         return frozenset(term for text in self._texts for term in extract_terms(_prepare(text)))
 
     @cached_property
@@ -224,64 +228,33 @@ class OwnWords:
         return [mention for mention in mentions if isinstance(mention, Quantity)]
 
 
-class Reply:
-    """What a person answered to a question. It gives the values that the question did not show.
-
-    "Never pay EVE-77" repeats a value to refuse it, in whatever language, so that only an approval endorses what was
-    shown. "No, send it to Bo@ours.example" gives one.
-    """
-
-    def __init__(self, text: str, shown: Sequence[str]) -> None:
-        """`shown`: the values that questions showed and that are not the person's own anyway."""
-        self.text = text
-        self._own = OwnWords(text)
-        self._shown = OwnWords(*shown)
-        self._spelled = [(_spell(value), _is_quantity(value)) for value in shown]
-
-    def gives(self, value: str) -> bool:
-        """Whether the reply holds a value that no question showed."""
-        return self._own.hold(value) and not self.repeats(value)
-
-    def repeats(self, value: str) -> bool:
-        """Whether a question showed a value, within another one too, or a value that this one holds.
-
-        Numbers and dates are compared as a whole: 900 is not a part of 9000.
-        """
-        if self._shown.hold(value):
-            return True
-        if _is_quantity(value):
-            return False
-        text = _spell(value)
-        return bool(text) and any(
-            _is_within(text, other) or (not is_quantity and _is_within(other, text))
-            for other, is_quantity in self._spelled
-        )
-
-    @cached_property
-    def terms(self) -> frozenset[str]:
-        """The stems of its words that no question showed."""
-        return self._own._terms - self._shown._terms
-
-
-def _is_quantity(value: str) -> bool:
-    return OwnWords(value)._hold_quantity(value)
-
-
-def _spell(text: str) -> str:
-    """The words of a text without its address scheme and marks: `EVE-77` and "Eve 77" are alike."""
-    return " ".join(re.findall(r"\w+", _SCHEME.sub("", _normalise(text).strip(), count=1)))
-
-
-def _is_within(part: str, text: str) -> bool:
-    """Whether a spelled text holds whole words of another one."""
-    if any(map(_is_unspaced, part)):
-        return part in text
-    return bool(part) and f" {part} " in f" {text} "
+def is_quantity(text: str) -> bool:
+    """Whether a text is a number, a date or a time, and nothing else."""
+    return OwnWords(text)._hold_quantity(text)
 
 
 def space_words(name: str) -> str:
     """A name without case, its words with single spaces between them: `Support_Team` becomes `support team`."""
     return _BETWEEN_WORDS.sub(" ", name.strip().casefold())
+
+
+def normalise_spelling(text: str) -> str:
+    """The text without case and invisible characters, with single spaces, one kind of quotes and digits."""
+    composed = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    visible = "".join(char for char in composed if char.isspace() or unicodedata.category(char) != "Cf")
+    return " ".join(fold_digits(visible).translate(_QUOTES).split())
+
+
+def fold_digits(text: str) -> str:
+    """The text with the digits of every script as 0 to 9."""
+    if text.isascii():
+        return text
+    return "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text)
+
+
+def is_unspaced(char: str) -> bool:
+    """Whether a character belongs to a script that writes no spaces between words."""
+    return not char.isascii() and detect_script(char) in _UNSPACED_SCRIPTS
 
 
 def _limit(texts: Iterable[str]) -> tuple[str, ...]:
@@ -295,33 +268,17 @@ def _limit(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(reversed(kept))
 
 
-def _normalise(text: str) -> str:
-    """The text without case and invisible characters, with single spaces, one kind of quotes and digits."""
-    composed = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
-    visible = "".join(char for char in composed if char.isspace() or unicodedata.category(char) != "Cf")
-    return " ".join(_fold_digits(visible).translate(_QUOTES).split())
-
-
 def _prepare(text: str) -> str:
     """The text as `find_values` reads it: it takes digits right behind a letter for a part of a name.
 
     Composed: behind a letter and its accent as two characters, a digit would stand alone."""
-    return (
-        text if text.isascii() else _DIGIT_EDGE.sub(_separate_digit, _fold_digits(unicodedata.normalize("NFC", text)))
-    )
+    return text if text.isascii() else _DIGIT_EDGE.sub(_separate_digit, fold_digits(unicodedata.normalize("NFC", text)))
 
 
 def _separate_digit(edge: re.Match[str]) -> str:
     before, after = edge[0][0], edge[0][1]
     letter = after if before.isdigit() else before
-    return f"{before} {after}" if _is_unspaced(letter) else edge[0]
-
-
-def _fold_digits(text: str) -> str:
-    """The text with the digits of every script as 0 to 9."""
-    if text.isascii():
-        return text
-    return "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text)
+    return f"{before} {after}" if is_unspaced(letter) else edge[0]
 
 
 def _is_whole(text: str, start: int, end: int) -> bool:
@@ -333,7 +290,7 @@ def _begins_value(text: str, start: int) -> bool:
     before = text[start - 1 : start]
     if not before or before.isspace() or before in _OPENING:
         return not _is_number_part(text, start - 1)
-    if before.isalpha() and (_is_unspaced(before) or _is_unspaced(text[start])):
+    if before.isalpha() and (is_unspaced(before) or is_unspaced(text[start])):
         return True
     # The sign of a currency belongs to the amount, and a sign of punctuation of another script to nothing.
     return unicodedata.category(before) in ("Sc", "Po", "Ps", "Pi", "Pf", "Pe") and before not in "@#%&/\\.*"
@@ -346,7 +303,7 @@ def _ends_value(text: str, end: int) -> bool:
     if after in _STOPS:
         following = text[end + 1 : end + 2]
         return not following or following.isspace() or following in _CLOSING
-    if after.isalpha() and (_is_unspaced(after) or _is_unspaced(text[end - 1])):
+    if after.isalpha() and (is_unspaced(after) or is_unspaced(text[end - 1])):
         return True
     return unicodedata.category(after) in ("Sc", "Po", "Pe", "Pf", "Pi") and after not in "@#%&/\\.:*"
 
@@ -354,10 +311,6 @@ def _ends_value(text: str, end: int) -> bool:
 def _is_number_part(text: str, at: int) -> bool:
     """Whether the comma at `at` stands between two digits."""
     return at > 0 and text[at] == "," and text[at - 1].isdigit() and text[at + 1 : at + 2].isdigit()
-
-
-def _is_unspaced(char: str) -> bool:
-    return not char.isascii() and detect_script(char) in _UNSPACED_SCRIPTS
 
 
 def _to_decimal(value: float) -> Decimal | None:

@@ -85,20 +85,6 @@ async def _allow_redirect(source: str, target: str) -> None:
     """Allows the redirect: outside of a run, nothing was read that it could carry."""
 
 
-class CheckAddress(Protocol):
-    """Decides whether a tool may fetch an address by itself. Implemented by whatever executes calls."""
-
-    async def __call__(self, address: str, *, given: tuple[str, ...] = ()) -> None:
-        """Raises `ToolDeniedError` if words of what the call has read could leave with it. `given` are texts, such as
-        approved code, whose addresses carry none.
-        """
-        ...
-
-
-async def _allow_address(address: str, *, given: tuple[str, ...] = ()) -> None:
-    """Allows the address: outside of a run, a tool reads nothing by calling others."""
-
-
 def _ignore_read(text: str, is_private: bool) -> None:
     """Outside of a run, no other tool is called."""
 
@@ -134,8 +120,6 @@ class ToolContext:
     """Asks the client that waits for the run, its user or its model; None if no client can carry the request."""
     check_redirect: CheckRedirect = _allow_redirect
     """Decides whether a request of the call may be redirected: words must not travel on to another host."""
-    check_address: CheckAddress = _allow_address
-    """Decides whether a tool that has read something within its call may fetch an address by itself."""
     call_tool: CallOtherTool | None = None
     """Calls another tool of the run, for tools that are built on others; None outside of a run."""
     note_read: Callable[[str, bool], None] = _ignore_read

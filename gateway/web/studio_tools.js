@@ -52,10 +52,11 @@ export async function open(name, tasks) {
       ["Remove", remove, "", `Remove the tool ${name} with all of its versions?`]),
     part("What it may use", lines(permissions(tool.permissions)),
       tool.wider.length > 0 && el("p.problem", {}, "More than the version in use: ", tool.wider.join("; "))),
+    tool.warnings.length > 0 && part("What to know before it is applied", lines(tool.warnings)),
     part("Code", code(tool.code, "Code")),
     part("Tests", el("p.quiet", {}, "All of these passed in the sandbox before the tool was staged."), code(tool.tests.join("\n\n"), "Tests")),
     part("Review by a model", el("p", {}, tool.review.approved ? "No veto." : "Vetoed.", ` Severity: ${tool.review.severity}.`),
-      lines([...tool.review.issues, ...tool.review.suggestions, ...tool.warnings])),
+      lines([...tool.review.issues, ...tool.review.suggestions])),
     part("Change it", wish, actions(["Make a changed version", refine])),
     part("Versions", el("ul.lines", {}, versions.map((one) => version(one, path, name, tasks)))),
   ];

@@ -377,3 +377,18 @@ async def test_a_message_of_another_branch_does_not_answer_what_waits_in_the_fir
         sent = await client.post(path, json={"content": "And the sea?", "room": "chat", "approvals": []})
         assert sent.status_code == 202, sent.text
         assert [one["id"] for one in (await client.get("/v1/approvals")).json()["data"]] == ids_of(asked)
+
+
+async def test_a_reply_reaches_a_question_that_a_later_message_of_its_branch_follows(serve: Serve, rooms: Path) -> None:
+    """The message was sent while the run still worked, in a conversation with a branch."""
+    async with serve(MODEL, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        chat = (await client.post("/v1/conversations", json={})).json()["id"]
+        path = f"/v1/conversations/{chat}/messages"
+        asked = (
+            await client.post("/v1/agent", json={"prompt": ASK, "room": "careful", "conversation_id": chat})
+        ).json()
+        run_id = asked["metadata"]["run_id"]
+        later = {"content": "Hello", "room": "chat", "parent": f"msg_{run_id}-assistant"}
+        await client.get(f"/v1/runs/{(await client.post(path, json=later)).json()['run_id']}/events")
+        decided = await client.post(path, json={"content": "yes", "room": "careful", "approvals": ids_of(asked)})
+        assert (decided.status_code, decided.json().get("run_id")) == (202, run_id), decided.text

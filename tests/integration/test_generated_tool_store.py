@@ -70,6 +70,17 @@ async def test_versions_are_numbered_and_applied_once(statements: SqlClient) -> 
     assert await store.read_stamp() == ()
 
 
+async def test_a_version_from_outside_is_a_persons_once_they_have_applied_it(statements: SqlClient) -> None:
+    store = ToolVersionStore(statements, time.time)
+    for is_earlier in (False, True):  # a release without the mark stored nothing of it
+        made = await store.add(make_version(name=f"tool_{is_earlier}", run_id="run_1", from_outside=True))
+        if is_earlier:
+            await statements.write("UPDATE tool_versions SET review = ?", make_version().review.model_dump_json())
+        assert (await store.list_versions("local", made.name))[0].from_outside
+        await store.activate(made, by="local", sha256=made.sha256)
+        assert not (await store.list_versions("local", made.name))[0].from_outside
+
+
 async def test_of_two_owners_who_take_a_name_together_one_gets_it(
     statements: SqlClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from agent.core.events import ApprovalRequested, ModelReturned, PlanProposed
 from agent.core.models import AgentRequest, Budgets, ChatMessage, Room
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import (
+    ASK_QUESTION,
     NEED_QUESTION,
     answers,
     asks_for,
@@ -253,6 +254,26 @@ async def test_a_request_that_wants_no_change_is_not_asked_about_the_tool(tmp_pa
     assert purposes == ["planner"] * 4 + ["completion"]
     assert "send" not in str(again), "the tool is no choice any more"
     assert tools[1].calls == []
+
+
+async def test_a_request_that_needs_an_action_is_not_asked_whether_it_wants_a_change(tmp_path: Path) -> None:
+    needed = says("action", to="planner", about=NEED_QUESTION)
+    model = script(needed, wants("send"), decides(PAGE, times=1), decides(SEND, times=1), decides(), ANSWER)
+    tools = make_page_tools()
+    async with engine_bench(tmp_path, model, tools=tools, model_profile="small") as bench:
+        await bench.run("Read the page, then send hello to carla")
+        asked = [str(request["body"]["messages"][0]) for request in bench.client.requests]
+    assert tools[1].calls == [{"x": "carla"}]
+    assert not any(ASK_QUESTION in system for system in asked), "also in the second round"
+
+
+async def test_an_action_that_no_call_was_made_for_is_not_reported_as_done(tmp_path: Path) -> None:
+    needed = says("action", to="planner", about=NEED_QUESTION)
+    model = script(needed, needs("none"), decides(), says("It is done.", to="completion"))
+    async with engine_bench(tmp_path, model, tools=make_page_tools(), model_profile="small") as bench:
+        response = await bench.run("ok, do it")
+    assert response.response == "It is done.\n\nNothing was changed, sent or saved."
+    assert response.metadata["status"] == "partial"
 
 
 async def test_a_follow_up_may_change_what_the_turn_before_it_named(tmp_path: Path) -> None:

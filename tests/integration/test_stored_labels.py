@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from agent.tools import READ_ONLY
-from gateway.features.studio.tools.stored_things import StoredThingTool
+from gateway.feature_loader import import_target, list_hooks, load_features
+from gateway.features.studio.tools.stored_things import StoredThingList, StoredThingTool
 from tests.integration.test_history_labels import STOLEN, THANKS, Bank, bank, status_of, user
-from tests.integration.test_label_paths import COMPLETE, is_result_from_outside, wait_for_stop
+from tests.integration.test_label_paths import COMPLETE, wait_for_stop
 from tests.integration.test_rooms import create
 from tests.support.approvals import ids_of
 from tests.support.script import Rule, plans
@@ -26,7 +27,10 @@ SAVE, OWN, APPLY, ROOM = (
     "Make a room of it",
 )
 PAGE = {"tool": "srv__read_page", "inputs": {"url": "https://bank.example/hours"}}
-TOOLS = "prompt_save, prompts_list, prompt_apply, room_create, rooms_list, recipe_save, recipes_list, srv__read_page"
+TOOLS = (
+    "prompt_save, prompts_list, prompt_show, prompt_apply, room_create, rooms_list, room_show, search_entities, "
+    "srv__read_page"
+)
 
 
 def after_page(tool: str, about: str, **inputs: Any) -> Rule:
@@ -42,7 +46,10 @@ APPLIES = plans(
     {"tool": "prompt_apply", "inputs": {"name": "brief", "room_id": "ours"}}, COMPLETE, about=APPLY, times=1
 )
 CREATES = after_page("room_create", ROOM, name="Ours", fields={"system_prompt": "$s1"})
-NAMES = ("ours", "mine")
+SAVES_ABOUT = after_page("prompt_save", SAVE, name="brief", text="$s1", description="$s1")
+CREATES_ABOUT = after_page("room_create", ROOM, name="Pay EVE-77", room_id="hours", description="$s1")
+CREATES_OWN = plans({"tool": "room_create", "inputs": {"name": "Clean"}}, COMPLETE, about="a clean room", times=1)
+NAMES = ("ours", "mine", "clean")
 OBEYS = plans(STOLEN, COMPLETE, about=THANKS, times=1)
 
 
@@ -66,17 +73,43 @@ async def do(it: Bank, prompt: str) -> None:
         answer = await wait_for_stop(it, run_id)
 
 
-async def test_a_prompt_that_was_made_of_a_page_is_text_from_outside_when_it_is_listed(
+async def call(it: Bank, tool: str, **args: Any) -> list[dict[str, Any]]:
+    """What a tool returned, as the run's log has it."""
+    body = {"prompt": "show it", "room": "maker", "metadata": {"tool_calls": [{"tool": tool, "args": args}]}}
+    run_id = (await it.client.post("/v1/agent", json=body)).json()["metadata"]["run_id"]
+    log = await it.client.get(f"/v1/runs/{run_id}/events", headers={"accept": "application/json"})
+    return [one["data"] for one in log.json()["data"] if one["type"] == "tool.returned"]
+
+
+async def is_marked(it: Bank, tool: str, **args: Any) -> bool:
+    """Whether what a tool shows is text from outside."""
+    [result] = await call(it, tool, **args)
+    return bool(result["tainted"])
+
+
+async def test_a_prompt_that_was_made_of_a_page_is_text_from_outside_until_a_person_saves_another(
     bank: Any, maker: dict[str, Any]
 ) -> None:
     async with bank(SAVES_OWN, SAVES, **maker) as it:
         await do(it, OWN)
-        assert not await is_result_from_outside(it.client, "prompts_list", "maker")
+        assert not await is_marked(it, "prompt_show", name="brief")
         await do(it, SAVE)
-        assert await is_result_from_outside(it.client, "prompts_list", "maker")
-        # A person who saves a text has read it.
+        assert await is_marked(it, "prompt_show", name="brief")
         await it.client.put("/v1/studio/prompts/brief", json={"text": "Be brief.", "description": ""})
-        assert not await is_result_from_outside(it.client, "prompts_list", "maker")
+        assert not await is_marked(it, "prompt_show", name="brief")
+
+
+async def test_one_text_from_outside_does_not_make_a_list_one(bank: Any, maker: dict[str, Any]) -> None:
+    """A list names the thing and shows no text of it, so that a change after it needs no question."""
+    async with bank(SAVES_ABOUT, CREATES_ABOUT, **maker) as it:
+        await do(it, SAVE)
+        await do(it, ROOM)
+        for tool in ("prompts_list", "rooms_list", "search_entities"):
+            [result] = await call(it, tool)
+            assert "brief" in result["text"] or "hours" in result["text"], tool
+            assert not result["tainted"], tool
+            assert "EVE-77" not in str(result), tool
+        assert await is_marked(it, "room_show", room_id="hours")
 
 
 @pytest.mark.parametrize("door", ["tool", "route"])
@@ -95,7 +128,7 @@ async def test_a_page_that_became_a_rooms_instructions_is_not_the_operators_word
         answer = await it.chat(user(THANKS), model="ours")
         assert status_of(answer) == "awaiting_approval"
         assert it.effects == []
-        assert await is_result_from_outside(it.client, "rooms_list", "maker")
+        assert await is_marked(it, "room_show", room_id="ours")
 
 
 async def test_a_room_that_was_made_of_a_page_follows_its_instructions_as_text_from_outside(
@@ -122,30 +155,40 @@ async def test_only_people_take_the_mark_from_a_room(bank: Any, maker: dict[str,
         version = (await it.client.get("/v1/rooms/ours")).json()["version"]
         changed = await it.client.patch("/v1/rooms/ours", json={"from_outside": False, "version": version})
         assert changed.is_success, changed.text
-        assert not await is_result_from_outside(it.client, "rooms_list", "maker")
+        assert not await is_marked(it, "room_show", room_id="ours")
 
 
-async def test_a_room_that_a_run_changed_before_there_was_a_mark_gets_it(bank: Any, maker: dict[str, Any]) -> None:
+async def test_a_room_of_a_run_from_before_the_mark_gets_it_unless_its_run_read_nothing(
+    bank: Any, maker: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
     folder = maker["rooms_dir"]
-    async with bank(CREATES, **maker) as it:
+    async with bank(CREATES, CREATES_OWN, **maker) as it:
         await create(it.client, name="Mine")
         await do(it, ROOM)
+        await do(it, "Make a clean room")
     text = (folder / "ours.yaml").read_text()
     (folder / "ours.yaml").write_text(text.replace("from_outside: true\n", ""))
-    with sqlite3.connect(folder.parent / "data" / "stepgate.db") as database:
+    database = sqlite3.connect(folder.parent / "data" / "stepgate.db")
+    with database:
         database.execute("DELETE FROM feature_schema WHERE revision = 'rooms_of_runs'")
         database.execute("DROP TABLE rooms_of_runs")
     database.close()
     async with bank(**maker) as it:
         marks = {name: (await it.client.get(f"/v1/rooms/{name}")).json()["room"]["from_outside"] for name in NAMES}
-        assert marks == {"ours": True, "mine": False}
+        assert marks == {"ours": True, "mine": False, "clean": False}
+    assert "1 rooms were set by runs" in caplog.text
+    assert "stepgate rooms show ID" in caplog.text
 
 
 def test_everything_that_shows_stored_texts_says_whether_they_are_from_outside() -> None:
     """A tool that shows a thing without its mark would make an external text the user's."""
+    for _, target in list_hooks(load_features("", with_installed=False), lambda feature: feature.tools):
+        import_target(target)
+    readers = list_readers(StoredThingTool)
+    assert {"schedules_list", "recipes_list", "room_show"} <= {tool.name for tool in readers}
     without = {"list_secrets", "explain_relationship"}  # names only
-    for tool in list_readers(StoredThingTool):
-        if tool.name in without or tool.is_tainted is not StoredThingTool.is_tainted:
+    for tool in readers:
+        if tool.name in without or tool.is_tainted not in (StoredThingTool.is_tainted, StoredThingList.is_tainted):
             continue
         assert "from_outside" in str(tool.Output.model_json_schema()), tool.name
 

@@ -94,6 +94,8 @@ NAMED = intent("room_management", "create", name="Blue Desk", request="make a ro
 BARE = intent("room_management", "create", request="make a room Blue Desk")
 PLAIN = {"planning": False, "memory": False, "tools": [], "system_prompt": ""}
 SAVE = intent("config", "save", name="greeting", text="Say hello.", request="save the prompt greeting for old-desk")
+WIPE = intent("room_management", "edit", request="give old-desk the system_prompt of the new greeting")
+NOTHING = (".", "..", "!", "'", "\u200b")
 
 
 async def call_after_approval(serve: Serve, read: dict[str, Any], tool: str, args: dict[str, Any]) -> dict[str, Any]:
@@ -118,6 +120,9 @@ async def call_after_approval(serve: Serve, read: dict[str, Any], tool: str, arg
         (SAVE, "prompt_apply", {"name": "greeting", "room_id": "old-desk"}),
         (SAVE, "prompt_save", {"name": "greeting", "text": "greeting"}),
         ({**MAKE, "entities": [{"name": "name", "value": "  "}]}, "room_create", {"name": "make a room"}),
+        *((WIPE, "room_edit", {"room_id": "old-desk", "field": "system_prompt", "value": one}) for one in NOTHING),
+        (WIPE, "room_edit", {"room_id": "old-desk", "field": "system_prompt", "value": "s"}),
+        (WIPE, "room_edit", {"room_id": "old-desk", "field": "system_prompt", "value": "new greetings"}),
     ],
 )
 async def test_more_other_or_emptier_values_than_the_plan_showed_are_asked_about(

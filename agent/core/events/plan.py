@@ -75,6 +75,7 @@ class PlanProposed(EventBody):
     decided_changes: tuple[str, ...] = Field(
         default=(), description="the tools of changes that a reply decided on, also of one that was rejected"
     )
+    need: str = Field(default="", description="what the request needs, in a small model's word, such as `lookup`")
     approval_reason: str = Field(
         default="", description="why a person must approve the plan if it changes something, whatever the room says"
     )

@@ -84,6 +84,7 @@ async def plan(run: Run) -> None:
         replan_reason=reason,
         adjusted=planned.adjusted,
         decided_changes=planned.decided_changes,
+        need=planned.need,
         tainted=bool(tainted_by),
         tainted_by=tainted_by,
         labels=label_steps(run, planned.plan, tainted_by),

@@ -88,6 +88,7 @@ async def _add_rounds(run: Run, request: PlanningRequest) -> PlanningRequest:
         untried_parts=list_untried_parts(state),
         has_changed=has_changed(state),
         may_change=find_allowed_changes(state),
+        need=next((one.need for one in reversed(state.plans) if one.need), ""),
         doubt=find_doubt(state, state.plan) if state.plan is not None else "",
     )
 

@@ -41,7 +41,8 @@ def is_approved_with_plan(state: RunState, step_id: str, spec: ToolSpec, args: J
     if rest and inputs and step.args.get("action") == spec.name:
         return False
     own = OwnWords(*_list_texts(state, step, planned))
-    return all(_is_shown(value, own) for value in rest)
+    schema = OwnWords(*iter_texts(spec.input_schema))
+    return all(_is_shown(value, own, schema) for value in rest)
 
 
 def _shows_tool(step: PlanStep, spec: ToolSpec) -> bool:
@@ -84,15 +85,19 @@ def _is_same(value: JsonValue, text: str) -> bool:
         return False
 
 
-def _is_shown(value: JsonValue, own: OwnWords) -> bool:
+def _is_shown(value: JsonValue, own: OwnWords, schema: OwnWords) -> bool:
     """Whether the words of a step contain a value and the names of its fields. They never contain an empty value, a
-    boolean or null."""
+    boolean or null. A field that the tool's schema names may have the other number: `tools` is shown by "the tool".
+    """
     if isinstance(value, dict):
-        return bool(value) and all(_is_shown(name, own) and _is_shown(one, own) for name, one in value.items())
+        parts = [*value, *value.values()]
+        return bool(value) and all(_is_shown(one, own, schema) for one in parts)
     if isinstance(value, list):
-        return bool(value) and all(_is_shown(one, own) for one in value)
-    if isinstance(value, str):
-        return bool(value.strip()) and any(
-            own.hold(one) or own.hold_name(one) for one in (value, value.removesuffix("s"))
-        )
-    return value is not None and own.hold(value)
+        return bool(value) and all(_is_shown(one, own, schema) for one in value)
+    if not isinstance(value, str):
+        return value is not None and own.hold(value)
+    if not any(map(str.isalnum, value)):  # the words hold a text of mere marks, which says nothing
+        return False
+    if own.hold(value) or own.hold_name(value):
+        return True
+    return value.isidentifier() and len(value) > 1 and schema.hold(value) and own.hold_name(value.removesuffix("s"))

@@ -26,7 +26,7 @@ from pydantic import JsonValue
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
 from agent.policy.guardrails.plain_text import format_literal
-from agent.text.own_words import Reply
+from agent.text.replies import Reply
 
 if TYPE_CHECKING:
     from agent.policy.guardrails.exfiltration_check import ExfiltrationCheck

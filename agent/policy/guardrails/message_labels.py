@@ -15,8 +15,9 @@ from agent.core.models import ChatMessage
 from agent.core.surrogates import replace_surrogates
 
 _WRAPPERS: Final = "context|contexts|source|sources|attached_files|attached_file|file_content|documents|search_results"
-_OPENING: Final = re.compile(rf"<(?:{_WRAPPERS})(?=[\s>/])", re.IGNORECASE)
-"""The beginning of a tag. Its end says nothing: attributes have names that others chose, with any character."""
+_OPENING: Final = re.compile(rf"<(?:{_WRAPPERS})(?=[\s>/])(\s+[\w:-]+\s*=)?", re.IGNORECASE)
+"""The beginning of a tag, with its first attribute. Its end says nothing: attributes have values that others chose,
+with any character."""
 _CLOSING: Final = re.compile(rf"</(?:{_WRAPPERS})\s*>", re.IGNORECASE)
 _TASK: Final = re.compile(r"\s*#{2,4} Task:", re.IGNORECASE)
 _CHAT_HISTORY: Final = re.compile(r"<chat_history>|#{2,4} Chat History", re.IGNORECASE)
@@ -45,13 +46,14 @@ def split_attachments(text: str) -> SplitText:
     """
     if _TASK.match(text) and _CHAT_HISTORY.search(text):
         return SplitText("", text)
-    first = _OPENING.search(text)
-    if first is None:
+    # Without an attribute and any `>` behind it, it is no tag: "What does <context mean?"
+    last = text.rfind(">")
+    openings = [match.start() for match in _OPENING.finditer(text) if match[1] or match.start() < last]
+    if not openings:
         return SplitText(text)
-    openings = [match.start() for match in _OPENING.finditer(text)]
     closings = [match.end() for match in _CLOSING.finditer(text)]
     end = closings[-1] if closings and closings[-1] > openings[-1] else len(text)
-    return SplitText(f"{text[: first.start()].strip()}\n{text[end:].strip()}".strip(), text[first.start() : end])
+    return SplitText(f"{text[: openings[0]].strip()}\n{text[end:].strip()}".strip(), text[openings[0] : end])
 
 
 def remove_added_blocks(text: str) -> str:

@@ -34,7 +34,7 @@ async def prepare(host: FeatureHost) -> None:
     Raises `ConfigError`.
     """
     studio = get_studio(host)
-    await mark_earlier_rooms(host.context.statements, studio.room_editor.live)
+    await mark_earlier_rooms(host.context.statements, host.context.store.journal, studio.room_editor.live)
     await studio.generated_tools.refresh()
     if host.checks_rooms:
         check_rooms_at_start(list_checked_rooms(host.context, host.rooms), studio.room_editor.live.registries)

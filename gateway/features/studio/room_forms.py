@@ -17,7 +17,7 @@ from gateway.features.studio.engine.field_values import read_field_text
 from gateway.features.studio.engine.room_changes import RoomCopy, RoomCreation, RoomEdit
 from gateway.features.studio.engine.room_store import RoomRevision, StoredRoom
 from gateway.features.studio.engine.room_view import RoomOrigin, RoomView
-from gateway.features.studio.tools.stored_things import Arguments
+from gateway.features.studio.tools.stored_things import OUTSIDE_TEXT, Arguments, omit_outside_text
 
 CREATE_ROLES = declare_roles(name="content", description="content", room_id="id", fields="other")
 """The roles of `RoomCreateInput`."""
@@ -113,7 +113,9 @@ class RoomEditInput(Arguments):
     """Arguments of `room_edit`."""
 
     room_id: str = Field(max_length=200, description="the room's id or name")
-    field: str = Field(max_length=200, description="the field to set, such as description or budgets.max_steps")
+    field: str = Field(
+        max_length=200, description="the field to set, such as description, tools, skills or budgets.max_steps"
+    )
     value: JsonValue = Field(default=None, description="its new value; null sets the default again")
     version: str = Field(default="", description="the version that was read; the edit fails if it has changed")
 
@@ -163,8 +165,11 @@ def to_detail(view: RoomView) -> RoomDetail:
 
 
 def to_line(view: RoomView) -> RoomLine:
-    """A room in a list of a tool."""
-    return RoomLine.model_validate({**_collect_fields(view), "error": view.error})
+    """A room in a list of a tool. A name can hold as many words as a description; an error quotes the text."""
+    line = omit_outside_text(RoomLine.model_validate({**_collect_fields(view), "error": view.error}))
+    return (
+        line.model_copy(update={"name": line.id, "error": line.error and OUTSIDE_TEXT}) if line.from_outside else line
+    )
 
 
 def to_output(view: RoomView) -> RoomOutput:

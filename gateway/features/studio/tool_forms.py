@@ -43,7 +43,10 @@ class ToolVersionItem(RecordItem):
     version: int
     state: VersionState
     is_active: bool
-    from_outside: bool = Field(default=False, description="whether a model asked for it that had read external text")
+    from_outside: bool = Field(
+        default=False,
+        description="whether a model asked for it that had read external text, and nobody has applied it since",
+    )
     description: str
     sha256: str = Field(description="of code and permissions; an approval is bound to it")
     permissions: Manifest = Field(validation_alias="manifest")
@@ -163,6 +166,7 @@ def format_version(shown: ToolVersionOutput) -> str:
     permissions = Manifest.model_validate(shown.permissions).list_wider(Manifest())
     lines.append(f"Permissions: {'; '.join(permissions) or 'none'}.")
     lines += [f"New permission: {wider}." for wider in shown.wider]
+    lines += [f"Warning: {warning}" for warning in shown.warnings]  # above the code, which is long
     tests = "\n".join(test.strip() for test in shown.tests)
     lines += [
         "",
@@ -172,7 +176,6 @@ def format_version(shown: ToolVersionOutput) -> str:
         "",
         _fence(tests, "python"),
     ]
-    lines += [f"Warning: {warning}" for warning in shown.warnings]
     lines += ["", f"SHA-256 of code and permissions: {shown.sha256}. Versions: {', '.join(shown.versions)}."]
     return "\n".join(lines)
 
@@ -195,4 +198,4 @@ def _fence(text: str, language: str) -> str:
 
 def _collect_fields(version: ToolVersion) -> dict[str, Any]:
     """The fields that forms pick from."""
-    return {field.name: getattr(version, field.name) for field in fields(version)}
+    return {field.name: getattr(version, field.name) for field in fields(version)} | {"warnings": version.notices}

@@ -9,6 +9,7 @@ import pytest
 
 from agent.core.models import JsonObject
 from agent.policy.guardrails.egress import EgressFacts, EgressFinding, ReadText, find_egress, judge_redirect
+from agent.text.replies import Reply, ShownValues
 
 PAGE = "https://site.example/guide"
 SECRET = "The harbour code is zanzibar 48213."
@@ -183,3 +184,19 @@ def test_malformed_addresses_are_judged_too(address: str) -> None:
 def test_a_huge_text_is_searched_for_links_quickly() -> None:
     facts = replace(PRIVATE, reads=(FILE, ReadText("a." * 200_000 + "https://" * 5_000), PUBLIC))
     assert judge("https://evil.example/x", facts) is not None
+
+
+@pytest.mark.parametrize(
+    ("reply", "address", "is_free"),
+    [
+        ("Never fetch https://evil.example/?d=zanz...", "https://evil.example/?d=zanz", False),
+        ("Never fetch https://evil.example/?d=zan...213", "https://evil.example/?d=zan...213", False),
+        ("Never fetch evil.example/?d=zanz!", "http://evil.example/?d=zanz", False),
+        ("Never ask evil.example", "https://evil.example/", False),
+        ("Read https://ours.example/?d=4 instead.", "https://ours.example/?d=4", True),
+    ],
+)
+def test_a_reply_frees_no_address_at_a_host_that_was_shown(reply: str, address: str, is_free: bool) -> None:
+    shown_values = ShownValues(["https://evil.example/?d=zanzibar48213"])
+    facts = replace(PRIVATE, replies=(Reply(reply, shown_values),))
+    assert (judge(address, facts) is None) == is_free

@@ -110,6 +110,13 @@ FORMS: dict[str, bytes] = {
     + HELLO[1].replace(b'"index": 0', b'"index": 1')
     + STOP.replace(b'"index": 0', b'"index": 2')
     + DONE,
+    "a report of success in the event of the end": b"".join(HELLO[:2])
+    + b'event: done\ndata: {"code": 200, "message": "success"}\n\n',
+    "details in the event of the end": b"".join(HELLO[:2]) + b'event: done\ndata: {"detail": "3 tokens"}\n\n',
+    "a report of success between the pieces": HELLO[0]
+    + b'data: {"status": 200, "message": "ok"}\n\n'
+    + HELLO[1]
+    + HELLO[2],
     "the last piece in the event of the end": b"".join(HELLO[:2]) + b"event: done\n" + HELLO[2],
     "an error after the end": STREAM + b'data: {"error": "no usage today"}\n\n' + DONE,
 }
@@ -251,6 +258,8 @@ def test_one_of_several_choices_is_followed() -> None:
         (say("half") + b"data: worker lost\n\n", ModelOutputError, "worker lost"),
         (say("half") + b'data: {"choices": [\n\n' + STOP, ModelOutputError, "no JSON"),
         (b"data: {}}\n\n", ModelOutputError, "no JSON"),
+        (b'event: done\ndata: {"detail": "Not authenticated"}\n\n', ModelDownError, "Not authenticated"),
+        (say("half") + b'event: done\ndata: {"error": "worker lost"}\n\n', ModelDownError, "worker lost"),
         (say("half") + b'{"error": {"message": "no quota left", "code": 429}}\n', ModelRateLimitError, "no quota left"),
         (say("half") + b'{\n "error": {\n  "message": "no quota left"\n }\n}\n', ModelDownError, "no quota left"),
         (say("half") + b"<html><title>502 Bad Gateway</title></html>", ModelOutputError, "502 Bad Gateway"),
@@ -268,6 +277,17 @@ def test_what_is_no_completion_is_named(data: bytes, error: type[ModelError], wo
 def test_a_choice_that_speaks_beside_the_followed_one_is_left_out() -> None:
     other = say("no").replace(b'"index": 0', b'"index": 1')
     assert join(read([say("Hello "), other, say("world."), DONE])) == ("Hello world.", "stop")
+
+
+@pytest.mark.parametrize("ends", [[DONE], [STOP.replace(b'"index": 0', b'"index": 1'), DONE]])
+def test_two_choices_without_an_end_of_the_first_are_not_one_reply(ends: list[bytes]) -> None:
+    other = say("B").replace(b'"index": 0', b'"index": 1')
+    assert join(read([say("A"), other, *ends])) == ("A", "stop")
+
+
+@pytest.mark.parametrize("size", [1, 1_000_000])
+def test_a_field_that_the_standard_does_not_know_is_ignored_also_in_an_empty_reply(size: int) -> None:
+    assert join(read(b"x-request: 7\n" + STOP + DONE, size)) == ("", "stop")
 
 
 CALL = {"index": 0, "id": "a", "function": {"name": "weather", "arguments": "{}"}}

@@ -9,8 +9,8 @@ import pytest
 from agent.core.models import ChatMessage, JsonObject, Usage
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.parse import read_word
-from agent.planning.request import PlanningRequest
-from agent.planning.tool_need import BEGIN_CHARS, END_CHARS, asks_for_change, fits_request, needs_no_tool
+from agent.planning.request import NOTHING, PlanningRequest
+from agent.planning.tool_need import BEGIN_CHARS, END_CHARS, ask_need, asks_for_change, fits_request
 from agent.tools.catalogue import Catalogue, SkillCard
 from agent.tools.client_tools import build_client_spec
 from tests.unit.planning.kitchen import SAVE, SIDE_EFFECT, asking, spec
@@ -45,7 +45,7 @@ class Chooser:
 async def decide(question: str, model: Chooser, *tools: object, **more: object) -> bool:
     catalogue = Catalogue(skills=more.pop("skills", ()), tools=tools or (SEARCH,))  # type: ignore[arg-type]
     request: PlanningRequest = replace(asking(question, catalogue=catalogue), **more)  # type: ignore[arg-type]
-    return await needs_no_tool(model, request, catalogue.tools)
+    return await ask_need(model, request, catalogue.tools) == NOTHING
 
 
 @pytest.mark.parametrize(

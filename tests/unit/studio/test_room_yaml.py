@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent.core.bounded_yaml import YamlError, load_yaml_mapping
 from gateway.features.studio.engine.errors import ValidationError
-from gateway.features.studio.engine.room_yaml import change_room, write_room
+from gateway.features.studio.engine.room_yaml import change_room, keep_mark, write_room
 
 TEXT = """\
 # Who answers customers.
@@ -113,3 +113,9 @@ def test_what_is_no_room_is_refused_soon_and_in_one_line(text: str, reason: str)
 
 def test_aliases_of_a_modest_size_are_read() -> None:
     assert load_yaml_mapping("a: &a [x, y]\nb: *a\n") == {"a": ["x", "y"], "b": ["x", "y"]}
+
+
+def test_a_restored_text_keeps_the_mark_that_any_text_of_the_room_has() -> None:
+    earlier, marked = "name: Ours\n", b"name: Ours\nfrom_outside: true\n"
+    assert keep_mark(earlier, [None, b"persona: [", marked]) == marked.decode()
+    assert keep_mark(earlier, [None, b"persona: [", earlier.encode()]) == earlier

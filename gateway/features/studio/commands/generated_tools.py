@@ -221,7 +221,7 @@ async def _confirm(stepgate: "Stepgate", owner: str, chosen: "ToolVersion", *, y
         print("\n".join(lines), file=sys.stderr)
     wider = await get_studio(stepgate).generated_tools.list_wider(_act_for(owner), chosen)
     print(f"More than the version in use it may: {', '.join(wider) or 'nothing'}.", file=sys.stderr)
-    print(f"{len(chosen.tests)} tests passed in the sandbox.", file=sys.stderr)
+    print(*chosen.notices, f"{len(chosen.tests)} tests passed in the sandbox.", sep="\n", file=sys.stderr)
     typer.confirm(f"Use {chosen.name}, version {chosen.version} (sha256 {chosen.sha256[:12]})?", abort=True, err=True)
 
 
@@ -239,8 +239,8 @@ async def _print_version(stepgate: "Stepgate", owner: str, version: "ToolVersion
     print(f"{version.name}, version {version.version}, {version.state}{', in use' if version.is_active else ''}")
     print(f"{version.description}\nsha256 {version.sha256}; sandbox: {version.tier}")
     print(f"Permissions beyond the version in use: {', '.join(wider) or 'none'}")
-    for warning in version.warnings:
-        print(f"Noticed: {warning}")
+    for notice in version.notices:
+        print(f"Noticed: {notice}")
     for line in (*version.review.issues, *version.review.suggestions):
         print(f"Review ({version.review.severity}): {line}")
     print(f"\n{version.code}")

@@ -49,11 +49,15 @@ def build_outcomes(state: RunState) -> list[IntentOutcome]:
     """
     read, plan = state.classified, state.plan
     if read is not None and read.question:
-        return [_build_waiting(state, intent, read.question) for intent in read.intents]
+        return [_build_unplanned(state, intent, "waiting", read.question) for intent in read.intents]
     if read is None or read.task_plan is None or plan is None:
         return []
     steps = {step.id: step for proposed in state.plans for step in proposed.plan.steps if step.is_work}
     routed = read.step_ids or tuple(step.id for step in plan.steps if step.is_work)
+    if not steps.keys() >= {*routed}:  # the router has read a reply to the plan's question; its plan is still to come
+        status: IntentStatus = "not_run" if state.is_finished else "waiting"
+        reason = _find_end_reason(state) if state.is_finished else "it is not planned yet"
+        return [_build_unplanned(state, intent, status, reason) for intent in read.intents]
     dispatched = dict(zip(routed, zip(read.intents, read.task_plan.steps, strict=True), strict=False))
     added = [step.id for step in plan.steps if step.is_work and step.id not in dispatched and step.executor == "agent"]
     outcomes = []
@@ -112,15 +116,15 @@ def build_error(state: RunState, status: StudioStatus, outcomes: Sequence[Intent
     return StudioError(message=reason, stage="plan", recoverable=True)
 
 
-def _build_waiting(state: RunState, intent: UserIntent, question: str) -> IntentOutcome:
-    """The outcome of a request that waits for an answer. The message stands for its words: no step was made of it."""
+def _build_unplanned(state: RunState, intent: UserIntent, status: IntentStatus, reason: str) -> IntentOutcome:
+    """The outcome of a request of which no step was made, so that the message stands for its words."""
     return IntentOutcome(
         step_id="",
         category=intent.category,
         action=intent.action,
         request=state.prompt[:300],
-        status="waiting",
-        reason=question,
+        status=status,
+        reason=reason,
     )
 
 
@@ -207,6 +211,10 @@ def _explain_not_run(state: RunState, step: PlanStep) -> str:
     ]
     if needed:
         return f"it needs the result of {', '.join(needed)}, which was not done"
+    return _find_end_reason(state)
+
+
+def _find_end_reason(state: RunState) -> str:
     return state.cancel_request.reason if state.cancel_request is not None else "it was not begun"
 
 

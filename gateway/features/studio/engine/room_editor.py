@@ -29,7 +29,7 @@ from gateway.features.studio.engine.room_programs import (
 )
 from gateway.features.studio.engine.room_store import RoomRevision, StoredRoom, decode_room
 from gateway.features.studio.engine.room_view import Editor, RoomView
-from gateway.features.studio.engine.room_yaml import change_room, read_fields, read_owner, write_room
+from gateway.features.studio.engine.room_yaml import change_room, keep_mark, read_fields, read_owner, write_room
 
 _FIXED = ("id", "owner")
 
@@ -221,7 +221,7 @@ class RoomEditor:
             raise ValidationError(
                 f"the room {room_id!r} has no text {revision}; there are {revision_numbers}", "versions"
             )
-        return decode_room(data)
+        return await asyncio.to_thread(keep_mark, decode_room(data), [one.data for one in revisions])
 
     async def delete_room(self, room_id: str, editor: Editor, *, version: str | None) -> None:
         """Deletes a room. Raises `ConflictError` for a room that settings name."""

@@ -1,6 +1,6 @@
 """The YAML text of rooms: writes a new one, and changes fields of an existing one without touching the rest."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agent.core.bounded_yaml import YamlError, load_yaml_mapping
@@ -45,6 +45,18 @@ def read_owner(data: bytes) -> str:
         return str(read_fields(decode_room(data)).get("owner", LOCAL_OWNER))
     except ValidationError:
         return ""
+
+
+def keep_mark(text: str, others: Iterable[bytes | None]) -> str:
+    """An earlier text of a room, with `from_outside` if any of the room's texts has it: rooms had no such mark once."""
+    return change_room(text, {"from_outside": True}) if any(map(_is_marked, others)) else text
+
+
+def _is_marked(data: bytes | None) -> bool:
+    try:
+        return data is not None and read_fields(decode_room(data)).get("from_outside") is True
+    except ValidationError:
+        return False
 
 
 def merge_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> JsonObject:

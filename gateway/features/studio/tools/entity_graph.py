@@ -3,6 +3,7 @@
 Callers see what they may use; the tools ask no model.
 """
 
+from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import Field
@@ -14,7 +15,7 @@ from agent.tools import READ_ONLY, Tool, ToolContext
 from agent.tools.tool import In, Out
 from gateway.features.studio.engine.entity_graph import Entity, EntityGraph, EntityType, LinkKind
 from gateway.features.studio.engine.graph_builder import GraphBuilder
-from gateway.features.studio.tools.stored_things import Arguments, StoredThingTool
+from gateway.features.studio.tools.stored_things import OUTSIDE_TEXT, Arguments, StoredThingTool
 
 _KEYWORDS = ("room", "rooms", "tool", "skill", "server", "collection", "prompt", "which", "uses", "studio")
 
@@ -68,7 +69,7 @@ class SearchEntitiesTool(GraphTool[SearchEntitiesInput, SearchEntitiesOutput]):
 
     async def run(self, args: SearchEntitiesInput, context: ToolContext) -> SearchEntitiesOutput:
         graph = await self._graphs.get_graph(context.owner)
-        entities = graph.search(args.query, args.entity_type, args.limit)
+        entities = [_omit_saved_text(entity) for entity in graph.search(args.query, args.entity_type, args.limit)]
         return SearchEntitiesOutput(
             entities=EntityItem.from_records(entities), from_outside=any(entity.is_tainted for entity in entities)
         )
@@ -76,6 +77,13 @@ class SearchEntitiesTool(GraphTool[SearchEntitiesInput, SearchEntitiesOutput]):
     def format_text(self, output: SearchEntitiesOutput) -> str:
         lines = [f"- {one.id}{f': {one.description}' if one.description else ''}" for one in output.entities]
         return "\n".join(lines) or "Nothing matches."
+
+
+def _omit_saved_text(entity: Entity) -> Entity:
+    """An entity of a list: a room and a prompt that were saved as text from outside are listed by their ids."""
+    if not entity.is_tainted or entity.type not in ("room", "prompt"):
+        return entity
+    return replace(entity, title="", description=OUTSIDE_TEXT, is_tainted=False)
 
 
 class EntityDetailsInput(Arguments):

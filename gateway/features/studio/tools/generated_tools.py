@@ -28,7 +28,14 @@ from gateway.features.studio.tool_forms import (
     format_version,
     to_output,
 )
-from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
+from gateway.features.studio.tools.stored_things import (
+    CHANGES,
+    DESTROYS,
+    Arguments,
+    StoredThingList,
+    StoredThingTool,
+    omit_outside_text,
+)
 
 AuthorizeToolMaker = Callable[[ToolContext], Awaitable[Principal]]
 """On whose behalf a call makes tools. Raises `ToolDeniedError` for callers who may not."""
@@ -61,14 +68,14 @@ class ToolsListOutput(DeferredModel):
     tools: list[ToolLine]
 
 
-class ToolsListTool(GeneratedToolTool[ToolsListInput, ToolsListOutput]):
+class ToolsListTool(StoredThingList, GeneratedToolTool[ToolsListInput, ToolsListOutput]):
     name = "tools_list"
     description = "List the generated tools: name, newest version, whether it is staged, applied or discarded."
     annotations = READ_ONLY
 
     async def run(self, args: ToolsListInput, context: ToolContext) -> ToolsListOutput:
         tools = await self._tools.list_tools(await self._authorize(context))
-        return ToolsListOutput(tools=ToolLine.from_records(tools))
+        return ToolsListOutput(tools=[omit_outside_text(line) for line in ToolLine.from_records(tools)])
 
     def format_text(self, output: ToolsListOutput) -> str:
         lines = [

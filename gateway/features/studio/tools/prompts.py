@@ -21,7 +21,15 @@ from gateway.features.studio.prompt_forms import (
     to_output,
 )
 from gateway.features.studio.tools.rooms import AuthorizeEditor, replace_room_name
-from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, SAVES, Arguments, StoredThingTool
+from gateway.features.studio.tools.stored_things import (
+    CHANGES,
+    DESTROYS,
+    SAVES,
+    Arguments,
+    StoredThingList,
+    StoredThingTool,
+    omit_outside_text,
+)
 
 _KEYWORDS = ("prompt", "prompts", "library", "studio")
 
@@ -46,14 +54,14 @@ class PromptsListOutput(DeferredModel):
     prompts: list[PromptLine]
 
 
-class PromptsListTool(PromptTool[PromptsListInput, PromptsListOutput]):
+class PromptsListTool(StoredThingList, PromptTool[PromptsListInput, PromptsListOutput]):
     name = "prompts_list"
     description = "List the saved prompts of the user."
     annotations = READ_ONLY
 
     async def run(self, args: PromptsListInput, context: ToolContext) -> PromptsListOutput:
         prompts = await self._prompts.list_prompts(context.owner)
-        return PromptsListOutput(prompts=PromptLine.from_records(prompts))
+        return PromptsListOutput(prompts=[omit_outside_text(line) for line in PromptLine.from_records(prompts)])
 
     def format_text(self, output: PromptsListOutput) -> str:
         lines = [

@@ -28,7 +28,7 @@ from gateway.features.studio.room_forms import (
     to_line,
     to_output,
 )
-from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
+from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingList, StoredThingTool
 
 AuthorizeEditor = Callable[[ToolContext], Awaitable[Editor]]
 """On whose behalf a call edits rooms. Raises `ToolDeniedError` for callers who may not."""
@@ -70,7 +70,7 @@ class RoomsListOutput(DeferredModel):
     rooms: list[RoomLine]
 
 
-class RoomsListTool(RoomTool[RoomsListInput, RoomsListOutput]):
+class RoomsListTool(StoredThingList, RoomTool[RoomsListInput, RoomsListOutput]):
     name = "rooms_list"
     description = "List the rooms of this gateway: id, name, description, and whether they can be edited."
     annotations = READ_ONLY

@@ -4,12 +4,12 @@ A call that would be refused is refused before a person is asked about it, and a
 cannot avoid, with the check that refused it.
 
 A thing that was saved after external text was read remembers that (`from_outside`), in its own record. What shows it is
-text from outside again, whichever tool that is.
+text from outside again, whichever tool that is. Lists do not show it.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -71,6 +71,26 @@ class StoredThingTool(TypedTool[In, Out]):
     def is_tainted(self, output: Out) -> bool:
         """Whether the output, or something in it, was saved as text from outside."""
         return _is_from_outside(output)
+
+
+class StoredThingList:
+    """A tool that lists things, before its base class. It shows the ids of what was saved as text from outside, and
+    none of its texts (`omit_outside_text`), so that one such thing does not make the list a text from outside.
+    """
+
+    def is_tainted(self, output: Any) -> bool:
+        """Always False."""
+        return False
+
+
+OUTSIDE_TEXT = "(written after external text was read; show it to read it)"
+"""Takes the place of a description in a list."""
+Line = TypeVar("Line", bound=BaseModel)
+
+
+def omit_outside_text(line: Line) -> Line:
+    """A line of a list, without its description if that was saved as text from outside."""
+    return line.model_copy(update={"description": OUTSIDE_TEXT}) if _is_from_outside(line) else line
 
 
 def _is_from_outside(shown: object) -> bool:

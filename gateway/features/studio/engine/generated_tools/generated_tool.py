@@ -47,9 +47,7 @@ class GeneratedTool:
             raise ToolUnknownError(f"there is no tool named {self._spec.name!r}", agent_id=self._spec.name)
         version = self.version
         calls = _NumberedCalls(context)
-        # A person has approved the code with its addresses.
-        check_address = partial(context.check_address, given=(version.code,))
-        answer = partial(self._functions.call, version.manifest, replace(calls.context, check_address=check_address))
+        answer = partial(self._functions.call, version.manifest, calls.context)
         value = await self._runner.call(self._tool, version.tier, version.manifest, args, answer)
         return ToolResult(value, json.dumps(value, ensure_ascii=False))
 

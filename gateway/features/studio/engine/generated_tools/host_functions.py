@@ -34,8 +34,6 @@ class HostFunctions:
         """Carries out a call. Raises `ToolDeniedError` for what the manifest does not permit, and `ToolError`s."""
         match name, arguments:
             case "http_get", [str(url)]:
-                self._check_host(manifest, self._client.parse_url(url))
-                await context.check_address(url)
                 text = await self._get_page(manifest, url)
                 context.note_read(text, False)
                 return text

@@ -32,6 +32,16 @@ class Manifest(BaseModel):
     seconds: float = Field(default=5.0, gt=0, le=30, description="computing time of a call")
     memory_mb: int = Field(default=128, ge=16, le=512, description="memory of a call")
 
+    def describe_flow(self) -> str:
+        """One sentence on what a tool may send where, for the person who approves it; "" if it cannot send what it
+        reads. That approval allows it: nobody can be asked within a call.
+        """
+        kinds = {"files in the folders": self.folders, "results of the tools": self.tools}
+        sources = [f"{kind} {', '.join(names)}" for kind, names in kinds.items() if names]
+        if not sources or not self.hosts:
+            return ""
+        return f"It may send what it reads ({'; '.join(sources)}) to {', '.join(self.hosts)}."
+
     def list_wider(self, other: "Manifest") -> list[str]:
         """The permissions that this manifest has and `other` does not, one phrase each."""
         wider = [
@@ -110,7 +120,12 @@ class ToolVersion:
     approved_by: str = ""
     is_active: bool = False
     from_outside: bool = False
-    """Whether it was asked for after external text was read."""
+    """Whether it was asked for after external text was read, and no person has read and applied it since."""
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a person should know before approving it: where it may send what it reads, and the warnings."""
+        return (*filter(None, [self.manifest.describe_flow()]), *self.warnings)
 
 
 @dataclass(frozen=True, slots=True)

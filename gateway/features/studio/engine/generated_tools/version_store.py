@@ -149,8 +149,9 @@ def _parse(row: Row) -> ToolVersion:
      author, approved_by, created_at, active) = row  # fmt: skip
     stored = json.loads(review)
     more = {name: stored.pop(name) for name in _list_further_fields() if name in stored}
-    # What a run asked for before there was this mark may be anybody's text.
+    # What a run asked for before there was this mark may be anybody's text. An applied version was read by a person.
     more = {"from_outside": bool(run_id)} | more
+    more["from_outside"] = more["from_outside"] and state != "applied"
     return ToolVersion(
         str(owner), str(name), int(version), str(sha256), str(code), tuple(json.loads(tests)),
         Manifest.model_validate_json(manifest), CodeReview.model_validate(stored), str(description), tier, state,
