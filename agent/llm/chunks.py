@@ -1,6 +1,5 @@
 """`ChunkReader`: reads the objects of one streamed completion as `ModelChunk`s."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
 from typing import Any
@@ -8,7 +7,8 @@ from typing import Any
 from agent.core.errors import ModelOutputError
 from agent.core.models import JsonObject, Usage
 from agent.llm.faults import build_body_error, build_foreign_error, find_body_error
-from agent.llm.port import ModelChunk, ModelToolCall
+from agent.llm.port import ModelChunk
+from agent.llm.repeats import cut_repeated, iter_new_calls
 from agent.llm.replies import (
     get_object,
     get_provider_fields,
@@ -19,7 +19,6 @@ from agent.llm.replies import (
     read_finish_reason,
     read_usage,
 )
-from agent.llm.streamed_reply import parse_tool_calls
 from agent.llm.surrogates import SurrogateJoiner, has_surrogates
 
 _PLAIN_FIELDS = frozenset({"content", "role"})
@@ -264,10 +263,10 @@ class ChunkReader:
         reasoning = get_text(message.get(key)) or content.reasoning
         refusal = content.refusal or get_text(message.get("refusal"))
         return {
-            "content": _cut_repeated(content.text, self._texts),
-            key: _cut_repeated(reasoning, self._reasonings),
-            "refusal": _cut_repeated(refusal, self._refusals),
-            "tool_calls": list(_iter_new_calls(list_calls(message), self._calls)),
+            "content": cut_repeated(content.text, self._texts),
+            key: cut_repeated(reasoning, self._reasonings),
+            "refusal": cut_repeated(refusal, self._refusals),
+            "tool_calls": list(iter_new_calls(list_calls(message), self._calls)),
         }
 
     def _join_halves(self, delta: dict[str, Any]) -> dict[str, Any]:
@@ -353,37 +352,6 @@ def read_chunk(event: Mapping[str, Any], choice: Mapping[str, Any], delta: JsonO
         provider_fields=get_provider_fields(delta),
         refusal=content.refusal or get_text(delta.get("refusal")),
     )
-
-
-def _cut_repeated(text: str, pieces: Iterable[str]) -> str:
-    """The part of a message's text that goes beyond its pieces; all of it where it does not repeat them. Some servers
-    trim the text of the whole."""
-    before = "".join(pieces)
-    if text.startswith(before):
-        return text[len(before) :]
-    return "" if before.strip().startswith(text.strip()) else text
-
-
-def _iter_new_calls(calls: Iterable[JsonObject], pieces: list[JsonObject]) -> Iterator[JsonObject]:
-    """Yields the calls of a message that its pieces do not hold."""
-    before = list(parse_tool_calls(pieces))
-    for call in calls:
-        (whole,) = parse_tool_calls([call])
-        same = next((one for one in before if _is_same_call(one, whole)), None)
-        if same is None:
-            yield call
-        else:
-            before.remove(same)
-
-
-def _is_same_call(one: ModelToolCall, other: ModelToolCall) -> bool:
-    """Whether two calls have one id, or say the same: some servers make up another id for the whole."""
-    if one.id == other.id or one.name != other.name:
-        return one.id == other.id
-    try:
-        return bool(json.loads(one.arguments) == json.loads(other.arguments))
-    except (ValueError, RecursionError):
-        return one.arguments == other.arguments
 
 
 def _get_delta(choice: Mapping[str, Any]) -> dict[str, Any]:
