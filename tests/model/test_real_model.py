@@ -9,11 +9,15 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
-from agent.core.models import JsonObject
+from agent.core.models import JsonObject, Room
 from agent.core.settings import Settings
 from agent.llm.http import HttpModelClient
 from agent.llm.port import ModelRequest
+from agent.planning.request import NOTHING, PlanningRequest
+from agent.planning.tool_need import ask_need
+from agent.tools.catalogue import Catalogue
 from gateway.model_probe import PROBE_TASKS, AskedModel, ModelProbe, build_record
 from gateway.model_probe.report import format_record
 from tests.support.serving import serving
@@ -91,3 +95,16 @@ async def test_the_first_example_of_the_readme_is_right(url: str, model: str, tm
     assert "4200" in answer["response"].replace(",", ""), answer["response"]
     tools = [result["tool"] for result in answer["metadata"]["tool_results"]]
     assert {"calculator", "current_time"} <= {*tools}
+
+
+@pytest.mark.parametrize(("kind", "most_wrong"), [("writing", 2), ("looking", 5)])
+async def test_what_turns_need_that_name_files_and_addresses(
+    client: HttpModelClient, model: str, kind: str, most_wrong: int
+) -> None:
+    turns = yaml.safe_load(Path(__file__).with_name("turns.yaml").read_text("utf-8"))[kind]
+    asked = AskedModel(client, model, timeout_s=SECONDS)
+    requests = [PlanningRequest(turn, Room(id="test"), Catalogue()) for turn in turns]
+    needs = [await ask_need(asked, request, ()) for request in requests]
+    wrong = [(turn, need) for turn, need in zip(turns, needs, strict=True) if (need == NOTHING) != (kind == "writing")]
+    print(f"{kind}: {len(turns) - len(wrong)} of {len(turns)} right; wrong: {wrong}")
+    assert len(wrong) <= most_wrong

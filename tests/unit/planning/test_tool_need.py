@@ -53,8 +53,7 @@ async def decide(question: str, model: Chooser, *tools: object, **more: object) 
     [
         ("Raise the price of the desk by 10", (SEARCH, PRICE), {}),
         ("Make something in C major, a melody", (SEARCH, MELODY), {}),
-        ("Shorten minutes.docx to a page", (SEARCH,), {}),
-        ("Was steht auf https://example.org ?", (SEARCH,), {}),
+        ("Shorten minutes.docx to a page", (SEARCH,), {"ground": "Files (2):\n- a.txt\n- old/Minutes.docx"}),
         ("A market report, please", (SEARCH,), {"skills": (SkillCard("market-report", "Reports"),)}),
     ],
 )
@@ -71,7 +70,15 @@ async def test_a_skill_whose_name_is_no_word_is_named_by_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "question", ["Tell me about love", "Erhöhe alles ein wenig", "Why does a.sort() in v1.2 return None?"]
+    "question",
+    [
+        "Tell me about love",
+        "Erhöhe alles ein wenig",
+        "Why does a.sort() in v1.2 return None?",
+        "What is Node.js?",
+        "Write a parser for https://example.org/a?b=c",
+        "Shorten minutes.docx to a page",
+    ],
 )
 async def test_the_model_says_whether_a_tool_is_needed(question: str) -> None:
     assert await decide(question, Chooser("nothing"), SEARCH, PRICE)
