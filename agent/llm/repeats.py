@@ -10,11 +10,11 @@ from agent.llm.streamed_reply import parse_tool_calls
 
 def cut_repeated(text: str, pieces: Iterable[str]) -> str:
     """The part of a message's text that goes beyond its pieces; all of it where it does not repeat them. Some servers
-    trim the text of the whole."""
+    trim the text of the whole, space it otherwise, or leave its thinking out."""
     before = "".join(pieces)
     if text.startswith(before):
         return text[len(before) :]
-    return "" if before.strip().startswith(text.strip()) else text
+    return "" if "".join(text.split()) in "".join(before.split()) else text
 
 
 def iter_new_calls(calls: Iterable[JsonObject], pieces: list[JsonObject]) -> Iterator[JsonObject]:

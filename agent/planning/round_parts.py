@@ -143,17 +143,16 @@ def has_changed(state: RunState) -> bool:
 def list_unmade_changes(state: RunState) -> tuple[str, ...]:
     """The tools with which the request asks to change something, if nothing was changed and nobody refused it.
 
-    `ANY_TOOL` stands for those of a request that needs an action, as the model said, and for which nothing was called:
-    whatever the answer says then, nothing was done."""
+    `ANY_TOOL` stands for those of a request that needs an action, as the model said, where no call succeeded and none
+    was decided on: whatever the answer says then, nothing was done."""
     wanted = {*(find_allowed_changes(state) or ()), *(name for one in state.plans for name in one.decided_changes)}
     steps = {step.id: step for proposed in state.plans for step in proposed.plan.steps if step.is_work}.values()
     changing = [step for step in steps if step.effect != "read"]
     settled = any(
         state.get_step(step.id).status in ("succeeded", "unknown") or was_refused(state, step) for step in changing
     )
-    if not wanted and any(one.need == ACTION for one in state.plans):
-        has_called = any(state.get_step(step.id).status == "succeeded" for step in steps)
-        return () if has_called else (ANY_TOOL,)
+    if find_allowed_changes(state) is None and not wanted and any(one.need == ACTION for one in state.plans):
+        wanted = {ANY_TOOL} if all(state.get_step(step.id).status != "succeeded" for step in steps) else set()
     return () if settled else tuple(sorted(wanted))
 
 

@@ -45,15 +45,15 @@ BEFORE_CHARS = 100
 """Characters of the last turn, of each side."""
 SEPARATOR: Final = "\n=> "
 """Between an example and its reply, in the files of examples."""
-_FILE_NAME: Final = re.compile(r"[\w-]+\.[A-Za-z][A-Za-z0-9]{0,4}\b")
-"""A name with a type, as `notes.md`; also `example.com` and `os.path`, which are no files that the gateway has."""
+_LISTED: Final = "- "
+"""Before the name of each file in the ground."""
 
 
 async def ask_need(model: PlannerModel, request: PlanningRequest, tools: Sequence[ToolSpec]) -> str:
     """What the request needs, in the model's word: `NOTHING`, `ACTION`, or another kind of thing. Raises `ModelError`.
 
-    "" for a reply of more than a word. "" too, without a question, for commands, for names of files that are there, and
-    for words of a skill or of somebody else's tool: what those are for, only they say."""
+    "" for a reply of more than a word. "" too, without a question, for commands, for names of files that are there and
+    for web addresses, and for words of a skill or of somebody else's tool: what those are for, only they say."""
     if _names_an_own_thing(request, tools):
         return ""
     return await model.ask_word((*_build_examples(NEED), say("user", _describe(request))))
@@ -119,10 +119,10 @@ def _shorten(text: str, begin_chars: int = BEGIN_CHARS, end_chars: int = END_CHA
 
 
 def _names_an_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
-    """Whether the request is a command of a tool of ours, names a file of the ground, or is in the words of a skill or
-    of somebody else's tool."""
+    """Whether the request is a command of a tool of ours, names a file of the ground or a web address, or is in the
+    words of a skill or of somebody else's tool."""
     ends = keep_ends(request.question, NAMING_BEGIN_CHARS, NAMING_END_CHARS)
-    if read_calls(request.question, {spec.name: spec for spec in tools}) or _names_a_file(ends, request.ground):
+    if read_calls(request.question, {spec.name: spec for spec in tools}) or _names_a_source(ends, request.ground):
         return True
     words = {*extract_terms(keep_ends(request.question))}
     names = ({*extract_terms(split_name(card.name))} for card in request.catalogue.skills)
@@ -132,8 +132,12 @@ def _names_an_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> 
     return any(score > 0 for score in CatalogueIndex(others).compute_scores(request.question).values())
 
 
-def _names_a_file(text: str, ground: str) -> bool:
-    """Whether a text holds the name of a file that the ground lists: it lists those first that the request names."""
-    names = {name.casefold() for name in _FILE_NAME.findall(text)}
-    listed = (line.removeprefix("- ").rpartition("/")[2] for line in ground.casefold().splitlines())
-    return not names.isdisjoint(listed)
+def _names_a_source(text: str, ground: str) -> bool:
+    """Whether a text holds a web address, or the name of a file that the ground lists: it lists those first that the
+    request names. `Node.js` and `os.path` are no such files."""
+    if "://" in text:
+        return True
+    listed = (line.removeprefix(_LISTED) for line in ground.casefold().splitlines() if line.startswith(_LISTED))
+    names = (path.rpartition("/")[2] for path in listed)
+    folded = text.casefold()
+    return any("." in name and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) for name in names)

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import re
 
-from agent.core.errors import NotFoundError
+from agent.core.errors import AgentError, NotFoundError
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.storage.journal import Journal
@@ -54,7 +54,10 @@ async def _is_clean(statements: SqlClient, journal: Journal, room_id: str) -> bo
     )
     run_ids = {name for (principal,) in rows for name in _RUN_ID.findall(str(principal))}
     for run_id in run_ids:
-        events = await journal.read_events(run_id)
+        try:
+            events = await journal.read_events(run_id)
+        except AgentError:  # damaged, or of a newer version
+            return False
         if not events or _has_read_outside_text(fold(run_id, events)):
             return False
     return bool(run_ids)
