@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
+from agent.core.errors import ModelContextError
 from agent.core.models import JsonObject
 from agent.llm.prompts import render
 from agent.planning.decision_schema import build_choice_schema
@@ -52,11 +53,15 @@ _LISTED: Final = "- "
 async def ask_need(model: PlannerModel, request: PlanningRequest, tools: Sequence[ToolSpec]) -> str:
     """What the request needs, in the model's word: `NOTHING`, `ACTION`, or another kind of thing. Raises `ModelError`.
 
-    "" for a reply of more than a word. "" too, without a question, for commands, for names of files that are there and
-    for web addresses, and for words of a skill or of somebody else's tool: what those are for, only they say."""
+    "" for a reply of more than a word, and where the examples do not fit the model's context. "" too, without a
+    question, for commands, for names of files that are there and for web addresses, and for words of a skill or of
+    somebody else's tool: what those are for, only they say."""
     if _names_an_own_thing(request, tools):
         return ""
-    return await model.ask_word((*_build_examples(NEED), say("user", _describe(request))))
+    try:
+        return await model.ask_word((*_build_examples(NEED), say("user", _describe(request))))
+    except ModelContextError:
+        return ""
 
 
 def build_first_question() -> tuple[JsonObject, ...]:
