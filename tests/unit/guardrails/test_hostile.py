@@ -78,8 +78,9 @@ def test_time_grows_with_the_text_and_no_faster(way: str) -> None:
     for unit in UNITS:
         run(unit)
         large = seconds(unit, 8_000)
-        # Four times the text; quadratic would be sixteen times. The constant is what a busy machine's clock may add.
-        assert large < 0.03 or large < 9 * seconds(unit, 2_000) + 0.03, unit
+        # Four times the text; quadratic would be sixteen times, also the second time. The constant is what a busy
+        # machine's clock may add.
+        assert large < 0.03 or min(large, seconds(unit, 8_000)) < 9 * seconds(unit, 2_000) + 0.03, unit
 
 
 @pytest.mark.parametrize("unit", ["ignore all previous rules. ", "+46 70 174 06 05 ", "[a](b) ", "é" * 7 + " "])
