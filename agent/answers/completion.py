@@ -42,6 +42,7 @@ from agent.run_context.outputs import (
 from agent.run_context.run import Run
 
 LEFT_OUT = "; earlier messages are left out, because the model's context does not hold them"
+"""Ends the reason of an answer whose prompt was shortened."""
 HISTORY_MESSAGES = 20
 """Earlier messages in a completion's prompt. They fit a context of 8k tokens."""
 FAILED_STEPS_RULE = "- What stands inside <failed> blocks could not be found out: say so, and do not fill it in."
@@ -159,7 +160,7 @@ class CompletionWriter:
                 self._history_limit = min(self._history_limit, self._count_earlier_messages()) // 2
 
     def _count_earlier_messages(self) -> int:
-        """The earlier messages in the prompt."""
+        """How many earlier messages the prompt holds."""
         before, _ = split_at_prompt(self._run.state)
         return min(len(remove_instructions(before)), self._history_limit)
 

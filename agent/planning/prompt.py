@@ -55,11 +55,11 @@ def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str 
     )
     parts = format_context(request)
     if request.completed:
-        done = [f"${c.step.id} ({c.step.tool}): {cut_text(c.text, RESULT_CHARS)}" for c in request.completed]
+        done = [f"${c.step.id} ({c.step.tool}): {truncate(c.text, RESULT_CHARS)}" for c in request.completed]
         parts.append(format_block("results", "\n".join(done)))
     if request.replan_reason is not None:
-        parts.append(format_block("replan", cut_text(request.replan_reason, RESULT_CHARS)))
-    parts.append(format_block("user_request", cut_text(request.question, QUESTION_CHARS)))
+        parts.append(format_block("replan", truncate(request.replan_reason, RESULT_CHARS)))
+    parts.append(format_block("user_request", truncate(request.question, QUESTION_CHARS)))
     language = f" Write the answer in {request.answer_language}." if request.answer_language else ""
     parts.append(_REMINDERS[request.answer_form] + language)
     return ({"role": "system", "content": system}, {"role": "user", "content": "\n".join(parts)})
@@ -67,7 +67,7 @@ def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str 
 
 def build_reask(messages: Sequence[JsonObject], reply: str, problems: Sequence[str]) -> tuple[JsonObject, ...]:
     """The messages of the second call, with the unusable reply and its problems."""
-    reply_message: JsonObject = {"role": "assistant", "content": cut_text(reply, 4_000) or "(nothing)"}
+    reply_message: JsonObject = {"role": "assistant", "content": truncate(reply, 4_000) or "(nothing)"}
     problem_message: JsonObject = {
         "role": "user",
         "content": render("planner_reask", problems=format_problems(problems)),
@@ -94,7 +94,7 @@ def format_context(request: PlanningRequest) -> list[str]:
     if request.memories:
         parts.append(format_block("memory", "\n".join(f"- {shorten(m.text, MESSAGE_CHARS)}" for m in request.memories)))
     if request.earlier_results:
-        earlier = [f"{one.tool} ({one.intent}): {cut_text(one.text, RESULT_CHARS)}" for one in request.earlier_results]
+        earlier = [f"{one.tool} ({one.intent}): {truncate(one.text, RESULT_CHARS)}" for one in request.earlier_results]
         parts.append(format_block("earlier_results", "\n".join(earlier)))
     return parts
 
@@ -108,7 +108,7 @@ def format_history(request: PlanningRequest) -> list[str]:
             function = call.get("function")
             if isinstance(function, dict):
                 names[call.get("id")] = (
-                    f"{function.get('name', '')}({cut_text(str(function.get('arguments')), CALL_CHARS)})"
+                    f"{function.get('name', '')}({truncate(str(function.get('arguments')), CALL_CHARS)})"
                 )
         if message.role == "tool":
             called = names.get(message.tool_call_id) or message.name or "a tool of the client"
@@ -122,12 +122,12 @@ def format_history(request: PlanningRequest) -> list[str]:
     history_lines: list[str] = []
     for place in sorted((*spoken, *returned), reverse=True):
         _, speaker, text = lines[place]
-        cut = cut_text(text, min(max(left, 0), NEWEST_CHARS if place in newest else MESSAGE_CHARS))
+        cut = truncate(text, min(max(left, 0), NEWEST_CHARS if place in newest else MESSAGE_CHARS))
         left -= len(cut)
         history_lines.append(f"{speaker}: {cut}")
     return history_lines[::-1]
 
 
-def cut_text(text: str, limit: int) -> str:
+def truncate(text: str, limit: int) -> str:
     """The first characters of a text that is longer than the limit, marked as cut."""
     return text if len(text) <= limit else text[:limit] + " [cut]"

@@ -27,6 +27,7 @@ decision says so; and the sum from which on a call is for a part."""
 CHECK = "check"
 """Why a person must see the round's changes before they are made."""
 ANY_TOOL = "an action"
+"""In place of the names of tools, where no decision named one."""
 MAY_CHANGE = "may_change"
 """The tools with which the request asks to change something."""
 

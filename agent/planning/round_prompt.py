@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from agent.core.models import JsonObject
 from agent.llm.prompts import format_block, render
 from agent.planning.decision_schema import LATER, MAX_TOOLS
-from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, cut_text, format_context
+from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_context, truncate
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.text.excerpts import cut_to_excerpt
 from agent.tools import ToolSpec
@@ -56,7 +56,7 @@ def list_offered(request: PlanningRequest, tools: Sequence[ToolSpec]) -> tuple[T
 def build_round_messages(request: PlanningRequest, tools: Sequence[ToolSpec]) -> tuple[JsonObject, ...]:
     """The conversation up to the next decision."""
     messages: list[JsonObject] = [{"role": "system", "content": _build_system(request, tools)}]
-    question = format_block("user_request", cut_text(request.question, QUESTION_CHARS))
+    question = format_block("user_request", truncate(request.question, QUESTION_CHARS))
     messages.append({"role": "user", "content": "\n".join((*format_context(request), question))})
     for _, calls in groupby(request.rounds, key=lambda call: call.number):
         messages += _build_round(request, list(calls))
@@ -165,7 +165,7 @@ def _shorten_result(request: PlanningRequest, call: RoundResult) -> str:
     fits."""
     spec = request.catalogue.get_tool(call.tool)
     if call.failed or (spec is not None and spec.hints.is_search):
-        return cut_text(call.text, RESULT_CHARS)
+        return truncate(call.text, RESULT_CHARS)
     return cut_to_excerpt(call.text, RESULT_CHARS, f"{request.question}\n{call.part}")
 
 
@@ -174,8 +174,8 @@ def build_reminder(request: PlanningRequest, parts: Sequence[str]) -> str:
     next of its open parts."""
     reason = request.replan_reason
     failed = any(call.failed for call in request.rounds)
-    note = f"{cut_text(reason, RESULT_CHARS)}\n" if reason is not None and not failed else ""
-    question = cut_text(request.question, QUESTION_AGAIN_CHARS)
+    note = f"{truncate(reason, RESULT_CHARS)}\n" if reason is not None and not failed else ""
+    question = truncate(request.question, QUESTION_AGAIN_CHARS)
     if request.may_call and parts:
         return note + render("decide_part", request=question, part=parts[0])
     return note + render("decide_next" if request.may_call else "decide_last", request=question)
