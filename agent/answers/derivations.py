@@ -32,12 +32,13 @@ class Quantity:
 
 def read_quantities(mention: NumberMention) -> list[Quantity]:
     """The values that a number can stand for, without signs."""
-    return [make_quantity(abs(float(one.value)), float(one.step) / 2, mention.unit) for one in mention.readings]
+    return [make_quantity(abs(float(one.centre)), float(one.width) / 2, mention.unit) for one in mention.readings]
 
 
 def list_operands(mention: NumberMention) -> list[Quantity]:
     """The likeliest value of a number, without its sign; of the 2 in `2 x 3 m` also the plain count."""
-    quantities = read_quantities(mention)[:1]
+    first = mention.readings[0]
+    quantities = [make_quantity(abs(float(first.value)), float(first.step) / 2, mention.unit)]
     is_shared = mention.is_factor and mention.unit is not None and mention.unit.dimension == "length"
     return [*quantities, Quantity(quantities[0].value)] if is_shared else quantities
 

@@ -214,7 +214,7 @@ def _agrees(value: float, result: NumberMention, operands: Sequence[NumberMentio
     if unit is not None and count and len(lengths) == count:  # "400 × 300 mm = 0.12 m²"
         factors.append(base * prod(lengths) / float(unit.factor))
     for reading in result.readings:
-        written, near = abs(float(reading.value)), float(reading.step) / 2
+        written, near = abs(float(reading.centre)), float(reading.width) / 2
         if any(abs(abs(value) * factor - written) <= near * (1 + 1e-9) + 1e-9 for factor in factors):
             return True
     return False

@@ -27,8 +27,9 @@ _ISO_DURATION = re.compile(
 def join_units(text: str, mentions: Sequence[NumberMention]) -> list[NumberMention]:
     """The numbers of a text in order; two that state one quantity become one, in the smaller unit.
 
-    A unit belongs to all numbers of a range or of dimensions: `15-20 km`, `40 x 30 x 25 cm`, but not to the count of
-    `3 x 250 ml`. The article before the larger unit counts as one: `an hour and 35 minutes`."""
+    A unit and a scale belong to all numbers of a range, a unit to those of dimensions: `15-20 km`, `2-3 million`,
+    `40 x 30 x 25 cm`, but not to the count of `3 x 250 ml`. The article before the larger unit counts as one: `an hour
+    and 35 minutes`."""
     joined: list[NumberMention] = []
     for mention in _share_units(text, mentions):
         previous = joined[-1] if joined else None
@@ -50,7 +51,29 @@ def _share_units(text: str, mentions: Sequence[NumberMention]) -> list[NumberMen
         one, following = shared[place], shared[place + 1]
         if following.unit is not None and _shares_unit(one, text[one.end : following.start], following.unit):
             shared[place] = replace(one, unit=following.unit)
+        if following.unscaled and _shares_scale(one, text[one.end : following.start], following.unscaled):
+            shared[place : place + 2] = _share_scale(shared[place], shared[place + 1])
     return shared
+
+
+def _share_scale(one: NumberMention, following: NumberMention) -> list[NumberMention]:
+    """Both ends of a range with the scale of the last one: what they round lies between them."""
+    assert following.unscaled
+    scale = abs(following.value / following.unscaled)
+    first = tuple(NumberReading(each.value * scale, each.step * scale) for each in one.readings)
+    return [
+        replace(
+            one, readings=tuple(replace(each, below=Decimal(0), above=each.step) for each in first), unscaled=one.value
+        ),
+        replace(
+            following, readings=tuple(replace(each, below=each.step, above=Decimal(0)) for each in following.readings)
+        ),
+    ]
+
+
+def _shares_scale(one: NumberMention, between: str, following: Decimal) -> bool:
+    """Whether the scale word of a range is that of its first number too: `48-49 thousand`, `1.2-1.8k`."""
+    return one.unscaled is None and one.unit is None and between in _RANGE_SIGNS and 0 < one.value < abs(following)
 
 
 def _shares_unit(one: NumberMention, between: str, unit: Unit) -> bool:

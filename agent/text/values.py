@@ -228,9 +228,9 @@ class KnownValues:
         for reading in mention.readings:
             if ignore_unit and mention.unit is not None and self._has_other_unit(reading, mention.unit):
                 return True
-            if self._has_quantity(reading.value, reading.step, mention.unit):
+            if self._has_quantity(reading.centre, reading.width, mention.unit):
                 return True
-            if ignore_sign and self._has_absolute(reading.value, reading.step):
+            if ignore_sign and self._has_absolute(reading.centre, reading.width):
                 return True
             whole = reading.value == reading.value.to_integral_value()
             if mention.unit is None and whole and int(reading.value) in self._years:
@@ -248,22 +248,25 @@ class KnownValues:
     def _has_scaled(self, mention: NumberMention) -> bool:
         """Whether a number is one of a table in thousands or millions: "1.5 million" for 1.5, "2.4 billion" for 2400;
         or a "1.5m" that means one and a half million."""
-        step = mention.readings[0].step
+        value, step = mention.readings[0].centre, mention.readings[0].width
         if _SMALL_MILLION.search(mention.text):
-            return self._has_value(mention.value * 10**6, step * 10**6)
+            return self._has_value(value * 10**6, step * 10**6)
         if mention.unscaled is None and mention.value % 1000 == 0:  # 18,600,000 for the 18.6 of a table in millions
             return any(self._has_value(mention.value / one, Decimal(0)) for one in self.scales)
         if not mention.unscaled:
             return False
         scale = mention.value / mention.unscaled
         return any(
-            self._has_value(mention.value / one, step / one if one != scale else Decimal(0)) for one in self.scales
+            self._has_value(value / one, step / one)
+            if one != scale
+            else self._has_value(mention.value / one, Decimal(0))
+            for one in self.scales
         )
 
     def _has_other_unit(self, reading: NumberReading, unit: Unit) -> bool:
         """Whether a number has this value and none or another kind of unit: 5 kg and 5 euros, but not 5 kg and 5 g."""
-        start = bisect_left(self._values, reading.value - reading.step / 2)
-        end = bisect_right(self._values, reading.value + reading.step / 2)
+        start = bisect_left(self._values, reading.centre - reading.width / 2)
+        end = bisect_right(self._values, reading.centre + reading.width / 2)
         return any(other is None or other.dimension != unit.dimension for _, other in self._numbers[start:end])
 
     def _has_part(self, value: Decimal, *, is_word: bool) -> bool:
@@ -275,7 +278,7 @@ class KnownValues:
     def _has_quantity(self, value: Decimal, step: Decimal, unit: Unit | None) -> bool:
         if unit is None:
             return self._has_value(value, step) or (self._by_language and self._has_share(value, step))
-        if unit.dimension == "%" and self._has_value(value * unit.factor / 100, step * unit.factor / 200, bare=True):
+        if unit.dimension == "%" and self._has_value(value * unit.factor / 100, step * unit.factor / 100, bare=True):
             return True
         known_quantities = self._by_dimension.get(unit.dimension, [])
         base, half = value * unit.factor, step * unit.factor / 2
