@@ -15,6 +15,7 @@ from agent.answers.derivations import Quantity, contains_near, is_among, list_op
 from agent.answers.derived_dates import DerivedDates
 from agent.answers.equations import Equation, find_equations
 from agent.answers.figure_evidence import FigureEvidence
+from agent.answers.labels import Labels
 from agent.answers.periods import names_known_period
 from agent.answers.regrouped import has_code_of_shape, has_sister, is_regrouped
 from agent.answers.totals import list_counts, list_totals
@@ -95,6 +96,7 @@ class _Search:
     def __init__(self, text: str, claims: Sequence[ValueMention], evidence: FigureEvidence) -> None:
         self._text = text
         self._evidence = evidence
+        self._labels = Labels(text, evidence.text)
         self._numbers = [one for one in claims if isinstance(one, NumberMention)]
         self._claims = [one for one in claims if self._is_claim(one)]
         self._explained: list[NumberMention] = []
@@ -164,7 +166,9 @@ class _Search:
         is_count = mention.unit is None or mention.unit.dimension in _COUNT_UNITS
         if whole and abs(mention.value) < 10 and is_count and len(mention.readings) == 1:
             return False
-        return not _LINE_WORD.search(self._text[max(0, mention.start - 24) : mention.start])
+        if _LINE_WORD.search(self._text[max(0, mention.start - 24) : mention.start]):
+            return False
+        return not self._labels.cover(mention)
 
     def _is_whole_word(self, mention: NumberMention) -> bool:
         """Whether no other number word is beside this one, which would make it a part of another number."""

@@ -25,11 +25,12 @@ class Rounding:
         return self.below * step, self.above * step
 
 
-_HALF, _TENTH = Decimal("0.5"), Decimal("0.1")
+_HALF, _TENTH, _SHORT = Decimal("0.5"), Decimal("0.1"), Decimal("0.95")
+# What is nearly 15 is not said to be over 14.
 ABOUT: Final = Rounding(_HALF, _HALF)
 _NEAR: Final = Rounding(Decimal(1), _HALF)
-_OVER: Final = Rounding(Decimal(0), Decimal(1))
-_UNDER: Final = Rounding(Decimal(1), Decimal(0))
+_OVER: Final = Rounding(Decimal(0), _SHORT)
+_UNDER: Final = Rounding(_SHORT, Decimal(0))
 _LEAST: Final = Rounding(Decimal(0), Decimal(1), _TENTH)
 _MOST: Final = Rounding(Decimal(1), Decimal(0), _TENTH)
 _TABLE: Final = (

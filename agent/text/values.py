@@ -25,7 +25,7 @@ ValueMention = DateMention | TimeMention | NumberMention | CodeMention
 _MARKUP: Final = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`"  # code
     r"|\[\d{1,3}(?:\s*[,;\u2013-]\s*\d{1,3})*\](?!\()|\u3010\d{1,3}\u3011"  # citations
-    r"|^[ \t>#|*-]*\d{1,3}[.):](?=\s|\*)",  # the numbers of a list
+    r"|^[ \t>#|*-]*(?:\d{1,3}[.):]|\(\d{1,3}\))(?=\s|\*)",  # the numbers of a list
     re.DOTALL | re.MULTILINE,
 )
 _SCALE_WORD: Final = re.compile(rf"\b(?:{'|'.join(sorted(SCALES, key=len, reverse=True))})\b", re.IGNORECASE)
