@@ -1,6 +1,6 @@
 """Decides whether a date, a time or a span of time follows from the dates, times and spans that are known."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import cached_property
@@ -26,7 +26,11 @@ class DerivedDates:
         """Whether a date or a time of day follows from known ones."""
         if isinstance(mention, TimeMention):
             return self._has_time(mention.value)
-        return any(one.follows_from(date) for one in mention.readings for date in self._dates)
+        return self.has_any(mention.readings)
+
+    def has_any(self, readings: Sequence[DateValue]) -> bool:
+        """Whether one of the readings of a date follows from known ones."""
+        return any(one.follows_from(date) for one in readings for date in self._dates)
 
     def explain_number(self, mention: NumberMention) -> bool:
         """Whether a number of days, weeks, months or years is the span between two known dates, or a year is a

@@ -187,6 +187,8 @@ class _Search:
             return any(map(self._is_known_time, self._list_readings(mention)))
         if isinstance(mention, DateMention):
             return self._dates.explain(mention)
+        if isinstance(mention, NumberMention) and self._dates.has_any(mention.dates):
+            return True
         if names_known_period(self._text, mention.start, evidence_figures):
             return True
         if isinstance(mention, NumberMention) and (

@@ -8,6 +8,8 @@ DELIMITERS = ",;|\t"
 _SEPARATOR = re.compile(r'\ufeff?"?sep=(.)"?\r?\n', re.IGNORECASE)
 _ESCAPED = re.compile(r'(?:^|[,;\t|])"[^"\n]*\\"[^,;\t|\r\n]', re.MULTILINE)
 _DECIMAL = re.compile(r"[-+]?\d+(?:[.\u00a0' ]\d{3})*(?:,\d+)?(?: ?[^\W\d_]{1,3}| ?[%€$£])?")
+_CSV_LINE = re.compile(r"[^\d\s,],\S|\S,[^\d\s,]")
+_QUOTED_CELL = re.compile(r'"[^"\n]*"')
 _SAMPLE = 10_000
 _MAX_TITLES = 10
 
@@ -68,3 +70,26 @@ def _count_cells(line: str, delimiter: str) -> int:
     except csv.Error:  # a cell longer than the module allows
         return 1
     return max((sum(bool(cell.strip()) for cell in row) for row in rows), default=0)
+
+
+def separate_csv_cells(text: str) -> str:
+    """The text with `;` between the cells of lines that are CSV, where `151,2870` are two cells.
+
+    Below such a line, one with as many commas is CSV too, though it has only digits beside them."""
+    lines: list[str] = []
+    commas = 0
+    for line in text.split("\n"):
+        count = line.count(",") if ", " not in line else 0
+        is_csv = _CSV_LINE.search(line) is not None or (0 < count == commas)
+        commas = count if is_csv else 0
+        lines.append(_separate(line) if is_csv else line)
+    return "\n".join(lines)
+
+
+def _separate(line: str) -> str:
+    parts: list[str] = []
+    at = 0
+    for quoted in _QUOTED_CELL.finditer(line):
+        parts += [line[at : quoted.start()].replace(",", ";"), quoted[0]]
+        at = quoted.end()
+    return "".join([*parts, line[at:].replace(",", ";")])

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
+from agent.text.dates import DateValue
 from agent.text.number_words import (
     AMBIGUOUS_WORDS,
     HALF_TAIL,
@@ -96,7 +97,7 @@ class NumberMention:
 
     `readings` has more than one value for an ambiguous form (`1.234`). `parts` are the numbers of a form that may be a
     list instead (`5 100`, `151,2870`), or of one in two units (`is_sum`). `unscaled` is the number before its scale
-    word (`1.5` of `1.5 million`)."""
+    word (`1.5` of `1.5 million`). `dates` are those that it is a part of if its form is one: `15.3.`, `12/2`."""
 
     text: str
     start: int
@@ -107,6 +108,7 @@ class NumberMention:
     unscaled: Decimal | None = None
     is_word: bool = False
     is_sum: bool = False
+    dates: tuple[DateValue, ...] = ()
 
     @property
     def value(self) -> Decimal:

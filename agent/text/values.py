@@ -16,6 +16,8 @@ from agent.text.codes import CodeMention, find_codes, make_code_key
 from agent.text.compound_quantities import find_iso_durations, join_units
 from agent.text.dates import DateMention, DateValue, TimeMention, TimeValue, find_dates, find_times
 from agent.text.decimal_marks import get_digits, settle_readings
+from agent.text.delimited import separate_csv_cells
+from agent.text.loose_dates import attach_dates, list_named_hours, list_possible_dates
 from agent.text.number_words import ORDINAL_WORDS, SCALES
 from agent.text.numbers import NumberMention, NumberReading, find_numbers
 from agent.text.units import BINARY_FACTORS, UNITS_OF_LABELS, Unit, can_share_value
@@ -35,7 +37,6 @@ _VERSION: Final = re.compile(r"[vV]?(?P<plain>(?P<short>\d+\.\d+)\.\d.*)")
 _CLOCK: Final = re.compile(r"(\d+):(\d\d):(\d\d)")
 _DECIMAL_COMMA: Final = re.compile(r"^\D*\d+,\d{1,2}(?!\d)")
 """In an answer, 5,4 is not a list of 5 and 4."""
-_CSV_LINE: Final = re.compile(r"[^\d\s,],\S|\S,[^\d\s,]")
 _SHARE: Final = re.compile(
     r"(?<![\d/.,-])(?P<part>\d{1,3})(?:/|\s(?:in|of|out of|av|von|sur|på)\s)(?P<whole>\d{1,3})(?![\d/.,-]\d|\d)"
 )
@@ -45,7 +46,6 @@ _LABEL: Final = re.compile(r"(?<![^\W_])(?P<word>[^\W\d_]+(?:[²³]|\d(?!\d))?)\
 _CAMEL: Final = re.compile(r"(?<=[a-z])[A-Z]+[a-z]*$")
 _MAX_LABEL: Final = 30
 _YEAR: Final = re.compile(r"1\d{3}|20\d\d|2100")
-_QUOTED_CELL: Final = re.compile(r'"[^"\n]*"')
 
 
 def find_values(text: str, *, is_claim: bool = False) -> list[ValueMention]:
@@ -61,7 +61,7 @@ def find_values(text: str, *, is_claim: bool = False) -> list[ValueMention]:
         mentions: Sequence[ValueMention] = find(rest)
         all_mentions += mentions
         rest = _blank(rest, mentions)
-    all_mentions += join_units(rest, find_numbers(rest, is_claim=is_claim))
+    all_mentions += attach_dates(rest, join_units(rest, find_numbers(rest, is_claim=is_claim)))
     return sorted(all_mentions, key=lambda mention: mention.start)
 
 
@@ -77,6 +77,7 @@ class KnownValues:
         self.numbers: list[NumberMention] = []
         """The numbers in the order of the texts."""
         self._dates: set[DateValue] = set()
+        self._possible_dates: set[DateValue] = set()
         self._times: set[TimeValue] = set()
         self._codes: set[str] = set()
         self._labelled_years: set[int] = set()
@@ -142,7 +143,7 @@ class KnownValues:
         return [mention for mention in claims if not self.contains(mention, ignore_sign=ignore_sign)]
 
     def _add(self, text: str) -> None:
-        text_of_cells = _split_csv_cells(text)
+        text_of_cells = separate_csv_cells(text)
         mentions = find_values(text_of_cells)
         for mention in settle_readings(text_of_cells, mentions) if self._by_language else mentions:
             match mention:
@@ -159,6 +160,8 @@ class KnownValues:
                     self._add_number(mention, text_of_cells)
         self._numbers += [(share, None) for share in _iter_shares(text)] if self._by_language else []
         self._numbers += find_iso_durations(text)
+        self._possible_dates.update(list_possible_dates(text))
+        self._times.update(list_named_hours(text))
         self.scales |= {SCALES[match[0].lower()] for match in _SCALE_WORD.finditer(text)}
         self._squeezed.append("".join(char for char in text.casefold() if char.isalnum()))
 
@@ -193,7 +196,7 @@ class KnownValues:
             self._settled.add(abs(mention.value))
 
     def _has_date(self, claim: DateValue) -> bool:
-        for date in self._dates:
+        for date in (*self._dates, *self._possible_dates):
             if claim.follows_from(date):
                 # A date without its year leaves it to the rest of the text.
                 return date.year is not None or claim.year is None or self._has_year(claim.year)
@@ -222,6 +225,8 @@ class KnownValues:
         return any(len(number) >= _MIN_NATIONAL and key.endswith(number) for number in local_numbers)
 
     def _has_number(self, mention: NumberMention, *, ignore_sign: bool, ignore_unit: bool) -> bool:
+        if any(self._has_date(one) for one in mention.dates):
+            return True
         if self._by_language and len(mention.readings) > 1:
             is_spelled_so = get_digits(mention.text) in self._open_spellings
             return is_spelled_so or any(abs(reading.value) in self._settled for reading in mention.readings)
@@ -361,26 +366,3 @@ def _blank(text: str, mentions: Iterable[ValueMention]) -> str:
         parts += [text[at : mention.start], " " * (mention.end - mention.start)]
         at = mention.end
     return "".join([*parts, text[at:]])
-
-
-def _split_csv_cells(text: str) -> str:
-    """The text with `;` between the cells of lines that are CSV, where `151,2870` are two cells.
-
-    Below such a line, one with as many commas is CSV too, though it has only digits beside them."""
-    lines: list[str] = []
-    commas = 0
-    for line in text.split("\n"):
-        count = line.count(",") if ", " not in line else 0
-        is_csv = _CSV_LINE.search(line) is not None or (0 < count == commas)
-        commas = count if is_csv else 0
-        lines.append(_separate(line) if is_csv else line)
-    return "\n".join(lines)
-
-
-def _separate(line: str) -> str:
-    parts: list[str] = []
-    at = 0
-    for quoted in _QUOTED_CELL.finditer(line):
-        parts += [line[at : quoted.start()].replace(",", ";"), quoted[0]]
-        at = quoted.end()
-    return "".join([*parts, line[at:].replace(",", ";")])
