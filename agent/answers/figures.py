@@ -105,7 +105,7 @@ class _Search:
     def list_unexplained(self) -> list[str]:
         """The unexplained figures in order, each once."""
         equations = find_equations(self._text, self._numbers)
-        wrong = [one.result for one in equations if not one.is_right]
+        wrong = [one.results[0] for one in equations if not one.is_right]
         pending = [one for one in self._claims if one not in wrong and not self._is_known(one)]
         unexplained_ids = {id(one) for one in (*pending, *wrong)}
         self._explained += [one for one in self._numbers if id(one) not in unexplained_ids]
@@ -116,7 +116,7 @@ class _Search:
 
     def _remove_derived(self, pending: list[ValueMention], equations: Sequence[Equation]) -> list[ValueMention]:
         """The claims that stay unexplained. An explained one may explain another, so that it is tried twice."""
-        results = [one.result for one in equations if one.is_right]
+        results = [number for one in equations if one.is_right for number in one.results]
         factors = [number for one in equations if one.is_right for number in one.operands]
         for _ in range(2):
             local = KnownValues(*(one.text for one in self._explained), by_language=True)
@@ -230,7 +230,9 @@ class _Search:
         if mention.unscaled:  # of a table in millions
             scale = mention.value / mention.unscaled
             quantities += [one.divide(float(scale)) for one in quantities if scale in self._evidence.known.scales]
-        if any(one is mention for one in factors) and any(_is_conversion(one.value) for one in quantities):
+        if any(one is mention for one in factors) and any(
+            _is_conversion(one.value) or self._is_growth(one.value) for one in quantities
+        ):
             return True
         return any(self._follows(one, mention) for one in quantities)
 
@@ -248,6 +250,11 @@ class _Search:
         start, end = self._get_sentence(mention)
         others = [one for other in self._list_neighbours(mention) for one in list_operands(other)]
         return self._evidence.related.explain(figure, self._text[start:end], others)
+
+    def _is_growth(self, value: float) -> bool:
+        """Whether a factor of an equation is a known percentage, or what it makes of a whole: 0.25 or 1.25 of 25 %."""
+        shares = list(map(float, self._evidence.known.list_quantities("%")))
+        return any(contains_near(shares, 100 * one, 1e-6) for one in (value, abs(value - 1)))
 
     def _list_neighbours(self, mention: NumberMention) -> list[NumberMention]:
         """The explained numbers of the mention's own sentence."""
