@@ -21,6 +21,7 @@ from agent.text.loose_dates import attach_dates, list_named_hours, list_possible
 from agent.text.number_words import ORDINAL_WORDS, SCALES
 from agent.text.numbers import NumberMention, NumberReading, find_numbers
 from agent.text.units import BINARY_FACTORS, UNITS_OF_LABELS, Unit, can_share_value
+from agent.text.word_quantities import find_word_quantities
 
 ValueMention = DateMention | TimeMention | NumberMention | CodeMention
 
@@ -62,7 +63,7 @@ def find_values(text: str, *, is_claim: bool = False) -> list[ValueMention]:
         all_mentions += mentions
         rest = _blank(rest, mentions)
     all_mentions += attach_dates(rest, join_units(rest, find_numbers(rest, is_claim=is_claim)))
-    return sorted(all_mentions, key=lambda mention: mention.start)
+    return sorted(all_mentions, key=_get_start)
 
 
 class KnownValues:
@@ -144,7 +145,7 @@ class KnownValues:
 
     def _add(self, text: str) -> None:
         text_of_cells = separate_csv_cells(text)
-        mentions = find_values(text_of_cells)
+        mentions = sorted([*find_values(text_of_cells), *find_word_quantities(text_of_cells)], key=_get_start)
         for mention in settle_readings(text_of_cells, mentions) if self._by_language else mentions:
             match mention:
                 case DateMention(readings=dates):
@@ -315,6 +316,10 @@ class KnownValues:
     def _has_absolute(self, value: Decimal, step: Decimal) -> bool:
         at = bisect_left(self._absolute, (abs(value) - step / 2, False))
         return at < len(self._absolute) and self._absolute[at][0] <= abs(value) + step / 2
+
+
+def _get_start(mention: ValueMention) -> int:
+    return mention.start
 
 
 def _read_clock(mention: TimeMention) -> NumberMention | None:
