@@ -9,33 +9,32 @@ Counts under ten, list numbers, code and citations are not claims.
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from functools import cached_property
 
 from agent.answers.derivations import Quantity, contains_near, is_among, list_operands, read_quantities
 from agent.answers.derived_dates import DerivedDates
 from agent.answers.equations import Equation, find_equations
-from agent.answers.figure_evidence import FigureEvidence
+from agent.answers.figure_evidence import FigureEvidence, drop_line_numbers
+from agent.answers.instants import Instants
 from agent.answers.labels import Labels
 from agent.answers.periods import names_known_period
+from agent.answers.quoted_figures import has_only_quoted_figures
 from agent.answers.regrouped import has_code_of_shape, has_sister, is_regrouped
 from agent.answers.totals import list_counts, list_totals
 from agent.text.codes import CodeMention
-from agent.text.dates import MONTHS, DateMention, TimeMention, TimeValue
+from agent.text.dates import DateMention, TimeMention, TimeValue
 from agent.text.decimal_marks import get_digits, settle_readings
 from agent.text.number_words import AMBIGUOUS_WORDS, NUMBER_WORDS, SCALES, is_number_word
-from agent.text.numbers import FRACTIONS, NumberMention
+from agent.text.numbers import FRACTIONS, NumberMention, NumberReading
 from agent.text.pieces import split_pieces
+from agent.text.scales import find_scales
 from agent.text.spoken_times import CLOCK_WORDS, HOUR_WORDS, find_spoken_times, list_halves
-from agent.text.superscripts import RAISED
-from agent.text.units import UNITS
 from agent.text.values import KnownValues, ValueMention, find_values
 
 MAX_REPORTED = 5
 """The search stops after this number of unexplained figures."""
 _LINK = re.compile(r"https?://\S+")
-_LINE_NUMBER = re.compile(r"\n[ \t]*(\d{1,7})(?:[:|\t]| \|)(?=\s|$)")
-_MIN_NUMBERED = 3
-"""Lines with consecutive numbers from which on a tool has counted them."""
 _LINE_WORD = re.compile(r"\b(?:lines?|zeilen?|rad(?:er|erna)?|lignes?)\s+(?:\d+\s*[-\u2013]\s*)?$", re.IGNORECASE)
 _OFFSET = re.compile(r"(?:UTC|GMT) ?[-+\u2212]$", re.IGNORECASE)
 _CLOCK_WORD = re.compile(r" (?:to|past|i|över|vor|nach) (?:[^\W\d_]+)\b", re.IGNORECASE)
@@ -63,7 +62,7 @@ def find_unexplained_figures(text: str, evidence: str) -> list[str]:
     """The figures, dates and codes of `text`, as written, that are neither in `evidence` nor derivable from it.
 
     Returns at most `MAX_REPORTED`."""
-    evidence = _drop_line_numbers(evidence)
+    evidence = drop_line_numbers(evidence)
     if has_only_quoted_figures(text, evidence):
         return []
     claims = _find_claims(text)
@@ -186,8 +185,12 @@ class _Search:
         if isinstance(mention, TimeMention):
             return any(map(self._is_known_time, self._list_readings(mention)))
         if isinstance(mention, DateMention):
-            return self._dates.explain(mention)
-        if isinstance(mention, NumberMention) and self._dates.has_any(mention.dates):
+            return (
+                self._dates.explain(mention)
+                or self._dates.explain_named_day(mention, self._text)
+                or self._instants.explain(mention)
+            )
+        if isinstance(mention, NumberMention) and (self._dates.has_any(mention.dates) or self._is_in_scale(mention)):
             return True
         if names_known_period(self._text, mention.start, evidence_figures):
             return True
@@ -211,7 +214,15 @@ class _Search:
 
     def _is_known_time(self, time: TimeMention) -> bool:
         evidence = self._evidence
-        return evidence.known.contains(time) or time.value in evidence.spoken_times or self._dates.explain(time)
+        if evidence.known.contains(time) or time.value in evidence.spoken_times or self._dates.explain(time):
+            return True
+        return self._instants.explain(time) or evidence.known.has_span(time)
+
+    def _is_in_scale(self, mention: NumberMention) -> bool:
+        """Whether a bare number is a known one in a scale that the answer names elsewhere: 702 below `SEK m`."""
+        if mention.unscaled is not None or mention.is_word:
+            return False
+        return any(self._evidence.known.contains(_scale(mention, one)) for one in self._scales)
 
     def _is_short_year(self, mention: NumberMention) -> bool:
         """Whether a number is a known year without its century: '87."""
@@ -274,6 +285,14 @@ class _Search:
         return list_totals(text[: mention.start] + " " * (mention.end - mention.start) + text[mention.end :])
 
     @cached_property
+    def _scales(self) -> list[Decimal]:
+        return sorted(find_scales(self._text))
+
+    @cached_property
+    def _instants(self) -> Instants:
+        return Instants(self._evidence.text, self._text)
+
+    @cached_property
     def _dates(self) -> DerivedDates:
         return DerivedDates(self._evidence.known)
 
@@ -284,6 +303,12 @@ _CONVERSIONS = (
     3.6, 3.785412, 4.184, 28.349523, 1.8, 32,
 )  # fmt: skip
 """Factors between units. They need no evidence as numbers of an equation."""
+
+
+def _scale(mention: NumberMention, factor: Decimal) -> NumberMention:
+    """A number of a table in thousands or millions as what it stands for."""
+    readings = tuple(NumberReading(one.value * factor, one.step * factor) for one in mention.readings)
+    return replace(mention, readings=readings, unscaled=mention.value)
 
 
 def _is_conversion(value: float) -> bool:
@@ -306,72 +331,3 @@ def _get_shown(mention: ValueMention) -> str:
     if isinstance(mention, NumberMention) and not mention.is_word:
         return get_digits(mention.text) or mention.text
     return mention.text.strip()
-
-
-def _drop_line_numbers(evidence: str) -> str:
-    """The text without the numbers of its lines, which a tool has put before them."""
-    evidence = f"\n{evidence}"
-    matches = list(_LINE_NUMBER.finditer(evidence))
-    if len(matches) < _MIN_NUMBERED:
-        return evidence
-    numbers = [int(match[1]) for match in matches]
-    counted = {
-        place
-        for at in range(len(numbers) - 2)
-        if numbers[at + 1] == numbers[at] + 1 and numbers[at + 2] == numbers[at] + 2
-        for place in (at, at + 1, at + 2)
-    }
-    parts: list[str] = []
-    end = 0
-    for at in sorted(counted):
-        parts.append(evidence[end : matches[at].start() + 1])
-        end = matches[at].end()
-    return "".join([*parts, evidence[end:]])
-
-
-_FRACTION_SIGNS = frozenset(FRACTIONS)
-_POWER = re.compile(rf"\d[{RAISED}]|\d\^")
-_FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
-_AMBIGUOUS = re.compile(r"\d{1,3}[.,]\d{3}")
-_AFTER = re.compile(r"[ \u00a0\u202f]?(?:[^\W\d_]+|[%\u2030\u00b0]|\d)")
-_NEXT_WORD = re.compile(r"(?:st|nd|rd|th|er|[.]|:e)?[ \u00a0]*(?:of |de |den )?([^\W\d_]+)")
-_QUOTED_WORD = re.compile(r"[^\W\d_]{2,}")
-_JOINTS = frozenset("-_/:.'\u2019+\u2212@#\\")
-_MONTHS_BEFORE = frozenset((*MONTHS, *(f"{name}." for name in MONTHS)))
-
-
-def has_only_quoted_figures(text: str, evidence: str) -> bool:
-    """Whether every figure of a text is in the evidence with the same unit, and none is computed.
-
-    False means that the values have to be compared, not that one of them is missing."""
-    if "=" in text or "\u2248" in text or "http" in text or _POWER.search(text) or not _FRACTION_SIGNS.isdisjoint(text):
-        return False
-    words = _QUOTED_WORD.findall(text.lower())
-    if any(word in SCALES or (is_number_word(word) and NUMBER_WORDS.get(word, 13) > 12) for word in words) or (
-        not HOUR_WORDS.isdisjoint(words) and find_spoken_times(text)
-    ):
-        return False
-    known = set(_FIGURE.findall(evidence))
-    return all(_is_quoted(text, match, known, evidence) for match in _FIGURE.finditer(text))
-
-
-def _is_quoted(text: str, match: re.Match[str], known: set[str], evidence: str) -> bool:
-    figure, start, end = match[0], match.start(), match.end()
-    if figure not in known or _AMBIGUOUS.fullmatch(figure):
-        return False
-    before, after = text[start - 1 : start], text[end : end + 1]
-    if before in _JOINTS or before.isalnum() or (after in _JOINTS and text[end + 1 : end + 2].isalnum()):
-        return False
-    if not _MONTHS_BEFORE.isdisjoint(text[max(0, start - 24) : start].lower().split()[-2:]):
-        return False
-    following = _NEXT_WORD.match(text, end)
-    if following is not None and following[1].lower() in MONTHS:
-        return False
-    follower = _AFTER.match(text, end)
-    if follower is None:
-        return True
-    word = follower[0].lstrip().lower()
-    if word.isdigit():
-        return False  # digits may be grouped by spaces
-    is_unit = word in UNITS or not word[0].isalpha() or follower[0][0].isalpha()
-    return not is_unit or text[start : follower.end()] in evidence

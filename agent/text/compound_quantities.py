@@ -15,6 +15,7 @@ _JOINT = re.compile(rf",?{_SPACE}*(?:(?:and|und|och|et|y|e){_SPACE}+)?", re.IGNO
 _ONE_BEFORE = re.compile(
     rf"\b(?P<one>[^\W\d_]+){_SPACE}(?P<unit>[^\W\d_]+),?{_SPACE}(?:(?:and|und|och|et|y|e){_SPACE})?$", re.IGNORECASE
 )
+_INCHES = re.compile(r"[ \u00a0]?(?:in\b\.?|[\"\u2033])")
 _RANGE_SIGNS = ("-", "\u2013")
 _ARTICLES = frozenset({"a", "an", "una", "uno", "un"})
 _MAX_BEFORE = 40
@@ -31,8 +32,9 @@ def join_units(text: str, mentions: Sequence[NumberMention]) -> list[NumberMenti
     `40 x 30 x 25 cm`, but not to the count of `3 x 250 ml`. The article before the larger unit counts as one: `an hour
     and 35 minutes`."""
     joined: list[NumberMention] = []
-    for mention in _share_units(text, mentions):
+    for one in _share_units(text, mentions):
         previous = joined[-1] if joined else None
+        mention = _read_inches(text, previous, one)
         if previous is not None and _belong_together(text, previous, mention):
             joined[-1] = _add(text, previous.value, previous.unit, mention, previous.start)
             continue
@@ -43,6 +45,16 @@ def join_units(text: str, mentions: Sequence[NumberMention]) -> list[NumberMenti
         else:
             joined.append(mention)
     return joined
+
+
+def _read_inches(text: str, previous: NumberMention | None, mention: NumberMention) -> NumberMention:
+    """A number as inches where it follows feet and says so: `5 ft 11 in`. "In" alone is a preposition."""
+    if previous is None or previous.unit != UNITS["foot"] or mention.unit is not None:
+        return mention
+    end = _INCHES.match(text, mention.end) if text[previous.end : mention.start].strip() in ("", ",") else None
+    if end is None:
+        return mention
+    return replace(mention, text=text[mention.start : end.end()], end=end.end(), unit=UNITS["inch"])
 
 
 def _share_units(text: str, mentions: Sequence[NumberMention]) -> list[NumberMention]:

@@ -34,7 +34,11 @@ _FRACTION = "".join(FRACTIONS)
 
 _SCALED_CURRENCIES = {
     f"{prefix}{code}": (factor, code)
-    for prefix, factor in (("t", Decimal(1000)), ("k", Decimal(1000)), ("m", Decimal(10**6)))
+    for prefix, factor in (
+        *dict.fromkeys(("t", "k"), Decimal(1000)).items(),
+        *dict.fromkeys(("m", "mn"), Decimal(10**6)).items(),
+        *dict.fromkeys(("md", "mdr"), Decimal(10**9)).items(),
+    )
     for code in ("sek", "eur", "usd", "gbp", "chf", "nok", "dkk", "kr", "€")
 }
 """Abbreviations such as MSEK, TEUR and tkr."""

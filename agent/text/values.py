@@ -18,9 +18,11 @@ from agent.text.dates import DateMention, DateValue, TimeMention, TimeValue, fin
 from agent.text.decimal_marks import get_digits, settle_readings
 from agent.text.delimited import separate_csv_cells
 from agent.text.loose_dates import attach_dates, list_named_hours, list_possible_dates
-from agent.text.number_words import ORDINAL_WORDS, SCALES
+from agent.text.number_words import ORDINAL_WORDS
 from agent.text.numbers import NumberMention, NumberReading, find_numbers
-from agent.text.units import BINARY_FACTORS, UNITS_OF_LABELS, Unit, can_share_value
+from agent.text.scales import CENT, find_scales
+from agent.text.unit_labels import find_unit_of_label
+from agent.text.units import OTHER_FACTORS, UNITS_OF_LABELS, Unit, can_share_value
 from agent.text.word_quantities import find_word_quantities
 
 ValueMention = DateMention | TimeMention | NumberMention | CodeMention
@@ -31,7 +33,6 @@ _MARKUP: Final = re.compile(
     r"|^[ \t>#|*-]*(?:\d{1,3}[.):]|\(\d{1,3}\))(?=\s|\*)",  # the numbers of a list
     re.DOTALL | re.MULTILINE,
 )
-_SCALE_WORD: Final = re.compile(rf"\b(?:{'|'.join(sorted(SCALES, key=len, reverse=True))})\b", re.IGNORECASE)
 _SMALL_MILLION: Final = re.compile(r"\dm$")
 _WORD_ENDING: Final = re.compile(r"(?<=\w)-[^\W\d_]{3,}$")
 _VERSION: Final = re.compile(r"[vV]?(?P<plain>(?P<short>\d+\.\d+)\.\d.*)")
@@ -43,9 +44,7 @@ _SHARE: Final = re.compile(
 )
 _MIN_NATIONAL: Final = 6
 """Digits of a telephone number without the zeros before it. Fewer are the end of any other number."""
-_LABEL: Final = re.compile(r"(?<![^\W_])(?P<word>[^\W\d_]+(?:[²³]|\d(?!\d))?)\)?[\"']?\s?[:=]?\s?[\"']?$")
-_CAMEL: Final = re.compile(r"(?<=[a-z])[A-Z]+[a-z]*$")
-_MAX_LABEL: Final = 30
+_MEGA, _MIN_BYTES = Decimal(10**6), 10_000
 _YEAR: Final = re.compile(r"1\d{3}|20\d\d|2100")
 
 
@@ -138,6 +137,11 @@ class KnownValues:
         """Whether a number of the texts has this value, in whatever unit."""
         return self._has_value(value, Decimal(0))
 
+    def has_span(self, time: TimeMention) -> bool:
+        """Whether a time with seconds is a known span of time: 3:31:45 for 12705 seconds."""
+        span = _read_clock(time)
+        return span is not None and self._has_quantity(span.value, Decimal(1), span.unit)
+
     def find_missing(self, text: str, *, ignore_sign: bool = False) -> list[ValueMention]:
         """The values that a text claims and the known texts do not hold, in order."""
         claims = find_values(text, is_claim=True)
@@ -163,7 +167,7 @@ class KnownValues:
         self._numbers += find_iso_durations(text)
         self._possible_dates.update(list_possible_dates(text))
         self._times.update(list_named_hours(text))
-        self.scales |= {SCALES[match[0].lower()] for match in _SCALE_WORD.finditer(text)}
+        self.scales |= find_scales(text)
         self._squeezed.append("".join(char for char in text.casefold() if char.isalnum()))
 
     def _add_number(self, mention: NumberMention, text: str) -> None:
@@ -197,11 +201,11 @@ class KnownValues:
             self._settled.add(abs(mention.value))
 
     def _has_date(self, claim: DateValue) -> bool:
-        for date in (*self._dates, *self._possible_dates):
-            if claim.follows_from(date):
-                # A date without its year leaves it to the rest of the text.
-                return date.year is not None or claim.year is None or self._has_year(claim.year)
-        return False
+        # A date without its year leaves it to the rest of the text.
+        return any(
+            claim.follows_from(date) and (date.year is not None or claim.year is None or self._has_year(claim.year))
+            for date in (*self._dates, *self._possible_dates)
+        )
 
     def _has_year(self, year: int) -> bool:
         return year in self._years or self._has_value(Decimal(year), Decimal(0))
@@ -209,7 +213,9 @@ class KnownValues:
     def _has_code(self, mention: CodeMention) -> bool:
         if mention.key in self._codes or any(mention.key in text for text in self._squeezed):
             return True
-        if mention.is_number and self._has_phone(mention.key):
+        if mention.is_number and self._has_phone(
+            make_code_key(mention.text.replace("(0)", "")), mention.text[0] == "+"
+        ):
             return True
         if (version := _VERSION.match(mention.text)) is not None and make_code_key(version["plain"]) in self._codes:
             return True
@@ -217,20 +223,28 @@ class KnownValues:
         code = _WORD_ENDING.sub("", mention.text)
         return code != mention.text and make_code_key(code) in self._codes
 
-    def _has_phone(self, key: str) -> bool:
-        """Whether a number is known with the prefix of its country, or without it: 070 is +46 70."""
+    def _has_phone(self, key: str, has_country: bool = False) -> bool:
+        """Whether a number is known with the prefix of its country, or without it: 070 is +46 70, and +1 415 is 415."""
+        if any(key in text for text in self._squeezed):
+            return True
         national = key.lstrip("0") if key.startswith("0") else ""
         if len(national) >= _MIN_NATIONAL and any(national in text for text in self._squeezed):
             return True
-        local_numbers = (code.lstrip("0") for code in self._codes if code.startswith("0") and code.isdigit())
+        local_numbers = (
+            code.lstrip("0") for code in self._codes if code.isdigit() and (has_country or code.startswith("0"))
+        )
         return any(len(number) >= _MIN_NATIONAL and key.endswith(number) for number in local_numbers)
 
+    def _has_plain_phone(self, mention: NumberMention) -> bool:
+        """Whether a number without marks is a telephone's: 0701234567."""
+        digits = mention.text
+        return digits[:1] == "0" and digits.isdigit() and len(digits) > _MIN_NATIONAL and self._has_phone(digits)
+
     def _has_number(self, mention: NumberMention, *, ignore_sign: bool, ignore_unit: bool) -> bool:
-        if any(self._has_date(one) for one in mention.dates):
+        if any(self._has_date(one) for one in mention.dates) or self._has_plain_phone(mention):
             return True
         if self._by_language and len(mention.readings) > 1:
-            is_spelled_so = get_digits(mention.text) in self._open_spellings
-            return is_spelled_so or any(abs(reading.value) in self._settled for reading in mention.readings)
+            return self._has_open_number(mention)
         for reading in mention.readings:
             if ignore_unit and mention.unit is not None and self._has_other_unit(reading, mention.unit):
                 return True
@@ -248,6 +262,11 @@ class KnownValues:
             return True
         return self._has_scaled(mention)
 
+    def _has_open_number(self, mention: NumberMention) -> bool:
+        """Whether the texts spell a number so, or have one of its values, of which nothing says which one it is."""
+        is_spelled_so = get_digits(mention.text) in self._open_spellings
+        return is_spelled_so or any(abs(reading.value) in self._settled for reading in mention.readings)
+
     def _is_cardinal_word(self, mention: NumberMention) -> bool:
         return mention.is_word and self._by_language and mention.text.lower() not in ORDINAL_WORDS
 
@@ -257,6 +276,8 @@ class KnownValues:
         value, step = mention.readings[0].centre, mention.readings[0].width
         if _SMALL_MILLION.search(mention.text):
             return self._has_value(value * 10**6, step * 10**6)
+        if CENT in self.scales and self._has_value(mention.value / CENT, Decimal(0)):  # 1,299 for 129900 cents
+            return True
         if mention.unscaled is None and mention.value % 1000 == 0:  # 18,600,000 for the 18.6 of a table in millions
             return any(self._has_value(mention.value / one, Decimal(0)) for one in self.scales)
         if not mention.unscaled:
@@ -290,13 +311,24 @@ class KnownValues:
         base, half = value * unit.factor, step * unit.factor / 2
         if _is_any_between(known_quantities, base - half, base + half):
             return True
-        if unit.name in BINARY_FACTORS:  # "MB" is said of both
-            base, half = value * BINARY_FACTORS[unit.name], step * BINARY_FACTORS[unit.name] / 2
+        if unit.dimension == "bytes" and self._has_bytes(value, step, (unit.factor, OTHER_FACTORS.get(unit.name))):
+            return True
+        if unit.name in OTHER_FACTORS:  # "MB" and "hp" are said of two
+            base, half = value * OTHER_FACTORS[unit.name], step * OTHER_FACTORS[unit.name] / 2
             if _is_any_between(known_quantities, base - half, base + half):
                 return True
         start = bisect_left(self._values, value - step / 2)
         end = bisect_right(self._values, value + step / 2)
         return any(can_share_value(unit, other) for _, other in self._numbers[start:end])
+
+    def _has_bytes(self, value: Decimal, step: Decimal, factors: Iterable[Decimal | None]) -> bool:
+        """Whether a long bare number is this many bytes: 6442450944 is 6 GiB."""
+        return any(
+            value * factor * _MEGA >= _MIN_BYTES
+            and self._has_value(value * factor * _MEGA, step * factor * _MEGA, bare=True)
+            for factor in factors
+            if factor is not None
+        )
 
     def _has_share(self, value: Decimal, step: Decimal) -> bool:
         """Whether a bare fraction is a percentage of the texts: 0.175 is 17.5 %."""
@@ -330,16 +362,6 @@ def _read_clock(mention: TimeMention) -> NumberMention | None:
     hours, minutes, seconds = map(int, match.groups())
     reading = NumberReading(Decimal(hours * 3600 + minutes * 60 + seconds), Decimal(1))
     return NumberMention(mention.text, mention.start, mention.end, (reading,), UNITS_OF_LABELS["s"])
-
-
-def find_unit_of_label(text: str, start: int) -> Unit | None:
-    """The unit that ends the label of a value: `duration_s: 9300`, `"sizeBytes": 512`, `Weight (kg): 72`."""
-    label = _LABEL.search(text, max(0, start - _MAX_LABEL), start)
-    if label is None:
-        return None
-    last = _CAMEL.search(label["word"])
-    unit = UNITS_OF_LABELS.get(label["word"].lower())
-    return unit if unit is not None or last is None else UNITS_OF_LABELS.get(last[0].lower())
 
 
 def _iter_shares(text: str) -> Iterator[Decimal]:
