@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
+from agent.answers.aggregates import Aggregates
+from agent.answers.comparatives import Comparatives
 from agent.answers.regrouped import DigitGroups
 from agent.answers.related_figures import RelatedFigures
 from agent.answers.totals import list_totals
@@ -33,6 +35,16 @@ class FigureEvidence:
     def related(self) -> RelatedFigures:
         """Its figures by records and columns."""
         return RelatedFigures(self._read, self.known.numbers)
+
+    @cached_property
+    def aggregates(self) -> Aggregates:
+        """What follows from the rows and columns of its tables."""
+        return Aggregates(self.text)
+
+    @cached_property
+    def comparatives(self) -> Comparatives:
+        """Its figures with those of the period before in brackets."""
+        return Comparatives(self._read, self.known.numbers)
 
     @cached_property
     def totals(self) -> list[float]:

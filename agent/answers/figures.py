@@ -2,8 +2,8 @@
 
 Figures are compared as values: `864.00` is `864`, `63.32` is `63.3224` rounded, `-12.58` is `12.58`, and `12 %` is
 `0.12`. `8,321` is read in the language of its sentence. Other units of the same kind, computed equations and totals
-count as explained, and results of figures that belong together where few other figures would be (`related_figures`).
-Counts under ten, list numbers, code and citations are not claims.
+count as explained, and results of figures that belong together where few other figures would be (`related_figures`,
+`aggregates` of tables, `comparatives` of reports). Counts under ten, labels, code and citations are not claims.
 """
 
 import re
@@ -197,10 +197,18 @@ class _Search:
         if isinstance(mention, NumberMention) and (
             self._is_short_year(mention)
             or self._is_known_clock(mention)
+            or self._is_year_before(mention)
             or is_regrouped(self._text, mention, self._evidence.digit_groups)
         ):
             return True
         return isinstance(mention, NumberMention) and self._dates.explain_number(mention)
+
+    def _is_year_before(self, mention: NumberMention) -> bool:
+        """Whether a number is the year before a known one, of which the evidence gives figures without naming it."""
+        if mention.unit is not None or not mention.text.isdigit():
+            return False
+        year = int(mention.value)
+        return year + 1 in self._evidence.known.years and self._evidence.comparatives.has_period_before
 
     def _is_known_clock(self, mention: NumberMention) -> bool:
         """Whether a number without a unit is a known time that is written with a point: 16.45."""
@@ -260,7 +268,13 @@ class _Search:
             return True
         start, end = self._get_sentence(mention)
         others = [one for other in self._list_neighbours(mention) for one in list_operands(other)]
-        return self._evidence.related.explain(figure, self._text[start:end], others)
+        sentence = self._text[start:end]
+        evidence = self._evidence
+        return (
+            evidence.related.explain(figure, sentence, others)
+            or evidence.comparatives.explain(figure)
+            or evidence.aggregates.explain(figure, sentence, others)
+        )
 
     def _is_growth(self, value: float) -> bool:
         """Whether a factor of an equation is a known percentage, or what it makes of a whole: 0.25 or 1.25 of 25 %."""

@@ -163,14 +163,14 @@ def _is_title_line(text: str, start: int, end: int) -> bool:
     if (
         line[-1:] in ".!?:;,"
         or "\n" in line
-        or not text[end:].startswith("\n\n")
+        or not text.startswith("\n\n", end)
         or text[start - 1 : start] not in ("", "\n")
     ):
         return False
     words = _WORD.findall(line)
     if not _MIN_TITLE_WORDS <= len(words) <= _MAX_TITLE_WORDS or any(map(_is_given_name, words)):
         return False
-    return 3 * sum(word[0].isupper() for word in words) >= 2 * len(words)
+    return 3 * len([word for word in words if word[0].isupper()]) >= 2 * len(words)
 
 
 def _iter_sentence_names(sentence: str, known: _KnownWords, *, may_be_german: bool) -> Iterator[list[str]]:
