@@ -30,12 +30,14 @@ _MAX_COMBINED: Final = 16
 _STEM: Final = 4
 _LIMITS = (0.15, 0.1, 0.04)
 """How many other figures may be aggregates, comparisons, or results with a number beside a table."""
-_BEST_LIMIT = 0.12
+_BEST_LIMITS = (0.12, 0.08, 0.06)
+"""The same of the rows and columns that a sentence names best: in columns, in sums, beside other parts."""
 _LIMITS_OF_ALL = (0.1, 0.04, 0.02)
 """The same where the sentence names no row or column."""
 _KIN = 12
 """Columns whose middle figures differ by more are of two kinds: pieces and prices are not added up."""
 _MONTHS: Final = 12
+_NOT_ADDED: Final = ("°C", "°F", "%")
 _WORD: Final = re.compile(r"[^\W_]{2,}")
 
 _Results = Mapping[str, Sequence[float]]
@@ -81,8 +83,8 @@ class Aggregates:
         words = _WORD.findall(sentence.lower())
         stems = frozenset((*map(_stem, words), *(word[: _STEM - 1] for word in words)))
         numbers = frozenset(one.value for one in others)
-        for results in self._collect_best(stems, numbers):
-            if is_unlikely_hit(figure, partial(_has, results), _BEST_LIMIT):
+        for results, limit in zip(self._collect_best(stems, numbers), _BEST_LIMITS, strict=True):
+            if is_unlikely_hit(figure, partial(_has, results), limit):
                 return True
         named = frozenset(place for place, words in enumerate(self._names) if not words.isdisjoint(stems))
         for selection in (named, frozenset()) if named else (named,):
@@ -110,19 +112,22 @@ class Aggregates:
 
     def _collect_best(self, stems: frozenset[str], numbers: frozenset[float]) -> tuple[_Results, ...]:
         """What the parts give that share most with a sentence: compared with each other, their total and the numbers
-        beside; of columns, and of all."""
+        beside; of columns, of sums, and with other parts."""
         key = (stems, numbers)
         if key not in self._best:
             ranks = [one.get_rank(stems, numbers) for one in self._series]
             columns: list[tuple[str, float]] = []
             sums: list[tuple[str, float]] = []
+            beside: list[tuple[str, float]] = []
             for one, rank in zip(self._series, ranks, strict=True):
                 if rank == max(ranks) > 0 and one.kind != "product":
                     results = columns if one.kind == "column" else sums
-                    results += _convert(one, _list_best(one, stems, numbers, self._tables[1]))
+                    best, others = _list_best(one, stems, numbers, self._tables[1])
+                    results += _convert(one, best)
+                    beside += _convert(one, others)
             if len(self._best) > _MAX_KEPT:
                 self._best.clear()
-            self._best[key] = (_sort(columns), _sort(sums))
+            self._best[key] = (_sort(columns), _sort(sums), _sort(beside))
         return self._best[key]
 
     def _collect(self, selection: frozenset[int]) -> tuple[_Results, _Results, _Results]:
@@ -222,10 +227,17 @@ def _aggregate(
     compared: list[tuple[str, float]],
 ) -> None:
     """Adds what follows from one series: its aggregates and those of named groups, and these compared."""
+    if series.unit is not None and series.unit.dimension in _NOT_ADDED:
+        plain += [("", value) for value in [*_describe(series.values)][1:-1]]
+        return
     total = sum(series.values)
     plain += [("", value) for value in _describe(series.values)]
     least, most = min(series.values), max(series.values)
-    plain += [("%", 100 * (most / least - 1)), ("%", 100 * (1 - least / most))] if least > 0 else ()
+    plain += (
+        [("%", 100 * (most / least - 1)), ("%", 100 * (1 - least / most))]
+        if least > 0 and series.kind == "column"
+        else ()
+    )
     groups = [values for words, values in series.groups if not names or words in names]
     parts = [one.value for one in series.parts if not names or one.words in names][:_MAX_PARTS]
     sums = [sum(values) for values in groups if values]
@@ -253,19 +265,25 @@ def _rank(part: _Part, stems: frozenset[str], numbers: AbstractSet[float]) -> in
 
 def _list_best(
     series: _Series, stems: frozenset[str], numbers: AbstractSet[float], scalars: Sequence[float]
-) -> Iterator[tuple[str, float]]:
+) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
+    """What the best parts of a series give: compared with each other, the total and the numbers beside; and, apart,
+    compared with the other parts of a short series."""
     rank = series.get_rank(stems, numbers)
     best = [one.value for one in series.parts if _rank(one, stems, numbers) == rank]
     best += [sum(values) for words, values in series.groups if len(words & stems) == rank]
     if not 0 < len(best) <= _MAX_BEST:
-        return
-    yield from _compare(best)
+        return [], []
     whole = sum(series.values)
-    others = [one.value for one in series.parts if one.value not in best] if len(series.parts) <= 2 * _MAX_BEST else []
+    results = [*_compare(best), ("", sum(best)), ("", whole - sum(best))]
+    joint = sum(best)
+    results += [("%", 100 * value / joint) for value in best if len(best) > 1 and joint]
     for value in best:
-        yield from (("%", 100 * value / one) for one in (whole, *scalars) if one)
-        for one in others:
-            yield from _compare((value, one))
+        results += [("%", 100 * value / one) for one in (whole, *scalars) if one]
+        results += [("", factor * value + one) for one in scalars for factor in (1, _MONTHS)]
+    others = [one.value for one in series.parts if one.value not in best] if len(series.parts) <= 2 * _MAX_BEST else []
+    beside = [result for value in best for one in others for result in _compare((value, one))]
+    beside += [("%", 100 * value / (value + one)) for value in best for one in others if value + one]
+    return results, beside
 
 
 def _convert(series: _Series, results: Iterable[tuple[str, float]]) -> Iterator[tuple[str, float]]:
@@ -327,10 +345,13 @@ def _has(results: _Results, figure: Quantity) -> bool:
     """Whether a result is the figure; units are compared where both sides have one."""
     if figure.dimension in ("%", "pp"):
         return contains_near(results.get("%", ()), figure.value, figure.tolerance)
-    names = [""] if figure.dimension else [name for name in results if name not in ("%", "x")]
+    if figure.dimension in (*_NOT_ADDED, "x"):
+        names = []
+    else:
+        names = [""] if figure.dimension else [name for name in results if name not in ("%", "x")]
     if figure.tolerance < 0.5:  # a ratio is no count
         names.append("x")
     if any(contains_near(results.get(name, ()), figure.value, figure.tolerance) for name in names):
         return True
-    own = results.get(figure.dimension, ()) if figure.dimension else ()
+    own = results.get(figure.dimension, ()) if figure.dimension not in ("", "x") else ()
     return contains_near(own, figure.value * figure.factor, figure.tolerance * figure.factor)

@@ -47,6 +47,8 @@ _SHORT_YEAR = re.compile(r"['\u2019]$")
 _WORD = re.compile(r"[^\W\d_]+")
 _ORDINAL = re.compile(r"\d(?:st|nd|rd|th|:[ae]|er|ère|ème|e)$", re.IGNORECASE)
 _LONG_CODE = re.compile(r"\d{4}")
+_PER_COUNT = re.compile(r"[ \u00a0]?(?:[^\W\d_]{1,6}[ \u00a0]?)?(?:/|per|pro|je|auf|par|pour|på)[ \u00a0]?(1000?)\b")
+"""What a figure is said of, behind it and its unit."""
 _COUNT_UNITS = ("time", "months", "nights", "x")
 """Dimensions whose small whole numbers are counts like any other: seven days, three times."""
 _IN_TOTALS = 0.05
@@ -246,9 +248,11 @@ class _Search:
         if mention.unit is not None and dates.explain_number(mention):
             return True
         quantities = read_quantities(mention)
-        if mention.unscaled:  # of a table in millions
-            scale = mention.value / mention.unscaled
-            quantities += [one.divide(float(scale)) for one in quantities if scale in self._evidence.known.scales]
+        if mention.unscaled:  # of a table in thousands or millions
+            scales = [float(one) for one in self._evidence.known.scales if 1 < one <= mention.value / mention.unscaled]
+            quantities += [one.divide(scale) for one in quantities for scale in scales]
+        if (count := _PER_COUNT.match(self._text, mention.end)) is not None:  # 7.5 l/100 km
+            quantities += [one.divide(float(count[1])) for one in quantities]
         if any(one is mention for one in factors) and any(
             _is_conversion(one.value) or self._is_growth(one.value) for one in quantities
         ):

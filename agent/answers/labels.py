@@ -26,7 +26,8 @@ _KINDS: Final = (
     "row rows column columns cell spalte spalten reihe reihen kolumn kolumner colonne colonnes rangée",
     "iso iec din rfc ieee nist ansi gdpr dsgvo rgpd soc pci dss",
     "windows office ios ipados macos android ubuntu debian python java excel",
-    "http https status error errors code codes fehler fehlercode felkod fel erreur statuscode",
+    "http https status statuscode",
+    "error errors code codes fehler fehlercode felkod fel erreur",
     "port ports",
     "top",
 )

@@ -12,6 +12,7 @@ from agent.text.values import find_values
 MAX_CELLS: Final = 60_000
 """Cells that are read."""
 _MAX_SCALARS: Final = 10
+_MIN_AMOUNTS, _MAX_OBJECTS = 3, 40
 _MAX_COLUMNS: Final = 100
 _MAX_FAILURES: Final = 20
 """Beginnings of JSON that turned out to be none, after which no more are tried: each reads on to the fault."""
@@ -93,6 +94,7 @@ def _walk(value: object, tables: list[Table], scalars: list[float], budget: list
             if len(rows) > 1 and len(rows) == len(one):
                 _add(rows, tables, budget)
                 continue
+            _add_object(one, tables)
             for part in one.values():
                 if isinstance(part, Mapping | list):
                     pending.append(part)
@@ -105,6 +107,18 @@ def _walk(value: object, tables: list[Table], scalars: list[float], budget: list
                 pending += [part for row in entries for part in row.values() if isinstance(part, list)]
             else:
                 pending += [part for part in one if isinstance(part, Mapping | list)]
+
+
+def _add_object(one: Mapping[object, object], tables: list[Table]) -> None:
+    """Adds the numbers of an object as a column whose rows its keys name."""
+    cells = {str(key): number for key, part in one.items() if (number := _read_json_number(part)) is not None}
+    amounts = {key: number for key, number in cells.items() if _get_last_word(key) not in _NAMES_OF_KEYS}
+    if len(amounts) >= _MIN_AMOUNTS and len(tables) < _MAX_OBJECTS and not _is_all_years(list(amounts.values())):
+        tables.append(Table(len(amounts), {"": list(amounts.values())}, {"": [key.lower() for key in amounts]}))
+
+
+def _get_last_word(name: str) -> str:
+    return re.split(r"[\W_]+", name.lower())[-1]
 
 
 def _read_json_number(value: object) -> float | None:
@@ -177,7 +191,7 @@ def _is_amount(cell: str) -> bool:
 
 def _note_scalars(line: str, scalars: list[float]) -> None:
     if len(scalars) < _MAX_SCALARS and len(line) < 2_000:
-        values = (one for one in find_values(line) if isinstance(one, NumberMention))
+        values = (one for one in find_values(line) if isinstance(one, NumberMention) and not one.is_word)
         scalars += [float(abs(one.value)) for one in values if abs(one.value) not in (0, 1) and not _is_year(one)]
 
 
@@ -190,11 +204,10 @@ def _make_table(columns: Mapping[str, Sequence[object]], size: int) -> Table:
     for name, cells in columns.items():
         numbers = [read_number(cell) for cell in cells]
         count = sum(number is not None for number in numbers)
-        if 2 * count >= size and count > 1:
-            last = re.split(r"[\W_]+", name.lower())[-1]
-            if last not in _NAMES_OF_KEYS and not _is_all_years(numbers):
-                table.numbers[name] = numbers
-                continue
+        is_amount = 2 * count >= size and count > 1 and _get_last_word(name) not in _NAMES_OF_KEYS
+        if is_amount and not _is_all_years(numbers):
+            table.numbers[name] = numbers
+            continue
         if any(isinstance(cell, str | int) for cell in cells):
             table.texts[name] = ["" if cell is None else str(cell).strip().lower() for cell in cells]
     return table

@@ -20,6 +20,8 @@ class Rounding:
 
     def measure(self, value: Decimal, step: Decimal) -> tuple[Decimal, Decimal]:
         """The distances below and above a positive number with this step."""
+        if self.below != self.above and value > 10 * step and not value % (5 * step) and value % (10 * step):
+            step *= 5  # nearly 29,500 is rounded to a half of a thousand
         if self.most is not None:
             step = min(step, max(value * self.most, Decimal(1) if value == int(value) else Decimal(0)))
         return self.below * step, self.above * step

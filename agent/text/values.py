@@ -36,6 +36,7 @@ _MARKUP: Final = re.compile(
 _SMALL_MILLION: Final = re.compile(r"\dm$")
 _WORD_ENDING: Final = re.compile(r"(?<=\w)-[^\W\d_]{3,}$")
 _VERSION: Final = re.compile(r"[vV]?(?P<plain>(?P<short>\d+\.\d+)\.\d.*)")
+_SHORT_RUN: Final = re.compile(r"(?<=[^\W\d_])\d{1,3}(?!\d)")
 _CLOCK: Final = re.compile(r"(\d+):(\d\d):(\d\d)")
 _DECIMAL_COMMA: Final = re.compile(r"^\D*\d+,\d{1,2}(?!\d)")
 """In an answer, 5,4 is not a list of 5 and 4."""
@@ -189,8 +190,9 @@ class KnownValues:
 
     def _add_code(self, mention: CodeMention) -> None:
         self._codes.add(mention.key)
-        # The numbers of a code can be spoken of without the rest: "version 2", "tickets 7 and 8".
+        # The numbers of a code can be spoken of without the rest: "version 2", "tickets 7 and 8", week 46 of W46.
         self._numbers += [(one.value, None) for one in find_numbers(mention.text.replace("-", " "))]
+        self._numbers += [(Decimal(digits), None) for digits in _SHORT_RUN.findall(mention.text)]
         if (version := _VERSION.match(mention.text)) is not None:  # 2.18 is said of 2.18.0
             self._numbers.append((Decimal(version["short"]), None))
 
