@@ -41,6 +41,7 @@ _NOT_ADDED: Final = ("°C", "°F", "%")
 _WORD: Final = re.compile(r"[^\W_]{2,}")
 
 _Results = Mapping[str, Sequence[float]]
+_Column = tuple[str, list[float | None]]
 
 
 @dataclass(slots=True)
@@ -58,7 +59,7 @@ class _Series:
     values: list[float]
     parts: list[_Part]
     groups: list[tuple[frozenset[str], list[float]]]
-    kind: Literal["column", "product", "sum"]
+    kind: Literal["column", "product", "sum", "columns"]
     unit: Unit | None = None
 
     def get_rank(self, stems: frozenset[str], numbers: AbstractSet[float]) -> int:
@@ -161,20 +162,10 @@ def _iter_series(table: Table) -> Iterator[_Series]:
     products = len(pairs)
     for one, other in pairs:
         vectors.append([a * b if a is not None and b is not None else None for a, b in zip(one, other, strict=True)])
-    if len(columns) > 1 and _are_kin(vectors[: len(columns)]):
-        vectors.append([sum(cells[row] or 0.0 for _, cells in columns) for row in range(table.size)])
-        names = [frozenset(map(_stem, _WORD.findall(name.lower()))) for name, _ in columns]
-        sums = [sum(cell for cell in cells if cell is not None) for _, cells in columns]
-        parts = [_Part(words, total) for words, total in zip(names, sums, strict=True)]
-        yield _Series(sums, parts, [], "sum")
-        if table.size <= _MAX_PARTS:
-            for row, words in enumerate(row_words):
-                cells = [cells[row] for _, cells in columns]
-                if all(cell is not None for cell in cells):
-                    own = [cell for cell in cells if cell is not None]
-                    yield _Series(
-                        own, [_Part(words | name, cell) for name, cell in zip(names, own, strict=True)], [], "sum"
-                    )
+    kin = _list_kin(columns)
+    if len(kin) > 1:
+        vectors.append([sum(cells[row] or 0.0 for _, cells in kin) for row in range(table.size)])
+        yield from _iter_sums(kin, row_words)
     for place, vector in enumerate(vectors):
         values = [cell for cell in vector if cell is not None]
         if len(values) > 1:
@@ -193,10 +184,23 @@ def _find_unit(name: str) -> Unit | None:
     return find_unit_of_label(f"{name}:", len(name) + 1) if len(name) > 1 else None
 
 
-def _are_kin(columns: Sequence[Sequence[float | None]]) -> bool:
-    """Whether columns hold figures of about one size."""
-    middles = [statistics.median(abs(cell) for cell in cells if cell is not None) for cells in columns]
-    return max(middles) <= _KIN * min(middles)
+def _iter_sums(columns: Sequence[_Column], row_words: Sequence[frozenset[str]]) -> Iterator[_Series]:
+    """Yields the sums of columns as the parts of one total, and the cells of each row of a short table."""
+    names = [frozenset(map(_stem, _WORD.findall(name.lower()))) for name, _ in columns]
+    sums = [sum(cell for cell in cells if cell is not None) for _, cells in columns]
+    yield _Series(sums, [_Part(words, total) for words, total in zip(names, sums, strict=True)], [], "columns")
+    for row, words in enumerate(row_words if len(row_words) <= _MAX_PARTS else ()):
+        own = [cell for _, cells in columns if (cell := cells[row]) is not None]
+        if len(own) == len(columns):
+            parts = [_Part(words | name, cell) for name, cell in zip(names, own, strict=True)]
+            yield _Series(own, parts, [], "sum")
+
+
+def _list_kin(columns: Sequence[_Column]) -> list[_Column]:
+    """The most columns that hold figures of about one size, in order."""
+    middles = [statistics.median(abs(cell) for cell in cells if cell is not None) for _, cells in columns]
+    runs = [[at for at, one in enumerate(middles) if least <= one <= _KIN * least] for least in middles]
+    return [columns[at] for at in max(runs, key=len, default=[])]
 
 
 def _group_rows(table: Table) -> list[tuple[frozenset[str], list[int]]]:
@@ -231,7 +235,8 @@ def _aggregate(
         plain += [("", value) for value in [*_describe(series.values)][1:-1]]
         return
     total = sum(series.values)
-    plain += [("", value) for value in _describe(series.values)]
+    described = _describe(series.values) if series.kind != "columns" else (total,)
+    plain += [("", value) for value in described]
     least, most = min(series.values), max(series.values)
     plain += (
         [("%", 100 * (most / least - 1)), ("%", 100 * (1 - least / most))]
@@ -245,6 +250,8 @@ def _aggregate(
         if values:
             plain += [("", value) for value in _describe(values)]
     plain += [("", total - value) for value in (*sums, *parts)]
+    if series.kind == "columns" and len(series.values) <= _MAX_BEST:  # what was planned, and what it became
+        plain += _compare(series.values)
     if len(parts) <= _MAX_RUN:  # of neighbours, such as the first half of the columns
         runs = [sum(parts[start:end]) for start, end in combinations(range(len(parts) + 1), 2) if end - start > 1]
         plain += [("", value) for value in runs]
@@ -269,8 +276,8 @@ def _list_best(
     """What the best parts of a series give: compared with each other, the total and the numbers beside; and, apart,
     compared with the other parts of a short series."""
     rank = series.get_rank(stems, numbers)
-    best = [one.value for one in series.parts if _rank(one, stems, numbers) == rank]
-    best += [sum(values) for words, values in series.groups if len(words & stems) == rank]
+    best = [sum(values) for words, values in series.groups if len(words & stems) == rank]
+    best = best or [one.value for one in series.parts if _rank(one, stems, numbers) == rank]
     if not 0 < len(best) <= _MAX_BEST:
         return [], []
     whole = sum(series.values)
