@@ -6,6 +6,7 @@ They support claims; as claims, such words are too often other words.
 import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from functools import cache
 from typing import Final
 
 from agent.text.number_words import NUMBER_WORDS, SPACES, read_lower_places
@@ -69,22 +70,6 @@ _COUNT: Final = rf"(?:\d{{1,3}}|{_join(_COUNTS)})"
 _HALF: Final = r"(?:half|halv[ta]?|halbe[snrm]?|demie?)"
 _ARTICLE: Final = r"(?:an?|ein(?:e[nmrs]?)?|en|ett|une?)"
 _AND_A_HALF: Final = rf"(?:and|und|och|et){_SPACE}(?:{_ARTICLE}{_SPACE})?{_HALF}(?!\w)"
-_PATTERN: Final = re.compile(
-    rf"""
-    (?<!\w)(?P<count>{_COUNT})[{SPACES}-](?P<fraction>{_join(_DENOMINATORS)})(?:ar|ars|s|en)?(?!\w)
-      (?:{_SPACE}(?:of|d['\u2019]|de|av){_SPACE}?(?:{_ARTICLE}{_SPACE})?(?P<of>[^\W\d_]+))?
-    | (?<!\w)(?:(?P<times>{_COUNT}){_SPACE})?(?P<collective>{_join(_COLLECTIVES)})(?:s|e|en|er|es|n|et)?(?!\w)
-    | (?<!\w){_HALF}[{SPACES}-](?:{_ARTICLE}{_SPACE})?(?P<halved>[^\W\d_]+)
-    | (?<!\w)(?P<whole>{_COUNT}){_SPACE}(?P<unit>[^\W\d_]+){_SPACE}{_AND_A_HALF}
-    | (?<!\w)(?P<ones>{_COUNT})[{SPACES}-]{_AND_A_HALF}
-    | (?<!\w)(?P<german>{_join(_GERMAN_HALVES)})(?!\w)
-    | (?<!\w)(?:the|de[rn]?|die|les|på|années|in|aus){_SPACE}(?P<decade>{_join(_DECADES)})(?!\w)
-    | (?<!\w)(?:an?{_SPACE}(?P<scale>hundred|thousand)|(?<!pour\ )(?P<cent>cent))(?={_SPACE}(?:and{_SPACE})?[^\W\d_])
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-
-
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _HALVES: Final = (
     "half",
@@ -104,12 +89,33 @@ _KEYS: Final = frozenset(
 _REACH: Final = 48
 
 
+@cache
+def _compile_pattern() -> re.Pattern[str]:
+    """Compiled at first use: the words of four languages are in it several times."""
+    return re.compile(
+        rf"""
+    (?<!\w)(?P<count>{_COUNT})[{SPACES}-](?P<fraction>{_join(_DENOMINATORS)})(?:ar|ars|s|en)?(?!\w)
+      (?:{_SPACE}(?:of|d['\u2019]|de|av){_SPACE}?(?:{_ARTICLE}{_SPACE})?(?P<of>[^\W\d_]+))?
+    | (?<!\w)(?:(?P<times>{_COUNT}){_SPACE})?(?P<collective>{_join(_COLLECTIVES)})(?:s|e|en|er|es|n|et)?(?!\w)
+    | (?<!\w){_HALF}[{SPACES}-](?:{_ARTICLE}{_SPACE})?(?P<halved>[^\W\d_]+)
+    | (?<!\w)(?P<whole>{_COUNT}){_SPACE}(?P<unit>[^\W\d_]+){_SPACE}{_AND_A_HALF}
+    | (?<!\w)(?P<ones>{_COUNT})[{SPACES}-]{_AND_A_HALF}
+    | (?<!\w)(?P<german>{_join(_GERMAN_HALVES)})(?!\w)
+    | (?<!\w)(?:the|de[rn]?|die|les|på|années|in|aus){_SPACE}(?P<decade>{_join(_DECADES)})(?!\w)
+    | (?<!\w)(?:an?{_SPACE}(?P<scale>hundred|thousand)|(?<!pour\ )(?P<cent>cent))(?={_SPACE}(?:and{_SPACE})?[^\W\d_])
+    """,
+        re.IGNORECASE | re.VERBOSE,
+    )
+
+
 def find_word_quantities(text: str) -> list[NumberMention]:
     """The quantities in words of a text in order: a share in percent, a span of time in its unit, a decade as its first
     year. The words in them may be numbers too (`two` of `two thirds`)."""
     mentions: list[NumberMention] = []
     for start, end in _iter_windows(text):
-        mentions += [one for match in _PATTERN.finditer(text, start, end) if (one := _read(match)) is not None]
+        mentions += [
+            one for match in _compile_pattern().finditer(text, start, end) if (one := _read(match)) is not None
+        ]
     return mentions
 
 
