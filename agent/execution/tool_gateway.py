@@ -298,6 +298,7 @@ async def build_return(
     if len(encoded) + len(text) > BLOB_CHARS:
         payload = json.dumps({"value": value, "text": text}, ensure_ascii=False)
         blob = await run.journal.put_blob(payload.encode(), run_id=run.run_id)
+        run.redaction.note_stored_text(blob, text)
         value, text = None, text[: BLOB_CHARS // 8]
     try:
         returned = ToolReturned(

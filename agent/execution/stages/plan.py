@@ -42,7 +42,6 @@ from agent.planning.round_planner import RoundPlanner
 from agent.planning.rules import RulePlanner
 from agent.policy.approval import get_plan_feedback
 from agent.policy.guardrails.message_labels import split_attachments
-from agent.policy.guardrails.run_links import clean_question
 from agent.run_context.run import Run
 from agent.run_context.run_hooks import PlanInquiry
 
@@ -63,6 +62,7 @@ async def plan(run: Run) -> None:
         planned = await _make_next_plan(run, await build_planning_request(run, reason))
     if planned.recorded:
         await run.emit(*planned.recorded)
+        await run.redaction.load_stored_texts()
         return
     if planned.answer is None and run.state.answer_start is not shown:
         void = AnswerStarted(tier=None, model=None, reason="what was shown was not the answer", restarted=True)
@@ -70,8 +70,7 @@ async def plan(run: Run) -> None:
     if planned.question:
         checked = await run.redaction.check_answer(planned.question)
         question = checked.text if checked.failure is None else WITHHELD_QUESTION  # nor is it in the log
-        question = clean_question(question, run.state)
-        await run.emit(*_list_rejections(planned), InputRequested(question=question))
+        await run.emit(*_list_rejections(planned), InputRequested(question=run.redaction.clean_question(question)))
         return
     planned = await _add_required_tools(run, planned, reason)
     tainted_by = _list_taint_sources(run.state, planned, reason)
