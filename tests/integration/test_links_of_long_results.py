@@ -7,6 +7,7 @@ import pytest
 from agent.core.models import Room
 from agent.core.principal import LOCAL
 from agent.runs.forks import ForkRequest, start_fork
+from agent.tools import Tool
 from tests.integration.test_approval import ask, decide, waiting
 from tests.support.engine import engine_bench
 from tests.support.script import plans, says, script
@@ -21,7 +22,7 @@ READ = {"tool": "read_mail", "inputs": {"x": "newest"}}
 NOTE = {"tool": "note", "inputs": {"x": "done"}, "depends_on": ["s1"]}
 
 
-def tools() -> list[object]:
+def tools() -> list[Tool]:
     return [returning("read_mail", MAIL, tainted=True), returning("note", "noted", annotations=EFFECT)]
 
 
