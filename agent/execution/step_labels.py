@@ -22,7 +22,7 @@ from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex
 
 LABELLED_SOURCES: frozenset[TaintSource] = frozenset(
-    {"conversation", "history", "unknown_answers", "attachment", "room", "results"}
+    {"conversation", "history", "unknown_answers", "attachment", "room", "results", "ground"}
 )
 """After other untrusted text, such as a recipe's, nothing of the plan counts as the user's."""
 
