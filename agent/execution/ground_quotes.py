@@ -18,7 +18,8 @@ from agent.core.plan_references import list_literals
 from agent.execution.argument_trust import is_default
 from agent.execution.ground import COLLECTIONS_HEAD, INSTRUCTIONS_HEAD
 from agent.policy.guardrails.exfiltration_check import COMMON_ADDRESS_WORDS, ExfiltrationCheck
-from agent.text.own_words import OwnWords, space_words
+from agent.text.own_words import OwnWords
+from agent.text.spelling import space_words
 from agent.tools import ToolSpec
 from agent.tools.catalogue import get_server_name, split_name
 
@@ -149,8 +150,9 @@ class GroundQuotes:
 
     @cached_property
     def _own_words(self) -> OwnWords:
-        spelled = [space_words(text.replace("/", " ")) for text in self._own]
-        return OwnWords(*(_EXTENSION.sub(" ", text) for text in spelled), *spelled, *self._own)
+        apart = [text.replace("/", " ") for text in self._own]
+        spelled = (*map(space_words, apart), *(space_words(_EXTENSION.sub(" ", text)) for text in apart))
+        return OwnWords(*spelled, *self._own)
 
     @cached_property
     def _ground_letters(self) -> str:
@@ -193,8 +195,8 @@ def _iter_values(step: PlanStep, spec: ToolSpec) -> Iterator[tuple[str, JsonValu
 
 def _spell(lines: Iterable[str]) -> OwnWords:
     """Lines with their words apart, with and without the endings of file names."""
-    spelled = [space_words(line.replace("/", " ")) for line in lines]
-    return OwnWords(*spelled, *(_EXTENSION.sub(" ", line) for line in spelled))
+    apart = [line.replace("/", " ") for line in lines]
+    return OwnWords(*map(space_words, apart), *(space_words(_EXTENSION.sub(" ", line)) for line in apart))
 
 
 def _split(text: str) -> frozenset[str]:

@@ -268,6 +268,24 @@ REMEMBERED = {
     "other words for the same": (
         "Remember that my dentist is Dr Holm, on 3 May at 2pm.",
         "The user's dentist is Dr Holm (May 3, 14:00)",
+        "Remember that my dentist is Dr Holm, on 3 May at 2pm.",
+        False,
+    ),
+    "the opposite": (
+        "Please note: I am not allergic to penicillin.",
+        "I am allergic to penicillin",
+        "Please note: I am not allergic to penicillin.",
+        False,
+    ),
+    "the user's words": (
+        "Remember that I am not allergic to penicillin.",
+        "I am not allergic to penicillin",
+        None,
+        False,
+    ),
+    "two sentences": (
+        "Remember: I like tea. My dentist is Dr Holm.",
+        "I like tea. My dentist is Dr Holm.",
         None,
         False,
     ),
