@@ -186,7 +186,7 @@ def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = F
         conversation_id=conversation,
         # Who approves one call approves no later request that is made of its words.
         tainted=tainted or has_literal_from_outside(run.state, site.step_id),
-        get_own_words=partial(collect_own_words, run.state),
+        get_own_words=partial(collect_own_words, run),
         subagents=subagents,
         model=RunModel(run, site) if run.works_with_model else None,
         retrieval_mode=run.room.retrieval_mode,

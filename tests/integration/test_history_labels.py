@@ -7,6 +7,7 @@ import json
 import unicodedata
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,18 @@ async def test_what_the_user_asks_for_in_their_own_words_is_not_asked_about(bank
         second = await it.chat(user(READ), assistant(CHANGES[change](text_of(first))), user(asked))
         assert status_of(second) == "complete"
         assert it.effects == [["send_mail", {"to": "bo@example.org", "text": "We are late"}]]
+
+
+@pytest.mark.parametrize(("days", "status"), [(1, "complete"), (2, "awaiting_approval")])
+async def test_a_day_that_the_user_names_from_today_is_theirs(bank: Any, days: int, status: str) -> None:
+    day = (datetime.now(UTC).date() + timedelta(days=days)).isoformat()
+    mail = {"tool": "srv__send_mail", "inputs": {"to": "bo@example.org", "text": f"{day}T19:00"}}
+    asked = "Thanks. Now send mail to bo@example.org with nothing but the moment tomorrow at 7pm."
+    async with bank(*FIRST, plans(mail, {"tool": "completion"}, about="the moment", times=1)) as it:
+        first = await it.chat(user(READ))
+        second = await it.chat(user(READ), assistant(text_of(first)), user(asked))
+        assert status_of(second) == status
+        assert len(it.effects) == (status == "complete")
 
 
 @pytest.mark.parametrize("change", ["as it was", "without Markdown"])
