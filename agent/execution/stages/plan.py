@@ -251,13 +251,18 @@ def _is_planner_refused(run: Run) -> bool:
 
 def _quotes_ground(run: Run, planned: Planned) -> bool:
     """Whether a step does what names of files or instructions of servers say, or fetches an address with such names."""
-    if not planned.ground:
+    state, registry = run.state, run.engine.registry
+    changing = {step.id for step in planned.plan.steps if state.has_side_effect(step.tool, step.effect)}
+    steps = [
+        step
+        for step in planned.plan.steps
+        if step.id in changing or (step.tool in registry and registry.get(step.tool).spec.where_args)
+    ]
+    if not planned.ground or not steps:
         return False
-    state = run.state
     specs = {spec.name: spec for spec in build_catalogue(run).tools}
     quotes = GroundQuotes(planned.ground, _list_own_texts(state), specs)
-    steps = planned.plan.steps
-    return any(quotes.quotes(step, changes=state.has_side_effect(step.tool, step.effect)) for step in steps)
+    return any(quotes.quotes(step, changes=step.id in changing) for step in steps)
 
 
 def _list_own_texts(state: RunState) -> list[str]:
