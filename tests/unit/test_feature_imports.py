@@ -1,4 +1,5 @@
-"""What features import of each other is what their `needs` and `imports` say; of the gateway, its face; an engine, only engines."""
+"""What features import of each other is what `needs` and `imports` say; of the gateway, its face; an engine, only
+engines."""
 
 import ast
 from collections import Counter
