@@ -76,7 +76,9 @@ def make_search_words(text: str) -> str:
     """What a search of runs compares, of a request or of the words searched for: in lower case, each white space one
     space. Databases compare lower case by their locale, or ASCII only.
     """
-    return " ".join(to_storable_text(text[:MAX_SEARCHED_CHARS]).lower().split())
+    beginning = text[:MAX_SEARCHED_CHARS]
+    storable = beginning if beginning.isprintable() else to_storable_text(beginning)
+    return " ".join(storable.lower().split())
 
 
 def compute_ages(drafts: Sequence[EventDraft]) -> list[float]:
