@@ -12,7 +12,7 @@ HOST_NAME: Final = "host.docker.internal"
 ADD_HOST: Final = f"--add-host={HOST_NAME}:host-gateway"
 _CLUSTER_VARIABLE: Final = "KUBERNETES_SERVICE_HOST"
 _VARIABLES: Final = (_CLUSTER_VARIABLE, "container")
-CONTAINER_FILES = (Path("/.dockerenv"), Path("/run/.containerenv"))
+CONTAINER_FILES: tuple[Path, ...] = (Path("/.dockerenv"), Path("/run/.containerenv"))
 """Files of Docker's and Podman's containers. Tests empty it: they may run in one."""
 _OLLAMA: Final = "http://127.0.0.1:11434/v1"
 
