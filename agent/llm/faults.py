@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from agent.core.containers import describe_unreached
 from agent.core.errors import (
     ModelAuthError,
     ModelContextError,
@@ -190,27 +191,27 @@ def hide_endpoint_details(error: ModelError, where: str | None) -> str:
 
 def describe_connection_error(where: str, error: BaseException) -> ModelUnreachableError:
     """The model error for a failed connection, with its cause and what to do."""
-    unreached = ModelUnreachableError(f"{where} cannot be reached: {_describe_cause(error)}", agent_id="models")
+    unreached = ModelUnreachableError(f"{where} cannot be reached: {_describe_cause(where, error)}", agent_id="models")
     unreached.remedy = "address"
     return unreached
 
 
-def _describe_cause(error: BaseException) -> str:
+def _describe_cause(where: str, error: BaseException) -> str:
     """The first known cause in the chain of exceptions, since HTTP clients wrap it several times. Falls back to
     the operating system's message.
     """
-    reason = ""
+    reason, hint, name_hint = "", describe_unreached(where), describe_unreached(where, is_name_unknown=True)
     for cause in _causes(error):
         if isinstance(cause, socket.gaierror):
-            return "its name is not known to the DNS; is it spelt right?"
+            return f"its name is not known to the DNS; is it spelt right?{name_hint}"
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted: {cause.verify_message}"
         if isinstance(cause, ssl.SSLError):
             return "it does not speak TLS; is it http:// instead of https://?"
         if isinstance(cause, TimeoutError):
-            return "no connection in time; is the address right, and does a firewall let it through?"
+            return f"no connection in time; is the address right, and does a firewall let it through?{hint}"
         if isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED:
-            return "connection refused; is the model server running?"
+            return f"connection refused; is the model server running?{hint}"
         if isinstance(cause, OSError) and cause.errno:
             reason = os.strerror(cause.errno).lower()
         elif type(cause).__name__ == "ServerDisconnectedError":  # aiohttp's, which rules mode does not load
