@@ -563,3 +563,30 @@ async def test_after_an_edit_the_answer_that_was_sent_back_is_not_taken_for_the_
         done = await bench.service.wait_for_response(run_id, seen_seq=decided.last_seq)
     assert len(send.calls) == 1
     assert (done.response, done.metadata["status"]) == ("It is with Carla.", "complete")
+
+
+async def test_a_change_is_asked_about_when_the_decisions_about_other_parts_were_of_no_use(tmp_path: Path) -> None:
+    """The model repeats what it has called until nothing else is asked, and would answer that the change is made."""
+    send = returning("send", "sent", annotations=EFFECT, origin="mcp:mail")
+    first = decides(PERSON, missing=["find the address of carla", "find her neighbour", "say it"], times=1)
+    model = script(wants("send"), first, decides(PERSON), says("The mail was sent to Carla.", to="completion"))
+    async with engine_bench(tmp_path, model, tools=[make_tools()[1], send], model_profile="small") as bench:
+        response = await bench.run("Send carla's neighbour a mail")
+    assert send.calls == []
+    assert response.response.endswith("Nothing was changed, sent or saved.")
+    assert response.metadata["status"] == "partial"
+
+
+async def test_a_tool_of_ours_is_no_choice_for_a_part_that_names_another_ones_work(tmp_path: Path) -> None:
+    """A small model remembers the sum that it was to write into a file."""
+    write = returning("write_file", "written", annotations=EFFECT, origin="mcp:office")
+    parts = ["find the address of carla", "write the address into the file a.txt"]
+    saving = {"tool": "memory_save", "inputs": {"text": "carla@example.org"}}
+    writing = {"tool": "write_file", "inputs": {"x": "carla@example.org"}}
+    first = decides(PERSON, missing=parts, times=1)
+    model = script(wants("write_file"), first, decides(saving, times=1), decides(writing, times=1), decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[make_tools()[1], write], model_profile="small") as bench:
+        events = await bench.events("Find the address of carla and write it into the file a.txt")
+    assert write.calls == [{"x": "carla@example.org"}]
+    planned = [step.tool for event in events if isinstance(event.body, PlanProposed) for step in event.body.plan.steps]
+    assert "memory_save" not in planned
