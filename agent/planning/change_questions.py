@@ -78,7 +78,8 @@ class ChangeQuestions:
             return frozenset()
         if attempt.may_change is None and request.checks_answers and not await self._wants_change(request, attempt):
             attempt.may_change = frozenset()
-        if attempt.may_change is None:
+        is_first = attempt.may_change is None
+        if is_first:
             attempt.may_change = await self._ask_whether(attempt, lines)
         if attempt.may_change is None and not request.has_read_outside:
             return lines.keys()  # the endpoint ignores the schema, and only the user can have asked for it
@@ -88,7 +89,12 @@ class ChangeQuestions:
         new = fitting & reaching - allowed if attempt.may_change != frozenset() else frozenset()
         new &= _select_named(request, attempt, meant)
         if new:
-            allowed |= await self._ask_which(attempt, {name: lines[name] for name in sorted(new)})
+            confirmed = await self._ask_which(attempt, {name: lines[name] for name in sorted(new)})
+            # Chosen from all of them, but called by no decision: it stood beside the one that is meant.
+            is_guess = (
+                is_first and confirmed and not allowed & {str(call.get("tool")) for call in _list_calls(meant.data)}
+            )
+            allowed = confirmed if is_guess else allowed | confirmed
         attempt.may_change = allowed
         return allowed
 

@@ -15,7 +15,7 @@ from agent.llm.port import ModelReply
 from agent.llm.prompts import render
 from agent.planning.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines
 from agent.planning.decision_schema import build_choice_schema
-from agent.planning.identifier_lookups import find_described_value
+from agent.planning.identifier_lookups import may_work_now
 from agent.planning.looks import look_first
 from agent.planning.made_up_values import (
     MADE_UP,
@@ -89,13 +89,7 @@ class RoundPlanner:
             if again is not None:
                 return again
         try:
-            if request.is_first_decision:
-                attempt.need = await ask_need(self._model, request, attempt.tools)
-                if attempt.need == NOTHING:
-                    return _build_answer(request)
-            planned = await self._decide(request, attempt)
-            if planned is None and await self._misses_change_after_all(request, attempt):
-                planned = await self._decide(request, attempt)
+            planned = await self._find_next(request, attempt)
         except ModelContextError as error:
             if request.history:  # a long conversation in a small context: the newest request by itself may fit
                 return await self.plan(replace(request, history=()))
@@ -115,6 +109,17 @@ class RoundPlanner:
         return replace(
             planned, rejected=rejected, fallback_reason=undecided, decided_changes=decided, need=attempt.need
         )
+
+    async def _find_next(self, request: PlanningRequest, attempt: Attempt) -> Planned | None:
+        """What follows; None after replies of no use. Raises `ModelError`."""
+        if request.is_first_decision:
+            attempt.need = await ask_need(self._model, request, attempt.tools)
+            if attempt.need == NOTHING:
+                return _build_answer(request)
+        planned = await self._decide(request, attempt)
+        if planned is None and await self._misses_change_after_all(request, attempt):
+            planned = await self._decide(request, attempt)
+        return planned
 
     async def _decide(self, request: PlanningRequest, attempt: Attempt) -> Planned | None:
         """Asks until there is a usable decision; None after two unusable ones. Raises `ModelError`.
@@ -180,8 +185,7 @@ class RoundPlanner:
         has read what it needs for it, and takes the request for done. The next decision must then make it."""
         if not request.rounds or attempt.must_call or attempt.questioned_part == request.question:
             return False
-        # One that named what is meant by another thing's identifier, or only described it, has yet to be made.
-        tried = {call.tool for call in request.rounds if not find_described_value(request, call)}
+        tried = {call.tool for call in request.rounds if not may_work_now(request, call)}
         wanted = await self._changes.find_wanted(request, attempt)
         lines = list_changing_lines(request, attempt.tools)
         missing = [name for name in sorted(wanted) if name not in tried and name in lines]
