@@ -55,7 +55,7 @@ from agent.planning.round_steps import (
 from agent.planning.ruled_rounds import make_further_round, make_join_round, make_ruled_round
 from agent.planning.rules import RulePlanner
 from agent.planning.shared_names import find_shared_names, format_choice
-from agent.planning.tool_need import ask_need, fits_request
+from agent.planning.tool_need import ask_need, fits_request, follows_own_thing
 from agent.planning.validate import format_problems
 from agent.text.codes import find_codes
 from agent.text.numbers import find_numbers
@@ -114,7 +114,7 @@ class RoundPlanner:
         """What follows; None after replies of no use. Raises `ModelError`."""
         if request.is_first_decision:
             attempt.need = await ask_need(self._model, request, attempt.tools)
-            if attempt.need == NOTHING:
+            if attempt.need == NOTHING and not follows_own_thing(request, attempt.tools):
                 return _build_answer(request)
         planned = await self._decide(request, attempt)
         if planned is None and await self._misses_change_after_all(request, attempt):

@@ -626,3 +626,17 @@ async def test_a_change_that_only_stood_beside_the_one_that_is_meant_is_not_allo
     async with engine_bench(tmp_path, model, tools=[create, update, get], model_profile="small") as bench:
         await bench.run("Please update the ticket T-3 to waiting, and then get the ticket")
     assert [len(tool.calls) for tool in (create, update, get)] == [0, 1, 1]
+
+
+async def test_a_correction_of_a_question_that_tools_answered_is_decided_on(tmp_path: Path) -> None:
+    """It names nothing that a tool knows, and a small model says that it needs nothing and makes a figure up."""
+    stock = returning("get_stock", "12", origin="mcp:shop")
+    look = decides({"tool": "get_stock", "inputs": {"x": "anchor"}}, times=1)
+    model = script(says("nothing", to="planner", about=NEED_QUESTION), look, decides(), ANSWER)
+    spoken = (
+        ChatMessage(role="user", content="How many boilers are in stock?"),
+        ChatMessage(role="assistant", content="There are 3."),
+    )
+    async with engine_bench(tmp_path, model, tools=[stock], model_profile="small") as bench:
+        await bench.run("Sorry, I meant anchors.", messages=spoken)
+    assert stock.calls == [{"x": "anchor"}]
