@@ -37,14 +37,18 @@ class Count(NamedTuple):
     right: int
     asked: int
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether all were right, and at least one was asked."""
-        return self.asked > 0 and self.right == self.asked
-
     def __str__(self) -> str:
         """The count as text."""
         return f"{self.right} of {self.asked}"
+
+
+class MeasuredTask(NamedTuple):
+    """The outcome of one task of the measurement."""
+
+    kind: str
+    name: str
+    right: bool
+    note: str = ""
 
 
 class MeasuredModel(FrozenModel):
@@ -59,6 +63,8 @@ class MeasuredModel(FrozenModel):
     """UTC seconds since 1970."""
     is_complete: bool
     """Whether every task was asked. What was not is as safe as for an unknown model."""
+    outcomes: tuple[MeasuredTask, ...] = ()
+    """The tasks that were asked, while others are missing: the next measurement goes on there."""
     profile: ModelProfile
     takes_schema: bool
     """Whether a JSON schema binds the replies."""

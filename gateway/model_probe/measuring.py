@@ -42,6 +42,8 @@ class ModelMeasurement:
         assert client is not None
         self._asked = AskedModel(client, model.model, timeout_s=live.settings.llm_timeout_s)
         self._probe = ModelProbe(self._asked)
+        self._former: MeasuredModel | None = None
+        """The record of the measurement that this one goes on from."""
 
     async def read_fingerprint(self) -> str:
         """The identity of this model among others at its place. Raises `ModelError`."""
@@ -61,8 +63,14 @@ class ModelMeasurement:
             await self._asked.read(question)
 
     async def run(self, *, seconds: float = PROBE_SECONDS, report: Report = lambda outcome: None) -> MeasuredModel:
-        """Asks the missing tasks, stores the record and uses it. Raises `ModelError` and `ConfigError`."""
+        """Asks the missing tasks, stores the record and uses it. Goes on from the stored record of the same model if
+        that was cut off by its time limit. Raises `ModelError` and `ConfigError`."""
         fingerprint, context_tokens = await self._look()
+        if not self._probe.outcomes:
+            former = await asyncio.to_thread(self._live.measured.find, self._place, self.model.model)
+            if former is not None and not former.is_complete and former.fingerprint == fingerprint:
+                self._former = former
+                self._probe.resume(former.outcomes)
         await self._probe.run(seconds=seconds, report=report)
         record = build_record(
             self._probe,
@@ -71,6 +79,7 @@ class ModelMeasurement:
             fingerprint=fingerprint,
             context_tokens=context_tokens,
             at=time(),
+            former=self._former,
         )
         await asyncio.to_thread(self._live.measured.save, record)
         await self._live.refresh()

@@ -26,7 +26,7 @@ def format_outcome(outcome: Outcome) -> str:
 def format_record(record: MeasuredModel) -> str:
     """The record with the counts behind each choice."""
     at = f"{datetime.fromtimestamp(record.measured_at, UTC):%Y-%m-%d %H:%M} UTC"
-    limit = "" if record.is_complete else ", cut off by the time limit"
+    limit = "" if record.is_complete else ", cut off by the time limit; the next measurement goes on there"
     answers = "questions" if record.profile.checks_answers else "trusts"
     lines = [
         f"{record.model} at {record.base_url}, {at}{limit}",
