@@ -27,6 +27,7 @@ from agent.llm.cache_markers import mark_instructions
 from agent.llm.chunks import begins_with_thoughts
 from agent.llm.endpoint_origin import TYPED_IN, EndpointOrigin, hide_key
 from agent.llm.faults import build_status_error, describe_connection_error
+from agent.llm.ollama import add_ollama_details
 from agent.llm.parameters import LEARNABLE, ParameterSupport
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest
 from agent.llm.schema_dialect import find_dialect
@@ -201,7 +202,17 @@ class HttpModelClient:
             listing = None
         if not isinstance(listing, dict):
             raise ModelOutputError(f"{self._where}/models is not a list of models", agent_id="models")
+        await add_ollama_details(listing, self._read_root)
         return listing
+
+    async def _read_root(self, path: str) -> dict[str, Any]:
+        """The JSON object at a path beside the API; an empty one if there is none."""
+        try:
+            status, _, body = await self._get(self._where.removesuffix("/v1") + path)
+            content = json.loads(body) if status == 200 else None
+        except (ModelError, ValueError):
+            return {}
+        return content if isinstance(content, dict) else {}
 
     async def aclose(self) -> None:
         """See `ModelClient.aclose`."""
@@ -233,9 +244,12 @@ class HttpModelClient:
         return self._opened
 
     async def _list(self) -> tuple[int, Mapping[str, str], bytes]:
+        return await self._get(f"{self._where}/models")
+
+    async def _get(self, url: str) -> tuple[int, Mapping[str, str], bytes]:
         timeout = aiohttp.ClientTimeout(total=CONNECT_SECONDS)
         try:
-            async with self._session.get(f"{self._where}/models", timeout=timeout, allow_redirects=False) as response:
+            async with self._session.get(url, timeout=timeout, allow_redirects=False) as response:
                 return response.status, response.headers, await _read_bounded(response)
         except _FAULTS as error:
             raise describe_connection_error(self._where, error) from error

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from time import time
 
-from agent.core.errors import ConfigError
+from agent.core.errors import ConfigError, ModelError
 from agent.core.models import JsonObject
 from agent.llm.http import HttpModelClient
 from agent.llm.listed_models import find_fingerprint, read_listed_models
@@ -72,6 +73,9 @@ class ModelMeasurement:
                 self._former = former
                 self._probe.resume(former.outcomes)
         await self._probe.run(seconds=seconds, report=report)
+        if context_tokens is None:  # Ollama says it of models that are loaded
+            with suppress(ModelError):
+                context_tokens = (await self._look())[1]
         record = build_record(
             self._probe,
             model=self.model.model,

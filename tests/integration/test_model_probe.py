@@ -62,6 +62,25 @@ async def test_an_idle_gateway_measures_its_model_and_again_when_another_one_is_
         await wait_for_measurement(client, 4096)
 
 
+async def test_a_model_that_ollama_has_fetched_again_is_measured_again_with_its_context(serve: Serve) -> None:
+    def describe(**details: Any) -> dict[str, Any]:
+        return {"models": [{"name": "tiny", "model": "tiny", **details}]}
+
+    async with (
+        model_endpoint(list_of("tiny", owned_by="library"), answer=lambda _: "I do not know.") as endpoint,
+        serve(None, llm_base_url=endpoint.url, model_fast="tiny", model_profile="auto") as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+    ):
+        endpoint.tags, endpoint.loaded = describe(digest="aa", size=7), describe(context_length=2048)
+        await wait_for_measurement(client, 2048)
+        measured_calls = endpoint.paths.count("/v1/chat/completions")
+        endpoint.loaded = describe(context_length=4096)
+        await asyncio.sleep(1)
+        assert endpoint.paths.count("/v1/chat/completions") == measured_calls, "it is the same model"
+        endpoint.tags = describe(digest="bb", size=7)
+        await wait_for_measurement(client, 4096)
+
+
 async def test_a_request_ends_the_call_of_the_probe_which_goes_on_later(serve: Serve) -> None:
     cancelled: list[str] = []
 

@@ -218,3 +218,20 @@ async def test_an_essay_in_place_of_a_word_is_cut(serve: Serve) -> None:
     odd = OddEndpoint(write=lambda one: essay if one == "lookup" else json.dumps(one), piece_s=0.01)
     assert (await ask(serve, odd)).text == f"Anna pays {RESULT} EUR."
     assert odd.pieces[0] < 10
+
+
+@pytest.mark.parametrize(("reported", "is_told"), [(1_100, True), (6_000, False), (9, False)])
+async def test_a_prompt_that_the_server_cuts_without_a_word_is_told(
+    serve: Serve, reported: int, *, is_told: bool
+) -> None:
+    options = {"llm_timeout_s": 20.0, "model_profile": "small", "model_fast": "odd"}
+    odd = OddEndpoint(prompt_tokens=reported)
+    async with (
+        serve_odd(odd) as endpoint,
+        serve(None, llm_base_url=endpoint.url, **options) as url,
+        httpx.AsyncClient(base_url=url, timeout=60) as client,
+    ):
+        prompt = f"{'The committee met again on this day. ' * 600} {QUESTION}"
+        reply = await client.post("/v1/agent", json={"prompt": prompt})
+    doubts = [one["message"] for one in reply.json()["metadata"]["uncertainties"]]
+    assert any("OLLAMA_CONTEXT_LENGTH" in one and "left out about" in one for one in doubts) == is_told, doubts

@@ -40,6 +40,8 @@ class OddEndpoint:
     piece_s: float = 0.0
     context: int = 1_000_000
     finish: str = "stop"
+    prompt_tokens: int = 9
+    """The tokens of each prompt that it reports."""
     bodies: list[Body] = field(default_factory=list)
     pieces: list[int] = field(default_factory=list)
     """The streamed pieces of each reply that were sent before the client left."""
@@ -92,7 +94,7 @@ class OddEndpoint:
             return json.dumps(decision)
 
     async def _send(self, request: web.Request, body: Body, text: str) -> web.StreamResponse:
-        usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
+        usage = {"prompt_tokens": self.prompt_tokens, "completion_tokens": 9, "total_tokens": self.prompt_tokens + 9}
         head = {"id": "x", "model": "odd", "created": 1}
         if not body.get("stream"):
             message = {"role": "assistant", "content": text}
