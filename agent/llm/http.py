@@ -88,11 +88,14 @@ class HttpModelClient:
         cache_markers: bool = False,
         socket: str | None = None,
         origin: EndpointOrigin = TYPED_IN,
+        extra_body: JsonObject | None = None,
     ) -> None:
-        """`socket` is the path of a Unix socket behind which the endpoint is."""
+        """`extra_body` holds further fields of every request; they win over the gateway's own.
+        `socket` is the path of a Unix socket behind which the endpoint is."""
         self._api_key = api_key
         self._origin = origin
         self._socket = socket
+        self._extra_body = extra_body or {}
         self._where = base_url.rstrip("/")
         self._cache_markers = cache_markers
         self._headers = {"content-type": "application/json"}
@@ -300,6 +303,7 @@ class HttpModelClient:
 
     def _build_call_arguments(self, request: ModelRequest, body: JsonObject, *, stream: bool) -> dict[str, Any]:
         """The arguments of the HTTP call."""
+        body = {**body, **self._extra_body}
         return {
             "url": f"{self._where}/chat/completions",
             "data": _encode(mark_instructions(body) if self._cache_markers else body),

@@ -55,9 +55,17 @@ _ERRORS: tuple[tuple[str, type[ModelError]], ...] = (
 class LiteLLMClient:
     """Implements `ModelClient`. Keys come from the providers' own environment variables unless one is given."""
 
-    def __init__(self, api_key: str | None = None, api_base: str | None = None, *, models: Sequence[str] = ()) -> None:
-        """`models` are those whose keys `check` looks for."""
+    def __init__(
+        self,
+        api_key: str | None = None,
+        api_base: str | None = None,
+        *,
+        models: Sequence[str] = (),
+        extra_body: JsonObject | None = None,
+    ) -> None:
+        """`models` are those whose keys `check` looks for; `extra_body` as in `HttpModelClient`."""
         self._models = tuple(models)
+        self._extra = {"extra_body": extra_body} if extra_body else {}
         self._options: dict[str, str] = {}
         if api_key:
             self._options["api_key"] = api_key
@@ -133,6 +141,7 @@ class LiteLLMClient:
             "num_retries": 0,
             "max_retries": 0,
             "extra_headers": {"X-Stepgate-Purpose": request.purpose},
+            **self._extra,
             **body,
         }
         try:

@@ -38,7 +38,11 @@ class ModelMeasurement:
         self.model = model
         self._place = model.place
         self._live = live
-        self._own_client = HttpModelClient(model.base_url, find_key(live, model)) if model.base_url else None
+        self._own_client = (
+            HttpModelClient(model.base_url, find_key(live, model), extra_body=model.extra_body)
+            if model.base_url
+            else None
+        )
         client = self._own_client or engine
         assert client is not None
         self._asked = AskedModel(client, model.model, timeout_s=live.settings.llm_timeout_s)
