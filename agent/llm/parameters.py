@@ -35,7 +35,6 @@ from agent.llm.wire_form import (
     LEAST_REPLY_TOKENS,
     OPTIONAL,
     OPTIONAL_FIELDS,
-    THOUGHT_TOKENS,
     ReplyRoom,
     WireForm,
     count_prompt_chars,
@@ -80,11 +79,10 @@ class ParameterSupport:
     def get_reply_limit(self, request: ModelRequest) -> int | None:
         """The tokens after which a streamed reply is cut, its thoughts included; None means no limit."""
         limit = request.reply_limit
-        if limit is None or not _is_own(request) or not self._get_form(request.model).thinks:
+        if request.max_tokens is None or not _is_own(request):
             return limit
-        return (
-            limit + THOUGHT_TOKENS if request.tokens_left is None else min(limit + THOUGHT_TOKENS, request.tokens_left)
-        )
+        limits = [self._get_form(request.model).add_thoughts(request.max_tokens), request.tokens_left]
+        return min(one for one in limits if one is not None)
 
     def has_replied(self, model: str) -> bool:
         """Whether the model has replied before."""
@@ -159,7 +157,7 @@ class ParameterSupport:
         if not is_role_refusal(error):
             return False
         form = self._get_form(request.model)
-        further = _ROLE_FORMS[_ROLE_FORMS.index(form.roles) + 1 :] if form.roles in _ROLE_FORMS else _ROLE_FORMS
+        further = _ROLE_FORMS[_ROLE_FORMS.index(form.roles) :] if form.roles in _ROLE_FORMS else _ROLE_FORMS
         for roles in further[-1:] if names_system_role(error) else further:
             if self._try(request, sent, partial(replace, roles=roles)):
                 log.info("the model %s gets its messages %s: %s", request.model, roles, error.message)
@@ -184,7 +182,7 @@ class ParameterSupport:
             return False
         current = self._get_form(request.model)
         guesses = list(self._list_guesses(request, self._certain.get(request.model, current)))
-        tried = guesses.index(current) + 1 if current in guesses else 0
+        tried = guesses.index(current) if current in guesses else 0
         return any(self._try(request, sent, partial(_take, guess)) for guess in guesses[tried:])
 
     def _list_guesses(self, request: ModelRequest, form: WireForm) -> Iterator[WireForm]:

@@ -46,8 +46,8 @@ class ReplyRoom:
         if self.room is None:
             return None
         tokens = self.room.prompt if chars == self.chars else ceil(chars * self.room.prompt / self.chars * _SPARE)
-        left = min(limit, self.room.context - tokens)
-        return left if left >= LEAST_REPLY_TOKENS else None
+        left = self.room.context - tokens
+        return min(limit, left) if left >= min(limit, LEAST_REPLY_TOKENS) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ class WireForm:
 
     def write(self, body: JsonObject, *, is_own: bool) -> JsonObject:
         """The body as the endpoint takes it. `is_own` says that the engine, and not a caller, chose the parameters."""
-        if is_own and self.thinks and isinstance(limit := body.get("max_tokens"), int):
-            body["max_tokens"] = limit + THOUGHT_TOKENS
+        if is_own and isinstance(limit := body.get("max_tokens"), int):
+            body["max_tokens"] = self.add_thoughts(limit)
         if self.refused:
             self._leave_out(body)
         if is_own:
@@ -84,6 +84,12 @@ class WireForm:
             if fitting is None:
                 del body[limit_name]
         return body
+
+    def add_thoughts(self, limit: int) -> int:
+        """The limit of one of the engine's own replies with its thoughts. A call for less than an answer, such as one
+        that only has the prompt read, gets no more.
+        """
+        return limit + THOUGHT_TOKENS if self.thinks and limit >= LEAST_REPLY_TOKENS else limit
 
     def _leave_out(self, body: JsonObject) -> None:
         for name in sorted(self.refused):

@@ -5,10 +5,12 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from agent.core.errors import ModelEndpointError, ModelError, ModelRequestError
 from agent.core.models import JsonObject
 from agent.llm.faults import build_body_error, build_status_error, read_error
+from agent.llm.message_roles import arrange_roles
 from agent.llm.parameters import ParameterSupport
 from agent.llm.port import ModelChunk, ModelRequest, ResponseSchema
 from agent.llm.refusals import list_refused_parameters
@@ -194,3 +196,39 @@ def test_a_model_that_thinks_gets_room_for_its_thoughts_beside_the_limit_of_the_
     limit = support.build_body(ours, stream=True)["max_tokens"]
     assert limit == support.get_reply_limit(ours) == 400 + THOUGHT_TOKENS
     assert support.build_body(theirs, stream=True)["max_tokens"] == support.get_reply_limit(theirs) == 400
+    reading = ModelRequest("m", (user,), "probe", max_tokens=1)
+    assert support.build_body(reading, stream=False)["max_tokens"] == 1, "it only has the prompt read"
+
+
+def test_calls_that_are_refused_at_once_try_the_same_form() -> None:
+    support, system = ParameterSupport(), dict[str, JsonValue](role="system", content="Be brief.")
+    user: JsonObject = {"role": "user", "content": "hi"}
+    asked = ModelRequest("m", (system, user), "planner", temperature=0.0)
+    sent = support.build_body(asked, stream=True)
+    for message in ("Bad Request", "Conversation roles must alternate user/assistant"):
+        support = ParameterSupport()
+        assert support.learn(asked, sent, fault({"error": {"message": message}}))
+        first = support.build_body(asked, stream=True)
+        assert support.learn(asked, sent, fault({"error": {"message": message}}))
+        assert support.build_body(asked, stream=True) == first != sent
+
+
+def test_instructions_and_neighbours_become_one_message_and_calls_stay() -> None:
+    picture: JsonValue = {"type": "image_url", "image_url": {"url": "data:,"}}
+    call: JsonObject = {"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]}
+    result: JsonObject = {"role": "tool", "tool_call_id": "c", "content": "4"}
+    messages: list[JsonValue] = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "One"},
+        {"role": "user", "content": [picture]},
+        call,
+        {**call, "content": "again"},
+        result,
+        result,
+    ]
+    parts: list[JsonValue] = [{"type": "text", "text": "Be brief.\n\nOne"}, picture]
+    first: JsonObject = {"role": "user", "content": parts}
+    assert arrange_roles(messages, "no_system") == [first, *messages[3:]]
+    second: JsonObject = {"role": "user", "content": [{"type": "text", "text": "One"}, picture]}
+    assert arrange_roles(messages, "joined") == [messages[0], second, *messages[3:]]
+    assert arrange_roles(messages, "as_is") == messages
