@@ -47,6 +47,7 @@ LEARNABLE = (ModelRequestError, ModelDownError, ModelContextError)
 _SCHEMA = "response_format"
 _ROLE_FORMS: tuple[RoleForm, ...] = ("joined", "no_system")
 DERIVED_SCHEMAS = 16
+HOPELESS = 50
 FAULTS = 2
 """How often a call with a schema must fail (500) before it is tried without, and how often that must help."""
 log = logging.getLogger(__name__)
@@ -63,11 +64,15 @@ class ParameterSupport:
         self._forms: dict[str, WireForm] = {}
         self._certain: dict[str, WireForm] = {}
         """The form of a model before one of its calls was repeated on a guess."""
+        self._hopeless: deque[tuple[str, str]] = deque(maxlen=HOPELESS)
+        """The newest refusals, by model and message, against which no guess has helped."""
         self._replied: set[str] = set()
         self._faults: Counter[str] = Counter()
         """Calls with a schema that failed one after another, by model."""
+        self._unsure: set[str] = set()
+        """Models whose newest guess follows words about something else, such as a crash that may pass by itself."""
         self._helped: Counter[str] = Counter()
-        """How often leaving the schema out ended such failures, by model."""
+        """How often such a guess, or leaving the schema out after failures, has helped, by model."""
         self._derived: deque[tuple[JsonObject, SchemaDialect, tuple[JsonObject, bool]]] = deque(maxlen=DERIVED_SCHEMAS)
         """The newest schemas with what was derived of them: a call asks for it with its body and with each chunk, and
         forty tools take 50 ms."""
@@ -99,6 +104,8 @@ class ParameterSupport:
         if any(step(request, sent, error) for step in steps):
             return True
         if request.model in self._certain:  # no guess has helped
+            self._hopeless.append((request.model, error.message))
+            self._unsure.discard(request.model)
             self._forms[request.model] = self._certain.pop(request.model)
         return False
 
@@ -116,9 +123,12 @@ class ParameterSupport:
             return
         before, form = self._certain.pop(model), self._get_form(model)
         is_tried = self._is_sent(request, sent) if has_schema else request.response_schema is not None
-        if faults >= FAULTS and not has_schema:
+        if model in self._unsure or (faults >= FAULTS and not has_schema):
+            self._unsure.discard(model)
             self._helped[model] += 1
-            is_tried = self._helped[model] >= FAULTS  # before that the server may only have been down for a while
+            if self._helped[model] < FAULTS:  # the server may only have been down for a while
+                self._forms[model] = before
+                return
         self._forms[model] = form if is_tried else replace(form, dialect=before.dialect)
 
     def _learn_room(self, request: ModelRequest, sent: JsonObject, error: ModelError) -> bool:
@@ -177,9 +187,16 @@ class ParameterSupport:
         return True
 
     def _guess(self, request: ModelRequest, sent: JsonObject, error: ModelError) -> bool:
-        """Tries one form after another for a call that is refused without a reason."""
-        if not is_unexplained_refusal(error):
+        """Tries one form after another for a call that is refused without a reason, unless none has helped before.
+
+        A call of the engine's own is one that the endpoint must take in some form, whatever its words are.
+        """
+        if not is_unexplained_refusal(error, in_any_words=_is_own(request)):
             return False
+        if (request.model, error.message) in self._hopeless:
+            return False
+        if not is_unexplained_refusal(error, in_any_words=False):
+            self._unsure.add(request.model)
         current = self._get_form(request.model)
         guesses = list(self._list_guesses(request, self._certain.get(request.model, current)))
         tried = guesses.index(current) if current in guesses else 0

@@ -131,14 +131,15 @@ def names_system_role(error: ModelError) -> bool:
     return _SYSTEM.search(error.message) is not None
 
 
-def is_unexplained_refusal(error: ModelError) -> bool:
+def is_unexplained_refusal(error: ModelError, *, in_any_words: bool) -> bool:
     """Whether the endpoint refused the request and names nothing of it: it may be the schema (Gemini), a parameter, or
-    the template."""
+    the template. `in_any_words` counts words that are about something else, too, such as llama.cpp's "Failed to
+    initialize samplers" for a grammar."""
     if not isinstance(error, ModelRequestError) or error.details.get("status") not in (400, 422):
         return False
     if error.details.get("param") or error.details.get("code"):
         return False
-    return _INVALID.search(error.message) is not None or _EMPTY.search(error.message) is not None
+    return in_any_words or _INVALID.search(error.message) is not None or _EMPTY.search(error.message) is not None
 
 
 def is_unexplained_fault(error: ModelError) -> bool:

@@ -185,6 +185,8 @@ def test_a_guess_that_does_not_help_is_taken_back() -> None:
     assert 3 < len(bodies) < 7
     assert len({str(body) for body in bodies}) == len(bodies)
     assert support.build_body(asked, stream=False) == before
+    assert not support.learn(asked, before, fault({"error": {"message": "Bad Request"}})), "it is not tried again"
+    assert support.learn(asked, before, fault({"error": {"message": "temperature is not supported"}}))
 
 
 def test_a_model_that_thinks_gets_room_for_its_thoughts_beside_the_limit_of_the_text() -> None:
@@ -198,6 +200,20 @@ def test_a_model_that_thinks_gets_room_for_its_thoughts_beside_the_limit_of_the_
     assert support.build_body(theirs, stream=True)["max_tokens"] == support.get_reply_limit(theirs) == 400
     reading = ModelRequest("m", (user,), "probe", max_tokens=1)
     assert support.build_body(reading, stream=False)["max_tokens"] == 1, "it only has the prompt read"
+
+
+def test_a_refusal_in_other_words_must_come_twice_before_anything_is_left_out_for_good() -> None:
+    schema = ResponseSchema("x", {"type": "object", "properties": {"a": {"type": "string", "maxLength": 2}},
+                                  "required": [], "additionalProperties": False})  # fmt: skip
+    support, user = ParameterSupport(), dict[str, JsonValue](role="user", content="hi")
+    asked = ModelRequest("m", (user,), "planner", response_schema=schema)
+    before = support.build_body(asked, stream=False)
+    for is_learnt in (False, True):
+        assert support.learn(asked, before, fault({"error": {"message": "The model has crashed."}}))
+        smaller = support.build_body(asked, stream=False)
+        assert smaller != before
+        support.confirm(asked, smaller, thinks=False)
+        assert support.build_body(asked, stream=False) == (smaller if is_learnt else before)
 
 
 def test_calls_that_are_refused_at_once_try_the_same_form() -> None:
