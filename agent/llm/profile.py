@@ -72,6 +72,8 @@ class MeasuredModel(FrozenModel):
     """How calls came where tools were offered: as `tool_calls`, or written in the text."""
     longest_catalogue: int = 0
     """The most tools among which the right one was chosen."""
+    thinks: bool = False
+    """Whether it wrote thoughts before its replies, which a switch of its template may turn off."""
     context_tokens: int | None = None
     languages: tuple[str, ...] = ()
     """Languages, besides English, in which the model answered a question rightly (ISO 639-1)."""

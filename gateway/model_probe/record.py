@@ -39,6 +39,7 @@ def build_record(
         takes_schema=_are_all_right(outcomes, tasks, "schema"),
         call_forms=_list_forms(outcomes),
         longest_catalogue=max((int(one.name) for one in outcomes if one.kind == "catalogue" and one.right), default=0),
+        thinks=probe.model.thinks or (former is not None and former.thinks),
         context_tokens=context_tokens,
         languages=tuple(one.name for one in outcomes if one.kind == "languages" and one.right),
         follows_verdicts=_are_all_right(outcomes, tasks, "verdicts"),

@@ -31,6 +31,7 @@ def format_record(record: MeasuredModel) -> str:
     lines = [
         f"{record.model} at {record.base_url}, {at}{limit}",
         f"  works in {record.profile.decides}; {answers} its answers",
+        *(["  thinks before each decision; AGENT_LLM_EXTRA_BODY may turn that off"] if record.thinks else []),
         *(f"  {_KINDS.get(kind, kind)}: {count}" for kind, count in record.counts.items()),
         f"  {record.prompt_tokens_per_s:g} prompt tokens a second, {record.tokens_per_s:g} written; "
         f"first token after {record.first_token_s:g} s",

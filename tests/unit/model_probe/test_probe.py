@@ -99,6 +99,16 @@ async def test_a_model_that_cannot_do_anything_gets_the_safe_profile_and_its_cos
     assert "JSON schemas bind its replies: 0 of 2" in format_record(record)
 
 
+async def test_a_model_that_thinks_is_told_with_the_switch_for_it() -> None:
+    thinking, plain = (make_probe(ScriptedClient(Script([says("Oslo", reasoning=text)]))) for text in ("hm", ""))
+    reports = []
+    for probe in (thinking, plain):
+        await probe.run()
+        record = build_record(probe, model="m", base_url="u", fingerprint="f", context_tokens=None, at=1.0)
+        reports.append(format_record(record))
+    assert ["AGENT_LLM_EXTRA_BODY may turn that off" in report for report in reports] == [True, False]
+
+
 async def test_a_cancelled_probe_goes_on_where_it_was() -> None:
     client = FailingClient(lambda _: None)
     probe = make_probe(client)
