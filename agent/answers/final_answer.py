@@ -182,6 +182,12 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
     doubts: list[Uncertainty] = (
         _list_translation_fallbacks(state) + _list_unresolved_doubts(state) + _list_ignored_replies(state)
     )
+    if state.unread_tokens:
+        message = (
+            f"the model's server left out about {state.unread_tokens:,} tokens of a prompt, so the answer may lack "
+            "what was said first; start it with a larger context (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx)"
+        )
+        doubts.append(Uncertainty(level="notable", message=message))
     if is_successful(state):  # a partial answer names its missing steps itself
         doubts += [
             Uncertainty(

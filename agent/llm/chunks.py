@@ -95,6 +95,11 @@ class ChunkReader:
         """Whether anything of a reply came."""
         return self._pieces > 0
 
+    @property
+    def has_thoughts(self) -> bool:
+        """Whether the reply so far has reasoning, in a field of its own or at the beginning of its text."""
+        return any(self._reasonings) or begins_with_thoughts("".join(self._texts[:8]))
+
     def read(self, events: Iterable[Mapping[str, Any]]) -> Iterator[ModelChunk]:
         """Yields the chunks of events that arrived together. Neighbours with nothing but text, a finish reason and
         usage become one chunk: each chunk passes ten functions on its way to the log. Empty ones are left out.
@@ -330,6 +335,11 @@ class ChunkReader:
         if shortest * self._pieces <= self._chars <= longest * self._pieces:
             return self._pieces
         return self._chars / _CHARS_PER_TOKEN
+
+
+def begins_with_thoughts(text: str) -> bool:
+    """Whether a reply writes its thoughts before its text."""
+    return text.lstrip()[:7].lower() == "<think>"
 
 
 def read_chunk(event: Mapping[str, Any], choice: Mapping[str, Any], delta: JsonObject) -> ModelChunk:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Final, Literal, Protocol
 
 from agent.core.errors import ModelNotConfiguredError
-from agent.core.models import Room, Tier, Usage
+from agent.core.models import JsonObject, Room, Tier, Usage
 from agent.llm.port import ModelClient
 from agent.llm.profile import MeasuredModel
 from agent.llm.saved_models import Role
@@ -51,6 +51,8 @@ class ConfiguredModel:
     """Whether it is known to see pictures."""
     file: str | None = None
     """The GGUF file that the gateway serves itself."""
+    extra_body: JsonObject = field(default_factory=dict)
+    """Further fields of every request."""
 
     @property
     def upstream(self) -> str:

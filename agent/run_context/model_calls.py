@@ -17,7 +17,13 @@ from agent.llm.port import ModelChunk, ModelReply, ModelRequest, ResponseSchema
 from agent.llm.streamed_reply import StreamedReply
 from agent.policy.redaction.requests import redact_client_tools, redact_options
 from agent.run_context.run import Run
-from agent.run_context.token_estimates import ANSWER_TOKENS, UsageMeter, estimate_call, estimate_prompt_tokens
+from agent.run_context.token_estimates import (
+    ANSWER_TOKENS,
+    UsageMeter,
+    estimate_call,
+    estimate_prompt_tokens,
+    estimate_unread_tokens,
+)
 from agent.storage.prompt_log import PromptLog
 
 log = logging.getLogger(__name__)
@@ -310,6 +316,7 @@ class MeteredModels:
             error_code=code,
             message=message,
             span=self._span,
+            unread_tokens=estimate_unread_tokens(request, usage),
         )
         await self._run.note(self._run.redaction.mark_redacted(body), step_id=self._step_id, attempt=self._attempt)
         if self._run.engine.prompts is not None:

@@ -6,6 +6,7 @@ from time import monotonic
 
 from agent.core.errors import ModelAuthError, ModelDownError, ModelError, ModelRateLimitError
 from agent.core.models import JsonObject
+from agent.llm.chunks import begins_with_thoughts
 from agent.llm.port import ModelClient, ModelReply, ModelRequest, ResponseSchema
 from agent.planning.parse import read_word
 
@@ -39,6 +40,8 @@ class AskedModel:
         self.calls = 0
         self.prompt_tokens = 0
         self.completion_tokens = 0
+        self.thinks = False
+        """Whether a reply had thoughts."""
         self.lost: ModelError | None = None
         """The error of an endpoint that cannot be asked now. A planner falls back to rules, and does not raise it."""
 
@@ -74,6 +77,7 @@ class AskedModel:
         self.calls += 1
         self.prompt_tokens += reply.usage.prompt_tokens
         self.completion_tokens += reply.usage.completion_tokens
+        self.thinks = self.thinks or bool(reply.reasoning) or begins_with_thoughts(reply.text)
         return reply
 
     async def measure_speed(self, messages: tuple[JsonObject, ...]) -> Speed:

@@ -64,6 +64,10 @@ class ModelReturned(EventBody):
     failed_upstreams: tuple[FailedUpstream, ...] = Field(
         default=(), description="the upstreams that were to answer first, and why they did not"
     )
+    unread_tokens: int = Field(
+        default=0,
+        description="about how many tokens of its prompt the endpoint left out; 0 unless it read less than half",
+    )
 
 
 class ToolCalled(EventBody):
