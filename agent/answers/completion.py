@@ -12,7 +12,7 @@ from agent.answers.held_writer import HeldWriter
 from agent.answers.loops import end_loops
 from agent.answers.schema_form import SchemaForm
 from agent.answers.structured_answer import read_json_answer, wants_json
-from agent.answers.unwrapping import MarkdownFence, split_thoughts
+from agent.answers.unwrapping import MarkdownFence
 from agent.core.errors import ModelContextError, ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
 from agent.core.languages import ENGLISH, get_language_name
@@ -186,8 +186,7 @@ class CompletionWriter:
         pictures = {} if self._is_structured else list_pictures(outcomes, run.run_id)
         if run.profile.decides == "rounds":
             stream = end_loops(stream)
-        fence = MarkdownFence() if run.room.planning else None
-        return await _read_stream(split_thoughts(stream), writer, fence, pictures)
+        return await _read_stream(stream, writer, pictures, is_fenced=run.room.planning)
 
     async def _write_from_passages(self, writer: EvidenceWriter, feedback: str | None, *, tainted: bool) -> StepOutput:
         tier = self._choose_tier()
@@ -344,15 +343,21 @@ _FINISH_REASONS: Mapping[str, FinishReason] = {
 async def _read_stream(
     stream: AsyncGenerator[ModelChunk, None],
     writer: DeltaWriter | HeldWriter | None,
-    fence: MarkdownFence | None,
     pictures: dict[str, str],
+    *,
+    is_fenced: bool,
 ) -> ModelReply:
-    """Reads the whole stream, without the `fence` around a Markdown answer, and adds the pictures that it does not
-    show. After a break, flushes the text before it."""
+    """Reads the whole stream, without the fence around a Markdown answer if it may have one, and adds the pictures that
+    it does not show. After a break, flushes the text before it."""
     streamed = StreamedReply("")
+    fence = MarkdownFence() if is_fenced else None
     try:
         async with aclosing(stream):
             async for chunk in stream:
+                if chunk.restarts:
+                    fence = MarkdownFence() if is_fenced else None
+                    if writer is not None:
+                        await writer.restart()
                 # Mistral sends its reasoning in parts of the content.
                 is_bare = bool(chunk.reasoning) and not chunk.provider_fields
                 fields: JsonObject = {"reasoning_content": chunk.reasoning} if is_bare else chunk.provider_fields
@@ -361,11 +366,7 @@ async def _read_stream(
                     chunk = chunk._replace(text=text, provider_fields=fields)  # noqa: PLW2901 - as it is collected
                 streamed.add_chunk(chunk)
                 if writer is not None:
-                    if chunk.reasoning:
-                        await writer.add(chunk.reasoning, "reasoning")
-                    await writer.add(text)
-                    if chunk.refusal:
-                        await writer.add(chunk.refusal, "refusal")
+                    await _show(writer, chunk)
         rest = fence.end() if fence is not None else ""
         if streamed.text or rest:
             rest += format_missing_pictures(pictures, streamed.text + rest)
@@ -376,6 +377,14 @@ async def _read_stream(
         if writer is not None:
             await writer.end()
     return streamed.build_reply()
+
+
+async def _show(writer: DeltaWriter | HeldWriter, chunk: ModelChunk) -> None:
+    if chunk.reasoning:
+        await writer.add(chunk.reasoning, "reasoning")
+    await writer.add(chunk.text)
+    if chunk.refusal:
+        await writer.add(chunk.refusal, "refusal")
 
 
 def _is_command(run: Run) -> bool:

@@ -48,6 +48,8 @@ class Translator:
         length = 0
         async with aclosing(MeteredModels(self.run).stream("translator", messages, tier="fast")) as chunks:
             async for chunk in chunks:
+                if chunk.restarts and length:
+                    raise ModelOutputError("the translation began with the model's thoughts", agent_id="translator")
                 length += len(chunk.text)
                 if chunk.finish_reason == "length":
                     raise ModelOutputError("the translation of the answer was cut off", agent_id="translator")

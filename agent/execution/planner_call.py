@@ -82,7 +82,7 @@ class PlannerCall:
         calls = self._models.stream("planner", messages, tier="fast", max_tokens=DECISION_TOKENS)
         async with aclosing(calls) as chunks:
             async for chunk in chunks:
-                text += chunk.text
+                text = chunk.text if chunk.restarts else text + chunk.text
                 if is_longer_than_word(text):
                     return ""
         return read_word(text)
@@ -100,6 +100,10 @@ class _AnswerStream:
 
     async def write(self, chunk: ModelChunk) -> None:
         """Adds one piece of the reply."""
+        if chunk.restarts:
+            self._detector, self._fence = AnswerDetector(), MarkdownFence()
+            if self._writer is not None:
+                await self._writer.restart()
         self._reasoning.append(chunk.reasoning)
         text = self._fence.feed(self._detector.feed(chunk.text)) if chunk.text else ""
         if self._writer is None:

@@ -101,7 +101,7 @@ class SkillExecutor:
                 messages,
                 tier=self._tier,
                 tools=tools,
-                on_chunk=lambda chunk: reply_stream.write(chunk.text or chunk.refusal),
+                on_chunk=reply_stream.write,
             )
             answered = not self._turns.parse_calls(to_assistant_turn(reply))
         finally:

@@ -123,6 +123,9 @@ class ModelChunk(NamedTuple):
     upstream: str = ""
     """As in `ModelReply`; the first chunk has it."""
     failed_upstreams: tuple[FailedUpstream, ...] = ()
+    restarts: bool = False
+    """Whether all text before this chunk was the model's thought, which its template had begun in the prompt. The
+    chunk has the thought as `reasoning`."""
 
     @property
     def is_token(self) -> bool:

@@ -24,6 +24,7 @@ class StreamedReply:
         self.usage = ONE_CALL
         self._model = model
         self._text: list[str] = []
+        self._reasoning: list[str] = []
         self._refusal: list[str] = []
         self._deltas: list[JsonObject] = []
         self._fields: JsonObject = {}
@@ -37,7 +38,10 @@ class StreamedReply:
         self._deltas += chunk.tool_calls
         if chunk.provider_fields:
             join_fields(self._fields, chunk.provider_fields)
+        if chunk.restarts:
+            self._text.clear()
         self._text.append(chunk.text)
+        self._reasoning.append(chunk.reasoning)
         self._refusal.append(chunk.refusal)
 
     @property
@@ -54,6 +58,7 @@ class StreamedReply:
             self.finish_reason or "stop",
             self.usage,
             parse_tool_calls(self._deltas),
+            "".join(self._reasoning),
             requests=self.requests,
             provider_fields=self._fields,
             refused=bool(refusal) and not text,

@@ -174,6 +174,9 @@ class AnswerTailor:
         try:
             async with aclosing(stream):
                 async for chunk in stream:
+                    if chunk.restarts:
+                        parts.clear()
+                        await self._restart()
                     parts.append(chunk.text)
                     if chunk.finish_reason == "length":
                         finish = "length"
@@ -222,6 +225,11 @@ class AnswerTailor:
         self._shown = ""
         self._outgoing = self._run.redaction.make_stream_filters().create()
         await self._emit(AnswerStarted(tier=tier, model=model, reason=why, restarted=restarted))
+
+    async def _restart(self) -> None:
+        """Declares void what was shown: it was the model's thought."""
+        if self._shown and (current := self._run.state.answer_start) is not None:
+            await self._start(current.tier, current.reason)
 
     async def _emit(self, body: AnswerChecked | AnswerDelta | AnswerStarted) -> None:
         await self._run.emit(body, step_id=self._step.id, attempt=self._attempt)
