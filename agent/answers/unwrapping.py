@@ -4,7 +4,16 @@ With it, clients show the source of headings and tables. Fences within the answe
 an answer: `agent/llm/thoughts.py`.
 """
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Literal
+
+from agent.answers.held_writer import HeldWriter
+from agent.core.models import JsonObject
+from agent.llm.port import ModelChunk, ModelReply
+from agent.llm.streamed_reply import StreamedReply
+from agent.run_context.answer_stream import DeltaWriter
+from agent.run_context.outputs import format_missing_pictures
 
 _FENCE = "```"
 _MARKDOWN = ("markdown", "md")
@@ -94,3 +103,50 @@ def remove_markdown_fence(text: str) -> str:
     """A whole answer without the fence around it."""
     fence = MarkdownFence()
     return fence.feed(text) + fence.end()
+
+
+async def read_answer(
+    stream: AsyncGenerator[ModelChunk, None],
+    writer: DeltaWriter | HeldWriter | None,
+    pictures: dict[str, str],
+    *,
+    is_fenced: bool,
+) -> ModelReply:
+    """Reads the whole stream, without the fence around a Markdown answer if it may have one, and adds the pictures that
+    it does not show. After a break, flushes the text before it."""
+    streamed = StreamedReply("")
+    fence = MarkdownFence() if is_fenced else None
+    try:
+        async with aclosing(stream):
+            async for chunk in stream:
+                if chunk.restarts:
+                    fence = MarkdownFence() if is_fenced else None
+                    if writer is not None:
+                        await writer.restart()
+                # Mistral sends its reasoning in parts of the content.
+                is_bare = bool(chunk.reasoning) and not chunk.provider_fields
+                fields: JsonObject = {"reasoning_content": chunk.reasoning} if is_bare else chunk.provider_fields
+                text = fence.feed(chunk.text) if fence is not None else chunk.text
+                if text is not chunk.text or is_bare:
+                    chunk = chunk._replace(text=text, provider_fields=fields)  # noqa: PLW2901 - as it is collected
+                streamed.add_chunk(chunk)
+                if writer is not None:
+                    await _show(writer, chunk)
+        rest = fence.end() if fence is not None else ""
+        if streamed.text or rest:
+            rest += format_missing_pictures(pictures, streamed.text + rest)
+        streamed.add_chunk(ModelChunk(text=rest))
+        if writer is not None:
+            await writer.add(rest)
+    finally:
+        if writer is not None:
+            await writer.end()
+    return streamed.build_reply()
+
+
+async def _show(writer: DeltaWriter | HeldWriter, chunk: ModelChunk) -> None:
+    if chunk.reasoning:
+        await writer.add(chunk.reasoning, "reasoning")
+    await writer.add(chunk.text)
+    if chunk.refusal:
+        await writer.add(chunk.refusal, "refusal")

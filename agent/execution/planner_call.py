@@ -3,9 +3,9 @@
 from contextlib import aclosing
 
 from agent.answers.unwrapping import MarkdownFence, remove_markdown_fence
-from agent.core.events import AnswerStarted, FinishReason, StepOutput
+from agent.core.events import AnswerStarted, StepOutput
 from agent.core.models import JsonObject
-from agent.llm.port import ModelChunk, ModelReply, ResponseSchema
+from agent.llm.port import ModelChunk, ModelReply, ResponseSchema, read_end
 from agent.planning.parse import is_longer_than_word, read_word
 from agent.planning.reply import AnswerDetector
 from agent.planning.request import AnswerForm
@@ -24,7 +24,6 @@ _SHAPING_OPTIONS = frozenset({
     "web_search_options",
 })  # fmt: skip
 """Parameters that shape the answer's text. They apply to a completion but not to a planner's call."""
-_FINISH_REASONS: dict[str, FinishReason] = {"length": "length", "content_filter": "content_filter"}
 
 
 def choose_answer_form(run: Run) -> AnswerForm:
@@ -134,12 +133,13 @@ def note_answer_started(run: Run) -> AnswerStarted:
 
 def build_answer_output(run: Run, reply: ModelReply) -> StepOutput:
     """A planner's answer as the output of its step."""
-    text = remove_markdown_fence(reply.text)
+    text, end = remove_markdown_fence(reply.text), read_end(reply.finish_reason)
     return StepOutput(
         value=text,
         text=text,
         tainted=run.state.has_outside_text,
-        finish_reason=_FINISH_REASONS.get(reply.finish_reason, "stop"),
+        finish_reason="stop" if end.is_whole else end.finish_reason,
+        interruption=end.interruption,
         refused=reply.refused,
         provider_fields=reply.provider_fields,
     )

@@ -217,7 +217,7 @@ class StepSupervisorAgent:
         reply = await models.complete(
             "supervisor", messages, schema=VERDICT_SCHEMA, max_tokens=400, retry_timeouts=False
         )
-        return parse_verdict(reply.text) if reply.finish_reason != "length" else None
+        return parse_verdict(reply.text) if reply.is_whole else None
 
     async def _build_question(
         self, step: PlanStep, attempt: AttemptState, output: StepOutput, checked: CheckResult

@@ -7,7 +7,7 @@ from typing import Any
 from agent.core.errors import ModelOutputError
 from agent.core.models import JsonObject, Usage
 from agent.llm.faults import build_body_error, build_foreign_error, find_body_error
-from agent.llm.port import ModelChunk
+from agent.llm.port import ModelChunk, read_finish_reason
 from agent.llm.repeats import cut_repeated, iter_new_calls
 from agent.llm.replies import (
     get_object,
@@ -16,7 +16,6 @@ from agent.llm.replies import (
     list_calls,
     list_objects,
     read_content,
-    read_finish_reason,
     read_usage,
 )
 from agent.llm.surrogates import SurrogateJoiner, has_surrogates

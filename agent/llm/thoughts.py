@@ -7,13 +7,11 @@ judge, skills, answers and the reader of written calls all split replies by it.
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from agent.llm.answer_place import AnswerPlace
-from agent.llm.port import ModelChunk, ModelReply, ModelRequest
 
 _END_OF_CHANNEL = ("<|end|>", "<|start|>", "<|channel|>")
 THOUGHTS: Mapping[str, tuple[str, ...]] = MappingProxyType({
@@ -56,7 +54,8 @@ _MARKS = (*THOUGHTS, *_UNOPENED, *_ENDS, *_LAST, *_LAST.values())
 MARK = re.compile("|".join(map(re.escape, sorted(_MARKS, key=len, reverse=True))), re.IGNORECASE)
 """Any token of the table."""
 _FIRST_CHARS = "".join(dict.fromkeys(mark[0] for mark in _MARKS))
-_MAY_BEGIN = re.compile(f"[{re.escape(_FIRST_CHARS)}]")
+MAY_BEGIN = re.compile(r"[<\u25c1]|\[(?:\Z|/?t(?:h|\Z)|/\Z|e(?:~|\Z))", re.IGNORECASE)
+"""What may begin a token of the table: few texts have it, and all others are passed on without a further look."""
 _LONGEST = max(map(len, (*_MARKS, *_HEADS)))
 OPENING = re.compile("|".join(map(re.escape, THOUGHTS)), re.IGNORECASE)
 """The beginning of a thought."""
@@ -81,13 +80,14 @@ class ThoughtSplitter:
     """Splits a reply as it comes. It holds back what may be the half of a tag, and the space around the thought.
 
     `opened` is the tag that ends a thought whose beginning is in the prompt, for a model whose template does that: the
-    reply is a thought up to the tag. If the tag never comes, the reply was the answer.
+    reply is a thought up to the tag. If the tag never comes, the reply was the answer. `before` is the beginning of an
+    answer that was passed on already, without a token.
     """
 
-    def __init__(self, opened: str = "") -> None:
+    def __init__(self, opened: str = "", *, before: str = "") -> None:
         self.opened = opened
         """Set to the tag that ended a thought without a beginning. Emptied by a reply without any."""
-        self._stage: _Stage = "start"
+        self._stage: _Stage = "answer" if before else "start"
         self._held = ""
         self._closings: tuple[str, ...] = ()
         self._assumed: list[str] | None = None
@@ -97,6 +97,7 @@ class ThoughtSplitter:
         self._has_thought = False
         self._opened_tags: set[str] = set()
         self._place = AnswerPlace()
+        self._place.add(before)
 
     @property
     def is_over(self) -> bool:
@@ -200,7 +201,7 @@ class ThoughtSplitter:
 
     def _pass_on(self, text: str, *, is_end: bool) -> Piece:
         """The text of the answer that is certain: without tokens of the template at its end."""
-        if not self._held and not is_end and _MAY_BEGIN.search(text) is None:
+        if not self._held and not is_end and MAY_BEGIN.search(text) is None:
             self._place.add(text)
             return Piece(text=text)
         text, self._held = self._held + text, ""
@@ -244,7 +245,7 @@ class ThoughtSplitter:
         self._stage, self._held, self._place = "start", rest, AnswerPlace()
         piece = self._read_start()
         if is_end:
-            piece = _join(piece, self.end())
+            piece = join_pieces(piece, self.end())
         return Piece(thought + piece.thought, piece.text, restarts=True)
 
 
@@ -272,7 +273,7 @@ class WholeReply(NamedTuple):
 
 def split_text(text: str, *, is_cut: bool = False) -> WholeReply:
     """Splits a whole reply. The time is linear in its length. `is_cut` as in `ThoughtSplitter.end`."""
-    if _MAY_BEGIN.search(text) is None:
+    if MAY_BEGIN.search(text) is None:
         return WholeReply("", text)
     splitter = ThoughtSplitter()
     first = splitter.feed(text)
@@ -282,75 +283,7 @@ def split_text(text: str, *, is_cut: bool = False) -> WholeReply:
     return WholeReply(first.thought + last.thought, before + last.text, is_open, splitter.opened, splitter.rest)
 
 
-class ReplySplitter:
-    """Splits the chunks of one streamed reply."""
-
-    def __init__(self, opened: str = "") -> None:
-        self.thoughts = ThoughtSplitter(opened)
-        self.has_text = False
-        self.is_beyond_end = False
-        """Whether the model goes on behind the end of its turn."""
-
-    def split(self, chunk: ModelChunk) -> ModelChunk:
-        """The chunk with its thought as reasoning, and without what follows the end of the turn."""
-        if chunk.text:
-            self.has_text = True
-            self.is_beyond_end = self.thoughts.is_over and not chunk.text.isspace()
-        elif chunk.finish_reason is None:
-            return chunk
-        piece = self.thoughts.feed(chunk.text)
-        if chunk.finish_reason is not None:
-            piece = _join(piece, self.thoughts.end(is_cut=chunk.finish_reason == "length"))
-        thought, text, restarts = piece
-        if text == chunk.text and not thought:
-            return chunk
-        return chunk._replace(text=text, reasoning=chunk.reasoning + thought, restarts=restarts)
-
-    def end(self) -> ModelChunk | None:
-        """What is left at the end of a stream; None if nothing is."""
-        thought, text, restarts = self.thoughts.end()
-        return ModelChunk(text, thought, restarts=restarts) if thought or text or restarts else None
-
-
-def _join(first: Piece, last: Piece) -> Piece:
+def join_pieces(first: Piece, last: Piece) -> Piece:
+    """Two pieces that follow each other as one."""
     before = "" if last.restarts else first.text
     return Piece(first.thought + last.thought, before + last.text, first.restarts or last.restarts)
-
-
-class ThoughtMemory:
-    """The models whose templates begin a thought in the prompt, as their newest replies show: the next one is streamed
-    as a thought from its beginning. A reply under a schema says nothing of it, because the grammar allows no thought.
-    """
-
-    def __init__(self) -> None:
-        self._opened: dict[str, str] = {}
-
-    def begin(self, request: ModelRequest) -> ReplySplitter:
-        """A splitter for the reply to a request."""
-        return ReplySplitter("" if _has_form(request) else self._opened.get(request.model, ""))
-
-    def learn(self, request: ModelRequest, splitter: ReplySplitter) -> None:
-        """Remembers what a streamed reply showed."""
-        if splitter.has_text and not _has_form(request):
-            self._remember(request.model, splitter.thoughts.opened)
-
-    def split_reply(self, request: ModelRequest, reply: ModelReply) -> ModelReply:
-        """A whole reply with its thought as reasoning, and without what follows the end of its turn."""
-        if reply.refused or not reply.text:
-            return reply
-        split = split_text(reply.text, is_cut=reply.finish_reason == "length")
-        if not _has_form(request):
-            self._remember(request.model, split.opened)
-        if split.text == reply.text:
-            return reply
-        return replace(reply, text=split.text, reasoning=reply.reasoning + split.thought)
-
-    def _remember(self, model: str, opened: str) -> None:
-        if opened:
-            self._opened[model] = opened
-        else:
-            self._opened.pop(model, None)
-
-
-def _has_form(request: ModelRequest) -> bool:
-    return request.response_schema is not None or "response_format" in request.options

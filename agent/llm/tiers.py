@@ -9,7 +9,7 @@ from agent.core.models import Room, Tier, Usage
 from agent.llm.port import ModelClient
 from agent.llm.profile import MeasuredModel
 from agent.llm.saved_models import Role
-from agent.llm.thoughts import ThoughtMemory
+from agent.llm.streamed_reply import ThoughtMemory
 
 ANY_MODEL = "*"
 """The name in the list that stands for every model without a price of its own."""

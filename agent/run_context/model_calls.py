@@ -353,7 +353,9 @@ def to_assistant_turn(reply: ModelReply) -> AssistantTurn:
         {"id": call.id, "name": call.name, "arguments": call.arguments, **({"extra": call.extra} if call.extra else {})}
         for call in reply.tool_calls
     )
-    return AssistantTurn(text=reply.text, tool_calls=calls, provider_fields=reply.provider_fields)
+    return AssistantTurn(
+        text=reply.text, tool_calls=calls, provider_fields=reply.provider_fields, finish_reason=reply.finish_reason
+    )
 
 
 def check_budget(run: Run, *, leave: float = 0.0) -> None:

@@ -7,7 +7,7 @@ from time import monotonic
 from agent.core.errors import ModelAuthError, ModelDownError, ModelError, ModelRateLimitError
 from agent.core.models import JsonObject
 from agent.llm.port import ModelClient, ModelReply, ModelRequest, ResponseSchema
-from agent.llm.thoughts import ThoughtMemory
+from agent.llm.streamed_reply import ThoughtMemory
 from agent.planning.parse import read_word
 
 REPLY_TOKENS = 300
