@@ -3,9 +3,10 @@
 from contextlib import aclosing
 
 from agent.answers.unwrapping import MarkdownFence, remove_markdown_fence
+from agent.core.errors import ModelRequestError
 from agent.core.events import AnswerStarted, StepOutput
 from agent.core.models import JsonObject
-from agent.llm.port import ModelChunk, ModelReply, ResponseSchema, read_end
+from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ResponseSchema, read_end
 from agent.planning.parse import is_longer_than_word, read_word
 from agent.planning.reply import AnswerDetector
 from agent.planning.request import AnswerForm
@@ -58,7 +59,16 @@ class PlannerCall:
         self._streams = form == "text" and not translated and not run.room.guard_output.requires_whole_answer
 
     async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
-        """See `PlannerModel.ask`."""
+        """See `PlannerModel.ask`. A call that the provider refuses, because the wire offers none, is the decision."""
+        try:
+            return await self._ask(messages, schema)
+        except ModelRequestError as error:
+            if not error.written:
+                raise
+            model = self._run.engine.models.get_model_name("fast", self._run.room)
+            return self._run.redaction.redact_reply(ModelReply(error.written, model, "stop", ONE_CALL))
+
+    async def _ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
         if not self._streams:
             limit = DECISION_TOKENS if self._run.profile.decides == "rounds" else None
             return await self._models.complete("planner", messages, schema=schema, max_tokens=limit)

@@ -254,10 +254,16 @@ def _compile_closings(closings: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(map(re.escape, closings)), re.IGNORECASE)
 
 
+@lru_cache(maxsize=64)
+def _list_halves(marks: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(mark[:size] for mark in marks for size in range(1, len(mark)))
+
+
 def _find_half(text: str, marks: tuple[str, ...]) -> int:
     """Where the half of a mark begins that the end of the text may be; its length if there is none."""
+    halves = _list_halves(marks)
     tail = (at for at in range(max(0, len(text) - _LONGEST), len(text)) if text[at] in _FIRST_CHARS)
-    return next((at for at in tail if any(mark.startswith(text[at:].lower()) for mark in marks)), len(text))
+    return next((at for at in tail if text[at:].lower() in halves), len(text))
 
 
 class WholeReply(NamedTuple):

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
+from aiohttp import web
 
 from tests.integration.conftest import Serve
-from tests.support.odd_endpoint import MADE_UP, QUESTION, RESULT, Body, OddEndpoint, get_schema, serve_odd
+from tests.support.odd_endpoint import CALL, MADE_UP, QUESTION, RESULT, Body, OddEndpoint, get_schema, serve_odd
 
 FROM_MEMORY = "The model answered this from memory, without any tool. Please check it."
 ROOM = "id: sums\ndescription: Sums.\ntools: [calculator, current_time]\n"
@@ -218,3 +219,27 @@ async def test_an_essay_in_place_of_a_word_is_cut(serve: Serve) -> None:
     odd = OddEndpoint(write=lambda one: essay if one == "lookup" else json.dumps(one), piece_s=0.01)
     assert (await ask(serve, odd)).text == f"Anna pays {RESULT} EUR."
     assert odd.pieces[0] < 10
+
+
+class RefusingCalls(OddEndpoint):
+    """Refuses a reply that calls a tool, because the request offers none, and says what the model wrote (Groq)."""
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """See `OddEndpoint.handle`."""
+        body = await request.json() if request.can_read_body else {}
+        written = self.reply(body, request.headers.get("x-stepgate-purpose", "")) if body else ""
+        if '"calls"' not in written:
+            return await super().handle(request)
+        call = {"name": CALL["tool"], "arguments": CALL["inputs"]}
+        error = {
+            "message": "Tool choice is none, but model called a tool",
+            "type": "invalid_request_error",
+            "code": "tool_use_failed",
+            "failed_generation": json.dumps(call),
+        }
+        return web.json_response({"error": error}, status=400)
+
+
+@pytest.mark.parametrize("profile", ["small", "auto"])
+async def test_a_call_that_the_provider_refuses_to_pass_on_is_made(serve: Serve, profile: str) -> None:
+    assert await ask(serve, RefusingCalls(), model_profile=profile) == (200, f"Anna pays {RESULT} EUR.", "succeeded")
