@@ -34,7 +34,7 @@ _WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class ReadPage:
+class MainPart:
     """The main part of a page as Markdown, and the number of words of the rest."""
 
     title: str
@@ -83,7 +83,7 @@ class _Markdown:
         return text
 
 
-def read_page(page: str, url: str) -> ReadPage:
+def extract_main_part(page: str, url: str) -> MainPart:
     """Reads a page. One that is not HTML is its own text."""
     # Imported here, in the thread: the library takes 0.1 s to import, and most runs fetch no page.
     import trafilatura  # noqa: PLC0415
@@ -91,9 +91,9 @@ def read_page(page: str, url: str) -> ReadPage:
     try:
         root = parse_tree(page)
     except TooDeepError:
-        return ReadPage("", (trafilatura.html2txt(page) or "").strip())
+        return MainPart("", (trafilatura.html2txt(page) or "").strip())
     if root is None:
-        return ReadPage("", "")
+        return MainPart("", "")
     title = _find_title(page, url)
     remove_hidden(root)
     write_equations(root)
@@ -110,7 +110,7 @@ def read_page(page: str, url: str) -> ReadPage:
     _write_links(part, url)
     sink = _Markdown()
     HtmlWalk(sink).visit(part)
-    return ReadPage(title, sink.join(), max(0, left_out))
+    return MainPart(title, sink.join(), max(0, left_out))
 
 
 def _find_title(page: str, url: str) -> str:
