@@ -1,4 +1,4 @@
-"""`extract_main_part`: the main part of a web page as a reader sees it, in page order, and the words of the rest counted."""
+"""`extract_main_part`: what a reader sees of a page, in page order, and the words of the rest counted."""
 
 import pytest
 
