@@ -15,7 +15,7 @@ from agent.text.number_words import NUMBER_WORDS
 from agent.text.relative_dates import DAYS_AHEAD
 from agent.text.spoken_times import find_spoken_times
 from agent.text.units import UNITS
-from gateway.features.incident.tools.due_moments import (
+from gateway.features.incident.engine.due_moments import (
     Period,
     add_business_days,
     get_end_of_day,
