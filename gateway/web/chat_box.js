@@ -43,6 +43,7 @@ export function chatBox({ aside, send, stop, filesOf }) {
       shown = chat;
       write(kept(chat));
       tray.giveBack(pictures.get(chat) ?? []);
+      tray.bringBack(chat);
     },
     /** Says from which collection the chat that is shown is answered, if from one only. */
     limitTo(collection) {
