@@ -111,6 +111,8 @@ function drawTheme() {
 async function offerViews() {
   const { scopes, owner: caller } = await me();
   owner = caller;
+  document.body.dataset.scopes = scopes.join(" "); // what needs another one is not shown
+  dispatchEvent(new Event("rightschange"));
   for (const [name, scope] of Object.entries(NEEDS))
     document.querySelector(`header nav a[href="#/${name}"]`).hidden = !scopes.includes(scope);
   if (!location.hash && !scopes.includes(NEEDS.chat)) location.hash = document.querySelector("header nav a:not([hidden])").hash;
