@@ -176,11 +176,13 @@ export function attachments({ filesOf }) {
     get hasPictures() {
       return pictures.length > 0 || preparing.size > 0;
     },
-    /** Says that answers come from `what` only, with a button that ends it by `free()`; not without a collection. */
-    limit(collection, what = "", free = null) {
+    /** Says that answers come from `what` only, with a button that ends it by `free()`; not without a collection. One that
+     * `isGone` has none for this chat. */
+    limit(collection, what = "", free = null, { isGone = false } = {}) {
       limited.hidden = !collection;
-      if (collection) fill(limited, el("span", {}, "Answers come from ", el("a", { href: `#/documents/${encodeURIComponent(collection)}` }, what)),
-        button("Use all documents", free, { kind: "plain" }));
+      const from = isGone ? el("span.problem", { role: "alert" }, `This chat is answered from ${what} only, which were deleted.`)
+        : el("span", {}, "Answers come from ", el("a", { href: `#/documents/${encodeURIComponent(collection)}` }, what));
+      if (collection) fill(limited, from, button("Use all documents", free, { kind: "plain" }));
       draw();
     },
     /** Waits for the pictures to be made ready. Returns whether all can be sent, and else says why not: one cannot be read, or

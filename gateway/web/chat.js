@@ -36,7 +36,7 @@ const start = welcome({ hero, rooms, picks: models, say, focus: () => box.focus(
 
 export async function show(id = "") {
   if (id !== chat.id || !id) await (opened = open(id));
-  else past.refresh(id), look();
+  else past.refresh(id), look(), box.look();
   box.focus();
 }
 

@@ -17,6 +17,7 @@ export function chatBox({ aside, send, stop, filesOf }) {
   });
   const area = box.box;
   let shown = ""; // the chat; "" is the new one
+  let limit = null; // the collection that the chat is answered from, if from one only
   let halt = () => {};
   area.addEventListener("input", () => keep(shown, area.value));
 
@@ -31,6 +32,19 @@ export function chatBox({ aside, send, stop, filesOf }) {
     box.grow();
   }
 
+  /** Says from which collection the chat that is shown is answered, if from one only, and whether that was deleted. */
+  function limitTo(collection) {
+    limit = collection;
+    const chat = shown;
+    const what = collection === ownCollection(chat) ? "the files of this chat" : `the documents in ${collection}`;
+    const free = () => note(chat, { collection: null }).then(() => chat === shown && limitTo(null));
+    tray.limit(collection, what, free);
+    if (!collection) return;
+    get(`v1/collections/${encodeURIComponent(collection)}`, { quiet: true }).catch(({ status }) => {
+      if (status === 404 && limit === collection && chat === shown) tray.limit(collection, what, free, { isGone: true });
+    });
+  }
+
   return {
     element: box.element, tray, write,
     busy: box.busy,
@@ -38,25 +52,22 @@ export function chatBox({ aside, send, stop, filesOf }) {
     /** Shows what is being written in a chat. */
     open(chat) {
       pictures.set(shown, tray.take());
-      tray.limit(null);
+      limitTo(null);
       halt = () => {}; // what another chat waits for goes on
       shown = chat;
       write(kept(chat));
       tray.giveBack(pictures.get(chat) ?? []);
       tray.bringBack(chat);
     },
-    /** Says from which collection the chat that is shown is answered, if from one only. */
-    limitTo(collection) {
-      const chat = shown;
-      const free = () => note(chat, { collection: null }).then(() => chat === shown && tray.limit(null));
-      tray.limit(collection, collection === ownCollection(chat) ? "the files of this chat" : `the documents in ${collection}`, free);
-    },
+    limitTo,
+    /** Looks again whether the collection that the chat is answered from is there. */
+    look: () => limitTo(limit),
     /** Answers a chat from all documents again, if it was answered from this collection. */
     async free(chat, collection) {
       const { metadata } = await get(pathOf(chat));
       if (metadata.collection !== collection) return;
       await note(chat, { collection: null });
-      if (chat === shown) tray.limit(null);
+      if (chat === shown) limitTo(null);
     },
     /** The chat that is shown has an id now. */
     rename(chat) {

@@ -28,7 +28,8 @@ NOTE_REFUSALS = """(() => {
 DROP_A_FILE = """(() => {
     const data = new DataTransfer();
     data.items.add(new File(["Lost devices go to the red desk."], "mine.md", { type: "text/markdown" }));
-    document.querySelector(".chat .composer").dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true }));
+    const drop = new DragEvent("drop", { dataTransfer: data, bubbles: true });
+    document.querySelector(".chat .composer").dispatchEvent(drop);
 })()"""
 VISIBLE = """((selector) => [...document.querySelectorAll(selector)].some((one) => one.checkVisibility()))"""
 
