@@ -150,7 +150,7 @@ function watchOpen(messages) {
 async function watch(id, reply) {
   const { signal } = following;
   current = { id, reply };
-  box.busy(true);
+  box.busy(reply.element.dataset.status !== "awaiting_approval"); // its question is displayed: words answer it
   const seen = (known) => {
     reply.view(known);
     box.busy(known.status === "queued" || known.status === "running"); // who is asked may write what should change
