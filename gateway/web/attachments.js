@@ -20,7 +20,7 @@ export function attachments({ filesOf }) {
   const target = el("label.into", { hidden: true }, el("span", {}, "Files are read into"), collection, known);
   const warning = el("p.problem", { role: "alert", hidden: true });
   const limited = el("div.into", { hidden: true });
-  const elsewhere = el("ul.lines"); // files that were not read, of chats that are not shown
+  const elsewhere = el("ul.elsewhere"); // files that were not read, of chats that are not shown
   const element = el("div.tray", { hidden: true }, elsewhere, limited, chips, target, warning);
   let pictures = [];
   let fills = 0; // one more for each chat that is shown

@@ -93,14 +93,14 @@ async def test_a_file_of_a_chat_that_failed_meanwhile_is_told_there(devtools: st
         await page.becomes(chips, [])
         assert await page.evaluate(WARNS)
         await release(page, 1)
-        await page.until("document.querySelector('.tray .lines')?.innerText.includes('odd.md was not read')")
+        await page.until("document.querySelector('.tray .elsewhere')?.innerText.includes('odd.md was not read')")
         await picture(page, "attached-elsewhere", ("phone", "desk"))
-        await page.click(".tray .lines a")
+        await page.click(".tray .elsewhere a")
         await page.becomes("location.hash", place)
         await page.until("document.querySelector('.attached .file .problem')")
         assert await page.evaluate(chips) == ["odd.md"]
         await picture(page, "attached-failed")
-        assert await page.text(".tray .lines") == ""
+        assert await page.text(".tray .elsewhere") == ""
         await page.click(".fresh")
         await page.becomes(chips, [])
 
