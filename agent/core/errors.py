@@ -213,6 +213,8 @@ class ModelRequestError(ModelError):
     `details` holds the HTTP `status` and, where the provider names them, its `param` and `code`."""
 
     code = "ERR_MODEL_REQUEST"
+    written: str = ""
+    """What the model wrote, where the provider refuses that and not the request: a call that was not offered (Groq)."""
 
 
 class ModelEndpointError(ModelRequestError):

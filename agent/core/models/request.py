@@ -53,8 +53,8 @@ class ChatMessage(FrozenModel):
         return message | {key: value for key, value in self.provider_fields.items() if key in PROVIDER_FIELDS}
 
 
-MAX_CLIENT_TOOLS = 512
-"""Tools that a client may send with a request; OpenAI takes 128. Each is scanned, and models read them all."""
+MAX_TOOLS_IN_BODY = 512
+"""Tools that a body may hold; OpenAI takes 128. `MAX_OFFERED_TOOLS` of them are offered to a model."""
 MAX_METADATA_ENTRIES = 1_000
 """Entries of a request's metadata, those of its own objects not counted."""
 

@@ -12,7 +12,7 @@ from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import gateway_command, run_with_gateway
 from gateway.features.documents.parts import get_documents
-from gateway.features.incident.collection_names import EXAMPLE_COLLECTIONS
+from gateway.features.incident.engine.collection_names import EXAMPLE_COLLECTIONS
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
@@ -114,8 +114,8 @@ def load_example(
     if remove:
         run_with_gateway(_remove_example)
         return
-    from gateway.features.incident.example_company import load_example_company  # noqa: PLC0415 - `--help` does not need it
-    from gateway.features.incident.tools.evidence import choose_collections  # noqa: PLC0415 - as above
+    from gateway.features.incident.engine.evidence import choose_collections  # noqa: PLC0415 - as above
+    from gateway.features.incident.engine.example_company import load_example_company  # noqa: PLC0415 - `--help` does not need it
 
     async def work(stepgate: "Stepgate") -> None:
         into = folder.expanduser() if folder is not None else None

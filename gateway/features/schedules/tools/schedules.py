@@ -10,10 +10,10 @@ from agent.core.models import LOCAL_OWNER, DeferredModel
 from agent.core.principal import Principal
 from agent.policy.guardrails.egress import list_addresses
 from agent.tools import READ_ONLY, Tool, ToolContext, declare_roles
+from agent.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
 from agent.tools.tool import In, Out
 from gateway.features.schedules.engine.service import ScheduleService
 from gateway.features.schedules.forms import CREATE_ROLES, ScheduleCreateInput, ScheduleOutput, to_schedule_output
-from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
 
 
 class _ScheduleTool(StoredThingTool[In, Out]):

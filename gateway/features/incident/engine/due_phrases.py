@@ -14,7 +14,7 @@ from agent.text.dates import MONTHS, DateValue, find_dates, find_times
 from agent.text.number_words import NUMBER_WORDS
 from agent.text.spoken_times import find_spoken_times
 from agent.text.units import UNITS
-from gateway.features.incident.tools.due_moments import (
+from gateway.features.incident.engine.due_moments import (
     Period,
     add_business_days,
     get_end_of_day,

@@ -11,7 +11,7 @@ from gateway.features.documents.engine.ingest.corpus_mapping import load_mapping
 from gateway.features.documents.engine.ingest.corpus_prepare import PrepareReport, prepare
 from gateway.features.documents.engine.ingest.ingest_report import IngestReport
 from gateway.features.documents.parts import get_documents
-from gateway.features.incident.collection_names import EXAMPLE_COLLECTIONS
+from gateway.features.incident.engine.collection_names import EXAMPLE_COLLECTIONS
 from gateway.packaged_files import PACKAGE_ROOT
 
 EXAMPLE = PACKAGE_ROOT / "config" / "examples"
