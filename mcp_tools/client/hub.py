@@ -11,10 +11,9 @@ its owner task is cancelled.
 import asyncio
 import logging
 from collections.abc import Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from pathlib import Path
 from time import monotonic
-from typing import Literal
 
 import mcp_types as types
 
@@ -25,25 +24,18 @@ from agent.tools import ToolRegistry
 from mcp_tools.client.authentication import ServerAuthentication
 from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
 from mcp_tools.client.connection import Connection, ConnectionSlot, end_owner_tasks
-from mcp_tools.client.errors import (
-    RETIRED,
-    ConnectionEndedError,
-    SessionUnknownError,
-    add_reason,
-    describe_cause,
-    make_call_error,
-    make_retired_error,
-)
+from mcp_tools.client.errors import RETIRED, describe_cause
 from mcp_tools.client.idle_stop import UsageTracker
 from mcp_tools.client.lenient_results import ResultRepairs
 from mcp_tools.client.remote_tool import RemoteCall
 from mcp_tools.client.resources import find_resource_tools
+from mcp_tools.client.server_calls import ServerCalls, Status
 from mcp_tools.client.server_requests import ServerRequests
 from mcp_tools.client.starting import StartClock, StartQueue
 from mcp_tools.client.status_line import format_status_line
 from mcp_tools.client.tool_pin_store import PinSettings
 from mcp_tools.client.tool_registration import ToolRegistration
-from mcp_tools.client.transports import CONNECT_TIMEOUT_S, execute_call, fetch_tools, make_client
+from mcp_tools.client.transports import CONNECT_TIMEOUT_S, fetch_tools, make_client
 
 log = logging.getLogger(__name__)
 
@@ -51,16 +43,12 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 """The pause between two attempts to connect. It doubles each time, and a call ends it."""
 STABLE_CONNECTION_S = 10.0
 """A connection that lasted so long was good: after it the pauses start at the shortest again."""
-END_REASON_WAIT_S = 1.0
-"""How long a failed call waits for the reason why its server ended."""
 RELIST_SECONDS = 300.0
 """How often the tool list is fetched from a server that announces no changes."""
 LIST_PAUSE_S = 1.0
 """The shortest time between two fetches, however often a server announces changes."""
 PIN_POLL_SECONDS = 2.0
 """How soon a running gateway applies a decision of `stepgate mcp-servers review`."""
-
-Status = Literal["connecting", "ready", "idle", "down", "disabled"]
 
 
 class McpServer:
@@ -93,6 +81,10 @@ class McpServer:
         self._has_resources = False
         self._went_down = asyncio.Event()
         """Set while the server is down."""
+        self._calls = ServerCalls(
+            self, self._slot, self._start, self._usage, self._registration, self._authentication, self._requests,
+            self._went_down,
+        )  # fmt: skip
 
     @property
     def _connection(self) -> Connection | None:
@@ -165,57 +157,8 @@ class McpServer:
                 pause = min(LONGEST_PAUSE_S, 2 * pause)
 
     async def call(self, call: RemoteCall) -> types.CallToolResult:
-        """Calls a tool of this server.
-
-        Raises `ToolError` with the server's problem, and `ToolQuarantinedError` if the tool has changed since the
-        caller looked it up.
-        """
-        with self._usage.track_call():
-            try:
-                return await self._call_once(call)
-            except SessionUnknownError:  # a restarted server rejected the call without executing it
-                return await self._call_once(call)
-
-    async def _call_once(self, call: RemoteCall) -> types.CallToolResult:
-        connection = await self._wait_for_connection(call)
-        self._registration.require_unchanged(call.tool, call.definition)
-        limit = self.config.timeout
-        try:
-            with self._requests.track_call(call):
-                return await execute_call(connection.client, call, limit)
-        except Exception as error:
-            if self._is_retired():
-                raise make_retired_error(self.name) from error
-            failure = make_call_error(
-                self.name, error, limit, self._authentication.problem, self._authentication.last_status
-            )
-            if isinstance(failure, SessionUnknownError | ConnectionEndedError):
-                self._slot.drop(connection)
-            if isinstance(failure, ConnectionEndedError):
-                failure = await self._add_end_reason(failure)
-            raise failure from error
-
-    async def _add_end_reason(self, failure: ConnectionEndedError) -> ConnectionEndedError:
-        """The failure with the reason why the server ended, which the owner task learns a moment later."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(END_REASON_WAIT_S):
-                await self._went_down.wait()
-        return add_reason(failure, self.name, self.reason) if self.status == "down" else failure
-
-    async def _wait_for_connection(self, call: RemoteCall) -> Connection:
-        """The connection. Waits for it while the server starts, and else for a short time."""
-        try:
-            connection = await self._slot.wait(self.config, self._start, call.report_progress)
-        except TimeoutError as error:
-            why = self._start.describe() or self.reason or "it has not responded yet"
-            raise ToolError(
-                f"MCP server {self.name!r} is {self.status}: {why}; see `stepgate mcp-servers test {self.name}`",
-                agent_id=self.name,
-            ) from error
-        if connection is None:
-            state = f"no longer used: {RETIRED}" if self._is_retired() else f"down: {self.reason}"
-            raise ToolError(f"MCP server {self.name!r} is {state}", agent_id=self.name)
-        return connection
+        """Calls a tool of this server. Raises `ToolError`; see `ServerCalls.call`."""
+        return await self._calls.call(call)
 
     async def _serve_once(self) -> None:
         """Opens one connection, serves until it is no longer needed, and closes it, all in the owner task."""

@@ -5,7 +5,7 @@ Requests carry what the operator's file says and nothing of the caller, in parti
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 from typing import Any
 
@@ -22,7 +22,7 @@ from mcp_tools.client.config import McpServerConfig
 from mcp_tools.client.lenient_results import ResultRepairs
 from mcp_tools.client.lenient_tools import restore_schemas
 from mcp_tools.client.notifications import make_log_handler, make_progress_handler
-from mcp_tools.client.remote_tool import RemoteCall
+from mcp_tools.client.remote_tool import RemoteCall, get_longest_call_s
 from mcp_tools.client.resources import call_resource_tool, is_resource_tool
 from mcp_tools.client.server_requests import ServerRequests
 from mcp_tools.client.stdio import open_stdio_transport
@@ -116,15 +116,35 @@ async def fetch_tools(client: Client) -> tuple[list[types.Tool], tuple[str, ...]
 
 
 async def execute_call(client: Client, call: RemoteCall, limit: float) -> types.CallToolResult:
-    """The result of a call, within `limit` seconds. Raises what the client raises."""
-    if is_resource_tool(call.definition):
-        async with asyncio.timeout(limit):
-            return await call_resource_tool(client, call.definition, call.args)
-    meta = types.RequestParamsMeta(**{"stepgate/idempotencyKey": call.idempotency_key})  # type: ignore[typeddict-unknown-key]
-    progress = make_progress_handler(call.report_progress)
-    return await client.call_tool(
-        call.tool, call.args, read_timeout_seconds=limit, meta=meta, progress_callback=progress
-    )
+    """The result of a call, within `limit` seconds after it was sent, or after the server's last progress.
+
+    Raises `TimeoutError` with the limit that was exceeded, and what the client raises.
+    """
+    loop = asyncio.get_running_loop()
+    end = loop.time() + get_longest_call_s(limit)
+    report = make_progress_handler(call.report_progress)
+    clock = asyncio.timeout(limit)
+
+    async def extend_limit(progress: float, total: float | None, message: str | None) -> None:
+        with suppress(RuntimeError):  # the call has just ended
+            clock.reschedule(min(loop.time() + limit, end))
+        await report(progress, total, message)
+
+    try:
+        async with clock:
+            if is_resource_tool(call.definition):
+                return await call_resource_tool(client, call.definition, call.args)
+            meta = types.RequestParamsMeta(**{"stepgate/idempotencyKey": call.idempotency_key})  # type: ignore[typeddict-unknown-key]
+            spare = get_longest_call_s(limit) + limit  # the SDK's own limit, which must not end the call first
+            return await client.call_tool(
+                call.tool, call.args, read_timeout_seconds=spare, meta=meta, progress_callback=extend_limit
+            )
+    except TimeoutError as error:
+        if not clock.expired():
+            raise
+        if loop.time() >= end:
+            raise TimeoutError(f"did not finish within {get_longest_call_s(limit):g} s") from error
+        raise TimeoutError(f"did not answer within {limit:g} s") from error
 
 
 @asynccontextmanager

@@ -14,6 +14,8 @@ from typing import Any
 ECHO: dict[str, Any] = {"name": "echo", "inputSchema": {"type": "object"}}
 ABSENT = "(absent)"
 """The value of a member that an answer leaves out, such as `jsonrpc`."""
+PROGRESS_PAUSE_S = 0.2
+"""The time between two reports of progress."""
 DEFAULTS: dict[str, Any] = {
     "tools/list": {"result": {"tools": [ECHO]}},
     "tools/call": {"result": {"content": [{"type": "text", "text": "done"}]}},
@@ -44,7 +46,8 @@ def answer(message: Mapping[str, Any], script: Mapping[str, Any]) -> dict[str, A
 
 
 def main() -> None:
-    """Serves lines of JSON-RPC. The script's `start_s` delays the start, `sleep METHOD` an answer."""
+    """Serves lines of JSON-RPC. The script's `start_s` delays the start, `sleep METHOD` an answer; so many
+    reports of progress precede it as `progress METHOD` says."""
     path = Path(sys.argv[1])
     script = json.loads(path.read_text())
     time.sleep(script.get("start_s", 0))
@@ -53,6 +56,11 @@ def main() -> None:
         log.write(f"{time.monotonic()} {line}")
         message = json.loads(line)
         time.sleep(script.get(f"sleep {message.get('method')}", 0))
+        for number in range(script.get(f"progress {message.get('method')}", 0)):
+            token = message["params"]["_meta"]["progressToken"]
+            params = {"progressToken": token, "progress": number}
+            print(json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}), flush=True)
+            time.sleep(PROGRESS_PAUSE_S)
         reply = answer(message, script)
         if reply is not None:
             print(json.dumps(reply), flush=True)
