@@ -23,12 +23,13 @@ from mcp_tools.client.errors import (
     make_call_error,
     make_retired_error,
 )
+from mcp_tools.client.http_refusals import may_mean_unknown_session
 from mcp_tools.client.idle_stop import UsageTracker
 from mcp_tools.client.remote_tool import RemoteCall
 from mcp_tools.client.server_requests import ServerRequests
 from mcp_tools.client.starting import StartClock
 from mcp_tools.client.tool_registration import ToolRegistration
-from mcp_tools.client.transports import execute_call
+from mcp_tools.client.transports import execute_call, is_session_known
 
 END_REASON_WAIT_S = 1.0
 """How long a failed call waits for the reason why its server ended."""
@@ -92,9 +93,10 @@ class ServerCalls:
         except Exception as error:
             if self._slot.is_closed:
                 raise make_retired_error(name) from error
-            failure = make_call_error(
-                name, error, limit, self._authentication.problem, self._authentication.last_status
-            )
+            failure = make_call_error(name, error, limit, self._authentication.problem)
+            if may_mean_unknown_session(error) and not await is_session_known(connection.client):
+                problem = f"MCP server {name!r} does not know our session: {failure.message}"
+                failure = SessionUnknownError(problem, agent_id=name)
             if isinstance(failure, SessionUnknownError | ConnectionEndedError):
                 self._slot.drop(connection)
             if isinstance(failure, ConnectionEndedError):

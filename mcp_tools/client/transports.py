@@ -16,9 +16,11 @@ from mcp.client._transport import Transport, TransportStreams
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 
 from mcp_tools.client.authentication import ServerAuthentication
 from mcp_tools.client.config import McpServerConfig
+from mcp_tools.client.http_refusals import may_mean_unknown_session
 from mcp_tools.client.lenient_results import ResultRepairs
 from mcp_tools.client.lenient_tools import restore_schemas
 from mcp_tools.client.notifications import make_log_handler, make_progress_handler
@@ -113,6 +115,19 @@ async def fetch_tools(client: Client) -> tuple[list[types.Tool], tuple[str, ...]
     if len(tools) > MAX_TOOLS or (cursor and not problem):
         problem = f"only {MAX_TOOLS} of its tools are used"
     return tools[:MAX_TOOLS], (problem,) if problem else ()
+
+
+async def is_session_known(client: Client) -> bool:
+    """Whether the server still answers in the session of this client: it lists its tools. False only if it refuses
+    that as it refuses an unknown session."""
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            await client.list_tools(cache_mode="bypass")
+    except MCPError as error:
+        return not may_mean_unknown_session(error)
+    except (TimeoutError, RuntimeError, ValidationError):
+        return True
+    return True
 
 
 async def execute_call(client: Client, call: RemoteCall, limit: float) -> types.CallToolResult:

@@ -88,7 +88,7 @@ async def test_a_login_that_ends_is_told_with_what_to_do(tmp_path: Path) -> None
             authority.good.clear()
             authority.knows_tokens = False
             with pytest.raises(
-                ToolError, match=r"rejects our credential with HTTP 401: run `stepgate mcp-servers login srv`"
+                ToolError, match=r"rejects our credential with HTTP 401 \(who\?\): run `stepgate mcp-servers login srv`"
             ):
                 await echo(server)
             authority.knows_tokens = True
@@ -168,7 +168,8 @@ async def test_a_named_credential_is_read_anew_and_a_refusal_is_told(tmp_path: P
         await until(lambda: server.status == "ready")
         authority.good = {"new": 2**40}
         with pytest.raises(
-            ToolError, match="rejects our credential with HTTP 401: check `headers` or `credential` of its entry"
+            ToolError,
+            match=r"rejects our credential with HTTP 401 \(who\?\): check `headers` or `credential` of its entry",
         ):
             await echo(server)
         keep("new")
