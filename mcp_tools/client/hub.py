@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
@@ -79,6 +80,8 @@ class McpServer:
         self._slot = ConnectionSlot()
         self._listed_at = 0.0
         self._has_resources = False
+        self._skips_probe = False
+        """Whether the next connection begins with the handshake of older protocols."""
         self._went_down = asyncio.Event()
         """Set while the server is down."""
         self._calls = ServerCalls(
@@ -182,26 +185,46 @@ class McpServer:
 
         Raises `ToolError` if this takes longer than the server's `startup_timeout`, and what the client raises.
         """
-        broken = asyncio.Event()
         limit_s = self.config.startup_limit_s
         try:
             self._start.wait()
             async with self._starts.wait_for_turn(self._usage), asyncio.timeout(limit_s) as limit:
                 self._start.start()
-                client = make_client(
-                    self.name, self.config, self._on_message,
-                    access=self._authentication, ended=broken.set, requests=self._requests, repairs=self._repairs,
-                )  # fmt: skip
-                connection = Connection(await stack.enter_async_context(client), broken)
+                connection = await self._open_connection(stack)
                 await self._refresh_tools(connection)
                 return connection
         except TimeoutError as error:
             if not limit.expired():
                 raise
+            self._skips_probe = self._repairs.is_probe_unanswered
             problem = f"no answer within {limit_s:g} s; `startup_timeout` sets another limit"
             raise ToolError(problem, agent_id=self.name) from error
         finally:
             self._start.stop()
+
+    async def _open_connection(self, stack: AsyncExitStack) -> Connection:
+        """A connection with a connected client, opened on the stack.
+
+        Some servers end the connection at any request before `initialize`, or ignore it: they are asked once more
+        without the probe for newer protocols, and first so from then on.
+        """
+        while True:
+            skips_probe, self._skips_probe = self._skips_probe, False
+            # Events of each attempt, and before the handshake: the list may change while it is being fetched.
+            broken, changed = asyncio.Event(), asyncio.Event()
+            client = make_client(
+                self.name, self.config, partial(self._on_message, broken, changed), access=self._authentication,
+                ended=broken.set, requests=self._requests, repairs=self._repairs, skips_probe=skips_probe,
+            )  # fmt: skip
+            try:
+                await stack.enter_async_context(client)
+            except Exception:
+                if not self._repairs.was_probed or self._authentication.problem:
+                    raise
+                self._skips_probe = True
+                continue
+            self._skips_probe = skips_probe or self._repairs.is_probe_unanswered
+            return Connection(client, broken, changed)
 
     async def _watch_connection(self, connection: Connection) -> None:
         """Follows changes of the tool list and the pins. Returns when the server is idle for too long; raises
@@ -254,16 +277,13 @@ class McpServer:
         faults = (*faults, *self._repairs.take_faults())
         await self._registration.update_offers([*tools, *resources], connection.client.instructions or "", faults)
 
-    async def _on_message(self, message: object) -> None:
-        connection = self._connection
-        if connection is None:
-            return
+    async def _on_message(self, broken: asyncio.Event, changed: asyncio.Event, message: object) -> None:
         if isinstance(message, types.ToolListChangedNotification):
-            connection.changed.set()
+            changed.set()
         elif isinstance(message, types.ResourceListChangedNotification) and not self._has_resources:
-            connection.changed.set()  # its first resources: add the tools that read them
-        elif isinstance(message, Exception):
-            connection.broken.set()
+            changed.set()  # its first resources: add the tools that read them
+        elif isinstance(message, Exception) and self._connection is not None:
+            broken.set()
 
     def _show_problems(self) -> None:
         self.reason = RETIRED if self._is_retired() else self._registration.problems

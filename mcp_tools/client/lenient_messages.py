@@ -7,7 +7,7 @@ an error that is a text, a missing `jsonrpc`. Results that are not objects are w
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import mcp_types as types
@@ -18,6 +18,9 @@ from agent.llm.surrogates import join_surrogates
 BARE_RESULT = "stepgate/bareResult"
 """The key of a result that was not an object."""
 JSON_TYPE = "application/json"
+_OBJECT = re.compile(r'\{\s*"')
+_MAX_OBJECTS = 100
+"""Places of a line where an object may begin that are tried, because each is read to its end."""
 _HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 """What may be half a character."""
 
@@ -33,6 +36,31 @@ def parse_message(data: bytes | str) -> types.JSONRPCMessage | None:
         return None if repaired is None else types.jsonrpc_message_adapter.validate_python(repaired, by_name=False)
     except (ValueError, RecursionError):  # a ValidationError is a ValueError
         return None
+
+
+def parse_line(line: bytes) -> list[types.JSONRPCMessage]:
+    """The messages in a line: usually one, or several objects, also behind other text such as a progress bar that ends
+    without a newline; [] if there are none."""
+    message = parse_message(line)
+    return [message] if message is not None else [*_iter_objects(decode_json_text(line))]
+
+
+def _iter_objects(text: str) -> Iterator[types.JSONRPCMessage]:
+    """Yields the messages among the JSON objects of a text."""
+    decoder, place = json.JSONDecoder(), 0
+    for _ in range(_MAX_OBJECTS):
+        start = _OBJECT.search(text, place)
+        if start is None:
+            return
+        try:
+            value, place = decoder.raw_decode(text, start.start())
+        except (ValueError, RecursionError):
+            place = start.end()
+            continue
+        is_message = "jsonrpc" in value or ("id" in value and not {"result", "error"}.isdisjoint(value))
+        message = parse_message(text[start.start() : place]) if is_message else None
+        if message is not None:
+            yield message
 
 
 def _load(data: bytes | str) -> Any:

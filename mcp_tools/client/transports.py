@@ -53,10 +53,11 @@ def make_client(
     ended: OnEnd = _ignore_end,
     requests: ServerRequests | None = None,
     repairs: ResultRepairs | None = None,
+    skips_probe: bool = False,
 ) -> Client:
     """A client for a server, not yet connected. `ended` is called when its process has ended. `requests`
     handles what the server asks for during a call; without it, no such capability is declared. `repairs` makes results
-    valid and says what it left out.
+    valid and says what it left out. `skips_probe` begins with the handshake of protocols before 2026.
 
     Raises `ToolError` if the credential is missing.
     """
@@ -65,6 +66,7 @@ def make_client(
         return Client(
             (repairs or ResultRepairs(name)).apply(transport),
             message_handler=handler,
+            mode="legacy" if skips_probe else "auto",
             elicitation_callback=requests.elicit if requests is not None else None,
             sampling_callback=requests.sample if requests is not None else None,
             logging_callback=make_log_handler(name),

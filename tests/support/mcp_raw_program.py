@@ -46,15 +46,27 @@ def answer(message: Mapping[str, Any], script: Mapping[str, Any]) -> dict[str, A
 
 
 def main() -> None:
-    """Serves lines of JSON-RPC. The script's `start_s` delays the start, `sleep METHOD` an answer; so many
-    reports of progress precede it as `progress METHOD` says."""
+    """Serves lines of JSON-RPC by the script, which may also say how.
+
+    `start_s` delays the start, `sleep METHOD` an answer; so many reports of progress precede it as `progress METHOD`
+    says. `first` is what it does at a first message other than `initialize`: `ends`, `hangs` or `ignores` it.
+    `lines METHOD` are written as they are before the answer, and `then METHOD` changes the script after it.
+    """
     path = Path(sys.argv[1])
     script = json.loads(path.read_text())
     time.sleep(script.get("start_s", 0))
     log = path.with_suffix(".log").open("a", buffering=1)
+    is_first = True
     for line in sys.stdin:
         log.write(f"{time.monotonic()} {line}")
         message = json.loads(line)
+        if is_first and message.get("method") != "initialize" and "first" in script:
+            if script["first"] == "ends":
+                sys.exit(1)
+            if script["first"] == "hangs":
+                time.sleep(60)
+            continue
+        is_first = False
         time.sleep(script.get(f"sleep {message.get('method')}", 0))
         for number in range(script.get(f"progress {message.get('method')}", 0)):
             token = message["params"]["_meta"]["progressToken"]
@@ -62,6 +74,10 @@ def main() -> None:
             print(json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}), flush=True)
             time.sleep(PROGRESS_PAUSE_S)
         reply = answer(message, script)
+        for text in script.get(f"lines {message.get('method')}", ()):
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        script |= script.get(f"then {message.get('method')}", {})
         if reply is not None:
             print(json.dumps(reply), flush=True)
 
