@@ -72,6 +72,39 @@ async def test_an_error_beside_an_empty_content_is_the_failure(tmp_path: Path, r
         await call(tmp_path, {"result": result})
 
 
+QUEUED = {"content": [{"type": "text", "text": "queued"}]}
+
+
+@pytest.mark.parametrize("error", ["disk full", {"message": "disk full"}, {"code": 7, "message": "disk full"}])
+@pytest.mark.parametrize("result", [QUEUED, {**QUEUED, "isError": False}, {"structuredContent": {"state": "queued"}}])
+async def test_an_error_beside_other_content_is_a_failure_in_its_words(
+    tmp_path: Path, result: dict[str, Any], error: Any
+) -> None:
+    with pytest.raises(ToolError, match="disk full") as raised:
+        await call(tmp_path, {"result": {**result, "error": error, "rows": [1, 2]}})
+    assert "queued" in raised.value.message
+    assert "[1, 2]" in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("fields", "value", "text"),
+    [
+        ({"rows": [1, 2]}, {"rows": [1, 2]}, 'queued\n{"rows": [1, 2]}'),
+        ({"rows": [1, 2], "error": None}, {"rows": [1, 2]}, 'queued\n{"rows": [1, 2]}'),
+        ({"number": 7, "error": 0.5}, 'queued\n{"number": 7, "error": 0.5}', 'queued\n{"number": 7, "error": 0.5}'),
+        ({"toolResult": "queued"}, "queued", "queued"),
+        ({"error": "none", "cursor": ""}, 'queued\n{"error": "none"}', 'queued\n{"error": "none"}'),
+        ({"error": {"code": 0, "message": ""}}, "queued", "queued"),
+        ({"structuredContent": {"a": 1}, "rows": [2]}, {"rows": [2], "a": 1}, 'queued\n{"rows": [2], "a": 1}'),
+    ],
+)
+async def test_fields_beside_the_content_are_not_lost(
+    tmp_path: Path, fields: dict[str, Any], value: Any, text: str
+) -> None:
+    returned = await call(tmp_path, {"result": {**QUEUED, **fields}})
+    assert (returned.value, returned.text) == (value, text)
+
+
 async def test_a_resource_of_which_only_the_address_is_sent_is_named(tmp_path: Path) -> None:
     block = {"type": "resource", "resource": {"uri": "notes://7", "mimeType": "text/plain"}}
     assert "notes://7" in (await call(tmp_path, {"result": {"content": [block]}})).text
