@@ -22,6 +22,8 @@ _STATUS, _SESSION = "status", "session"
 _NOT_FOUND, _SESSION_STATUSES = 404, (400, 404)
 _PHRASES = {status.value: status.phrase.lower() for status in HTTPStatus}
 """The meaning of a status that comes without a reason."""
+OLDER_TRANSPORT_STATUSES = (400, 404, 405)
+"""How a server of 2024, with server-sent events, refuses a first message of the later transport."""
 _MAX_WORDS = 500
 
 
@@ -52,6 +54,14 @@ def get_refused_status(error: Exception) -> int | None:
     """The HTTP status of the response that refused a request; None if the request was answered, or had no response."""
     refusal = _read_refusal(error)
     return None if refusal is None else refusal.status
+
+
+def may_be_older_transport(error: BaseException) -> bool:
+    """Whether the refusal of a connection's first request may come from a server with the transport of 2024 (protocol
+    revision 2025-03-26, "Backwards Compatibility")."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return isinstance(error, Exception) and get_refused_status(error) in OLDER_TRANSPORT_STATUSES
 
 
 def may_mean_unknown_session(error: Exception) -> bool:

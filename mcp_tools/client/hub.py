@@ -26,6 +26,7 @@ from mcp_tools.client.authentication import ServerAuthentication
 from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
 from mcp_tools.client.connection import Connection, ConnectionSlot, end_owner_tasks
 from mcp_tools.client.errors import RETIRED, describe_cause
+from mcp_tools.client.http_refusals import may_be_older_transport
 from mcp_tools.client.idle_stop import UsageTracker
 from mcp_tools.client.lenient_results import ResultRepairs
 from mcp_tools.client.remote_tool import RemoteCall
@@ -44,6 +45,9 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 """The pause between two attempts to connect. It doubles each time, and a call ends it."""
 STABLE_CONNECTION_S = 10.0
 """A connection that lasted so long was good: after it the pauses start at the shortest again."""
+OLDER_TRANSPORT_S = 5.0
+"""How long a server that refuses the streamable transport may take to connect by the older one: others may hold the
+request for events open for ever."""
 RELIST_SECONDS = 300.0
 """How often the tool list is fetched from a server that announces no changes."""
 LIST_PAUSE_S = 1.0
@@ -82,6 +86,8 @@ class McpServer:
         self._has_resources = False
         self._skips_probe = False
         """Whether the next connection begins with the handshake of older protocols."""
+        self._has_older_transport = False
+        """Whether the server at a `url` has the transport of 2024, with server-sent events."""
         self._went_down = asyncio.Event()
         """Set while the server is down."""
         self._calls = ServerCalls(
@@ -206,23 +212,38 @@ class McpServer:
         """A connection with a connected client, opened on the stack.
 
         Some servers end the connection at any request before `initialize`, or ignore it: they are asked once more
-        without the probe for newer protocols, and first so from then on.
+        without the probe for newer protocols, and first so from then on. So are those that refuse the streamable
+        transport, by that of older servers.
         """
+        config, refusal = self.config, None
+        if self._has_older_transport:
+            config = _with_older_transport(config)
+        self._has_older_transport = False
         while True:
             skips_probe, self._skips_probe = self._skips_probe, False
             # Events of each attempt, and before the handshake: the list may change while it is being fetched.
             broken, changed = asyncio.Event(), asyncio.Event()
             client = make_client(
-                self.name, self.config, partial(self._on_message, broken, changed), access=self._authentication,
+                self.name, config, partial(self._on_message, broken, changed), access=self._authentication,
                 ended=broken.set, requests=self._requests, repairs=self._repairs, skips_probe=skips_probe,
             )  # fmt: skip
             try:
-                await stack.enter_async_context(client)
-            except Exception:
-                if not self._repairs.was_probed or self._authentication.problem:
+                async with asyncio.timeout(None if refusal is None else OLDER_TRANSPORT_S):
+                    await stack.enter_async_context(client)
+            except Exception as error:
+                if refusal is not None:
+                    problem = f"{describe_cause(refusal)}, and it serves no events either: check its `url`"
+                    raise ToolError(problem, agent_id=self.name) from refusal
+                if self._authentication.problem:
                     raise
-                self._skips_probe = True
+                if config.transport == "http" and may_be_older_transport(error):
+                    config, refusal = _with_older_transport(config), error
+                elif self._repairs.was_probed:
+                    self._skips_probe = True
+                else:
+                    raise
                 continue
+            self._has_older_transport = config.transport != self.config.transport
             self._skips_probe = skips_probe or self._repairs.is_probe_unanswered
             return Connection(client, broken, changed)
 
@@ -287,6 +308,10 @@ class McpServer:
 
     def _show_problems(self) -> None:
         self.reason = RETIRED if self._is_retired() else self._registration.problems
+
+
+def _with_older_transport(config: McpServerConfig) -> McpServerConfig:
+    return config.model_copy(update={"transport": "sse"})
 
 
 class McpHub:

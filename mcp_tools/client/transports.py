@@ -89,8 +89,8 @@ def make_client(
 async def fetch_tools(client: Client) -> tuple[list[types.Tool], tuple[str, ...]]:
     """The tools of a server, at most `MAX_TOOLS`, and what is wrong with its list.
 
-    A list that repeats a cursor, goes on without end, or fails after its first page ends there. Raises what the client
-    raises.
+    A list that repeats a cursor, goes on without end, or fails after its first page ends there. A server that does not
+    know the request has none. Raises what the client raises.
     """
     tools: list[types.Tool] = []
     seen: set[str] = set()
@@ -100,6 +100,8 @@ async def fetch_tools(client: Client) -> tuple[list[types.Tool], tuple[str, ...]
         try:
             page = await client.list_tools(cursor=cursor, cache_mode="bypass")
         except MCPError as error:
+            if cursor is None and error.code == types.METHOD_NOT_FOUND:
+                return [], ("it offers no tools of its own",)  # perhaps resources
             if cursor is None or error.code == types.CONNECTION_CLOSED:
                 raise
             problem = f"its list of tools ends after {len(tools)}, because the next page failed"
@@ -126,7 +128,7 @@ async def is_session_known(client: Client) -> bool:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
             await client.list_tools(cache_mode="bypass")
     except MCPError as error:
-        return not may_mean_unknown_session(error)
+        return error.code == types.METHOD_NOT_FOUND or not may_mean_unknown_session(error)
     except (TimeoutError, RuntimeError, ValidationError):
         return True
     return True

@@ -233,3 +233,13 @@ def test_an_entry_that_would_not_keep_its_secret_is_refused(options: dict[str, A
     with pytest.raises(ValueError, match=told) as caught:
         McpServerConfig.model_validate({"url": "https://notes.test/mcp", **options})
     assert "sk-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [{}, {"type": "sse"}])
+async def test_a_login_at_an_older_server_gives_its_tools(tmp_path: Path, kind: dict[str, str]) -> None:
+    async with guarded(Authority(), is_sse=True) as url:
+        config = entry(url, auth="oauth", **kind)
+        await logged_in(tmp_path, config)
+        async with hub_with(tmp_path, config) as server:
+            await until(lambda: server.status == "ready")
+            assert await echo(server) == "echo: x"

@@ -136,3 +136,16 @@ async def test_half_a_character_does_not_cost_a_result(tmp_path: Path, kind: str
 async def test_a_result_of_several_megabytes_arrives(tmp_path: Path, transport: str) -> None:
     reply = {"result": {"content": [{"type": "text", "text": "k" * 3_000_000}]}}
     assert len((await call(tmp_path, reply, transport)).text) == 3_000_000
+
+
+@pytest.mark.parametrize("transport", ["stdio", "json"])
+async def test_a_server_with_resources_alone_is_used(tmp_path: Path, transport: str) -> None:
+    script = {
+        "capabilities": {"resources": {}},
+        "tools/list": {"error": {"code": -32601, "message": "Method not found"}},
+        "resources/list": {"result": {"resources": [{"uri": "a://1", "name": "one"}]}},
+        "resources/read": {"result": {"contents": [{"uri": "a://1", "text": "kept"}]}},
+    }
+    async with server_of(tmp_path, transport, script) as (server, registry):
+        assert server.status_line == "ready, 2 tools: it offers no tools of its own"
+        assert (await registry.get("srv__read_resource").call({"uri": "a://1"}, CONTEXT)).text == "kept"
