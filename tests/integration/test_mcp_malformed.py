@@ -152,7 +152,7 @@ PAGES: list[tuple[list[Any], int, str]] = [
     ),
     ([{"tools": [ECHO], "nextCursor": 1}, {"tools": [SECOND], "nextCursor": None}], 2, ""),
     ([{"tools": [ECHO], "nextCursor": "1"}, None], 1, "the next page failed"),
-    ([{"tools": [ECHO], "nextCursor": "1"}, {"tools": {"b": {}}}], 1, "its list of tools is not a list"),
+    ([{"tools": [ECHO], "nextCursor": "1"}, {"tools": "b"}], 1, "its list of tools is not a list"),
 ]
 
 

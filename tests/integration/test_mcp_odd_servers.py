@@ -149,3 +149,18 @@ async def test_a_server_with_resources_alone_is_used(tmp_path: Path, transport: 
     async with server_of(tmp_path, transport, script) as (server, registry):
         assert server.status_line == "ready, 2 tools: it offers no tools of its own"
         assert (await registry.get("srv__read_resource").call({"uri": "a://1"}, CONTEXT)).text == "kept"
+
+
+@pytest.mark.parametrize("name", ["inputSchema", "input_schema", "parameters"])
+async def test_a_schema_as_a_json_text_is_read(tmp_path: Path, name: str) -> None:
+    schema = '{"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}'
+    async with server_of(tmp_path, "stdio", listed({"name": "echo", name: schema})) as (server, registry):
+        assert server.status_line == "ready, 1 tool"
+        assert registry.get("srv__echo").spec.input_schema["required"] == ["x"]
+
+
+async def test_tools_as_an_object_by_name_are_read(tmp_path: Path) -> None:
+    tools = {"echo": {"inputSchema": {"type": "object"}}, "other": {"name": "own", "inputSchema": {"type": "object"}}}
+    async with server_of(tmp_path, "stdio", {"tools/list": {"result": {"tools": tools}}}) as (server, registry):
+        assert server.status_line == "ready, 2 tools"
+        assert {"srv__echo", "srv__own"} <= {one.spec.name for one in registry}
