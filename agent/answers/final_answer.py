@@ -182,6 +182,9 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
     doubts: list[Uncertainty] = (
         _list_translation_fallbacks(state) + _list_unresolved_doubts(state) + _list_ignored_replies(state)
     )
+    if state.answer_start is not None and (count := state.answer_start.left_out):
+        message = f"the answer does not consider the first {count:,} messages of the conversation: they did not fit"
+        doubts.append(Uncertainty(level="notable", message=message))
     if is_successful(state):  # a partial answer names its missing steps itself
         doubts += [
             Uncertainty(

@@ -6,7 +6,7 @@ from agent.core.run_state import StepState
 from agent.execution.catalogue import build_catalogue, drop_unusable
 from agent.execution.decide import find_doubt
 from agent.execution.ground import find_empty_sources
-from agent.execution.unknown_outcomes import UNKNOWN_OUTCOME
+from agent.execution.repeated_calls import UNKNOWN_OUTCOME
 from agent.planning.request import RoundResult
 from agent.planning.round_parts import MISSING, PARTS
 from agent.run_context.outputs import load_output

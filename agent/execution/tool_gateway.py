@@ -33,9 +33,8 @@ from agent.execution.arguments import find_argument_problem, find_output_problem
 from agent.execution.broken_connections import is_broken_connection
 from agent.execution.egress_facts import check_redirect
 from agent.execution.nested_calls import NestedCalls
-from agent.execution.repeated_calls import call_once
+from agent.execution.repeated_calls import UNKNOWN_OUTCOME, call_once, find_unknown_outcome
 from agent.execution.tool_models import RunModel
-from agent.execution.unknown_outcomes import UNKNOWN_OUTCOME, find_unknown_outcome
 from agent.policy.redaction.events import ResultParts
 from agent.policy.redaction.inbound import restore_args
 from agent.run_context.calls import CallSite

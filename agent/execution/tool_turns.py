@@ -14,9 +14,8 @@ from agent.core.events import AssistantTurn, EventDraft, StepOutput, ToolRefused
 from agent.core.failures import OUTCOME_UNKNOWN
 from agent.core.models import JsonObject, Source
 from agent.execution.approvals import ApprovalPendingError
-from agent.execution.repeated_calls import LASTING_ERRORS
+from agent.execution.repeated_calls import LASTING_ERRORS, UNKNOWN_OUTCOME
 from agent.execution.tool_gateway import call_tool, report_lost_effect
-from agent.execution.unknown_outcomes import UNKNOWN_OUTCOME
 from agent.llm.call_forms import read_calls
 from agent.llm.streamed_reply import to_openai_call
 from agent.run_context.calls import CallSite

@@ -13,7 +13,7 @@ from agent.core.errors import ToolOutcomeUnknownError, ToolTimeoutError
 from agent.core.events import ToolCalled
 from agent.core.models import JsonObject
 from agent.core.run_reducer import fold
-from agent.execution.unknown_outcomes import find_unknown_outcome
+from agent.execution.repeated_calls import find_unknown_outcome
 from agent.tools import ToolRegistry, ToolResult
 from mcp_tools.client.config import McpServerConfig
 from mcp_tools.client.hub import McpHub

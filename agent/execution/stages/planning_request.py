@@ -11,8 +11,8 @@ from agent.execution.ground import build_ground
 from agent.execution.ordered_changes import make_order_check
 from agent.execution.plan_sources import requires_tools
 from agent.execution.planner_call import choose_answer_form
+from agent.execution.repeated_calls import may_have_happened
 from agent.execution.rounds import build_round_catalogue, list_rounds
-from agent.execution.unknown_outcomes import may_have_happened
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import extract_context
 from agent.planning.round_parts import find_allowed_changes, has_changed, list_open_parts, list_untried_parts
