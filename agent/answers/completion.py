@@ -282,7 +282,10 @@ class CompletionWriter:
             question += f"\n\nAn earlier answer was not accepted: {feedback}"
         request = run.state.request
         if question or request.images or not messages:  # a client may send instructions without a question
-            user_message = ChatMessage(role="user", content=question, images=request.images, name=request.prompt_name)
+            user_message = ChatMessage(
+                role="user", content=question, images=request.images, name=request.prompt_name,
+                image_lines=request.place_images(question, run.state.question),
+            )  # fmt: skip
             messages.append(user_message.to_openai())
         messages += [message.to_openai() for message in remove_instructions(after)]
         return tuple(messages)

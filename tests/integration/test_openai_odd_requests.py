@@ -45,6 +45,7 @@ async def connected(serve: Serve, tmp_path: Path) -> AsyncIterator[openai.AsyncO
     rooms = tmp_path / "rooms"
     rooms.mkdir()
     (rooms / "plain.yaml").write_text("planning: false\nvision: true\n")
+    (rooms / "seeing.yaml").write_text("vision: true\nmemory: false\n")
     model = script(plans({"tool": "completion"}, times=1), says("Hello."))
     async with (
         serve(model, rooms_dir=rooms) as url,
@@ -102,3 +103,18 @@ async def test_the_address_of_a_picture_may_stand_alone(
         await ask(client, "plain", [{"role": "user", "content": [{"type": "text", "text": "this?"}, picture]}])
         (request,) = model_server.requests()
     assert request["body"]["messages"][-1]["content"][1] == IMAGE
+
+
+@pytest.mark.parametrize("room", ["seeing", "plain"])
+async def test_pictures_keep_their_places_among_texts(
+    serve: Serve, tmp_path: Path, model_server: ScriptedServer, room: str
+) -> None:
+    other = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    left, right = {"type": "text", "text": "Left,\nold:"}, {"type": "text", "text": "Right:"}
+    parts = [IMAGE, left, other, IMAGE, right, other]
+    pictures = {"role": "user", "content": parts}
+    async with connected(serve, tmp_path) as client:
+        await ask(client, room, [pictures])
+        await ask(client, "plain", [pictures, {"role": "user", "content": "Which is older?"}])
+        contents = [one["content"] for sent in model_server.requests() for one in sent["body"]["messages"]]
+    assert [one for one in contents if isinstance(one, list)] == [parts, parts]

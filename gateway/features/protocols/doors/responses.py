@@ -273,7 +273,13 @@ def _list_messages(state: RunState) -> list[ChatMessage]:
     messages = list(request.messages or ())
     if request.prompt or request.images:
         position = len(messages) if request.prompt_position is None else request.prompt_position
-        prompt = ChatMessage(role="user", content=request.prompt, images=request.images, name=request.prompt_name)
+        prompt = ChatMessage(
+            role="user",
+            content=request.prompt,
+            images=request.images,
+            image_lines=request.image_lines,
+            name=request.prompt_name,
+        )
         messages.insert(position, prompt)
     parameters = state.created.wire_request.get("parameters") if state.created else None
     if isinstance(parameters, dict) and parameters.get("instructions"):
