@@ -20,6 +20,7 @@ from agent.core.errors import ConflictError, NotFoundError
 from agent.core.events import RunWaiting
 from agent.core.failures import AgentFailure
 from agent.core.models import ENDED_STATUSES, ChatMessage, JsonObject
+from agent.core.models.words import read_stored_role
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.run_context.token_estimates import estimate_input_tokens
@@ -176,9 +177,7 @@ async def _build_request(
         conversation_id = previous.conversation_id
     elif conversation_id is not None and not keeps_history:
         turns = await stepgate.sessions.list_turns(caller.owner, [conversation_id])
-        history = [
-            ChatMessage(role="assistant" if turn.role == "assistant" else "user", content=turn.text) for turn in turns
-        ]
+        history = [ChatMessage(role=read_stored_role(turn.role), content=turn.text) for turn in turns]
         tainted = tainted or await stepgate.sessions.is_tainted(caller.owner, conversation_id)
     request = to_run_request(
         body,
