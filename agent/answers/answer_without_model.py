@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from agent.answers.sentences import say
+from agent.core.containers import get_example_address
 from agent.core.events import StepOutput
 from agent.core.languages import ENGLISH
 from agent.core.models import JsonObject, Outcome, PlanStep
@@ -155,7 +156,7 @@ def _describe_capabilities(run: Run) -> str:
     lines += ["What works now, without any model:", *works, ""] if works else []
     lines += [
         "To get a model, set `AGENT_LLM_BASE_URL` and `AGENT_MODEL_FAST` (for example "
-        "`AGENT_LLM_BASE_URL=http://127.0.0.1:11434/v1 AGENT_MODEL_FAST=llama3.1`), then start Stepgate again.",
+        f"`AGENT_LLM_BASE_URL={get_example_address()} AGENT_MODEL_FAST=llama3.1`), then start Stepgate again.",
     ]
     return "\n".join(lines)
 

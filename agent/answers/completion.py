@@ -3,8 +3,7 @@
 Without a model, or if the model fails before any text, rules compose the answer from the results.
 """
 
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import Callable
 from functools import cached_property
 
 from agent.answers.answer_without_model import answer_without_results, compose_results, describe_failures
@@ -12,15 +11,16 @@ from agent.answers.held_writer import HeldWriter
 from agent.answers.loops import end_loops
 from agent.answers.schema_form import SchemaForm
 from agent.answers.structured_answer import read_json_answer, wants_json
-from agent.answers.unwrapping import MarkdownFence, split_thoughts
+from agent.answers.unwrapping import read_answer
 from agent.core.errors import ModelContextError, ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
 from agent.core.plan_outcome import EMPTY_REPLIES, list_abandoned_steps
-from agent.llm.port import ModelChunk, ModelReply
+from agent.llm.port import ModelReply, read_end
 from agent.llm.prompts import render
-from agent.llm.streamed_reply import StreamedReply, to_openai_call
+from agent.llm.replies import drop_foreign_calls
+from agent.llm.streamed_reply import to_openai_call
 from agent.run_context.answer_stream import DeltaWriter
 from agent.run_context.conversation import (
     build_instructions,
@@ -35,7 +35,6 @@ from agent.run_context.outputs import (
     SKILL_CHARS,
     build_result_blocks,
     format_data_block,
-    format_missing_pictures,
     list_pictures,
     list_results,
     number_sources,
@@ -107,12 +106,31 @@ class CompletionWriter:
             if first_break or not outcomes:
                 raise
             return await self._compose_by_rules(outcomes, sources, error.message, tainted=tainted)
-        finish = _FINISH_REASONS.get(written.finish_reason, "stop")
+        return await self._take_reply(written, outcomes, sources, tainted=tainted)
+
+    async def _take_reply(
+        self,
+        written: ModelReply,
+        outcomes: list[tuple[PlanStep, StepOutput]],
+        sources: tuple[Source, ...],
+        *,
+        tainted: bool,
+    ) -> StepOutput:
+        """The output of a reply; by rules for an empty one that need not be asked for again."""
+        written = drop_foreign_calls(written, self._offered_tools)
         is_empty = not written.text.strip() and not written.tool_calls
+        finish, interruption = read_end(written.finish_reason)
+        if is_empty and interruption:
+            finish, interruption = "stop", ""  # it is asked for again, like any empty reply
         if is_empty and outcomes and (finish != "stop" or self._attempt > 1):
             composed = await self._compose_by_rules(outcomes, sources, EMPTY_REPLIES[finish], tainted=tainted)
             return composed.model_copy(update={"finish_reason": finish})
-        return await self._make_output(written, sources, finish, tainted=tainted)
+        output = await self._make_output(written, sources, finish, tainted=tainted)
+        return output.model_copy(update={"interruption": interruption}) if interruption else output
+
+    @property
+    def _offered_tools(self) -> tuple[JsonObject, ...]:
+        return () if self._run.room.planning else self._run.state.request.client_tools
 
     @cached_property
     def _schema_form(self) -> SchemaForm:
@@ -174,7 +192,6 @@ class CompletionWriter:
         self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
     ) -> ModelReply:
         run, tier = self._run, self._choose_tier()
-        passthrough = () if run.room.planning else run.state.request.client_tools
         messages = self._build_messages(outcomes, sources, feedback)
         model, again = run.engine.models.get_model_name(tier, run.room), run.state.answer_start is not None
         left_out = len(remove_instructions(split_at_prompt(run.state)[0])) - self._count_earlier_messages()
@@ -183,7 +200,7 @@ class CompletionWriter:
         await run.note(started, step_id=self._step.id, attempt=self._attempt)
         purpose: Purpose = "task" if _is_task(run) else "completion"
         stream = self._models.stream(
-            purpose, messages, tier=tier, tools=passthrough, max_tokens=run.state.request.max_tokens
+            purpose, messages, tier=tier, tools=self._offered_tools, max_tokens=run.state.request.max_tokens
         )
         # An answer that needs translation or a check as a whole is not streamed.
         translated = run.state.understanding is not None and run.state.understanding.translated
@@ -193,8 +210,7 @@ class CompletionWriter:
         pictures = {} if self._is_structured else list_pictures(outcomes, run.run_id)
         if run.profile.decides == "rounds":
             stream = end_loops(stream)
-        fence = MarkdownFence() if run.room.planning else None
-        return await _read_stream(split_thoughts(stream), writer, fence, pictures)
+        return await read_answer(stream, writer, pictures, is_fenced=run.room.planning)
 
     async def _write_from_passages(self, writer: EvidenceWriter, feedback: str | None, *, tainted: bool) -> StepOutput:
         tier = self._choose_tier()
@@ -341,50 +357,6 @@ class CompletionWriter:
 def _list_citations(sources: tuple[Source, ...]) -> str:
     listed = (f"[{source.id}] {source.name}" + (f" {source.url}" if source.url else "") for source in sources)
     return CITATION_RULE + "\n".join(listed)
-
-
-_FINISH_REASONS: Mapping[str, FinishReason] = {
-    "length": "length",
-    "tool_calls": "tool_calls",
-    "content_filter": "content_filter",
-}
-
-
-async def _read_stream(
-    stream: AsyncGenerator[ModelChunk, None],
-    writer: DeltaWriter | HeldWriter | None,
-    fence: MarkdownFence | None,
-    pictures: dict[str, str],
-) -> ModelReply:
-    """Reads the whole stream, without the `fence` around a Markdown answer, and adds the pictures that it does not
-    show. After a break, flushes the text before it."""
-    streamed = StreamedReply("")
-    try:
-        async with aclosing(stream):
-            async for chunk in stream:
-                # Mistral sends its reasoning in parts of the content.
-                is_bare = bool(chunk.reasoning) and not chunk.provider_fields
-                fields: JsonObject = {"reasoning_content": chunk.reasoning} if is_bare else chunk.provider_fields
-                text = fence.feed(chunk.text) if fence is not None else chunk.text
-                if text is not chunk.text or is_bare:
-                    chunk = chunk._replace(text=text, provider_fields=fields)  # noqa: PLW2901 - as it is collected
-                streamed.add_chunk(chunk)
-                if writer is not None:
-                    if chunk.reasoning:
-                        await writer.add(chunk.reasoning, "reasoning")
-                    await writer.add(text)
-                    if chunk.refusal:
-                        await writer.add(chunk.refusal, "refusal")
-        rest = fence.end() if fence is not None else ""
-        if streamed.text or rest:
-            rest += format_missing_pictures(pictures, streamed.text + rest)
-        streamed.add_chunk(ModelChunk(text=rest))
-        if writer is not None:
-            await writer.add(rest)
-    finally:
-        if writer is not None:
-            await writer.end()
-    return streamed.build_reply()
 
 
 def _is_command(run: Run) -> bool:

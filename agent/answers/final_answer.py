@@ -19,17 +19,22 @@ from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Citation, JsonObject, Outcome, PlanStep, Source, TailorOutput, Uncertainty
 from agent.core.plan_outcome import (
     find_failure_reason,
+    find_interruption,
     is_answer_step,
     is_complete,
     list_abandoned_steps,
     list_cut_answers,
+    list_cut_texts,
     list_undone,
 )
 from agent.core.run_state import RunState, StepState
+from agent.llm.port import describe_interruption
 from agent.planning.round_parts import list_unmade_changes
 from agent.run_context.outputs import list_results, load_output, number_sources, parse_cited_ids
 from agent.run_context.run import Run
 from agent.text.repetition import find_loop
+
+CUT = "the text of {} is not whole: its model was cut off by a token limit, a filter or its endpoint"
 
 
 def is_successful(state: RunState) -> bool:
@@ -185,6 +190,12 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
     if state.answer_start is not None and (count := state.answer_start.left_out):
         message = f"the answer does not consider the first {count:,} messages of the conversation: they did not fit"
         doubts.append(Uncertainty(level="notable", message=message))
+    if state.unread_tokens:
+        message = (
+            f"the model's server left out about {state.unread_tokens:,} tokens of a prompt, so the answer may lack "
+            "what was said first; start it with a larger context (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx)"
+        )
+        doubts.append(Uncertainty(level="notable", message=message))
     if is_successful(state):  # a partial answer names its missing steps itself
         doubts += [
             Uncertainty(
@@ -197,6 +208,11 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
             for step in list_abandoned_steps(state)
             if not _list_unknown_outcomes(state.get_step(step.id))  # reported below
         ]
+    doubts += [
+        Uncertainty(level="notable", message=CUT.format(step.title), step_id=step.id) for step in list_cut_texts(state)
+    ]
+    if interruption := find_interruption(state):
+        doubts.append(Uncertainty(level="notable", message=describe_interruption(interruption)))
     for step_id, step in state.steps.items():
         for message in _list_unknown_outcomes(step):
             doubts.append(Uncertainty(level="blocking", message=message, step_id=step_id))
@@ -335,6 +351,7 @@ async def assemble_answer(run: Run) -> StepOutput:
     text = list_intent_outcomes(run, outcomes) if undone else compose_results(last, run) if last else ""
     return StepOutput(
         text=text,
+        finish_reason=next((output.finish_reason for _, output in last if output.finish_reason != "stop"), "stop"),
         tainted=any(output.tainted for _, output in outcomes),
         sources=number_sources(outcomes),
         effective="rules" if all(output.effective == "rules" for _, output in outcomes) else "llm",

@@ -94,8 +94,7 @@ class AgentError(Exception):
 
 
 class RequestError(AgentError):
-    """The base class of refusals: nothing was changed, and the caller can change the request or wait. Unlike
-    `RunError`, which ends work in progress."""
+    """The base class of refusals: nothing was begun, as with `RunError`. The caller can change the request or wait."""
 
     code = "ERR_BAD_REQUEST"
 
@@ -211,6 +210,7 @@ class ModelRequestError(ModelError):
     `details` holds the HTTP `status` and, where the provider names them, its `param` and `code`."""
 
     code = "ERR_MODEL_REQUEST"
+    written = ""  # by the model, where the provider refuses that: a call that was not offered (Groq)
 
 
 class ModelEndpointError(ModelRequestError):

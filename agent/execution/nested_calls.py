@@ -72,7 +72,7 @@ class NestedCalls:
     def _holds(self, args: JsonObject) -> bool:
         """Whether each value is the user's, or one of the outer call, which a person could have been asked about."""
         outer = self._list_outer_values()
-        words = collect_own_words(self.run.state)
+        words = collect_own_words(self.run)
         return all(value in outer or words.hold(value) for value in args.values())
 
     def _list_outer_values(self) -> list[JsonValue]:

@@ -191,7 +191,7 @@ def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = F
         conversation_id=conversation,
         # Who approves one call approves no later request that is made of its words.
         tainted=tainted or has_literal_from_outside(run.state, site.step_id),
-        get_own_words=partial(collect_own_words, run.state),
+        get_own_words=partial(collect_own_words, run),
         subagents=subagents,
         model=RunModel(run, site) if run.works_with_model else None,
         retrieval_mode=run.room.retrieval_mode,
@@ -312,6 +312,7 @@ async def build_return(
     if len(encoded) + len(text) > BLOB_CHARS:
         payload = json.dumps({"value": value, "text": text}, ensure_ascii=False)
         blob = await run.journal.put_blob(payload.encode(), run_id=run.run_id)
+        run.redaction.note_stored_text(blob, text)
         value, text = None, text[: BLOB_CHARS // 8]
     try:
         returned = ToolReturned(

@@ -107,6 +107,13 @@ class PlanningRequest:
     """Results of the previous run, if it ended with a question to the user."""
 
     @property
+    def is_first_decision(self) -> bool:
+        """Whether nothing was decided yet for a request that may need no tool, and the model is one to be
+        questioned."""
+        is_new = not self.rounds and not self.open_parts and self.replan_reason is None
+        return is_new and self.checks_answers and not self.topics and bool(self.catalogue.list_names())
+
+    @property
     def last_turn(self) -> tuple[str, ...]:
         """The texts of the newest two messages before the request, without instructions and results."""
         spoken = [message.content for message in self.history if message.role in ("user", "assistant")]

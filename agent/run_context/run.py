@@ -51,6 +51,8 @@ class Run:
         """The hooks of features that concern the run; `load_feature_data` drops those without rows of the owner."""
         self.feature_data: dict[str, object] = {}
         """What features keep of the owner, by the name of their hooks. Loaded when the run is executed."""
+        self.repeated_links: frozenset[str] | None = None
+        """The addresses in earlier answers of the conversation that no model made up, once they are loaded."""
         self.stop_requested = SharedEvent()
         """Set when a person cancels the run. Stops all work in progress."""
         self.decision_made = SharedEvent()

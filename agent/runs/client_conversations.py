@@ -89,6 +89,13 @@ class ClientConversations:
         metadata: dict[str, str] = json.loads(rows[0][0]) if rows else {}
         return metadata
 
+    async def is_collection_named(self, owner: str, collection: str) -> bool:
+        """Whether the metadata of a conversation names this collection as where its messages are answered from."""
+        rows = await self._statements.read(
+            "SELECT metadata FROM client_conversations WHERE owner = ? AND metadata LIKE ?", owner, '%"collection"%'
+        )
+        return any(json.loads(metadata).get("collection") == collection for (metadata,) in rows)
+
     async def set_metadata(self, owner: str, conversation_id: str, metadata: dict[str, str]) -> ClientConversation:
         """Replaces the metadata."""
         conversation = await self.get(owner, conversation_id)

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from agent.core.models import JsonObject
-from agent.core.models.request import MAX_CLIENT_TOOLS
+from agent.core.models.request import MAX_TOOLS_IN_BODY
 
 
 class WireModel(BaseModel):
@@ -98,7 +98,7 @@ class ChatCompletionRequest(WireModel):
     audio: JsonObject | None = None
     moderation: JsonObject | None = None
     parallel_tool_calls: bool | None = None
-    tools: list[JsonObject] | None = Field(default=None, max_length=MAX_CLIENT_TOOLS)
+    tools: list[JsonObject] | None = Field(default=None, max_length=MAX_TOOLS_IN_BODY)
     tool_choice: Literal["none", "auto", "required"] | JsonObject | None = None
     response_format: JsonObject | None = None
     metadata: JsonObject | None = None

@@ -115,3 +115,8 @@ class AnswerFinished(EventBody):
     digests: tuple[str, ...] = Field(
         default=(), description="by which the text is known when a client sends it back, if it has a label"
     )
+    links: tuple[str, ...] | None = Field(
+        default=None,
+        description="the addresses in the text that were written in what was read or asked, or by a run that read "
+        "nothing private: a later message may have them fetched. None if nobody looked",
+    )

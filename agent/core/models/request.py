@@ -69,8 +69,8 @@ def _build_text_part(lines: list[str]) -> list[JsonValue]:
     return [{"type": "text", "text": text}] if text else []  # Anthropic refuses a text part without text.
 
 
-MAX_CLIENT_TOOLS = 512
-"""Tools that a client may send with a request; OpenAI takes 128. Each is scanned, and models read them all."""
+MAX_TOOLS_IN_BODY = 512
+"""Tools that a body may hold; OpenAI takes 128. `MAX_OFFERED_TOOLS` of them are offered to a model."""
 MAX_METADATA_ENTRIES = 1_000
 """Entries of a request's metadata, those of its own objects not counted."""
 

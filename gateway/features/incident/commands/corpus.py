@@ -12,7 +12,7 @@ from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import gateway_command, run_with_gateway
 from gateway.features.documents.parts import get_documents
-from gateway.features.incident.collection_names import EXAMPLE_COLLECTIONS
+from gateway.features.incident.engine.collection_names import EXAMPLE_COLLECTIONS
 from gateway.packaged_files import PACKAGE_ROOT
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def load_example(
 
     from gateway.features.documents.engine.ingest.corpus_mapping import load_mapping  # noqa: PLC0415 - as above
     from gateway.features.documents.engine.ingest.corpus_prepare import prepare  # noqa: PLC0415 - as above
-    from gateway.features.incident.tools.evidence import choose_collections  # noqa: PLC0415 - as above
+    from gateway.features.incident.engine.evidence import choose_collections  # noqa: PLC0415 - as above
 
     async def work(stepgate: "Stepgate") -> None:
         read = await get_documents(stepgate).library.ingest(

@@ -21,7 +21,9 @@ from gateway.doors.dependencies import Gateway
 from gateway.doors.item_pages import ItemPage, format_page
 from gateway.doors.json_body import OpenAIRoute
 from gateway.doors.openai import OPENAI_ERRORS
+from gateway.features.documents.parts import get_documents
 from gateway.features.protocols.doors.response_input import convert_input, list_input_items
+from gateway.features.protocols.engine.conversation_files import find_unshared_collection
 from gateway.render.errors import RequestFormatError
 
 router = APIRouter(
@@ -77,11 +79,23 @@ async def update_conversation(
 @router.delete("/{conversation_id}", responses=OPENAI_ERRORS)
 async def delete_conversation(conversation_id: str, stepgate: Gateway, caller: CurrentCaller) -> dict[str, Any]:
     """Delete a conversation with its items, and cancel what is in progress in it. Its responses stay and can be read by
-    their ids.
+    their ids. A key that may delete documents (`ingest`) deletes the files of the conversation too: the collection
+    `chat-` with the first 20 digits of its id, unless another conversation or a room names it; one into which a file is
+    being read goes after that.
     """
     for run_id in await stepgate.client_conversations.delete(caller.owner, conversation_id):
         with contextlib.suppress(ConflictError):  # it has ended meanwhile
             await stepgate.service.cancel_run(run_id, owner=caller.owner, reason="its conversation was deleted")
+    if caller.has_scope("ingest"):
+        collection = await find_unshared_collection(
+            caller.owner,
+            conversation_id,
+            own_ids=stepgate.intake.own_ids,
+            conversations=stepgate.client_conversations,
+            rooms=stepgate.rooms,
+        )
+        if collection is not None:
+            await get_documents(stepgate).drops.drop(caller.owner, collection, by=caller.name)
     return {"id": conversation_id, "object": "conversation.deleted", "deleted": True}
 
 

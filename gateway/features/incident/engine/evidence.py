@@ -10,7 +10,7 @@ from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.search.errors import MemoryNoResultsError
 from gateway.features.documents.engine.search.models import MemoryQuery, RetrievedContext
 from gateway.features.documents.engine.search.severity import normalize_name, parse_severity
-from gateway.features.incident.collection_names import EXAMPLE_COLLECTIONS, OWN_COLLECTIONS, IncidentCollections
+from gateway.features.incident.engine.collection_names import EXAMPLE_COLLECTIONS, OWN_COLLECTIONS, IncidentCollections
 
 SNIPPET_CHARS = 400
 MIN_RELEVANCE = 0.35
