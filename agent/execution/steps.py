@@ -135,7 +135,7 @@ class StepExecutorAgent:
         if self._run.room.required_tools or self._run.room.tools_by_topic:  # only these rooms refine results
             returned, problem = await refine_result(self._run, tool, args, returned, self._site)
         output = to_step_output(returned, fallback_reason=problem)
-        if returned.error_code == "ERR_TOOL_UNKNOWN_OUTCOME":
+        if _has_unknown_outcome(self._run, self._step, self._site.attempt):
             return [], output
         return [EventDraft(returned, self._site.step_id, self._site.attempt)], output
 

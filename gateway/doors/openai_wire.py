@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from agent.core.models import JsonObject
 from agent.core.models.request import MAX_TOOLS_IN_BODY
@@ -29,6 +29,12 @@ class ContentPart(WireModel):
     text: str | None = None
     refusal: str | None = None
     image_url: ImageUrl | None = None
+
+    @field_validator("image_url", mode="before")
+    @classmethod
+    def _convert_text(cls, value: object) -> object:
+        """Accepts the address alone, as several clients send it."""
+        return {"url": value} if isinstance(value, str) else value
 
 
 class WireMessage(WireModel):

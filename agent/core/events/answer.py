@@ -20,6 +20,7 @@ class AnswerStarted(EventBody):
     model: str | None
     reason: str
     restarted: bool = False
+    left_out: int = Field(default=0, description="earlier messages that the prompt did not hold")
 
 
 class AnswerDelta(EventBody):
