@@ -22,7 +22,6 @@ from agent.planning.list_steps import is_list_step
 from agent.run_context.calls import CallSite
 from agent.run_context.outputs import load_output, shorten_args, to_step_output
 from agent.run_context.run import Run
-from agent.run_context.run_tools import list_allowed_tools
 
 
 async def run_attempt(run: Run, start: Start) -> None:
@@ -116,7 +115,7 @@ class StepExecutorAgent:
         self, args: JsonObject, begin: tuple[EventDraft, ...], *, tainted: bool
     ) -> tuple[list[EventDraft], StepOutput]:
         """The draft of the tool's return, for the transaction of the attempt's end, and the output."""
-        if self._step.tool not in list_allowed_tools(self._run):
+        if self._step.tool not in self._run.allowed_tools:
             await self._run.emit(*begin)
             lost = await report_lost_effect(self._run, self._site)
             if lost is not None:

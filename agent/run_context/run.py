@@ -91,6 +91,11 @@ class Run:
         return RunRedaction(self)
 
     @property
+    def allowed_tools(self) -> tuple[str, ...]:
+        """The names of the tools that this run may use."""
+        return self.engine.list_allowed_tools(self.state, self.room)
+
+    @property
     def journal(self) -> Journal:
         """The journal that holds this run's log."""
         return self.engine.journal

@@ -313,7 +313,7 @@ class EventRedactor:
 
     def _redact_gate_checked(self, body: ev.GateChecked) -> ev.GateChecked:
         failures = tuple(map(self.redact_answer_text, body.failures))
-        return body.model_copy(update={"reason": self.redact_answer_text(body.reason), "failures": failures})
+        return body.model_copy(update={"reason": self.redact_error_message(body.reason), "failures": failures})
 
     def _redact_run_failed(self, body: ev.RunFailed) -> ev.RunFailed:
         message = self.redact_error_message(body.failure.message)
