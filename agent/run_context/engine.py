@@ -1,15 +1,12 @@
 """`Engine`: what all runs of a process share: the journal, the models, the tools and the caches."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from pydantic import JsonValue
-
 from agent.core.client_requests import ClientRequests
 from agent.core.events import Event
-from agent.core.models import Room, Usage
-from agent.core.models.request import read_explicit_tool_calls
+from agent.core.models import Usage
 from agent.core.progress import RunProgress
 from agent.core.run_state import RunState
 from agent.core.settings import Settings
@@ -29,8 +26,6 @@ from agent.tools.catalogue import Catalogue
 if TYPE_CHECKING:
     from agent.run_context.run import Run
 
-CACHED_CHOICES = 100
-"""Cached lists of allowed tools; one for each room, owner and choice of tools by callers."""
 Observer = Callable[[RunState, Event], None]
 """Called with the state and each event, once the event is durable. Must be quick. Its errors are logged."""
 
@@ -93,26 +88,3 @@ class Engine:
     """The waiting clients to which a run's tools can send requests."""
     note_timer: NoteTimer = field(default_factory=NoteTimer)
     """The runs whose notes must be appended."""
-
-    def list_allowed_tools(self, state: RunState, room: Room) -> tuple[str, ...]:
-        """The names of the owner's registered tools that the room and the caller's `metadata.tools` allow.
-
-        If neither lists tools, omits opt-in tools, except those in `metadata.tool_calls`.
-        """
-        wanted = state.request.metadata.get("tools")
-        called = tuple(call.tool for call in read_explicit_tool_calls(state.request))
-        key = (self.registry.version, state.owner, room.id, room.tools, repr(wanted), called)
-        if key not in self.allowed_tools:
-            if len(self.allowed_tools) >= CACHED_CHOICES:
-                self.allowed_tools.clear()
-            self.allowed_tools[key] = tuple(self._select_allowed_tools(state.owner, room, wanted, called))
-        return self.allowed_tools[key]
-
-    def _select_allowed_tools(self, owner: str, room: Room, wanted: JsonValue, called: Sequence[str]) -> list[str]:
-        specs = self.registry.list_room_specs(room, owner)
-        if isinstance(wanted, list):
-            names = {self.registry.resolve_in_room(room, str(name)) for name in wanted}
-            return [spec.name for spec in specs if spec.name in names]
-        if room.tools is not None:
-            return [spec.name for spec in specs]
-        return [spec.name for spec in specs if not spec.is_opt_in or spec.name in called]
