@@ -7,16 +7,19 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from agent.text.table_head import NO_VALUES
 from agent.workbooks import Sheet, Workbook, open_workbook
 from agent.workbooks.number_formats import GENERAL
 from agent.workbooks.sheets import MAX_CELLS, TypedValue, format_address
 from agent.workbooks.tables import SheetTable, find_table, get_typed_cell, show_cell
-from mcp_tools.tables.numbers import is_number_text
+from mcp_tools.tables.conversion import NUMBER
+from mcp_tools.tables.numbers import find_common_mark, make_plain_number
 from mcp_tools.tables.text_files import InputError, open_temporary_file
 
 MAX_SHEETS = 20
 MAX_EXACT_INTEGER = 2**53
 """The largest integer up to which a double holds every integer."""
+_NOTHING = frozenset({"", *NO_VALUES})
 _MAX_ADDRESSES = 10
 _NUMBERS = frozenset({"general", "number"})
 _TYPES: tuple[tuple[frozenset[str], str], ...] = (
@@ -36,7 +39,7 @@ class SheetText:
 
     name: str
     descriptor: int
-    has_header: bool
+    names: list[str]
     types: list[str]
     formats: list[str]
     notes: list[str] = field(default_factory=list)
@@ -66,9 +69,7 @@ def _write(book: Workbook, sheet: Sheet, table: SheetTable) -> SheetText:
     text = open_temporary_file()
     with os.fdopen(os.dup(text), "w", encoding="utf-8", newline="") as output:
         writer = csv.writer(output, quoting=csv.QUOTE_ALL)
-        names = table.names if table.has_header else [column.show(table.first_row) for column in columns]
-        writer.writerow([" ".join(name.split()) for name in names])
-        for row in table.rows:
+        for row in table.rows if table.has_header else (table.first_row, *table.rows):
             writer.writerow([column.format(row) for column in columns])
     notes = [f"above the table: {title}" for title in table.titles]
     notes += book.describe_formulas(sheet)
@@ -81,7 +82,8 @@ def _write(book: Workbook, sheet: Sheet, table: SheetTable) -> SheetText:
     if sheet.is_cut:
         notes.append(f"sheet {sheet.name} was cut after {MAX_CELLS:,} cells")
     types, formats = [column.type for column in columns], [column.format_code for column in columns]
-    return SheetText(sheet.name, text, table.has_header, types, formats, notes)
+    names = list(table.names) if table.has_header else [""] * len(columns)
+    return SheetText(sheet.name, text, names, types, formats, notes)
 
 
 class _Column:
@@ -95,8 +97,11 @@ class _Column:
         rows: Sequence[int] = table.rows if table.has_header else (table.first_row, *table.rows)
         values = [value for row in rows if (value := self._get(row)) is not None]
         kinds = frozenset(value.kind for value in values) - {"error"}
-        texts = [str(value.value) for value in values if value.kind == "text"]
+        texts = [
+            text for value in values if value.kind == "text" and (text := str(value.value).strip()) not in _NOTHING
+        ]
         self._as_shown = False
+        self._mark = ""
         self.type = self._choose_type(kinds, texts)
         self.format_code = self._find_format(rows)
         self.lost_errors = (
@@ -110,10 +115,13 @@ class _Column:
         return value is not None and value.kind == "error"
 
     def _choose_type(self, kinds: frozenset[str], texts: Sequence[str]) -> str:
+        """The SQL type. Empty where the values are text, whose type is decided with that of other columns."""
+        kinds = kinds if texts else kinds - {"text"}
         if kinds <= _NUMBERS:
-            return ""
-        if "text" in kinds and kinds <= _NUMBERS | {"text"} and all(map(is_number_text, texts)):
-            return ""
+            return NUMBER if kinds else ""
+        if kinds & _NUMBERS and kinds <= _NUMBERS | {"text"} and (marks := find_common_mark(texts)) is not None:
+            self._mark = marks
+            return NUMBER
         name_of_type = next((name for members, name in _TYPES if kinds <= members), None)
         if name_of_type is None:
             self._as_shown = True
@@ -140,6 +148,9 @@ class _Column:
             return ""
         if self._as_shown:
             return self.show(row)
+        if value.kind == "text" and self.type:
+            text = str(value.value).strip()
+            return "" if text in _NOTHING else make_plain_number(text, self._mark)
         return "" if value.kind == "error" else _format_typed(value.value)
 
 
