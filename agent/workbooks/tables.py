@@ -72,9 +72,19 @@ def show_cell(book: Workbook, sheet: Sheet, table: SheetTable, row: int, column:
 
 
 def get_typed_cell(book: Workbook, sheet: Sheet, table: SheetTable, row: int, column: int) -> TypedValue | None:
-    """The typed value of a cell, merged cells as in `show_cell`."""
+    """The typed value of a cell, merged cells as in `show_cell`; but a number is in the first row only, as a sum counts
+    it. A year, and what the first column has, names rows and is in each."""
     top, left = table.covered.get((row, column), (row, column))
-    return book.get_typed(sheet, top, left) if _is_first(table, left, column) else None
+    if not _is_first(table, left, column):
+        return None
+    typed = book.get_typed(sheet, top, left)
+    return None if top < row and is_counted_once(table, typed, column) else typed
+
+
+def is_counted_once(table: SheetTable, typed: TypedValue | None, column: int) -> bool:
+    """Whether a value that is merged downwards is an amount: it belongs to all of its rows together."""
+    is_amount = typed is not None and typed.kind in {"general", "number", "duration"} and not _is_year(typed)
+    return is_amount and column != table.columns[0]
 
 
 def find_moved_cells(sheet: Sheet) -> dict[tuple[int, int], int]:

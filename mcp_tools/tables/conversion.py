@@ -247,12 +247,20 @@ def _describe_values(
 def _describe_units(connection: Connection, source: str, column: _Column) -> Iterator[str]:
     unit = f"regexp_replace({column.text}, '[^€$£¥%A-Za-z]', '', 'g')"
     (units,) = connection.execute(f"SELECT list_sort(list(DISTINCT {unit})) FROM {quote(source)}").fetchone()
-    named = [one for one in units if one]
-    if len(named) > 1 or (named and len(units) > 1 and "%" in named):
-        listed = ", ".join([*named, *(["no unit"] if "" in units else [])])
-        yield f"column {column.name} mixes units ({listed}); the values are their bare numbers"
-    elif named == ["%"]:
+    if note := describe_units(column.name, [one for one in units or () if one is not None]):
+        yield note
+    elif units and "%" in units:
         yield f"column {column.name} is in per cent: 5 is 5 %"
+
+
+def describe_units(column: str, units: Sequence[str]) -> str:
+    """A note if the numbers of a column have several units, or only some are in per cent; empty otherwise. An empty
+    unit is that of a bare number."""
+    named = [one for one in units if one]
+    if len(named) < 2 and not (len(units) > 1 and "%" in named):
+        return ""
+    listed = ", ".join([*named, *(["no unit"] if "" in units else [])])
+    return f"column {column} mixes units ({listed}); the values are their bare numbers"
 
 
 def _describe_misfits(connection: Connection, source: str, column: _Column) -> Iterator[str]:

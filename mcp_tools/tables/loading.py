@@ -12,6 +12,7 @@ import duckdb
 from mcp_tools.tables.conversion import Connection, convert_columns, make_doubles_exact, quote, quote_literal
 from mcp_tools.tables.csv_text import CsvTable, count_lines, find_csv_table, make_names, may_be_plain, square_rows
 from mcp_tools.tables.text_files import InputError, to_utf8
+from mcp_tools.tables.totals import describe_total
 
 MAX_OBJECT_BYTES = 16 * 1024 * 1024
 """The longest line of a JSON file; DuckDB allocates several buffers of this size."""
@@ -71,7 +72,7 @@ def _load_workbook(connection: Connection, descriptor: int, stem: str, taken: Co
         _read_rows(connection, sheet.descriptor, sheet.names)
         notes = convert_columns(connection, _RAW, name, given=sheet.types)
         connection.execute(f"DROP TABLE {_RAW}")
-        yield LoadedTable(name, tuple(sheet.formats), (*sheet.notes, *notes))
+        yield LoadedTable(name, tuple(sheet.formats), (*sheet.notes, *notes, *describe_total(connection, name)))
 
 
 def load_text(connection: Connection, name: str, descriptor: int, *, is_tabbed: bool) -> list[str]:
@@ -87,7 +88,7 @@ def load_text(connection: Connection, name: str, descriptor: int, *, is_tabbed: 
     likely = "." if table.dialect.delimiter == "," else ""
     notes += convert_columns(connection, _RAW, name, decimal_mark=likely)
     connection.execute(f"DROP TABLE {_RAW}")
-    return notes
+    return [*notes, *describe_total(connection, name)]
 
 
 def _read_plain_rows(connection: Connection, table: CsvTable) -> bool:

@@ -5,8 +5,6 @@ import os
 import tempfile
 from typing import BinaryIO
 
-from agent.text.encodings import decode, find_encoding
-
 _CHUNK = 1 << 20
 _START = 8192
 """Bytes in which a zero says that a file is binary, or UTF-16."""
@@ -23,6 +21,9 @@ def to_utf8(descriptor: int) -> int:
     with os.fdopen(os.dup(descriptor), "rb") as file:
         if _is_utf8(file):
             return descriptor
+        # Imported here: most files are UTF-8, and the guess of another encoding needs much.
+        from agent.text.encodings import decode, find_encoding  # noqa: PLC0415
+
         file.seek(0)
         data = file.read(_WHOLE + 1)
         encoding = find_encoding(data[:_WHOLE])

@@ -4,23 +4,26 @@ import csv
 import datetime as dt
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from agent.text.table_head import NO_VALUES
 from agent.workbooks import Sheet, Workbook, open_workbook
-from agent.workbooks.number_formats import GENERAL
-from agent.workbooks.sheets import MAX_CELLS, TypedValue, format_address
-from agent.workbooks.tables import SheetTable, find_table, get_typed_cell, show_cell
-from mcp_tools.tables.conversion import NUMBER
+from agent.workbooks.number_formats import GENERAL, find_unit
+from agent.workbooks.sheets import MAX_CELLS, TypedValue, format_address, join_addresses
+from agent.workbooks.tables import SheetTable, find_table, get_typed_cell, is_counted_once, show_cell
+from mcp_tools.tables.conversion import NUMBER, describe_units
 from mcp_tools.tables.numbers import find_common_mark, make_plain_number
 from mcp_tools.tables.text_files import InputError, open_temporary_file
 
-MAX_SHEETS = 20
+MAX_SHEETS = 200
+"""Sheets with cells that are read; each is a table with a file of its own."""
 MAX_EXACT_INTEGER = 2**53
 """The largest integer up to which a double holds every integer."""
 _NOTHING = frozenset({"", *NO_VALUES})
-_MAX_ADDRESSES = 10
+_FEW = 0.2
+"""The share of texts in a column up to which a note says that they are why it is text."""
 _NUMBERS = frozenset({"general", "number"})
 _TYPES: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"date"}), "DATE"),
@@ -58,13 +61,22 @@ def read_sheets(descriptor: int) -> list[SheetText]:
 
 
 def _iter_texts(book: Workbook) -> Iterator[SheetText]:
-    for sheet in book.sheets[:MAX_SHEETS]:
-        table = find_table(book, sheet, with_hidden=True)
-        if table is not None:
-            yield _write(book, sheet, table)
+    tables = ((sheet, find_table(book, sheet, with_hidden=True)) for sheet in book.sheets if sheet.rows)
+    filled = [(sheet, table) for sheet, table in tables if table is not None]
+    left_out = [sheet.name for sheet, _ in filled[MAX_SHEETS:]]
+    for number, (sheet, table) in enumerate(filled[:MAX_SHEETS]):
+        text = _write(book, sheet, table)
+        if left_out and number == 0:
+            text.notes.append(
+                f"{len(filled)} sheets have cells, of which the first {MAX_SHEETS} were read; not read: "
+                f"{join_addresses(left_out)}"
+            )
+        yield text
 
 
 def _write(book: Workbook, sheet: Sheet, table: SheetTable) -> SheetText:
+    left_out = _find_totals(sheet, table)
+    table = table._replace(rows=tuple(row for row in table.rows if row not in left_out))
     columns = [_Column(book, sheet, table, column) for column in table.columns]
     text = open_temporary_file()
     with os.fdopen(os.dup(text), "w", encoding="utf-8", newline="") as output:
@@ -73,17 +85,47 @@ def _write(book: Workbook, sheet: Sheet, table: SheetTable) -> SheetText:
             writer.writerow([column.format(row) for column in columns])
     notes = [f"above the table: {title}" for title in table.titles]
     notes += book.describe_formulas(sheet)
-    errors = [address for column in columns for address in column.lost_errors]
-    if errors:
-        listed_errors = ", ".join(errors[:_MAX_ADDRESSES]) + (" and more" if len(errors) > _MAX_ADDRESSES else "")
-        notes.append(f"sheet {sheet.name}: cells with an error have no value here: {listed_errors}")
-    if not sheet.is_shown:
-        notes.append(f"sheet {sheet.name} is hidden")
-    if sheet.is_cut:
-        notes.append(f"sheet {sheet.name} was cut after {MAX_CELLS:,} cells")
+    if errors := [address for column in columns for address in column.lost_errors]:
+        notes.append(f"sheet {sheet.name}: cells with an error have no value here: {join_addresses(errors)}")
+    notes += _describe_rows(book, sheet, table, left_out)
+    notes += chain.from_iterable(column.describe() for column in columns)
     types, formats = [column.type for column in columns], [column.format_code for column in columns]
     names = list(table.names) if table.has_header else [""] * len(columns)
     return SheetText(sheet.name, text, names, types, formats, notes)
+
+
+def _find_totals(sheet: Sheet, table: SheetTable) -> dict[int, str]:
+    """The rows of the table that only hold the totals of a table of the sheet, with their addresses."""
+    return {
+        area.top: f"{format_address(area.top, area.left)}:{format_address(area.bottom, area.right)}"
+        for area in sheet.totals
+        if area.top in table.rows and all(area.left <= column <= area.right for column in sheet.rows.get(area.top, ()))
+    }
+
+
+def _describe_rows(book: Workbook, sheet: Sheet, table: SheetTable, left_out: Mapping[int, str]) -> Iterator[str]:
+    """Yields what the rows do not show: which were left out, which a reader of the sheet does not see, and which share
+    a number."""
+    if left_out:
+        yield f"sheet {sheet.name}: totals of a table were left out: {join_addresses(list(left_out.values()))}"
+    downwards = dict.fromkeys((top, left) for (row, _), (top, left) in table.covered.items() if row > top)
+    shared = [
+        format_address(top, left)
+        for top, left in downwards
+        if top in table.rows and is_counted_once(table, book.get_typed(sheet, top, left), left)
+    ]
+    if shared:
+        yield (
+            f"sheet {sheet.name}: numbers of merged cells are in the first of their rows only: {join_addresses(shared)}"
+        )
+    if not sheet.is_shown:
+        yield f"sheet {sheet.name} is hidden"
+    hidden = sum(row in sheet.hidden_rows for row in table.rows)
+    if hidden:
+        verb = "row is" if hidden == 1 else "rows are"
+        yield f"sheet {sheet.name}: {hidden:,} {verb} hidden, perhaps by a filter, and counted here"
+    if sheet.is_cut:
+        yield f"sheet {sheet.name} was cut after {MAX_CELLS:,} cells"
 
 
 class _Column:
@@ -102,6 +144,8 @@ class _Column:
         ]
         self._as_shown = False
         self._mark = ""
+        self._texts = texts
+        self._count = len(values)
         self.type = self._choose_type(kinds, texts)
         self.format_code = self._find_format(rows)
         self.lost_errors = (
@@ -134,8 +178,21 @@ class _Column:
             cell = self._sheet.rows.get(row, {}).get(self._column)
             if cell is not None and not isinstance(cell.value, str | bool):
                 codes[self._book.get_format(cell)] += 1
+        self._units = sorted({find_unit(code) for code in codes})
         codes.pop(GENERAL, None)
         return codes.most_common(1)[0][0] if codes else ""
+
+    def describe(self) -> Iterator[str]:
+        """Yields which units the numbers mix, and why a column is text if most of its values are not."""
+        name = self._table.names[self._table.columns.index(self._column)] if self._table.has_header else ""
+        name = " ".join(name.split()) or format_address(self._table.first_row, self._column)
+        if self.type == NUMBER and (note := describe_units(name, self._units)):
+            yield note
+        if self._as_shown and self.type and 0 < len(self._texts) <= _FEW * self._count:
+            yield (
+                f"column {name} is compared as text, because {len(self._texts):,} of {self._count:,} values are texts, "
+                f"such as {self._texts[0][:40]!r}; use TRY_CAST"
+            )
 
     def show(self, row: int) -> str:
         """A cell as the sheet shows it."""

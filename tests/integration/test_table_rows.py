@@ -16,17 +16,16 @@ CONTEXT = ToolContext(run_id="run_1", owner="somebody")
 
 async def describe(folder: Path, data: str | bytes, name: str = "given.csv") -> Any:
     (folder / name).write_bytes(data if isinstance(data, bytes) else data.encode())
-    value = (await DescribeTableTool(FileRoots((folder,))).call({"paths": [name]}, CONTEXT)).value
-    assert isinstance(value, dict)
-    (table,) = value["tables"]  # type: ignore[misc]
+    args: dict[str, Any] = {"paths": [name]}
+    value: Any = (await DescribeTableTool(FileRoots((folder,))).call(args, CONTEXT)).value
+    (table,) = value["tables"]
     return table
 
 
 async def query(folder: Path, data: str | bytes, sql: str) -> Any:
     (folder / "given.csv").write_bytes(data if isinstance(data, bytes) else data.encode())
     args = {"sql": f"SELECT {sql} FROM given", "paths": ["given.csv"]}
-    value = (await QueryTableTool(FileRoots((folder,))).call(args, CONTEXT)).value
-    assert isinstance(value, dict)
+    value: Any = (await QueryTableTool(FileRoots((folder,))).call(args, CONTEXT)).value
     return value["rows"]
 
 
