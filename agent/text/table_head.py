@@ -74,12 +74,12 @@ def classify_text(text: str) -> Kind:
     return "number" if _NUMBER.fullmatch(text) else "text"
 
 
-def find_head(rows: Sequence[Sequence[HeadCell]]) -> Head:
-    """The head of a table by its first rows: the first wide row without values, unless a later one differs from what is
-    below it in more columns."""
+def find_head(rows: Sequence[Sequence[HeadCell]], default: int | None = None) -> Head:
+    """The head of a table by its first rows: the first wide row (`default` if it is given) if it has no values, unless
+    a later one differs from what is below it in more columns."""
     if not any(map(_count_filled, rows)):
         return Head()
-    default = _find_wide_row(rows)
+    default = _find_wide_row(rows) if default is None else default
     top = _choose_row(rows, default)
     if top is None:
         return Head(default, default)

@@ -12,7 +12,7 @@ from agent.text.table_head import NO_VALUES
 from agent.workbooks import Sheet, Workbook, open_workbook
 from agent.workbooks.number_formats import GENERAL, find_unit
 from agent.workbooks.sheets import MAX_CELLS, TypedValue, format_address, join_addresses
-from agent.workbooks.tables import SheetTable, find_table, get_typed_cell, is_counted_once, show_cell
+from agent.workbooks.tables import SheetTable, find_tables, get_typed_cell, is_counted_once, show_cell
 from mcp_tools.tables.conversion import NUMBER, describe_units
 from mcp_tools.tables.numbers import find_common_mark, make_plain_number
 from mcp_tools.tables.text_files import InputError, open_temporary_file
@@ -61,17 +61,18 @@ def read_sheets(descriptor: int) -> list[SheetText]:
 
 
 def _iter_texts(book: Workbook) -> Iterator[SheetText]:
-    tables = ((sheet, find_table(book, sheet, with_hidden=True)) for sheet in book.sheets if sheet.rows)
-    filled = [(sheet, table) for sheet, table in tables if table is not None]
-    left_out = [sheet.name for sheet, _ in filled[MAX_SHEETS:]]
-    for number, (sheet, table) in enumerate(filled[:MAX_SHEETS]):
-        text = _write(book, sheet, table)
-        if left_out and number == 0:
-            text.notes.append(
-                f"{len(filled)} sheets have cells, of which the first {MAX_SHEETS} were read; not read: "
-                f"{join_addresses(left_out)}"
-            )
-        yield text
+    filled = [sheet for sheet in book.sheets if sheet.rows]
+    left_out = [sheet.name for sheet in filled[MAX_SHEETS:]]
+    for sheet in filled[:MAX_SHEETS]:
+        for table in find_tables(book, sheet, with_hidden=True):
+            text = _write(book, sheet, table)
+            if left_out:
+                text.notes.append(
+                    f"{len(filled)} sheets have cells, of which the first {MAX_SHEETS} were read; not read: "
+                    f"{join_addresses(left_out)}"
+                )
+                left_out = []
+            yield text
 
 
 def _write(book: Workbook, sheet: Sheet, table: SheetTable) -> SheetText:
@@ -99,7 +100,12 @@ def _find_totals(sheet: Sheet, table: SheetTable) -> dict[int, str]:
     return {
         area.top: f"{format_address(area.top, area.left)}:{format_address(area.bottom, area.right)}"
         for area in sheet.totals
-        if area.top in table.rows and all(area.left <= column <= area.right for column in sheet.rows.get(area.top, ()))
+        if area.top in table.rows
+        and all(
+            area.left <= column <= area.right
+            for column in sheet.rows.get(area.top, ())
+            if table.columns[0] <= column <= table.columns[-1]
+        )
     }
 
 

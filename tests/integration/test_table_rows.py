@@ -24,7 +24,7 @@ async def describe(folder: Path, data: str | bytes, name: str = "given.csv") -> 
 
 async def query(folder: Path, data: str | bytes, sql: str) -> Any:
     (folder / "given.csv").write_bytes(data if isinstance(data, bytes) else data.encode())
-    args = {"sql": f"SELECT {sql} FROM given", "paths": ["given.csv"]}
+    args: dict[str, Any] = {"sql": f"SELECT {sql} FROM given", "paths": ["given.csv"]}
     value: Any = (await QueryTableTool(FileRoots((folder,))).call(args, CONTEXT)).value
     return value["rows"]
 

@@ -10,6 +10,8 @@ from openpyxl import Workbook  # type: ignore[import-untyped]
 from openpyxl.worksheet.table import Table, TableColumn  # type: ignore[import-untyped]
 
 from agent.tools import ToolContext
+from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
+from gateway.features.documents.engine.ingest.parsers.sheets import read_sheets
 from mcp_tools.builtin.file_roots import FileRoots
 from mcp_tools.builtin.tables import DescribeTableTool, QueryTableTool
 from mcp_tools.tables import workbooks
@@ -27,7 +29,7 @@ async def describe(folder: Path, data: bytes) -> Any:
 
 async def query(folder: Path, data: bytes, sql: str) -> Any:
     (folder / "given.xlsx").write_bytes(data)
-    args = {"sql": f"SELECT {sql} FROM given", "paths": ["given.xlsx"]}
+    args: dict[str, Any] = {"sql": f"SELECT {sql} FROM given", "paths": ["given.xlsx"]}
     value: Any = (await QueryTableTool(FileRoots((folder,))).call(args, CONTEXT)).value
     return value["rows"][0], value["tables"][0]["notes"]
 
@@ -113,6 +115,74 @@ async def test_a_column_of_dates_with_a_text_says_why_it_is_text(tmp_path: Path)
     assert table["columns"][1]["type"] == "VARCHAR"
     assert table["notes"] == [
         "column d is compared as text, because 1 of 9 values are texts, such as 'late'; use TRY_CAST"
+    ]
+
+
+def read_tables(data: bytes) -> list[list[str]]:
+    """The first cells of each table that ingestion reads."""
+    blocks = read_sheets(InputFile(data, "xlsx")).blocks
+    return [block.text.splitlines()[0].strip("| ").split(" | ") for block in blocks if block.layout == "table"]
+
+
+ITEMS: list[list[object]] = [["Pos", "Item", "Qty"], [1, "Bolt", 5], [2, "Nut", 7], [3, "Cog", 8]]
+PEOPLE: list[list[object]] = [["Person", "Hours"], ["Ann", 7.5], ["Bob", 8]]
+MONTHS = [dt.date(2024, month, 1) for month in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "formats", "expected"),
+    [
+        (
+            [["Name", *MONTHS], ["a", 1, 2], ["b", 3, 4]],
+            {"B1": "mmm yy", "C1": "mmm yy"},
+            [["Name", "Jan 24", "Feb 24"]],
+        ),
+        ([["Firm", "Sample"], ["Day", dt.date(2024, 1, 1)], *ITEMS], {}, [["Pos", "Item", "Qty"]]),
+        ([["Firm", "Sample", "Ltd"], ["Day", MONTHS[0], "x"], [], *ITEMS], {}, [["Pos", "Item", "Qty"]]),
+        (
+            [["Team", 2023, None, 2024, None], [None, *["Plan", "Fact"] * 2], ["a", 1, 2, 3, 4], ["b", 5, 6, 7, 8]],
+            {},
+            [["Team", "2023 Plan", "2023 Fact", "2024 Plan", "2024 Fact"]],
+        ),
+        (
+            [["Item", "Qty", "Sum"], [None, "kg", "EUR"], ["a", 1, 2.5], ["b", 3, 4]],
+            {},
+            [["Item", "Qty kg", "Sum EUR"]],
+        ),
+        ([*ITEMS, [], *PEOPLE], {}, [["Pos", "Item", "Qty"], ["Person", "Hours"]]),
+        ([*ITEMS, [], ["Hours of May"], *PEOPLE], {}, [["Pos", "Item", "Qty"], ["Person", "Hours"]]),
+        ([*ITEMS, [], ["Hours of May"], [], *PEOPLE], {}, [["Pos", "Item", "Qty"], ["Person", "Hours"]]),
+        (
+            [[*row, None, *other] for row, other in zip([row[1:] for row in ITEMS], [*PEOPLE, ["Cy", 1]], strict=True)],
+            {},
+            [["Item", "Qty"], ["Person", "Hours"]],
+        ),
+        (
+            [*ITEMS, [4, "Pin", 9, None, "Day", "Hours"], [5, "Cap", 9, None, 1, 7.5], [6, "Rod", 2, None, 2, 8]],
+            {},
+            [["Pos", "Item", "Qty"], ["Day", "Hours"]],
+        ),
+        # No tables of their own: groups of rows with a line between them, and a column left free.
+        ([*ITEMS, [], [4, "Pin", 9], [], [5, "Cap", 9]], {}, [["Pos", "Item", "Qty"]]),
+        ([["Item", "Fact", None, "Plan"], ["a", 1, None, 2], ["b", 3, None, 4]], {}, [["Item", "Fact", "Plan"]]),
+    ],
+)
+async def test_each_table_of_a_sheet_has_its_own_header(
+    rows: list[list[object]], formats: dict[str, str], expected: list[list[str]], tmp_path: Path
+) -> None:
+    data = workbook({"S": rows}, formats=formats)
+    tables = await describe(tmp_path, data)
+    assert [[column["name"] for column in table["columns"]] for table in tables] == expected
+    assert read_tables(data) == expected
+    numbers = {"BIGINT", "DECIMAL"}
+    assert all(any(one["type"].partition("(")[0] in numbers for one in table["columns"]) for table in tables)
+
+
+async def test_a_second_table_of_a_sheet_has_a_name_and_its_line_above(tmp_path: Path) -> None:
+    tables = await describe(tmp_path, workbook({"S": [*ITEMS, [], ["Hours of May"], *PEOPLE]}))
+    assert [(table["table"], table["row_count"], table["notes"]) for table in tables] == [
+        ("given", 3, []),
+        ("given_s", 2, ["above the table: Hours of May"]),
     ]
 
 
