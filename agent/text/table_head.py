@@ -55,11 +55,26 @@ class Head(NamedTuple):
 
 
 def find_text_head(rows: Sequence[Sequence[str]]) -> Head:
-    """The head of a table of texts."""
+    """The head of a table of texts, whose rows are as long as they are written."""
     grid = [
         [HeadCell(classify_text(text), " ".join(text.split())) for text in row] for row in islice(rows, _SAMPLE + _BODY)
     ]
-    return find_head(grid)
+    start = _count_short_rows(grid)
+    head = find_head(grid[start:])
+    return Head(head.top + start, head.bottom + start, head.names)
+
+
+def _count_short_rows(rows: Sequence[Sequence[HeadCell]]) -> int:
+    """The rows above a table that are shorter than its rows. A single one is a header that lacks a name, unless an
+    empty row follows."""
+    lengths = Counter(len(row) for row in rows if _count_filled(row))
+    if not lengths:
+        return 0
+    length, count = lengths.most_common(1)[0]
+    start = next(index for index, row in enumerate(rows) if len(row) == length and _count_filled(row))
+    above = [_count_filled(row) for row in rows[:start]]
+    is_above = count > len(rows) * _WIDTH_SHARE and all(len(row) < length for row in rows[:start])
+    return start if is_above and len(above) > 1 else 0
 
 
 def classify_text(text: str) -> Kind:
