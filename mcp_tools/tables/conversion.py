@@ -4,6 +4,7 @@ What a point or a comma in a number means, and what comes first in a date, is de
 that can be read in one way only.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -98,24 +99,46 @@ def convert_columns(
 def _find_types(connection: Connection, source: str, columns: Sequence[_Column]) -> None:
     """Finds the types that all values of a column fit: a sample first, so that the whole is checked against few."""
     limit = max(100, min(SAMPLE_ROWS, _SAMPLE_CELLS // max(1, len(columns))))
-    sample = f"(FROM {quote(source)} LIMIT {limit})"
-    possible: dict[str, list[ColumnType]] = {}
-    for column, misfits, values in _count_misfits(
-        connection, sample, {one.name: one.types for one in columns}, columns
-    ):
-        possible[column.name] = [one for one, count in zip(column.types, misfits, strict=True) if not count]
-        nearest = min(range(len(misfits)), key=misfits.__getitem__)
-        if misfits[nearest] <= (1 - _NEARLY_ALL) * values and values >= _FEWEST:
-            column.nearest = column.types[nearest]
-    first = {name: list(_take_first(types)) for name, types in possible.items() if types}
+    names = ", ".join(quote(column.name) for column in columns)
+    rows = connection.execute(f"SELECT {names or 'NULL'} FROM {quote(source)} LIMIT {limit}").fetchall()
+    samples = {
+        column.name: Counter(text for row in rows if (text := (row[at] or "").strip(" ")) not in _NO_TEXTS)
+        for at, column in enumerate(columns)
+    }
+    first: dict[str, list[ColumnType]] = {}
+    for column in columns:
+        possible = _list_possible(column, samples[column.name], is_first=True)
+        if possible:
+            first[column.name] = list(_take_first(possible))
     rest: dict[str, list[ColumnType]] = {}
     for types in (first, rest):
         for column, misfits, values in _count_misfits(connection, quote(source), types, columns):
             checked = types[column.name]
             column.fitting = [one for one, count in zip(checked, misfits, strict=True) if not count and values]
-            others = [one for one in possible[column.name] if one not in checked]
-            if types is first and values and not column.fitting and others:
-                rest[column.name] = others
+            if types is first and values and not column.fitting:
+                others = [one for one in _list_possible(column, samples[column.name]) if one not in checked]
+                rest |= {column.name: others} if others else {}
+
+
+def _list_possible(column: _Column, sample: Counter[str], *, is_first: bool = False) -> list[ColumnType]:
+    """The types whose pattern all values of a sample have; only the preferred one, if it fits any file and `is_first`.
+    Notes the nearest type too. A column without values in the sample may have any."""
+    allowed = (1 - _NEARLY_ALL) * sample.total()
+    possible: list[ColumnType] = []
+    fewest = allowed
+    for column_type in column.types:
+        misfits = 0
+        for text, count in sample.items():
+            misfits += 0 if column_type.matches(text) else count
+            if misfits > allowed:
+                break
+        if not misfits:
+            possible.append(column_type)
+            if is_first and not column_type.mark and sample:
+                break
+        if misfits <= fewest and sample.total() >= _FEWEST and (column.nearest is None or misfits < fewest):
+            column.nearest, fewest = column_type, misfits
+    return possible
 
 
 def _take_first(types: Sequence[ColumnType]) -> Iterator[ColumnType]:
@@ -308,4 +331,5 @@ def quote_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+_NO_TEXTS = frozenset({"", *NO_VALUES})
 _NOTHING = ", ".join(map(quote_literal, ("", *NO_VALUES)))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import NamedTuple
 
 MAX_SCALE = 9
@@ -26,10 +27,23 @@ class ColumnType(NamedTuple):
     is_amount: bool = False
     """Whether values may have units."""
 
+    def matches(self, text: str) -> bool:
+        """Whether a text has the pattern; the check is left to SQL."""
+        return _compile(self.pattern).fullmatch(text) is not None
+
     @property
     def is_decimal(self) -> bool:
         """Whether the type is exact and has decimals."""
         return self.mark in {".", ","}
+
+
+_CODE_POINT = re.compile(r"\\x\{([0-9a-f]+)\}")
+
+
+@cache
+def _compile(pattern: str) -> re.Pattern[str]:
+    """A pattern of SQL, whose digits are those of ASCII, for Python."""
+    return re.compile(_CODE_POINT.sub(lambda match: chr(int(match[1], 16)), pattern), re.ASCII)
 
 
 _INTEGER_PART = rf"(?:0|[1-9]\d{{0,{MAX_INTEGER_DIGITS - 1}}})"
@@ -102,12 +116,6 @@ NUMBERS = (
 EXACT_POINT = _POINT
 """The plain number with a decimal point."""
 
-_CODE_POINT = re.compile(r"\\x\{([0-9a-f]+)\}")
-_TEXTS = [
-    (re.compile(_CODE_POINT.sub(lambda match: chr(int(match[1], 16)), one.pattern)), one.mark)
-    for one in NUMBERS
-    if one is not _DOUBLE
-]
 _ANY_MARK = frozenset({"", ".", ","})
 """Of a number without a mark."""
 _MINUS = re.compile("[-(\u2212]")
@@ -118,7 +126,7 @@ def find_common_mark(texts: Iterable[str]) -> str | None:
     two marks fit."""
     fitting: frozenset[str] | None = None
     for text in texts:
-        marks = frozenset(mark for pattern, mark in _TEXTS if pattern.fullmatch(text.strip()))
+        marks = frozenset(one.mark for one in NUMBERS if one is not _DOUBLE and one.matches(text.strip()))
         marks = _ANY_MARK if "" in marks else marks
         fitting = marks if fitting is None else fitting & marks
     if not fitting:
