@@ -13,6 +13,8 @@ _LOOK_AHEAD = 72
 """Rows that show where a table begins."""
 _MAX_TITLES = 20
 _MAX_HEADER_ROWS = 4
+_MAX_BESIDE = 20
+"""Tables side by side; more groups of columns are one table with empty columns."""
 _YEARS = range(1900, 2101)
 _WIDTH_SHARE = 0.5
 """Of the cells of the widest row: a row with fewer is above the table."""
@@ -128,14 +130,14 @@ def _split_rows(layout: "_Layout") -> Iterator["_Layout"]:
     tables: list[list[int]] = []
     lines: list[int] = []
     for block in _group(layout.rows, layout.hidden_rows):
-        rows = [*lines, *block]
-        if tables and layout.select(rows).is_table() and layout.select(tables[-1]).is_table():
-            tables.append(rows)
-        elif tables and all(len(layout.used[row]) == 1 for row in block):
-            lines = rows
+        if tables and all(len(layout.used[row]) == 1 for row in block):
+            lines += block
             continue
-        else:
-            tables = [*tables[:-1], [*tables[-1], *rows]] if tables else [rows]
+        first = [*lines[-_MAX_TITLES:], *block[:_LOOK_AHEAD]]
+        is_next = tables and layout.select(first).is_table() and layout.select(tables[-1][:_LOOK_AHEAD]).is_table()
+        if is_next or not tables:
+            tables.append([])
+        tables[-1] += [*lines, *block]
         lines = []
     if lines:
         tables[-1] += lines
@@ -145,7 +147,10 @@ def _split_rows(layout: "_Layout") -> Iterator["_Layout"]:
 def _split_columns(layout: "_Layout") -> Iterator["_Layout"]:
     """Yields the columns of each table, if each begins with a column that names its rows or in a row of its own."""
     groups = _group(layout.columns, layout.hidden_columns)
-    parts = [layout.select(layout.rows, frozenset(columns)) for columns in groups]
+    if len(groups) == 1:
+        yield layout
+        return
+    parts = [layout.select(layout.rows, frozenset(columns)) for columns in groups] if len(groups) <= _MAX_BESIDE else []
     has_own_rows = len({part.rows[0] for part in parts}) == len(parts)
     is_divided = len(parts) > 1 and all(part.is_table() and (has_own_rows or part.names_rows()) for part in parts)
     yield from parts if is_divided else [layout]

@@ -17,8 +17,8 @@ from mcp_tools.tables.conversion import NUMBER, describe_units
 from mcp_tools.tables.numbers import find_common_mark, make_plain_number
 from mcp_tools.tables.text_files import InputError, open_temporary_file
 
-MAX_SHEETS = 200
-"""Sheets with cells that are read; each is a table with a file of its own."""
+MAX_TABLES = 200
+"""Tables of a workbook that are read; each is a file of its own."""
 MAX_EXACT_INTEGER = 2**53
 """The largest integer up to which a double holds every integer."""
 _NOTHING = frozenset({"", *NO_VALUES})
@@ -53,26 +53,28 @@ def read_sheets(descriptor: int) -> list[SheetText]:
     with os.fdopen(os.dup(descriptor), "rb") as file:
         try:
             book = open_workbook(file)
-            return list(_iter_texts(book))
+            return _write_tables(book)
         except (MemoryError, InputError):
             raise
         except Exception as error:  # the boundary to a parser of untrusted files, which raises what it likes
             raise InputError(f"it is not a readable workbook ({type(error).__name__})") from error
 
 
-def _iter_texts(book: Workbook) -> Iterator[SheetText]:
-    filled = [sheet for sheet in book.sheets if sheet.rows]
-    left_out = [sheet.name for sheet in filled[MAX_SHEETS:]]
-    for sheet in filled[:MAX_SHEETS]:
+def _write_tables(book: Workbook) -> list[SheetText]:
+    texts: list[SheetText] = []
+    left_out: dict[str, None] = {}
+    for sheet in book.sheets:
         for table in find_tables(book, sheet, with_hidden=True):
-            text = _write(book, sheet, table)
-            if left_out:
-                text.notes.append(
-                    f"{len(filled)} sheets have cells, of which the first {MAX_SHEETS} were read; not read: "
-                    f"{join_addresses(left_out)}"
-                )
-                left_out = []
-            yield text
+            if len(texts) == MAX_TABLES:
+                left_out[sheet.name] = None
+                break
+            texts.append(_write(book, sheet, table))
+    if left_out:
+        texts[0].notes.append(
+            f"the workbook has more than {MAX_TABLES} tables; not or not wholly read: "
+            f"sheets {join_addresses([*left_out])}"
+        )
+    return texts
 
 
 def _write(book: Workbook, sheet: Sheet, table: SheetTable) -> SheetText:

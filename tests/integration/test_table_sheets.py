@@ -186,12 +186,12 @@ async def test_a_second_table_of_a_sheet_has_a_name_and_its_line_above(tmp_path:
     ]
 
 
-async def test_sheets_beyond_the_limit_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_tables_beyond_the_limit_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sheets = {f"S{number}": [["a"], [number]] if number % 2 else [] for number in range(60)}
     assert len(await describe(tmp_path, workbook(sheets))) == 30
     path = tmp_path / "given.xlsx"
     with path.open("rb") as file:
-        monkeypatch.setattr(workbooks, "MAX_SHEETS", 28)
+        monkeypatch.setattr(workbooks, "MAX_TABLES", 28)
         texts = workbooks.read_sheets(file.fileno())
     assert len(texts) == 28
-    assert texts[0].notes == ["30 sheets have cells, of which the first 28 were read; not read: S57, S59"]
+    assert texts[0].notes == ["the workbook has more than 28 tables; not or not wholly read: sheets S57, S59"]
