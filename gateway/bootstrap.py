@@ -1,7 +1,7 @@
 """The composition root: builds every part of the gateway from the settings and connects them.
 
-`build_gateway` is the list of steps; each is a function of a `bootstrap_*` module, the only ones that choose
-implementations.
+`build_gateway` is the list of steps; each is a function of a `bootstrap_*` module. They choose the implementations of
+the kernel; each feature chooses its own.
 """
 
 import asyncio

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent.core.errors import ConfigError, ModelError
 from agent.core.model_endpoints import NAME as ENDPOINT_NAME
+from agent.core.models import JsonObject
 from agent.core.settings import Settings
 from agent.llm.endpoint_origin import FROM_NAMED_SETTINGS, FROM_SETTINGS, EndpointOrigin
 from agent.llm.fallback import FallbackClient
@@ -36,13 +37,13 @@ async def build_models(settings: Settings) -> ModelTiers:
     if settings.llm_base_url is not None:
         from agent.llm.http import HttpModelClient  # noqa: PLC0415 - aiohttp, which rules mode does not need
 
-        endpoint = HttpModelClient(settings.llm_base_url, key, origin=FROM_SETTINGS)
+        endpoint = HttpModelClient(settings.llm_base_url, key, origin=FROM_SETTINGS, extra_body=settings.llm_extra_body)
         fast = fast or await _find_first_model(endpoint)
         default = endpoint
     else:
         names = [*split_models(fast or ""), *split_models(settings.model_high or "")]
         own = [name for name in names if name.rpartition("@")[2] not in settings.model_endpoints]
-        default = LiteLLMClient(api_key=key, models=own)
+        default = LiteLLMClient(api_key=key, models=own, extra_body=settings.llm_extra_body)
     named = _build_endpoint_clients(settings)
     for upstream in (*split_models(fast or ""), *split_models(settings.model_high or "")):
         _, mark, name = upstream.rpartition("@")
@@ -74,7 +75,7 @@ def _build_file_model(settings: Settings, file: Path) -> ModelTiers:
             "AGENT_MODEL_FILE: each of AGENT_SERVE_WORKERS processes would load the model; serve the file by one "
             "program and set AGENT_LLM_BASE_URL"
         )
-    client = build_file_client(settings, file)
+    client = build_file_client(settings, file, extra_body=settings.llm_extra_body)
     name = client.engine.options.name
     return ModelTiers(
         client=RetryingClient(FallbackClient(client)),
@@ -87,12 +88,14 @@ def _build_file_model(settings: Settings, file: Path) -> ModelTiers:
     )
 
 
-def build_file_client(settings: Settings, file: Path, name: str = "") -> "LocalModelClient":
-    """The client of a model file, which is loaded at the first call."""
+def build_file_client(
+    settings: Settings, file: Path, name: str = "", *, extra_body: JsonObject | None = None
+) -> "LocalModelClient":
+    """The client of a model file, which is loaded at the first call. `extra_body` as in `HttpModelClient`."""
     from gateway.local_engine import EngineOptions, LocalEngine, LocalModelClient  # noqa: PLC0415 - aiohttp, as above
 
     options = EngineOptions(file=file, name=name or file.stem, context=settings.model_context)
-    return LocalModelClient(LocalEngine(options))
+    return LocalModelClient(LocalEngine(options), extra_body)
 
 
 def build_saved_models(
@@ -112,11 +115,15 @@ def build_saved_models(
     engines: dict[str, LocalModelClient] = {}
     for entry in entries:
         if entry.file is not None:
-            client = loaded.get(entry.file) or build_file_client(settings, Path(entry.file), entry.model)
+            client = loaded.get(entry.file) or build_file_client(
+                settings, Path(entry.file), entry.model, extra_body=entry.extra_body
+            )
             clients[entry.name] = engines[entry.file] = client
         else:
             origin = EndpointOrigin.make_saved(entry.name)
-            clients[entry.name] = HttpModelClient(entry.base_url or "", keys.get(entry.name), origin=origin)
+            clients[entry.name] = HttpModelClient(
+                entry.base_url or "", keys.get(entry.name), origin=origin, extra_body=entry.extra_body
+            )
 
     def join(role: Role) -> str | None:
         return ",".join(f"{entry.model}@{entry.name}" for entry in entries if role in entry.roles) or None
@@ -148,6 +155,7 @@ def describe_saved_model(entry: SavedModel, *, has_key: bool) -> ConfiguredModel
         product=entry.product,
         vision=entry.vision,
         file=entry.file,
+        extra_body=entry.extra_body,
     )
 
 
@@ -166,9 +174,19 @@ def _describe_upstream(settings: Settings, upstream: str, roles: tuple[Role, ...
     endpoint = settings.model_endpoints.get(name) if mark else None
     if endpoint is not None:
         has_key = endpoint.api_key is not None
-        return ConfiguredModel(name, model, endpoint.base_url, roles, "environment", has_key=has_key)
+        return ConfiguredModel(
+            name, model, endpoint.base_url, roles, "environment", has_key=has_key, extra_body=endpoint.extra_body
+        )
     has_key = settings.llm_api_key is not None
-    return ConfiguredModel("default", upstream, settings.llm_base_url, roles, "environment", has_key=has_key)
+    return ConfiguredModel(
+        "default",
+        upstream,
+        settings.llm_base_url,
+        roles,
+        "environment",
+        has_key=has_key,
+        extra_body=settings.llm_extra_body,
+    )
 
 
 def _build_endpoint_clients(settings: Settings) -> dict[str, ModelClient]:
@@ -179,7 +197,11 @@ def _build_endpoint_clients(settings: Settings) -> dict[str, ModelClient]:
 
         key = endpoint.api_key.get_secret_value() if endpoint.api_key else None
         clients[name] = HttpModelClient(
-            endpoint.base_url, key, cache_markers=endpoint.cache_markers, origin=FROM_NAMED_SETTINGS
+            endpoint.base_url,
+            key,
+            cache_markers=endpoint.cache_markers,
+            origin=FROM_NAMED_SETTINGS,
+            extra_body=endpoint.extra_body,
         )
     return clients
 

@@ -88,7 +88,9 @@ class Feature:
 
     name: str
     needs: tuple[str, ...] = ()
-    """The features that it imports; they are built first, and without them it is off."""
+    """The features whose parts it uses; they are built first, and without them it is off."""
+    imports: tuple[str, ...] = ()
+    """Further features of which it only imports modules: it works while they are off."""
     room_texts: Target | None = None
     """The YAML of the operator's rooms by id, where they are in no folder. Gets the settings only."""
     build: Target | None = None

@@ -176,8 +176,9 @@ _CLAIMED: Mapping[str, Callable[[Feature], tuple[str, ...]]] = {
 """What only one feature may have, beside commands and routes, which are claimed where they are collected."""
 
 
-def _apply_choice(names: Iterable[str], choice: str, unread: Iterable[str] | None) -> set[str]:
-    """The names that the choice leaves on. It may name `unread` ones too, without effect; None: any others.
+def _apply_choice(loaded: Mapping[str, tuple[Feature, str]], choice: str, unread: Iterable[str] | None) -> set[str]:
+    """The names that the choice leaves on: those to use alone come with what they need. It may name `unread` ones too,
+    without effect; None: any others.
 
     A shipped feature may be left out although the wheel has left it out already."""
     chosen = [name for name in choice.replace(" ", "").split(",") if name]
@@ -185,11 +186,22 @@ def _apply_choice(names: Iterable[str], choice: str, unread: Iterable[str] | Non
     without = {name[1:] for name in chosen if name.startswith("-")}
     if "none" in only:
         return set()
-    unknown = (only | without.difference(map(_name_shipped, SHIPPED))) - {*names, *(unread or ())}
+    unknown = (only | without.difference(map(_name_shipped, SHIPPED))) - {*loaded, *(unread or ())}
     if unknown and unread is not None:
-        there = ", ".join(names)
+        there = ", ".join(loaded)
         raise FeatureConflictError(f"{VARIABLE}: there is no feature {min(unknown)!r}; there are {there}")
-    return (only or set(names)) - without
+    return (_add_needs(loaded, only) or {*loaded}) - without
+
+
+def _add_needs(loaded: Mapping[str, tuple[Feature, str]], names: Iterable[str]) -> set[str]:
+    """The features and all that they need, directly or through others."""
+    wanted, left = set[str](), [*names]
+    while left:
+        name = left.pop()
+        if name not in wanted:
+            wanted.add(name)
+            left += loaded[name][0].needs if name in loaded else ()
+    return wanted
 
 
 def _import_hooks(feature: Feature) -> None:

@@ -19,6 +19,7 @@ from agent.core.errors import AgentError, BadRequestError, ModelError, ModelUnre
 from agent.core.settings import Settings
 from agent.core.value_faults import describe_first_fault
 from agent.llm.discovery import FoundEndpoint, discover_endpoints, find_obstacle
+from agent.llm.gguf_parts import remove_part_number
 from agent.llm.listed_models import is_stepgate, read_listed_models
 from agent.llm.model_address import list_roots
 from agent.llm.port import ModelClient
@@ -266,8 +267,9 @@ def make_endpoint_entry(
 def make_file_entry(file: Path, roles: tuple[Role, ...], name: str | None) -> SavedModel:
     """The entry of a model file, by its absolute path."""
     path = file.expanduser().resolve()
-    chosen = name or make_endpoint_name("", path.stem)
-    return SavedModel(name=chosen, model=path.stem.replace(",", "-"), file=str(path), roles=roles, product="llama.cpp")
+    stem = Path(remove_part_number(path.name)).stem
+    chosen = name or make_endpoint_name("", stem)
+    return SavedModel(name=chosen, model=stem.replace(",", "-"), file=str(path), roles=roles, product="llama.cpp")
 
 
 def _make_free_name(base_url: str, model: str, product: str, saved: Sequence[SavedModel]) -> str:

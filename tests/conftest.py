@@ -13,6 +13,8 @@ import httpx2._transports.default
 import pytest
 from hypothesis import HealthCheck, settings
 
+from agent.core import containers
+
 # How long an example takes is the machine's business: on a busy one it would be a failure that says nothing.
 settings.register_profile("stepgate", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("stepgate")
@@ -27,6 +29,8 @@ atexit.register(gc.freeze)
 os.environ.setdefault("AGENT_MODEL_PROFILE", "capable")
 # No test may ask programs that happen to run on this machine; the gateways that tests start inherit it.
 os.environ.setdefault("AGENT_DISCOVER", "off")
+# Texts differ in a container, where tests may run; tests of that say so.
+containers.CONTAINER_FILES = ()
 
 # A background job of a shell starts with SIGINT ignored, and so would every process that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from functools import cached_property
 
-from agent.text.dates import DateMention, DateValue, TimeMention, TimeValue
+from agent.text.dates import WEEKDAYS, DateMention, DateValue, TimeMention, TimeValue
 from agent.text.numbers import NumberMention
 from agent.text.values import KnownValues
 
@@ -26,16 +26,6 @@ nästa kommande denna förra prochain ce dernier suivant
 """
 _NEXT_WORDS = frozenset(_NEXT_WORDS_TEXT.split())
 _WORD = re.compile(r"[^\W\d_]+")
-_WEEKDAY_NUMBERS = {
-    name: number % 7
-    for names in (
-        "monday tuesday wednesday thursday friday saturday sunday",
-        "montag dienstag mittwoch donnerstag freitag samstag sonntag",
-        "måndag tisdag onsdag torsdag fredag lördag söndag",
-        "lundi mardi mercredi jeudi vendredi samedi dimanche",
-    )
-    for number, name in enumerate(names.split())
-}
 _DAY = 86_400
 _MINUTES_OF_DAY = 24 * 60
 _MONTHS_OF_YEAR = 12
@@ -64,7 +54,7 @@ class DerivedDates:
         around = text[max(0, mention.start - _NAME_REACH) : mention.end + _NAME_REACH].lower()
         words = _WORD.findall(around)
         shifts = {shift for word in words for shift in _RELATIVE_DAYS.get(word, ())}
-        weekdays = {_WEEKDAY_NUMBERS[word] for word in words if word in _WEEKDAY_NUMBERS}
+        weekdays = {WEEKDAYS[word] for word in words if word in WEEKDAYS}
         weekdays = set() if _NEXT_WORDS.isdisjoint(words) else weekdays
         for reading in mention.readings:
             for start in self._certain if reading.day is not None else ():

@@ -3,12 +3,26 @@
 import os
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Annotated, Final
 
 from dotenv import dotenv_values
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+
+from agent.core.models import JsonObject
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+
+_OWN_FIELDS: Final = frozenset({"model", "messages", "n", "response_format", "stream", "stream_options", "tools"})
+
+
+def _check_extra_body(value: JsonObject) -> JsonObject:
+    if own := sorted(_OWN_FIELDS & value.keys()):
+        raise ValueError(f"{', '.join(own)}: these fields are the gateway's own; leave them out")
+    return value
+
+
+ExtraBody = Annotated[JsonObject, AfterValidator(_check_extra_body)]
+"""Further fields of every request to an endpoint, such as `chat_template_kwargs`. They win over the gateway's."""
 
 
 class ModelEndpoint(BaseModel):
@@ -21,6 +35,7 @@ class ModelEndpoint(BaseModel):
     cache_markers: bool = Field(
         default=False, description="mark the instructions with `cache_control`, for providers that cache on demand"
     )
+    extra_body: ExtraBody = Field(default={}, description="further fields of every request")
     api_key: SecretStr | None = Field(default=None, exclude=True, repr=False)
 
     @model_validator(mode="before")

@@ -65,6 +65,8 @@ def _count_model_call(state: RunState, event: ev.Event, body: ev.ModelReturned) 
         "usage": state.usage + body.usage,
         "model_usage": (*state.model_usage, (body.model, body.usage)),
     }
+    if body.unread_tokens > state.unread_tokens:
+        changes["unread_tokens"] = body.unread_tokens
     if body.failed_upstreams:
         changes |= _note_fallback(state, body)
     if body.span:

@@ -165,6 +165,8 @@ class RunState:
     answer_checks: tuple[ev.AnswerChecked, ...] = ()
     cancel_request: ev.CancelRequested | None = None
     usage: Usage = field(default_factory=Usage)
+    unread_tokens: int = 0
+    """The most tokens of one prompt that an endpoint left out without an error, as estimated."""
     model_usage: tuple[tuple[str, Usage], ...] = ()
     """The model and the usage of each call, in order."""
     subagents: Mapping[str, SubAgentState] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from typing import Any
 from agent.core.errors import ModelOutputError
 from agent.core.models import JsonObject, Usage
 from agent.llm.faults import build_body_error, build_foreign_error, find_body_error
-from agent.llm.port import ModelChunk
+from agent.llm.port import ModelChunk, read_finish_reason
 from agent.llm.repeats import cut_repeated, iter_new_calls
 from agent.llm.replies import (
     get_object,
@@ -16,10 +16,10 @@ from agent.llm.replies import (
     list_calls,
     list_objects,
     read_content,
-    read_finish_reason,
     read_usage,
 )
 from agent.llm.surrogates import SurrogateJoiner, has_surrogates
+from agent.llm.thoughts import OPENING
 
 _PLAIN_FIELDS = frozenset({"content", "role"})
 _SPLIT_FIELDS = ("content", "reasoning_content", "reasoning", "refusal")
@@ -94,6 +94,11 @@ class ChunkReader:
     def has_pieces(self) -> bool:
         """Whether anything of a reply came."""
         return self._pieces > 0
+
+    @property
+    def has_thoughts(self) -> bool:
+        """Whether the reply so far has reasoning, in a field of its own or at the beginning of its text."""
+        return any(self._reasonings) or begins_with_thoughts("".join(self._texts[:8]))
 
     def read(self, events: Iterable[Mapping[str, Any]]) -> Iterator[ModelChunk]:
         """Yields the chunks of events that arrived together. Neighbours with nothing but text, a finish reason and
@@ -330,6 +335,11 @@ class ChunkReader:
         if shortest * self._pieces <= self._chars <= longest * self._pieces:
             return self._pieces
         return self._chars / _CHARS_PER_TOKEN
+
+
+def begins_with_thoughts(text: str) -> bool:
+    """Whether a reply writes its thoughts before its text."""
+    return OPENING.match(text.lstrip()) is not None
 
 
 def read_chunk(event: Mapping[str, Any], choice: Mapping[str, Any], delta: JsonObject) -> ModelChunk:

@@ -8,9 +8,9 @@ import asyncio
 import importlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agent.core.containers import get_example_address, is_in_container
 from agent.core.models import FrozenModel
 from agent.llm.listed_models import ListedModel, is_stepgate, read_listed_models, read_product, read_tags
 
@@ -21,8 +21,6 @@ DISCOVERY_SECONDS = 0.3
 """Time limit of the whole search. A program on this machine lists its models within a few milliseconds."""
 LOOPBACK = "127.0.0.1"
 _MAX_BYTES = 2_000_000
-_CONTAINER_FILES = (Path("/.dockerenv"), Path("/run/.containerenv"))
-_CONTAINER_VARIABLES = ("KUBERNETES_SERVICE_HOST", "container")
 
 
 class UsualPort(NamedTuple):
@@ -59,10 +57,11 @@ def find_obstacle(setting: str, *, is_loopback: bool, environment: Mapping[str, 
         return "AGENT_DISCOVER=off"
     if setting == "on":
         return None
+    if is_in_container(environment):  # first: the gateway of an image always listens beyond itself
+        example = get_example_address(environment)
+        return f"the gateway runs in a container; connect a model by its address outside, such as {example}"
     if not is_loopback:
         return "the gateway listens beyond this machine (AGENT_DISCOVER=on searches all the same)"
-    if any(environment.get(name) for name in _CONTAINER_VARIABLES) or any(file.exists() for file in _CONTAINER_FILES):
-        return "the gateway runs in a container (AGENT_DISCOVER=on searches all the same)"
     return None
 
 

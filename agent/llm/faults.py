@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from agent.core.containers import describe_unreached
 from agent.core.errors import (
     ModelAuthError,
     ModelContextError,
@@ -27,35 +28,22 @@ from agent.core.errors import (
 from agent.core.failures import FAILURES
 
 _CONTEXT = re.compile(
-    r"context_length_exceeded|maximum context length|context window|exceeds? the (?:available )?context|"
-    r"prompt is too long|input length .* exceeds|too many tokens",
+    r"context_length_exceeded|\bcontext (?:length|window|size|limit)\b|\bmax(?:imum)? (?:context|prompt) length|"
+    r"\bmodel token limit|\btoo many tokens|\b(?:maximum|max) (?:number of )?tokens allowed|"
+    r"\b(?:prompt|input)s?\b(?: length)? (?:is|are)? ?too long|\binput length\b.{0,60}(?:exceed|should be|limit)|"
+    r"`?inputs`? (?:tokens \+|must have less than)|\b(?:exceed\w*|longer than|overflow\w*) (?:\w+ ){0,3}context\b|"
+    r"\bcontext (?:the )?overflow",
     re.IGNORECASE,
 )
-_INVALID = re.compile(r"invalid[ _](?:argument|request|input)|bad request", re.IGNORECASE)
+"""How servers say that a prompt, or a prompt with the limit of its reply, is longer than their context."""
 _ADDRESS = re.compile(r"https?://[^\s'\"]+")
 _TITLE = re.compile(r"<title[^>]*>([^<]*)</title", re.IGNORECASE)
 _STATUS = re.compile(r"\d{3}")
 _RAW = re.compile(r": b(?P<quote>['\"]).*(?P=quote)", re.DOTALL)
 _SETTING = re.compile(r" \(AGENT_[A-Z_]+\)")
+CONTEXT_ADVICE = "a shorter request, or a model that is started with a larger context, would help"
 REFUSED_STATUS = frozenset({400, 409, 413, 415, 422})
 """The statuses that refuse the request itself, so that the caller can correct it."""
-_UNSUPPORTED_CODES = frozenset({"unsupported_parameter", "unsupported_value", "extra_forbidden", "unknown_parameter"})
-_UNSUPPORTED = re.compile(
-    r"unsupported (?:parameter|value)|(?:is|are) (?:not supported|unsupported|not permitted|deprecated|not allowed)|"
-    r"unrecognized (?:request )?argument|unknown (?:parameter|field|name)|extra inputs|cannot both be specified",
-    re.IGNORECASE,
-)
-_QUOTED = re.compile(r"['\"`]([A-Za-z_][\w.\[\]]*)['\"`]")
-"""How providers name a parameter in their messages."""
-_SCHEMA = re.compile(
-    r"response_?format|structured output|grammar|guided|schema|\b(?:any|all|one)Of\b|\b(?:min|max)(?:Items|Length)\b|"
-    r"additional_?Properties|\benum\b|\bconst\b|\$(?:ref|defs)\b",
-    re.IGNORECASE,
-)
-_SCHEMA_FAULT = re.compile(
-    r"response_?format|structured output|grammar|guided.decoding|json.?schema|required for format", re.IGNORECASE
-)
-"""What a fault of the server says if it is about the schema: other schemas are those of databases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +55,8 @@ class ProviderError:
     code: str | None = None
     status: int | None = None
     """An HTTP status within the body: gateways and streams send errors with a 200."""
+    written: str = ""
+    """What the model had written, where the provider says so."""
 
 
 def build_status_error(status: int, headers: Mapping[str, str], body: bytes, where: str) -> ModelError:
@@ -86,15 +76,21 @@ def _build_error(status: int, headers: Mapping[str, str], error: ProviderError, 
         return limited
     if status in (408, 504):
         return ModelTimeoutError(message, agent_id="models", status=status)
-    if status in (400, 413, 422) and _CONTEXT.search(error.message):
-        advice = "a shorter request, or a model that is started with a larger context, would help"
-        return ModelContextError(f"{message}; {advice}", agent_id="models", status=status)
+    if is_context_message(error.message):  # with status 500, too: llama.cpp
+        return ModelContextError(f"{message}; {CONTEXT_ADVICE}", agent_id="models", status=status)
     if status >= 500:
         down = ModelDownError(message, agent_id="models", status=status)
         down.retry_after_s = parse_retry_after(headers)
         return down
     kind = ModelRequestError if status in REFUSED_STATUS else ModelEndpointError
-    return kind(message, agent_id="models", status=status, param=error.param, code=error.code)
+    built = kind(message, agent_id="models", status=status, param=error.param, code=error.code)
+    built.written = error.written
+    return built
+
+
+def is_context_message(message: str) -> bool:
+    """Whether a provider's message says that the request is longer than the model's context."""
+    return _CONTEXT.search(message) is not None
 
 
 def build_body_error(error: object, where: str) -> ModelError:
@@ -190,27 +186,27 @@ def hide_endpoint_details(error: ModelError, where: str | None) -> str:
 
 def describe_connection_error(where: str, error: BaseException) -> ModelUnreachableError:
     """The model error for a failed connection, with its cause and what to do."""
-    unreached = ModelUnreachableError(f"{where} cannot be reached: {_describe_cause(error)}", agent_id="models")
+    unreached = ModelUnreachableError(f"{where} cannot be reached: {_describe_cause(where, error)}", agent_id="models")
     unreached.remedy = "address"
     return unreached
 
 
-def _describe_cause(error: BaseException) -> str:
+def _describe_cause(where: str, error: BaseException) -> str:
     """The first known cause in the chain of exceptions, since HTTP clients wrap it several times. Falls back to
     the operating system's message.
     """
-    reason = ""
+    reason, hint, name_hint = "", describe_unreached(where), describe_unreached(where, is_name_unknown=True)
     for cause in _causes(error):
         if isinstance(cause, socket.gaierror):
-            return "its name is not known to the DNS; is it spelt right?"
+            return f"its name is not known to the DNS; is it spelt right?{name_hint}"
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted: {cause.verify_message}"
         if isinstance(cause, ssl.SSLError):
             return "it does not speak TLS; is it http:// instead of https://?"
         if isinstance(cause, TimeoutError):
-            return "no connection in time; is the address right, and does a firewall let it through?"
+            return f"no connection in time; is the address right, and does a firewall let it through?{hint}"
         if isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED:
-            return "connection refused; is the model server running?"
+            return f"connection refused; is the model server running?{hint}"
         if isinstance(cause, OSError) and cause.errno:
             reason = os.strerror(cause.errno).lower()
         elif type(cause).__name__ == "ServerDisconnectedError":  # aiohttp's, which rules mode does not load
@@ -222,37 +218,6 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
-
-
-def is_schema_refusal(error: ModelError) -> bool:
-    """Whether the endpoint refused the request because of its response schema. Some report that as a fault of their
-    own, with 500 or within a stream (Ollama, LM Studio)."""
-    if isinstance(error, ModelRequestError):
-        return error.details.get("status") in (400, 404, 422) and _SCHEMA.search(error.message) is not None
-    has_answered = error.details.get("status") is not None or "reported" in error.details
-    return isinstance(error, ModelDownError) and has_answered and _SCHEMA_FAULT.search(error.message) is not None
-
-
-def is_unexplained_refusal(error: ModelError) -> bool:
-    """Whether the endpoint refused the request and names nothing of it: it may be the schema (Gemini)."""
-    named = (error.details.get("param"), error.details.get("code"))
-    is_refused = isinstance(error, ModelRequestError) and error.details.get("status") in (400, 422)
-    return is_refused and not any(named) and _INVALID.search(error.message) is not None
-
-
-def list_refused_parameters(error: ModelError) -> tuple[str, ...]:
-    """The parameters, or message fields, that the model does not accept in any form.
-
-    That is the one the provider names, else every name its message quotes. Empty where the provider refuses something
-    else, such as a value out of range.
-    """
-    if not isinstance(error, ModelRequestError):
-        return ()
-    param, code = error.details.get("param"), error.details.get("code")
-    if code not in _UNSUPPORTED_CODES and not _UNSUPPORTED.search(error.message):
-        return ()
-    names = (param,) if isinstance(param, str) and param else _QUOTED.findall(error.message)
-    return tuple(name.rsplit(".", 1)[-1].strip("[]") for name in names)  # `messages[2].reasoning` names a field
 
 
 def extract_provider_message(body: bytes) -> str:
@@ -290,7 +255,11 @@ def read_error(body: bytes, limit: int = 300) -> ProviderError:
     error_text = message if isinstance(message, str) else json.dumps(message)
     named = None if status is not None else _to_text(code)
     shown = f"{error_text} ({code})" if code else error_text
-    return ProviderError(_join_lines(shown, limit), _to_text(error.get("param")), named, status)
+    written = error.get("failed_generation")
+    parameter = _to_text(error.get("param"))
+    return ProviderError(
+        _join_lines(shown, limit), parameter, named, status, written if isinstance(written, str) else ""
+    )
 
 
 def _find_inner_error(error: Mapping[str, object], limit: int) -> ProviderError | None:

@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BytesIO
 from time import monotonic
@@ -21,12 +21,14 @@ from aiohttp import TCPConnector
 from aiohttp.client_proto import ResponseHandler
 from pydantic_core import PydanticSerializationError, to_json
 
-from agent.core.errors import ModelDownError, ModelError, ModelOutputError, ModelRequestError, ModelTimeoutError
+from agent.core.errors import ModelDownError, ModelError, ModelOutputError, ModelTimeoutError
 from agent.core.models import JsonObject
 from agent.llm.cache_markers import mark_instructions
+from agent.llm.chunks import begins_with_thoughts
 from agent.llm.endpoint_origin import TYPED_IN, EndpointOrigin, hide_key
 from agent.llm.faults import build_status_error, describe_connection_error
-from agent.llm.parameters import ParameterSupport
+from agent.llm.ollama import add_ollama_details
+from agent.llm.parameters import LEARNABLE, ParameterSupport
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest
 from agent.llm.schema_dialect import find_dialect
 from agent.llm.stream_reader import MAX_REPLY_BYTES, StreamReader
@@ -55,6 +57,14 @@ class _Sending:
     on_kept_connection: bool = False
 
 
+@dataclass(slots=True)
+class _Opened:
+    """What a streamed call took to be opened: the body that was sent last, and the number of requests."""
+
+    body: JsonObject = field(default_factory=dict)
+    requests: int = 0
+
+
 def _trace_kept_connections() -> aiohttp.TraceConfig:
     """A trace that marks the calls which are sent on a connection of an earlier one."""
 
@@ -78,11 +88,14 @@ class HttpModelClient:
         cache_markers: bool = False,
         socket: str | None = None,
         origin: EndpointOrigin = TYPED_IN,
+        extra_body: JsonObject | None = None,
     ) -> None:
-        """`socket` is the path of a Unix socket behind which the endpoint is."""
+        """`extra_body` holds further fields of every request; they win over the gateway's own.
+        `socket` is the path of a Unix socket behind which the endpoint is."""
         self._api_key = api_key
         self._origin = origin
         self._socket = socket
+        self._extra_body = extra_body or {}
         self._where = base_url.rstrip("/")
         self._cache_markers = cache_markers
         self._headers = {"content-type": "application/json"}
@@ -101,50 +114,53 @@ class HttpModelClient:
             try:
                 with self._explain_errors():
                     reply = await self._complete(request, body)
-            except (ModelRequestError, ModelDownError) as error:
+            except LEARNABLE as error:
                 error.requests = requests
                 if not self._support.learn(request, body, error):
                     raise
             else:
+                thinks = bool(reply.reasoning) or begins_with_thoughts(reply.text)
+                self._support.confirm(request, body, thinks=thinks)
                 reply = self._support.restore_reply(request, reply)
                 return reply if requests == 1 else replace(reply, requests=requests)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """See `ModelClient.stream`."""
-        if request.response_schema is None:
-            return self._stream(request)
-        return self._support.restore_chunks(request, self._stream_with_schema(request))
+        if request.response_schema is not None:
+            return self._support.restore_chunks(request, self._stream_learning(request))
+        # Without a schema, a model that has replied once costs no frame more for each chunk.
+        has_replied = self._support.has_replied(request.model)
+        return self._stream(request, _Opened()) if has_replied else self._stream_learning(request)
 
-    async def _stream_with_schema(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
-        """Streams; once more with another schema if the first thing that comes is a refusal of this one."""
-        has_begun = False
+    async def _stream_learning(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
+        """Streams; once more in another form if the first thing that comes is a refusal of this one."""
+        opened, has_begun = _Opened(), False
         while not has_begun:
-            sent = self._support.build_body(request, stream=True)
             try:
-                async with aclosing(self._stream(request)) as chunks:
+                async with aclosing(self._stream(request, opened)) as chunks:
                     async for chunk in chunks:
                         has_begun = True
                         yield chunk
-            except (ModelRequestError, ModelDownError) as error:
+            except LEARNABLE as error:
                 is_in_stream = "reported" in error.details  # those before it were learnt from when it was opened
-                if has_begun or not is_in_stream or not self._support.learn(request, sent, error):
+                if has_begun or not is_in_stream or not self._support.learn(request, opened.body, error):
                     raise
             else:
                 return
 
-    async def _stream(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
-        reader, response = StreamReader(self._where, request.reply_limit), None
+    async def _stream(self, request: ModelRequest, opened: _Opened) -> AsyncGenerator[ModelChunk, None]:
+        reader, response = StreamReader(self._where, self._support.get_reply_limit(request)), None
         timer = TokenTimer(request.timeout_s)
         with self._explain_errors():
             try:
-                response, requests = await self._open_stream(request)
+                response = await self._open_stream(request, opened)
                 self._streaming.add(response)
                 async with response:
                     with timer.watch(response.close):
                         async for piece in _iter_bounded(response):
                             for chunk in reader.feed(piece):
                                 timer.stop(is_token=chunk.is_token)
-                                yield chunk if requests == 1 else chunk._replace(requests=requests)
+                                yield chunk if opened.requests == 1 else chunk._replace(requests=opened.requests)
                                 timer.restart()
                             if reader.is_done:
                                 break
@@ -160,6 +176,7 @@ class HttpModelClient:
                     self._streaming.discard(response)
             for chunk in reader.end():
                 yield chunk
+            self._support.confirm(request, opened.body, thinks=reader.has_thoughts)
 
     async def check(self) -> None:
         """See `ModelClient.check`. Requests the list of models; an endpoint without that list still counts as
@@ -188,7 +205,17 @@ class HttpModelClient:
             listing = None
         if not isinstance(listing, dict):
             raise ModelOutputError(f"{self._where}/models is not a list of models", agent_id="models")
+        await add_ollama_details(listing, self._read_root)
         return listing
+
+    async def _read_root(self, path: str) -> dict[str, Any]:
+        """The JSON object at a path beside the API; an empty one if there is none."""
+        try:
+            status, _, body = await self._get(self._where.removesuffix("/v1") + path)
+            content = json.loads(body) if status == 200 else None
+        except (ModelError, ValueError):
+            return {}
+        return content if isinstance(content, dict) else {}
 
     async def aclose(self) -> None:
         """See `ModelClient.aclose`."""
@@ -220,9 +247,12 @@ class HttpModelClient:
         return self._opened
 
     async def _list(self) -> tuple[int, Mapping[str, str], bytes]:
+        return await self._get(f"{self._where}/models")
+
+    async def _get(self, url: str) -> tuple[int, Mapping[str, str], bytes]:
         timeout = aiohttp.ClientTimeout(total=CONNECT_SECONDS)
         try:
-            async with self._session.get(f"{self._where}/models", timeout=timeout, allow_redirects=False) as response:
+            async with self._session.get(url, timeout=timeout, allow_redirects=False) as response:
                 return response.status, response.headers, await _read_bounded(response)
         except _FAULTS as error:
             raise describe_connection_error(self._where, error) from error
@@ -237,22 +267,21 @@ class HttpModelClient:
             raise build_status_error(response.status, response.headers, answer, self._where)
         return read_body(answer, self._where, request.model)
 
-    async def _open_stream(self, request: ModelRequest) -> tuple[aiohttp.ClientResponse, int]:
-        """The response of a streamed call after its status was checked, and the number of requests it took."""
-        requests = 0
+    async def _open_stream(self, request: ModelRequest, opened: _Opened) -> aiohttp.ClientResponse:
+        """The response of a streamed call after its status was checked. Notes the body and the requests it took."""
         while True:
-            requests += 1
-            body = self._support.build_body(request, stream=True)
+            opened.requests += 1
+            opened.body = self._support.build_body(request, stream=True)
             async with asyncio.timeout(request.timeout_s):  # the head too can come one byte at a time
-                response = await self._post(self._build_call_arguments(request, body, stream=True))
+                response = await self._post(self._build_call_arguments(request, opened.body, stream=True))
                 if response.status < 300:
-                    return response, requests
+                    return response
                 async with response:
                     error = build_status_error(
                         response.status, response.headers, await _read_bounded(response), self._where
                     )
-            error.requests = requests
-            if not self._support.learn(request, body, error):
+            error.requests = opened.requests
+            if not self._support.learn(request, opened.body, error):
                 raise error
 
     async def _post(self, arguments: dict[str, Any]) -> aiohttp.ClientResponse:
@@ -274,6 +303,7 @@ class HttpModelClient:
 
     def _build_call_arguments(self, request: ModelRequest, body: JsonObject, *, stream: bool) -> dict[str, Any]:
         """The arguments of the HTTP call."""
+        body = {**body, **self._extra_body}
         return {
             "url": f"{self._where}/chat/completions",
             "data": _encode(mark_instructions(body) if self._cache_markers else body),

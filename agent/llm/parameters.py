@@ -1,118 +1,251 @@
-"""`ParameterSupport`: learns which parameters, and how much of JSON Schema, the models of one endpoint refuse, from the
-endpoint's errors.
+"""`ParameterSupport`: learns from an endpoint's errors what its models do not take: parameters, values, parts of JSON
+Schema, roles of messages, limits of replies.
 
 There is no list of models: which of them take `max_tokens` or `temperature` changes with every release. What is learnt
 lasts as long as the process.
 """
 
 import logging
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 
-from agent.core.errors import ModelError
-from agent.core.models import PROVIDER_FIELDS, JsonObject
-from agent.llm.faults import is_schema_refusal, is_unexplained_refusal, list_refused_parameters
+from agent.core.errors import ModelContextError, ModelDownError, ModelError, ModelRequestError
+from agent.core.models import JsonObject
+from agent.llm.message_roles import RoleForm
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest
+from agent.llm.refusals import (
+    counts_limit,
+    find_bare_parameter,
+    find_refused_value,
+    is_role_refusal,
+    is_schema_refusal,
+    is_unexplained_fault,
+    is_unexplained_refusal,
+    list_refused_parameters,
+    names_system_role,
+    read_room,
+)
 from agent.llm.schema_derivation import derive_schema
 from agent.llm.schema_dialect import SMALLEST, WHOLE, SchemaDialect, narrow_dialect
 from agent.llm.schema_values import restore_text
+from agent.llm.wire_form import (
+    LEAST_REPLY_TOKENS,
+    OPTIONAL,
+    OPTIONAL_FIELDS,
+    ReplyRoom,
+    WireForm,
+    count_prompt_chars,
+    encode_value,
+    find_limit,
+)
 
-_RENAMED: Mapping[str, str] = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
-"""The two names of the limit: OpenAI's reasoning models refuse the old one, many other servers do not know the new."""
-_OPTIONAL = frozenset({
-    "temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "seed",
-    "stream_options", "user", "safety_identifier", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention",
-    "prediction", "service_tier", "store", *_RENAMED,
-})  # fmt: skip
-"""The parameters that may be left out: they tune the sampling or the bookkeeping. One that decides what is answered
-(`stop`, `tools`, `response_format`, `reasoning_effort`) is not: leaving it out would answer another request."""
-_OPTIONAL_FIELDS = PROVIDER_FIELDS | {"name"}
-"""The fields of messages that may be left out. Some providers send reasoning and refuse to get it back (Groq)."""
+LEARNABLE = (ModelRequestError, ModelDownError, ModelContextError)
+"""The errors that may say what a model does not take."""
 _SCHEMA = "response_format"
+_ROLE_FORMS: tuple[RoleForm, ...] = ("joined", "no_system")
 DERIVED_SCHEMAS = 16
+HOPELESS = 50
+FAULTS = 2
+"""How often a call with a schema must fail (500) before it is tried without, and how often that must help."""
 log = logging.getLogger(__name__)
+
+Change = Callable[[WireForm], WireForm]
 
 
 class ParameterSupport:
-    """The parameters that the models of one endpoint refuse, and the dialect of schemas that they take."""
+    """How the requests of the models of one endpoint are written, learnt from its errors."""
 
     def __init__(self, dialect: SchemaDialect = WHOLE) -> None:
         """`dialect` is the one that the endpoint is known to take."""
-        self._first = dialect
-        self._refused: dict[str, set[str]] = {}
-        self._dialects: dict[str, SchemaDialect | None] = {}
-        self._doubted: dict[str, SchemaDialect | None] = {}
-        """The dialect of a model before one of its calls was refused without a reason."""
+        self._first = WireForm(dialect)
+        self._forms: dict[str, WireForm] = {}
+        self._certain: dict[str, WireForm] = {}
+        """The form of a model before one of its calls was repeated on a guess."""
+        self._hopeless: deque[tuple[str, str]] = deque(maxlen=HOPELESS)
+        """The newest refusals, by model and message, against which no guess has helped."""
+        self._replied: set[str] = set()
+        self._faults: Counter[str] = Counter()
+        """Calls with a schema that failed one after another, by model."""
+        self._unsure: set[str] = set()
+        """Models whose newest guess follows words about something else, such as a crash that may pass by itself."""
+        self._helped: Counter[str] = Counter()
+        """How often such a guess, or leaving the schema out after failures, has helped, by model."""
         self._derived: deque[tuple[JsonObject, SchemaDialect, tuple[JsonObject, bool]]] = deque(maxlen=DERIVED_SCHEMAS)
         """The newest schemas with what was derived of them: a call asks for it with its body and with each chunk, and
         forty tools take 50 ms."""
 
     def build_body(self, request: ModelRequest, *, stream: bool) -> JsonObject:
-        """The parameters of a call in OpenAI's wire form, without those its model is known to refuse."""
-        refused = self._refused.get(request.model)
-        body = request.to_openai(stream=stream, schema=self._derive(request)[0])
-        if not refused:
-            return body
-        for name in sorted(refused):
-            value = body.pop(name, None)
-            renamed = _RENAMED.get(name)
-            if value is not None and renamed is not None and renamed not in refused:
-                body[renamed] = value
-        fields = refused & _OPTIONAL_FIELDS
-        messages = body["messages"]
-        if fields and isinstance(messages, list):
-            body["messages"] = [
-                {key: value for key, value in message.items() if key not in fields}
-                for message in messages
-                if isinstance(message, dict)
-            ]
-        return body
+        """The parameters of a call in OpenAI's wire form, as its model is known to take them."""
+        return self._write(request, self._get_form(request.model), stream=stream)
+
+    def get_reply_limit(self, request: ModelRequest) -> int | None:
+        """The tokens after which a streamed reply is cut, its thoughts included; None means no limit."""
+        limit = request.reply_limit
+        if request.max_tokens is None or not _is_own(request):
+            return limit
+        limits = [self._get_form(request.model).add_thoughts(request.max_tokens), request.tokens_left]
+        return min(one for one in limits if one is not None)
+
+    def has_replied(self, model: str) -> bool:
+        """Whether the model has replied before."""
+        return model in self._replied
 
     def learn(self, request: ModelRequest, sent: JsonObject, error: ModelError) -> bool:
         """Records what an error says about the body that was sent.
 
         Returns whether the next request would differ, so that it is worth repeating at once.
         """
-        model, parameter = request.model, _find_refused(sent, error)
-        if parameter is not None:
-            refused_names = self._refused.setdefault(model, set())
-            if parameter not in refused_names:  # a parallel call may have learnt it meanwhile
-                refused_names.add(parameter)
-                log.info("the model %s refuses %s, which is no longer sent: %s", model, parameter, error.message)
-            return True
-        has_own_schema = request.response_schema is not None and _SCHEMA not in request.options
-        if not has_own_schema or _SCHEMA not in sent:
-            if model in self._doubted:  # it was not the schema
-                self._dialects[model] = self._doubted.pop(model)
+        if self._count_fault(request, sent, error):
             return False
-        if is_schema_refusal(error):
-            self._narrow(request, sent, error)
+        steps = (self._learn_room, self._learn_parameter, self._learn_schema, self._learn_roles, self._guess)
+        if any(step(request, sent, error) for step in steps):
             return True
-        return is_unexplained_refusal(error) and self._doubt(request, sent)
+        if request.model in self._certain:  # no guess has helped
+            self._hopeless.append((request.model, error.message))
+            self._unsure.discard(request.model)
+            self._forms[request.model] = self._certain.pop(request.model)
+        return False
 
-    def _narrow(self, request: ModelRequest, sent: JsonObject, error: ModelError) -> None:
-        """Takes the next smaller dialect whose schema differs from the one that was sent."""
-        dialect = self._get_dialect(request.model)
-        while dialect is not None and self._is_sent(request, sent):  # a parallel call may have learnt it meanwhile
-            dialect = narrow_dialect(dialect, error.message)
-            self._dialects[request.model] = dialect
-        learnt = "no JSON schema" if dialect is None else "a smaller part of JSON Schema"
-        log.info("the model %s takes %s: %s", request.model, learnt, error.message)
+    def confirm(self, request: ModelRequest, sent: JsonObject, *, thinks: bool) -> None:
+        """Records that the model has replied to this body, so that what was guessed is right. `thinks` says that it
+        wrote thoughts.
+        """
+        model, form = request.model, self._get_form(request.model)
+        self._replied.add(model)
+        if thinks and not form.thinks:
+            self._note(model, lambda one: replace(one, thinks=True))
+        has_schema = _has_own_schema(request, sent)
+        faults = self._faults.pop(model, 0) if has_schema or request.response_schema is not None else 0
+        if model not in self._certain:
+            return
+        before, form = self._certain.pop(model), self._get_form(model)
+        is_tried = self._is_sent(request, sent) if has_schema else request.response_schema is not None
+        if model in self._unsure or (faults >= FAULTS and not has_schema):
+            self._unsure.discard(model)
+            self._helped[model] += 1
+            if self._helped[model] < FAULTS:  # the server may only have been down for a while
+                self._forms[model] = before
+                return
+        self._forms[model] = form if is_tried else replace(form, dialect=before.dialect)
 
-    def _doubt(self, request: ModelRequest, sent: JsonObject) -> bool:
-        """Tries the smallest dialect, and then none, for a call that may be refused over its schema."""
-        dialect = self._get_dialect(request.model)
-        self._doubted.setdefault(request.model, dialect)
-        self._dialects[request.model] = None if dialect is None else dialect.join(SMALLEST)
-        if self._is_sent(request, sent):
-            self._dialects[request.model] = None
+    def _learn_room(self, request: ModelRequest, sent: JsonObject, error: ModelError) -> bool:
+        """Asks for a shorter reply, if the prompt is too long only together with it."""
+        name = find_limit(sent)
+        limit = sent[name] if name is not None else None
+        if not isinstance(error, ModelContextError) or not isinstance(limit, int):
+            return False
+        if not counts_limit(error.message, limit):
+            return False
+        room = read_room(error.message, limit)
+        if room is not None and room.reply_tokens < LEAST_REPLY_TOKENS:
+            return False
+        if not self._try(request, sent, partial(replace, reply_room=ReplyRoom(room, count_prompt_chars(sent)))):
+            return False
+        log.info("the model %s takes no reply of this length after its prompt: %s", request.model, error.message)
         return True
 
+    def _learn_parameter(self, request: ModelRequest, sent: JsonObject, error: ModelError) -> bool:
+        """Leaves out the one parameter of the body that is refused and that may be left out."""
+        name = _find_refused(sent, error)
+        if name is not None:
+            log.info("the model %s refuses %s, which is no longer sent: %s", request.model, name, error.message)
+            self._note(request.model, lambda form: replace(form, refused=form.refused | {name}))
+            return True
+        value_name = find_refused_value(error, OPTIONAL & sent.keys()) if _is_own(request) else None
+        if value_name is None:
+            return False
+        value = (value_name, encode_value(sent[value_name]))
+        log.info("the model %s refuses this %s: %s", request.model, value_name, error.message)
+        self._note(request.model, lambda form: replace(form, refused_values=form.refused_values | {value}))
+        return True
+
+    def _learn_roles(self, request: ModelRequest, sent: JsonObject, error: ModelError) -> bool:
+        """Takes the next form of messages that differs from the one that was sent."""
+        if not is_role_refusal(error):
+            return False
+        form = self._get_form(request.model)
+        further = _ROLE_FORMS[_ROLE_FORMS.index(form.roles) :] if form.roles in _ROLE_FORMS else _ROLE_FORMS
+        for roles in further[-1:] if names_system_role(error) else further:
+            if self._try(request, sent, partial(replace, roles=roles)):
+                log.info("the model %s gets its messages %s: %s", request.model, roles, error.message)
+                return True
+        return False
+
+    def _learn_schema(self, request: ModelRequest, sent: JsonObject, error: ModelError) -> bool:
+        """Takes the next smaller dialect whose schema differs from the one that was sent."""
+        if not _has_own_schema(request, sent) or not is_schema_refusal(error):
+            return False
+        dialect = self._get_form(request.model).dialect
+        while dialect is not None and self._is_sent(request, sent):  # a parallel call may have learnt it meanwhile
+            dialect = narrow_dialect(dialect, error.message)
+            self._set_dialect(request.model, dialect)
+        learnt = "no JSON schema" if dialect is None else "a smaller part of JSON Schema"
+        log.info("the model %s takes %s: %s", request.model, learnt, error.message)
+        return True
+
+    def _guess(self, request: ModelRequest, sent: JsonObject, error: ModelError) -> bool:
+        """Tries one form after another for a call that is refused without a reason, unless none has helped before.
+
+        A call of the engine's own is one that the endpoint must take in some form, whatever its words are.
+        """
+        if not is_unexplained_refusal(error, in_any_words=_is_own(request)):
+            return False
+        if (request.model, error.message) in self._hopeless:
+            return False
+        if not is_unexplained_refusal(error, in_any_words=False):
+            self._unsure.add(request.model)
+        current = self._get_form(request.model)
+        guesses = list(self._list_guesses(request, self._certain.get(request.model, current)))
+        tried = guesses.index(current) if current in guesses else 0
+        return any(self._try(request, sent, partial(_take, guess)) for guess in guesses[tried:])
+
+    def _list_guesses(self, request: ModelRequest, form: WireForm) -> Iterator[WireForm]:
+        """Yields forms that lack one thing: parts of the schema, all of it, the system role, our own parameters; then
+        all of these."""
+        if form.dialect is not None:
+            yield replace(form, dialect=form.dialect.join(SMALLEST))
+            yield replace(form, dialect=None)
+        yield replace(form, roles="no_system")
+        own = OPTIONAL if _is_own(request) else frozenset({"stream_options"})
+        yield replace(form, refused=form.refused | own)
+        yield replace(form, dialect=None, refused=form.refused | own, roles="no_system")
+
+    def _count_fault(self, request: ModelRequest, sent: JsonObject, error: ModelError) -> bool:
+        """Counts the failures of a server with this model's schemas. After the second in a row the next attempt does
+        without: some servers fail over each schema and do not say so."""
+        if not is_unexplained_fault(error) or is_schema_refusal(error) or is_role_refusal(error):
+            return False
+        if not _has_own_schema(request, sent):
+            return False
+        self._faults[request.model] += 1
+        if self._faults[request.model] >= FAULTS:
+            self._certain.setdefault(request.model, self._get_form(request.model))
+            self._forms[request.model] = replace(self._get_form(request.model), dialect=None)
+        return True
+
+    def _try(self, request: ModelRequest, sent: JsonObject, change: Change) -> bool:
+        """Changes the form on a guess, if the body then differs from the one that was sent. Returns whether it does."""
+        form = self._get_form(request.model)
+        if self._write(request, change(form), stream="stream" in sent) == sent:
+            return False
+        self._certain.setdefault(request.model, form)
+        self._forms[request.model] = change(form)
+        return True
+
+    def _note(self, model: str, change: Change) -> None:
+        """Changes the form of a model, and the one before a guess."""
+        self._forms[model] = change(self._get_form(model))
+        if model in self._certain:
+            self._certain[model] = change(self._certain[model])
+
+    def _set_dialect(self, model: str, dialect: SchemaDialect | None) -> None:
+        self._note(model, lambda form: replace(form, dialect=dialect))
+
     def restore_reply(self, request: ModelRequest, reply: ModelReply) -> ModelReply:
-        """A reply as the request's own schema has it. It shows that the schema was not what had been refused."""
-        self._doubted.pop(request.model, None)
+        """A reply as the request's own schema has it."""
         schema = request.response_schema
         if schema is None or not reply.text or not self._derive(request)[1]:
             return reply
@@ -133,11 +266,10 @@ class ParameterSupport:
                 texts.append(chunk.text)
                 is_end = chunk.finish_reason is not None
                 yield chunk._replace(text=restore_text("".join(texts), schema.schema) if is_end else "")
-        self._doubted.pop(request.model, None)
 
-    def _derive(self, request: ModelRequest) -> tuple[JsonObject | None, bool]:
+    def _derive(self, request: ModelRequest, form: WireForm | None = None) -> tuple[JsonObject | None, bool]:
         """The request's schema in its model's dialect, and whether its values differ in form; None for no schema."""
-        dialect = self._get_dialect(request.model)
+        dialect = (form or self._get_form(request.model)).dialect
         if request.response_schema is None or dialect is None:
             return None, False
         schema = request.response_schema.schema
@@ -148,8 +280,12 @@ class ParameterSupport:
         self._derived.append((schema, dialect, derived))
         return derived
 
-    def _get_dialect(self, model: str) -> SchemaDialect | None:
-        return self._dialects.get(model, self._first)
+    def _get_form(self, model: str) -> WireForm:
+        return self._forms.get(model, self._first)
+
+    def _write(self, request: ModelRequest, form: WireForm, *, stream: bool) -> JsonObject:
+        body = request.to_openai(stream=stream, schema=self._derive(request, form)[0])
+        return form.write(body, is_own=_is_own(request))
 
     def _is_sent(self, request: ModelRequest, sent: JsonObject) -> bool:
         """Whether a body with the model's dialect would have the schema that was sent."""
@@ -157,13 +293,25 @@ class ParameterSupport:
         return schema is not None and sent.get(_SCHEMA) == request.to_openai(stream=False, schema=schema)[_SCHEMA]
 
 
+def _take(guess: WireForm, _: WireForm) -> WireForm:
+    return guess
+
+
+def _is_own(request: ModelRequest) -> bool:
+    """Whether the engine chose the parameters of a request. Those of an answer are its caller's, who must hear of a
+    value that is refused."""
+    return request.purpose != "completion"
+
+
+def _has_own_schema(request: ModelRequest, sent: JsonObject) -> bool:
+    return request.response_schema is not None and _SCHEMA not in request.options and _SCHEMA in sent
+
+
 def _find_refused(sent: JsonObject, error: ModelError) -> str | None:
     """The one parameter of the body that the error refuses and that may be left out."""
     messages = sent["messages"] if isinstance(sent["messages"], list) else []
-    fields = {key for message in messages if isinstance(message, dict) for key in message}
+    fields = OPTIONAL_FIELDS & {key for message in messages if isinstance(message, dict) for key in message}
     for name in list_refused_parameters(error):
-        if name in _OPTIONAL and name in sent:
+        if (name in OPTIONAL and name in sent) or name in fields:
             return name
-        if name in _OPTIONAL_FIELDS and name in fields:
-            return name
-    return None
+    return find_bare_parameter(error, (OPTIONAL & sent.keys()) | fields)

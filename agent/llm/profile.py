@@ -37,14 +37,18 @@ class Count(NamedTuple):
     right: int
     asked: int
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether all were right, and at least one was asked."""
-        return self.asked > 0 and self.right == self.asked
-
     def __str__(self) -> str:
         """The count as text."""
         return f"{self.right} of {self.asked}"
+
+
+class MeasuredTask(NamedTuple):
+    """The outcome of one task of the measurement."""
+
+    kind: str
+    name: str
+    right: bool
+    note: str = ""
 
 
 class MeasuredModel(FrozenModel):
@@ -59,6 +63,8 @@ class MeasuredModel(FrozenModel):
     """UTC seconds since 1970."""
     is_complete: bool
     """Whether every task was asked. What was not is as safe as for an unknown model."""
+    outcomes: tuple[MeasuredTask, ...] = ()
+    """The tasks that were asked, while others are missing: the next measurement goes on there."""
     profile: ModelProfile
     takes_schema: bool
     """Whether a JSON schema binds the replies."""
@@ -66,6 +72,8 @@ class MeasuredModel(FrozenModel):
     """How calls came where tools were offered: as `tool_calls`, or written in the text."""
     longest_catalogue: int = 0
     """The most tools among which the right one was chosen."""
+    thinks: bool = False
+    """Whether it wrote thoughts before its replies, which a switch of its template may turn off."""
     context_tokens: int | None = None
     languages: tuple[str, ...] = ()
     """Languages, besides English, in which the model answered a question rightly (ISO 639-1)."""

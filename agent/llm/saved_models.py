@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError, model_validator
 from agent.core.atomic_write import write_atomically
 from agent.core.bounded_yaml import YamlError, load_yaml_mapping
 from agent.core.errors import ConfigError
-from agent.core.model_endpoints import NAME
+from agent.core.model_endpoints import NAME, ExtraBody
 from agent.core.models import FrozenModel
 from agent.core.settings.field_types import HttpUrl
 from agent.core.value_faults import describe_faults
@@ -40,6 +40,8 @@ class SavedModel(FrozenModel):
     credential: str | None = None
     """Name of the credential that holds the endpoint's key."""
     product: Annotated[str, Field(max_length=100)] = ""
+    extra_body: ExtraBody = Field(default={})
+    """Further fields of every request."""
     vision: bool = False
     """Whether it sees pictures, as its trial has shown."""
 

@@ -111,10 +111,10 @@ _NAMED: tuple[tuple[re.Pattern[str], SchemaDialect], ...] = tuple(
 )
 """The words of an error and what they say is not taken."""
 _WHOLLY_REFUSED = re.compile(
-    r"(?:response_?format|json_?schema|structured outputs?)\W.{0,60}(?:unavailable|not (?:yet )?(?:available|supported|"
-    r"implemented|allowed|permitted)|unsupported|unknown|unrecognized|must be|invalid value)|"
-    r"(?:does not|doesn't|cannot) support.{0,40}(?:response_?format|json_?schema|structured|grammar)|"
-    r"(?:unsupported|unknown|unrecognized) .{0,40}(?:response_?format|json_?schema)",
+    r"(?:response[_ ]?format|json_?schema|structured outputs?)\W.{0,60}(?:unavailable|not (?:yet )?(?:available|"
+    r"supported|implemented|allowed|permitted)|unsupported|unknown|unrecognized|must be|invalid value)|"
+    r"(?:does not|doesn't|cannot) support.{0,40}(?:response[_ ]?format|json_?schema|structured|grammar)|"
+    r"(?:unsupported|unknown|unrecognized) .{0,40}(?:response[_ ]?format|json_?schema)",
     re.IGNORECASE,
 )
 

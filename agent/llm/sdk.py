@@ -25,10 +25,10 @@ from agent.core.errors import (
     ModelTimeoutError,
 )
 from agent.core.models import JsonObject
-from agent.llm.chunks import ChunkReader
+from agent.llm.chunks import ChunkReader, begins_with_thoughts
 from agent.llm.endpoint_origin import hide_key
-from agent.llm.faults import parse_retry_after
-from agent.llm.parameters import ParameterSupport
+from agent.llm.faults import CONTEXT_ADVICE, is_context_message, parse_retry_after
+from agent.llm.parameters import LEARNABLE, ParameterSupport
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest
 from agent.llm.replies import read_completion
 
@@ -55,9 +55,17 @@ _ERRORS: tuple[tuple[str, type[ModelError]], ...] = (
 class LiteLLMClient:
     """Implements `ModelClient`. Keys come from the providers' own environment variables unless one is given."""
 
-    def __init__(self, api_key: str | None = None, api_base: str | None = None, *, models: Sequence[str] = ()) -> None:
-        """`models` are those whose keys `check` looks for."""
+    def __init__(
+        self,
+        api_key: str | None = None,
+        api_base: str | None = None,
+        *,
+        models: Sequence[str] = (),
+        extra_body: JsonObject | None = None,
+    ) -> None:
+        """`models` are those whose keys `check` looks for; `extra_body` as in `HttpModelClient`."""
         self._models = tuple(models)
+        self._extra = {"extra_body": extra_body} if extra_body else {}
         self._options: dict[str, str] = {}
         if api_key:
             self._options["api_key"] = api_key
@@ -69,8 +77,9 @@ class LiteLLMClient:
     async def complete(self, request: ModelRequest) -> ModelReply:
         """See `ModelClient.complete`."""
         litellm = await self._load_litellm()
-        response = await self._ask(litellm, request, stream=False)
+        response, sent = await self._ask(litellm, request, stream=False)
         reply = _build_reply(response, request, _estimate_cost(litellm, response))
+        self._support.confirm(request, sent, thinks=bool(reply.reasoning) or begins_with_thoughts(reply.text))
         return self._support.restore_reply(request, reply)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
@@ -79,8 +88,8 @@ class LiteLLMClient:
 
     async def _stream(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
         litellm = await self._load_litellm()
-        response = await self._ask(litellm, request, stream=True)
-        reader = ChunkReader(request.model, request.reply_limit)
+        reader = ChunkReader(request.model, self._support.get_reply_limit(request))
+        response, sent = await self._ask(litellm, request, stream=True)
         try:
             async for event in response:
                 for chunk in reader.read([event.model_dump()]):
@@ -94,6 +103,7 @@ class LiteLLMClient:
             raise ModelOutputError(f"{request.model} ended its stream in the middle", agent_id="models")
         for chunk in reader.end(is_whole=False):
             yield chunk
+        self._support.confirm(request, sent, thinks=reader.has_thoughts)
 
     async def check(self) -> None:
         """See `ModelClient.check`. Checks the SDK and that the providers' keys are set: providers offer no request that
@@ -114,13 +124,13 @@ class LiteLLMClient:
             self._module = await import_litellm()
         return self._module
 
-    async def _ask(self, litellm: ModuleType, request: ModelRequest, *, stream: bool) -> Any:
-        """The SDK's response. Repeats the call at once without the parameters its model refuses."""
+    async def _ask(self, litellm: ModuleType, request: ModelRequest, *, stream: bool) -> tuple[Any, JsonObject]:
+        """The SDK's response, and the body that was sent. Repeats the call at once without what its model refuses."""
         while True:
             body = self._support.build_body(request, stream=stream)
             try:
-                return await self._ask_once(litellm, request, body)
-            except (ModelRequestError, ModelDownError) as error:
+                return await self._ask_once(litellm, request, body), body
+            except LEARNABLE as error:
                 if not self._support.learn(request, body, error):
                     raise
 
@@ -131,6 +141,7 @@ class LiteLLMClient:
             "num_retries": 0,
             "max_retries": 0,
             "extra_headers": {"X-Stepgate-Purpose": request.purpose},
+            **self._extra,
             **body,
         }
         try:
@@ -199,6 +210,8 @@ def translate_error(litellm: ModuleType, error: Exception) -> ModelError:
     for name, kind in _ERRORS:
         error_class = getattr(litellm, name, None) or getattr(litellm.exceptions, name, None)
         if error_class is not None and isinstance(error, error_class):
+            if kind in (ModelRequestError, ModelDownError) and is_context_message(message):
+                return ModelContextError(f"{message}; {CONTEXT_ADVICE}", agent_id="models", status=status)
             param, code = getattr(error, "param", None), getattr(error, "code", None)
             named = {"param": param, "code": code} if issubclass(kind, ModelRequestError) else {}
             ours = kind(message, agent_id="models", status=status, **named)

@@ -59,6 +59,11 @@ class StreamReader:
         """Whether the reply is whole. Its usage may follow."""
         return self._said_done or self._chunks.has_finished
 
+    @property
+    def has_thoughts(self) -> bool:
+        """See `ChunkReader.has_thoughts`."""
+        return self._chunks.has_thoughts
+
     def feed(self, piece: bytes) -> Iterable[ModelChunk]:
         """Yields the chunks that a piece completes. Raises `ModelOutputError` for anything but a completion, and
         the matching error for an error that the provider sent.

@@ -8,11 +8,17 @@ from time import monotonic
 from pydantic import JsonValue
 
 from agent.core.errors import ModelError
-from agent.core.models import FrozenModel
+from agent.core.models import FrozenModel, JsonObject
 from agent.llm.port import ModelClient, ModelRequest
 
 TRIAL_TOKENS = 16
-_PROMPT = "Reply with the word: ready"
+_MESSAGES: tuple[JsonObject, ...] = (
+    {"role": "system", "content": "You reply with single words."},
+    {"role": "user", "content": "Reply with the word: hello"},
+    {"role": "assistant", "content": "hello"},
+    {"role": "user", "content": "Reply with the word: ready"},
+)
+"""A conversation with instructions, as the engine's are: some templates take no system role."""
 
 SIGHT_SECONDS = 60.0
 """Time limit of each call with a picture. A model that needs longer for a small one is of no use with larger ones."""
@@ -40,7 +46,7 @@ class ModelTrial(FrozenModel):
 
 async def try_model(client: ModelClient, model: str, *, timeout_s: float) -> ModelTrial:
     """Asks the model for one word. Never raises `ModelError`: the trial says what went wrong."""
-    request = _build_request(model, _PROMPT, max_tokens=TRIAL_TOKENS, timeout_s=timeout_s)
+    request = _build_request(model, _MESSAGES, max_tokens=TRIAL_TOKENS, timeout_s=timeout_s)
     started = monotonic()
     try:
         reply = await client.complete(request)
@@ -66,7 +72,8 @@ async def can_see(client: ModelClient, model: str) -> bool:
     for name, colour in _COLOURS.items():
         url = f"data:image/png;base64,{base64.b64encode(_draw(colour)).decode()}"
         parts: list[JsonValue] = [{"type": "text", "text": _QUESTION}, {"type": "image_url", "image_url": {"url": url}}]
-        request = _build_request(model, parts, max_tokens=_SIGHT_TOKENS, timeout_s=SIGHT_SECONDS)
+        message: JsonObject = {"role": "user", "content": parts}
+        request = _build_request(model, (message,), max_tokens=_SIGHT_TOKENS, timeout_s=SIGHT_SECONDS)
         try:
             reply = await client.complete(request)
         except ModelError:
@@ -77,10 +84,10 @@ async def can_see(client: ModelClient, model: str) -> bool:
     return True
 
 
-def _build_request(model: str, content: JsonValue, *, max_tokens: int, timeout_s: float) -> ModelRequest:
+def _build_request(model: str, messages: tuple[JsonObject, ...], *, max_tokens: int, timeout_s: float) -> ModelRequest:
     return ModelRequest(
         model=model,
-        messages=({"role": "user", "content": content},),
+        messages=messages,
         purpose="probe",
         temperature=0.0,
         max_tokens=max_tokens,

@@ -43,7 +43,8 @@ class ChangeQuestions:
         changing = {str(call.get("tool")) for call in calls} & lines.keys()
         if not changing:
             return meant
-        unasked = changing - await self._find_allowed(request, attempt, lines, meant)
+        misfits = _select_misfits(attempt, changing)
+        unasked = misfits | (changing - misfits - await self._find_allowed(request, attempt, lines, meant))
         attempt.decided_changes |= changing - unasked
         if unasked and len(unasked) == len({str(call.get("tool")) for call in calls}):
             raise UnaskedChangeError(unasked)
@@ -77,7 +78,8 @@ class ChangeQuestions:
             return frozenset()
         if attempt.may_change is None and request.checks_answers and not await self._wants_change(request, attempt):
             attempt.may_change = frozenset()
-        if attempt.may_change is None:
+        is_first = attempt.may_change is None
+        if is_first:
             attempt.may_change = await self._ask_whether(attempt, lines)
         if attempt.may_change is None and not request.has_read_outside:
             return lines.keys()  # the endpoint ignores the schema, and only the user can have asked for it
@@ -87,7 +89,12 @@ class ChangeQuestions:
         new = fitting & reaching - allowed if attempt.may_change != frozenset() else frozenset()
         new &= _select_named(request, attempt, meant)
         if new:
-            allowed |= await self._ask_which(attempt, {name: lines[name] for name in sorted(new)})
+            confirmed = await self._ask_which(attempt, {name: lines[name] for name in sorted(new)})
+            # Chosen from all of them, but called by no decision: it stood beside the one that is meant.
+            is_guess = (
+                is_first and confirmed and not allowed & {str(call.get("tool")) for call in _list_calls(meant.data)}
+            )
+            allowed = confirmed if is_guess else allowed | confirmed
         attempt.may_change = allowed
         return allowed
 
@@ -166,6 +173,17 @@ def _select_named(request: PlanningRequest, attempt: Attempt, meant: PlanReply) 
         if not words or words & spoken_terms:
             named |= {name for name in best if words <= spoken_terms | {*extract_terms(split_name(name))}}
     return frozenset(named)
+
+
+def _select_misfits(attempt: Attempt, names: AbstractSet[str]) -> frozenset[str]:
+    """Those of our own changing tools that share no word with the open part that they are called for, where another
+    one does: a small model remembers what it was to write into a file."""
+    own = {spec.name for spec in attempt.tools if spec.name in names and not is_foreign(spec)}
+    if not own or not attempt.parts:
+        return frozenset()
+    changing = [spec for spec in attempt.tools if spec.has_side_effect]
+    scores = CatalogueIndex(changing).compute_scores(attempt.parts[0])
+    return frozenset(name for name in own if not scores.get(name)) if any(scores.values()) else frozenset()
 
 
 def _list_calls(data: JsonObject) -> list[JsonObject]:

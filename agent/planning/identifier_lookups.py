@@ -37,6 +37,13 @@ def find_described_value(request: PlanningRequest, call: RoundResult) -> str:
     return ""
 
 
+def may_work_now(request: PlanningRequest, call: RoundResult) -> bool:
+    """Whether a failed call has yet to be made: it named what is meant by another thing's identifier, or only described
+    it, or something was read since that it may have failed for."""
+    has_looked = any(one.number > call.number and not one.failed for one in request.rounds)
+    return bool(find_described_value(request, call)) or (call.failed and has_looked)
+
+
 def list_lookups(request: PlanningRequest, call: RoundResult) -> tuple[ToolSpec, ...]:
     """The tools of the same server that read and were not called yet: those that need no identifier themselves, or all
     if there is one, of another thing."""

@@ -38,6 +38,8 @@ class RoundResult:
     """The steps that the planner named when it planned the round, those for later too."""
     part: str = ""
     """The one of them that the call is for."""
+    may_have_happened: bool = False
+    """Whether it failed without a result, and may have changed something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,13 @@ class PlanningRequest:
     """Finds what else is wrong with a plan of new steps; None if there is nothing to check."""
     earlier_results: tuple[EarlierResult, ...] = ()
     """Results of the previous run, if it ended with a question to the user."""
+
+    @property
+    def is_first_decision(self) -> bool:
+        """Whether nothing was decided yet for a request that may need no tool, and the model is one to be
+        questioned."""
+        is_new = not self.rounds and not self.open_parts and self.replan_reason is None
+        return is_new and self.checks_answers and not self.topics and bool(self.catalogue.list_names())
 
     @property
     def last_turn(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from agent.llm.port import ModelReply
 from agent.llm.prompts import render
 from agent.planning.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines
 from agent.planning.decision_schema import build_choice_schema
-from agent.planning.identifier_lookups import find_described_value
+from agent.planning.identifier_lookups import may_work_now
 from agent.planning.looks import look_first
 from agent.planning.made_up_values import (
     MADE_UP,
@@ -55,7 +55,7 @@ from agent.planning.round_steps import (
 from agent.planning.ruled_rounds import make_further_round, make_join_round, make_ruled_round
 from agent.planning.rules import RulePlanner
 from agent.planning.shared_names import find_shared_names, format_choice
-from agent.planning.tool_need import ask_need, fits_request
+from agent.planning.tool_need import ask_need, fits_request, follows_own_thing
 from agent.planning.validate import format_problems
 from agent.text.codes import find_codes
 from agent.text.numbers import find_numbers
@@ -89,11 +89,7 @@ class RoundPlanner:
             if again is not None:
                 return again
         try:
-            if _is_first_decision(request):
-                attempt.need = await ask_need(self._model, request, attempt.tools)
-                if attempt.need == NOTHING:
-                    return _build_answer(request)
-            planned = await self._decide(request, attempt)
+            planned = await self._find_next(request, attempt)
         except ModelContextError as error:
             if request.history:  # a long conversation in a small context: the newest request by itself may fit
                 return await self.plan(replace(request, history=()))
@@ -108,11 +104,22 @@ class RoundPlanner:
             reason = f"the model gave no valid plan: {problem}"
             return self._plan_by_rules(request, attempt, reason, None)
         undecided = UNDECIDED if attempt.is_undecided else planned.fallback_reason
-        decided = tuple(sorted(attempt.decided_changes))
+        decided = tuple(sorted(attempt.decided_changes | (attempt.may_change or frozenset())))
         rejected = tuple(attempt.rejected)
         return replace(
             planned, rejected=rejected, fallback_reason=undecided, decided_changes=decided, need=attempt.need
         )
+
+    async def _find_next(self, request: PlanningRequest, attempt: Attempt) -> Planned | None:
+        """What follows; None after replies of no use. Raises `ModelError`."""
+        if request.is_first_decision:
+            attempt.need = await ask_need(self._model, request, attempt.tools)
+            if attempt.need == NOTHING and not follows_own_thing(request, attempt.tools):
+                return _build_answer(request)
+        planned = await self._decide(request, attempt)
+        if planned is None and await self._misses_change_after_all(request, attempt):
+            planned = await self._decide(request, attempt)
+        return planned
 
     async def _decide(self, request: PlanningRequest, attempt: Attempt) -> Planned | None:
         """Asks until there is a usable decision; None after two unusable ones. Raises `ModelError`.
@@ -178,8 +185,7 @@ class RoundPlanner:
         has read what it needs for it, and takes the request for done. The next decision must then make it."""
         if not request.rounds or attempt.must_call or attempt.questioned_part == request.question:
             return False
-        # One that named what is meant by another thing's identifier, or only described it, has yet to be made.
-        tried = {call.tool for call in request.rounds if not find_described_value(request, call)}
+        tried = {call.tool for call in request.rounds if not may_work_now(request, call)}
         wanted = await self._changes.find_wanted(request, attempt)
         lines = list_changing_lines(request, attempt.tools)
         missing = [name for name in sorted(wanted) if name not in tried and name in lines]
@@ -194,6 +200,13 @@ class RoundPlanner:
             attempt.call_now(chosen)
         return chosen in missing
 
+    async def _misses_change_after_all(self, request: PlanningRequest, attempt: Attempt) -> bool:
+        """Whether a change is missing after replies about other parts that were of no use: without this question the
+        answer would say that it is done."""
+        attempt.parts, attempt.refusals, attempt.must_call = [], 0, False
+        attempt.tools = list_offered(request, choose_tools(request.catalogue, request.question))
+        return await self._misses_change(request, attempt)
+
     async def _misses_request(self, request: PlanningRequest, attempt: Attempt, meant: PlanReply) -> bool:
         """Whether a client's tool that alone was chosen for a new request does something else. What a client offers it
         may mean for other requests, and a small model calls what there is."""
@@ -202,7 +215,7 @@ class RoundPlanner:
         names = {str(call.get("tool")) for call in calls}
         spec = next((spec for spec in attempt.tools if {spec.name} == names and spec.origin == CLIENT_ORIGIN), None)
         is_whole = not isinstance(todo, list) or len(todo) <= len(calls)
-        if spec is None or not is_whole or not _is_first_decision(request) or attempt.must_call:
+        if spec is None or not is_whole or not request.is_first_decision or attempt.must_call:
             return False
         return not await fits_request(self._model, request, spec)
 
@@ -372,12 +385,6 @@ def _is_forced_change(attempt: Attempt, error: PlanInvalidError) -> bool:
     """Whether an unasked change comes from asking for a call: a small model then changes something for a part that only
     says how to answer."""
     return isinstance(error, UnaskedChangeError) and attempt.must_call and bool(attempt.parts)
-
-
-def _is_first_decision(request: PlanningRequest) -> bool:
-    """Whether nothing was decided yet for a request that may need no tool, and the model is one to be questioned."""
-    is_new = not request.rounds and not request.open_parts and request.replan_reason is None
-    return is_new and request.checks_answers and not request.topics and bool(request.catalogue.list_names())
 
 
 def _may_need_tool(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:

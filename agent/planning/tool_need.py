@@ -13,6 +13,7 @@ examples, as turns or as text, it is a single word too.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
@@ -62,6 +63,13 @@ async def ask_need(model: PlannerModel, request: PlanningRequest, tools: Sequenc
         return await model.ask_word((*_build_examples(NEED), say("user", _describe(request))))
     except ModelContextError:
         return ""
+
+
+def follows_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
+    """Whether the user's message before this one was about what tools know. "Sorry, I meant anchors" then is, too, and
+    asked what it needs, a small model says nothing and makes a figure up."""
+    before = [message.content for message in request.history if message.role == "user"]
+    return bool(before) and _names_an_own_thing(replace(request, question=before[-1]), tools)
 
 
 def build_first_question() -> tuple[JsonObject, ...]:

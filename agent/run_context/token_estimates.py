@@ -11,6 +11,8 @@ CHARS_PER_TOKEN = 4
 """For English text. Other languages and code have fewer, so their estimates are too low."""
 ANSWER_TOKENS = 1_000
 """The estimated tokens of an answer without a limit."""
+LEAST_CUT_PROMPT = 1_000
+"""The tokens that an endpoint reports at least of a prompt that it has cut: no context is smaller than 2,048."""
 IMAGE_TOKENS = 1_000
 """The estimated tokens of an image, independent of its address or data."""
 
@@ -97,6 +99,23 @@ class UsageMeter:
             "estimated": True,
         }
         return self._prices.add_cost(self._model, self._usage.model_copy(update=estimate))
+
+
+def estimate_unread_tokens(request: ModelRequest, usage: Usage) -> int:
+    """About how many tokens of its prompt the endpoint left out, as Ollama does with a prompt that is longer than its
+    context; 0 unless it reports less than half of what the prompt must have.
+
+    Few tokens are another count, such as that of the tokens outside a cache. Nobody knows how many a picture takes.
+    """
+    if usage.estimated or usage.prompt_tokens < LEAST_CUT_PROMPT or _has_images(request.messages):
+        return 0
+    estimate = estimate_prompt_tokens(request.messages, request.tools)
+    return estimate - usage.prompt_tokens if usage.prompt_tokens * 2 < estimate else 0
+
+
+def _has_images(messages: tuple[JsonObject, ...]) -> bool:
+    parts = [part for message in messages if isinstance(content := message.get("content"), list) for part in content]
+    return any(isinstance(part, dict) and "image_url" in part for part in parts)
 
 
 def estimate_prompt_tokens(messages: tuple[JsonObject, ...], tools: tuple[JsonObject, ...]) -> int:

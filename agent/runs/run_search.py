@@ -5,12 +5,16 @@ from dataclasses import dataclass
 
 from agent.core.events import ModelReturned, ToolCalled
 from agent.core.models import RunStatus
+from agent.core.surrogates import to_storable_text
 from agent.storage.journal import RunRow
-from agent.storage.journal_rows import RUN_COLUMNS, parse_run_row
+from agent.storage.journal_rows import RUN_COLUMNS, make_search_words, parse_run_row
 from agent.storage.sql import SqlClient, format_marks
 
 _WORK = (ToolCalled.type, ModelReturned.type)
 """Events that show that something was done in a run."""
+
+_WORDS = "COALESCE((SELECT w.words FROM request_words w WHERE w.run_id = runs.run_id), lower(title))"
+"""The words of a run's request; of a process of an earlier version, which stores none, its title."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,7 @@ class RunFilter:
     before: str | None = None
     status: RunStatus | None = None
     query: str = ""
+    """Words of the request, as they follow one another in it, or the run's id."""
     room: str = ""
     model: str = ""
     since: float | None = None
@@ -62,9 +67,9 @@ class RunSearch:
                 conditions.append(condition)
                 values.append(value)
         if wanted.query.strip():
-            escaped = "".join(f"!{sign}" if sign in "!%_" else sign for sign in wanted.query.strip().lower()[:200])
-            conditions.append("(lower(title) LIKE ? ESCAPE '!' OR run_id = ?)")
-            values += [f"%{escaped}%", wanted.query.strip()]
+            escaped = "".join(f"!{sign}" if sign in "!%_" else sign for sign in make_search_words(wanted.query))
+            conditions.append(f"({_WORDS} LIKE ? ESCAPE '!' OR run_id = ?)")
+            values += [f"%{escaped}%", to_storable_text(wanted.query.strip())]
         if wanted.model:
             conditions.append("EXISTS (SELECT 1 FROM model_usage u WHERE u.run_id = runs.run_id AND u.model = ?)")
             values.append(wanted.model)

@@ -9,16 +9,16 @@ import hmac
 import json
 import secrets
 import string
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal, TypedDict, Unpack, get_args
 
 from pydantic import Field
 
-from agent.core.errors import AuthError, BadRequestError, NotFoundError
+from agent.core.errors import AuthError, BadRequestError, ConflictError, NotFoundError
 from agent.core.models import FrozenModel, JsonObject
-from agent.storage.audit import NO_AUDIT, AuditEvent, AuditLog
-from agent.storage.sql import SqlClient
+from agent.storage.audit import INSERT_SQL, NO_AUDIT, AuditEvent, AuditLog
+from agent.storage.sql import Row, SqlClient, SqlStatement, UnchangedError
 
 Scope = Literal["chat", "agent", "approve", "ingest", "mcp", "metrics", "rooms", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -29,6 +29,8 @@ _SECRET_LENGTH = 43
 _COLUMNS = "id, owner, name, scopes, tools, limits, created_at, expires_at, revoked_at, last_used_at"
 COLUMN_FIELDS: Final = frozenset(_COLUMNS.split(", "))
 """Fields of a key that have a column. The others hold JSON and are stored with the limits."""
+MAX_TRIES: Final = 5
+"""How often a change of limits is tried while others change the same key."""
 
 
 class KeyLimits(FrozenModel):
@@ -169,10 +171,13 @@ class KeyStore:
 
     async def get(self, key_id: str) -> ApiKey:
         """The key of this id. Raises `NotFoundError`."""
+        return _parse_row(await self._read_row(key_id))
+
+    async def _read_row(self, key_id: str) -> Row:
         rows = await self._statements.read(f"SELECT {_COLUMNS} FROM api_keys WHERE id = ?", key_id)  # noqa: S608
         if not rows:
             raise NotFoundError(f"there is no API key with the id {key_id!r}; `stepgate keys list` shows the ids")
-        return _parse_row(rows[0])
+        return rows[0]
 
     async def list_keys(self, owner: str | None = None) -> Sequence[ApiKey]:
         """The keys of one owner or of all, oldest first."""
@@ -197,6 +202,38 @@ class KeyStore:
                 key_id,
             )
         return _parse_row(rows[0])
+
+    async def change_limits(self, key_id: str, changes: Mapping[str, float | None], *, by: str | None = None) -> ApiKey:
+        """Changes the limits that are named; None removes one. Calls are refused by the new ones within seconds, also
+        those of runs in progress. `by` is recorded with the limits before and after.
+
+        Raises `NotFoundError`, `ConflictError` for a revoked key, and Pydantic's `ValidationError` for a value that no
+        limit can have.
+        """
+        for _ in range(MAX_TRIES):
+            row = await self._read_row(key_id)
+            key, stored = _parse_row(row), str(row[_COLUMNS.split(", ").index("limits")])
+            if key.revoked_at is not None:
+                raise ConflictError(f"the API key {key_id} was revoked; make a new one with these limits")
+            limits = KeyLimits.model_validate(key.limits.model_dump() | dict(changes))
+            if limits == key.limits:
+                return key
+            before, after = (one.model_dump(exclude_none=True) for one in (key.limits, limits))
+            detail: JsonObject = {"name": key.name, "limits": after, "before": before}
+            record = self._audit.to_row(AuditEvent("key.change", key.id, owner=key.owner, by=by, detail=detail))
+            update = SqlStatement(
+                "UPDATE api_keys SET limits = ? WHERE id = ? AND limits = ? AND revoked_at IS NULL",
+                (json.dumps(json.loads(stored) | limits.model_dump(mode="json")), key_id, stored),
+                must_change=True,
+            )
+            try:
+                await self._statements.write_all(
+                    *([] if record is None else [SqlStatement(INSERT_SQL, record)]), update
+                )
+            except UnchangedError:  # somebody else has changed or revoked it meanwhile
+                continue
+            return replace(key, limits=limits)
+        raise ConflictError(f"the limits of the API key {key_id} are being changed by others; try again")
 
     async def record_use(self, key_id: str) -> None:
         """Stores the current time as the key's last use."""

@@ -16,6 +16,7 @@ from agent.storage.journal_rows import (
     derive_status,
     find_labelled_answer,
     list_blob_references,
+    make_search_words,
 )
 from agent.storage.postgres import NOW_SQL, Connection
 
@@ -47,6 +48,8 @@ _CREATE = f"""
             %(parent)s, clock.now, clock.now
         FROM (SELECT {_NOW} AS now) AS clock
         RETURNING created_at
+    ), searched AS (
+        INSERT INTO request_words (run_id, words) SELECT %(run_id)s, %(words)s FROM run WHERE %(words)s::text <> ''
     )
     INSERT INTO events ({EVENT_COLUMNS})
     SELECT %(run_id)s, 1, 1, %(type)s, %(v)s, NULL, NULL, %(data)s, created_at FROM run RETURNING at
@@ -73,6 +76,7 @@ async def create_run(
         "hidden": body.hidden,
         "tainted": body.tainted,
         "title": title,
+        "words": "" if body.hidden else make_search_words(body.request.prompt),
         "conversation": conversation,
         "epoch": 1 if worker else 0,
         "worker": worker,

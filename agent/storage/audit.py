@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 AuditAction = Literal[
     "key.create",
+    "key.change",
     "key.revoke",
     "approval.approve",
     "approval.reject",

@@ -21,7 +21,7 @@ from agent.core.events import (
     TextLabel,
 )
 from agent.core.models import RunStatus
-from agent.core.surrogates import replace_surrogates
+from agent.core.surrogates import replace_surrogates, to_storable_text
 from agent.storage.journal import RunRow
 
 RUN_COLUMNS = (
@@ -51,7 +51,10 @@ INSERT_ANSWER_DIGEST = (
     "INSERT INTO answer_digests (run_id, digest, owner, trusted, private) SELECT run_id, ?, owner, ?, ? FROM runs "
     "WHERE run_id = ? ON CONFLICT DO NOTHING"
 )
+INSERT_REQUEST_WORDS = "INSERT INTO request_words (run_id, words) VALUES (?,?)"
 MAX_TITLE_CHARS = 80
+MAX_SEARCHED_CHARS = 20_000
+"""Longest beginning of a request that a search of runs reads: a request may hold a whole book."""
 IS_WAITING_OVER = (
     "(status <> 'awaiting_approval' OR lease_until <= {now} OR EXISTS "
     "(SELECT 1 FROM signals WHERE signals.run_id = runs.run_id AND signals.at >= runs.updated_at))"
@@ -67,6 +70,15 @@ def make_title(prompt: str) -> str:
     beginning = prompt[: 4 * MAX_TITLE_CHARS]
     storable = beginning if beginning.isascii() else replace_surrogates(beginning)
     return " ".join(storable.split())[:MAX_TITLE_CHARS]
+
+
+def make_search_words(text: str) -> str:
+    """What a search of runs compares, of a request or of the words searched for: in lower case, each white space one
+    space. Databases compare lower case by their locale, or ASCII only.
+    """
+    beginning = text[:MAX_SEARCHED_CHARS]
+    storable = beginning if beginning.isprintable() else to_storable_text(beginning)
+    return " ".join(storable.lower().split())
 
 
 def compute_ages(drafts: Sequence[EventDraft]) -> list[float]:

@@ -23,6 +23,7 @@ from agent.storage.journal_rows import (
     INSERT_ANSWER_DIGEST,
     INSERT_BLOB,
     INSERT_BLOB_REFERENCE,
+    INSERT_REQUEST_WORDS,
     IS_WAITING_OVER,
     MAX_SEQ,
     RUN_COLUMNS,
@@ -36,6 +37,7 @@ from agent.storage.journal_rows import (
     derive_status,
     find_labelled_answer,
     list_blob_references,
+    make_search_words,
     make_title,
     parse_ends,
     parse_run_row,
@@ -105,6 +107,7 @@ class SqliteJournal:
     ) -> Claim:
         """See `Journal.create_run`. Here no driver has a queue: `list_claimable_runs` finds runs without a worker."""
         request = body.request
+        words = make_search_words(request.prompt)
 
         def unit(db: sqlite3.Connection) -> Event:
             now = self._clock()
@@ -122,6 +125,8 @@ class SqliteJournal:
             except sqlite3.IntegrityError as error:
                 raise ConflictError(f"a run {run_id!r} exists already; use a new id", agent_id="journal") from error
             db.execute(_INSERT_EVENT, row)
+            if words and not body.hidden:
+                db.execute(INSERT_REQUEST_WORDS, (run_id, words))
             return event
 
         return Claim(run_id, 1, (await self._database.write(unit, brief=True),), is_new=True)

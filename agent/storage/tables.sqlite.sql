@@ -554,6 +554,14 @@ CREATE TABLE events (
 )
  WITHOUT ROWID;
 
+CREATE TABLE request_words (
+	run_id TEXT NOT NULL, 
+	words TEXT NOT NULL, 
+	PRIMARY KEY (run_id), 
+	FOREIGN KEY(run_id) REFERENCES runs (run_id) ON DELETE CASCADE
+)
+ WITHOUT ROWID;
+
 CREATE TABLE signals (
 	id INTEGER NOT NULL, 
 	run_id TEXT NOT NULL, 

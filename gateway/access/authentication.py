@@ -133,7 +133,9 @@ class Authenticator:
         """Whether callers without a key are refused."""
 
     def forget_key(self, key_id: str) -> None:
-        """Drops a key from the cache, so that its next use reads it again. Call it for a key that was revoked."""
+        """Drops a key from the cache, so that its next use reads it again. Call it for a key that was revoked or
+        changed.
+        """
         for text in [text for text, (_, key) in self._verified_keys.items() if key.id == key_id]:
             del self._verified_keys[text]
 

@@ -185,5 +185,5 @@ def _describe_spent_budget(key: ApiKey, used_tokens: int, used_usd: float, expec
         spent.append(f"{used_usd:,.4g} of {limits.budget_usd:,.4g} USD are used{cost}")
     return (
         f"the budget of the key {key.id} does not allow another model call: {'; '.join(spent)}. "
-        "Ask the operator for a key with a larger budget"
+        f"Ask the operator for a larger budget: `stepgate keys set {key.id}`"
     )

@@ -11,11 +11,12 @@ import typer
 
 from agent.core.errors import BadRequestError, ConflictError, StoreError
 from agent.core.settings import Settings
+from gateway.cli.running_gateway import ADDRESS_FILE
 from gateway.cli.session import load_command_settings
 from gateway.feature_loader import import_target, load_features
 
-_NOT_COPIED = ("workspaces", "replaced-*")
-"""Temporary folders of runs, and databases that an earlier restore has moved aside."""
+_NOT_COPIED = ("workspaces", "replaced-*", ADDRESS_FILE)
+"""Temporary folders of runs, databases that an earlier restore has moved aside, and where the gateway runs."""
 _POSTGRES_NOTE = "the runs are in PostgreSQL, not in this folder: {command} at the same time, see docs/runbook.md"
 
 

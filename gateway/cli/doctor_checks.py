@@ -25,6 +25,7 @@ from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import PortError, bind_socket
 from gateway.cli.doctor_finding import Finding
 from gateway.cli.doctor_models import check_models
+from gateway.cli.running_gateway import find_running_gateway, get_configured_url, is_gateway
 from gateway.feature_loader import FeatureError, import_target, list_hooks
 from gateway.readiness import check_readiness
 from mcp_tools.builtin.run_python import build_limits
@@ -83,7 +84,7 @@ def _list_setting_faults(wrong: list[str], unknown: list[str]) -> list[Finding]:
 
 async def _check_machine(settings: Settings) -> AsyncIterator[Finding]:
     """Yields what needs no gateway: the port, secrets, optional parts, the sandbox and the readable folders."""
-    yield _check_port(settings)
+    yield await asyncio.to_thread(_check_port, settings)
     yield _list_secret_names(settings)
     yield _check_extras()
     yield await _check_sandbox(settings)
@@ -189,10 +190,13 @@ def _check_port(settings: Settings) -> Finding:
     try:
         bind_socket(settings).close()
     except PortError as error:
+        if is_gateway(url := get_configured_url(settings)):
+            return Finding("port", True, f"a Stepgate answers at {url}")
         return Finding("port", False, error.message, "stop the other program, or set AGENT_PORT", fatal=False)
     except ConfigError as error:
         return Finding("port", False, error.message, "set AGENT_HOST to an address of this machine")
-    return Finding("port", True, f"{where} is free")
+    running = find_running_gateway(settings)
+    return Finding("port", True, f"{where} is free{f'; the gateway runs at {running}' if running else ''}")
 
 
 def _check_extras() -> Finding:

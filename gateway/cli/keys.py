@@ -1,4 +1,4 @@
-"""`stepgate keys create|list|revoke`."""
+"""`stepgate keys create|list|set|revoke`."""
 
 import time
 from typing import TYPE_CHECKING, Annotated
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="API keys with scopes, limits and budgets.", cls=HelpfulGroup)
 
 DAY_SECONDS = 86_400.0
+KeyId = Annotated[str, typer.Argument(help="The key's id, the part after `sg_`.")]
 
 
 @app.command()
@@ -98,19 +99,58 @@ async def list_keys(
             _format_time(key.last_used_at) or "never",
             f"{spent[key.id][0]:,}",
             f"{spent[key.id][1]:.2f}",
-            ", ".join(f"{name} {value:,}" for name, value in key.limits.model_dump(exclude_none=True).items()),
+            _format_limits(key),
         )
     lazy_rich.print_table(table)
 
 
+@app.command("set")
+@gateway_command()
+async def set_limits(
+    stepgate: "Stepgate",
+    key_id: KeyId,
+    rpm: Annotated[int | None, typer.Option("--rpm", help="Requests a minute; 0: no limit.", min=0)] = None,
+    tpm: Annotated[int | None, typer.Option("--tpm", help="Tokens a minute; 0: no limit.", min=0)] = None,
+    parallel: Annotated[int | None, typer.Option(help="Parallel runs; 0: no limit.", min=0)] = None,
+    budget_tokens: Annotated[
+        int | None, typer.Option(help="Total tokens, with those used so far; 0: no limit.", min=0)
+    ] = None,
+    budget_usd: Annotated[
+        float | None, typer.Option(help="Total USD, with those used so far; 0: no limit.", min=0)
+    ] = None,
+) -> None:
+    """Change limits of a key; those that are not named stay. A running gateway follows within seconds."""
+    options = {
+        "requests_per_minute": rpm,
+        "tokens_per_minute": tpm,
+        "parallel_runs": parallel,
+        "budget_tokens": budget_tokens,
+        "budget_usd": budget_usd,
+    }
+    changes = {name: value or None for name, value in options.items() if value is not None}
+    if not changes:
+        raise typer.BadParameter("name a limit to change, such as --rpm 60; `stepgate keys list` shows those of a key")
+    key = await stepgate.keys.change_limits(_read_id(key_id), changes, by=get_operator_name())
+    for warning in _find_useless_limits(key, stepgate):
+        typer.echo(f"warning: {warning}", err=True)
+    typer.echo(f"key {key.id} ({key.name} of {key.owner}): {_format_limits(key) or 'no limits'}")
+
+
 @app.command()
 @database_command
-async def revoke(
-    database: Database, key_id: Annotated[str, typer.Argument(help="The key's id, the part after `sg_`.")]
-) -> None:
+async def revoke(database: Database, key_id: KeyId) -> None:
     """Revoke a key; it stops working within seconds."""
-    key = await _open_key_store(database).revoke(key_id.removeprefix("sg_").partition("_")[0], by=get_operator_name())
+    key = await _open_key_store(database).revoke(_read_id(key_id), by=get_operator_name())
     typer.echo(f"revoked {key.id} ({key.name} of {key.owner})")
+
+
+def _read_id(written: str) -> str:
+    """The id in what was written: it alone, or with the parts around it in the key's text."""
+    return written.removeprefix("sg_").partition("_")[0]
+
+
+def _format_limits(key: "ApiKey") -> str:
+    return ", ".join(f"{name} {value:,}" for name, value in key.limits.model_dump(exclude_none=True).items())
 
 
 def _open_key_store(database: Database) -> "KeyStore":

@@ -11,6 +11,7 @@ import typer
 
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
+from gateway.cli.running_gateway import find_running_gateway, get_configured_url
 from gateway.cli.session import load_command_settings
 from gateway.ide_config import CLIENTS, Entry, IdeClient, find_config_file, install_entry
 
@@ -19,7 +20,9 @@ KEY_VARIABLE = "STEPGATE_API_KEY"
 
 def install(
     client: Annotated[str, typer.Argument(help=f"One of {', '.join(CLIENTS)}.")],
-    url: Annotated[str, typer.Option(help="The gateway's address; unset: this machine's, at AGENT_PORT.")] = "",
+    url: Annotated[
+        str, typer.Option(help="The gateway's address; unset: that of the running one, or of the next at AGENT_PORT.")
+    ] = "",
     stdio: Annotated[
         bool, typer.Option("--stdio", help="Let the client start `stepgate mcp` itself; needs no running gateway.")
     ] = False,
@@ -39,7 +42,11 @@ def install(
     known_client = CLIENTS.get(client)
     if known_client is None:
         raise typer.BadParameter(f"there is no client {client!r}; known: {', '.join(CLIENTS)}")
-    entry = _make_entry(known_client, load_command_settings(), url, stdio=stdio, key=key, toolsets=toolsets)
+    settings = load_command_settings()
+    needs_address = not (url or stdio) and known_client.takes_urls
+    running = find_running_gateway(settings) if needs_address else None
+    there = url or running or get_configured_url(settings)
+    entry = _make_entry(known_client, settings, url, there, stdio=stdio, key=key, toolsets=toolsets)
     if only_print:
         _print_entry(known_client, name, entry)
         return
@@ -48,11 +55,15 @@ def install(
         raise ConfigError(f"{known_client.title} has no file for projects; leave --project out")
     done = install_entry(known_client, path, name, entry, force=force)
     print(f"{known_client.title}: {name} {_describe(done.outcome)} {done.path}")
-    for line in _list_hints(known_client, entry):
+    if needs_address and running is None:
+        print(f"No gateway answers at {there} now; if it has another address, install again with --url and --force.")
+    for line in _list_hints(known_client, entry, is_running=running is not None):
         print(line)
 
 
-def _make_entry(client: IdeClient, settings: Settings, url: str, *, stdio: bool, key: bool, toolsets: str) -> Entry:
+def _make_entry(
+    client: IdeClient, settings: Settings, url: str, there: str, *, stdio: bool, key: bool, toolsets: str
+) -> Entry:
     if url and (stdio or not client.takes_urls):
         why = "choose either --url or --stdio" if stdio else f"{client.title}'s file only starts programs"
         raise ConfigError(f"--url: {why}; leave it out, and the client starts `stepgate mcp`")
@@ -62,7 +73,7 @@ def _make_entry(client: IdeClient, settings: Settings, url: str, *, stdio: bool,
         words = ("--toolsets", toolsets) if toolsets else ()
         folder = {"AGENT_DATA_DIR": str(settings.data_dir.resolve())}
         return Entry(command=(find_program(), "mcp", *words), env=folder)
-    address = _complete(url, settings.port) + (f"?toolsets={toolsets}" if toolsets else "")
+    address = _complete(there) + (f"?toolsets={toolsets}" if toolsets else "")
     if not key:
         return Entry(url=address)
     value = os.environ.get(KEY_VARIABLE, "")
@@ -71,10 +82,8 @@ def _make_entry(client: IdeClient, settings: Settings, url: str, *, stdio: bool,
     return Entry(url=address, key_variable=KEY_VARIABLE, key=value)
 
 
-def _complete(url: str, port: int) -> str:
+def _complete(url: str) -> str:
     """The address of the MCP endpoint; `/mcp` is added to an address without a path."""
-    if not url:
-        return f"http://127.0.0.1:{port}/mcp"
     if "://" not in url:
         raise ConfigError(f"--url: {url!r} is not an address such as https://gateway.example/mcp")
     _, _, rest = url.partition("://")
@@ -100,10 +109,11 @@ def _describe(outcome: str) -> str:
     return {"added": "was added to", "replaced": "was replaced in", "unchanged": "is already in"}[outcome]
 
 
-def _list_hints(client: IdeClient, entry: Entry) -> list[str]:
+def _list_hints(client: IdeClient, entry: Entry, *, is_running: bool) -> list[str]:
     hints = []
     if entry.url and not entry.key_variable:
-        hints.append("Start the gateway with `stepgate serve`; if it requires keys, install again with --key --force.")
+        start = "If the gateway" if is_running else "Start the gateway with `stepgate serve`; if it"
+        hints.append(f"{start} requires keys, install again with --key --force.")
     if entry.key_variable and client.inputs(entry) is not None:
         hints.append("It asks for the API key once and keeps it.")
     elif entry.key_variable and client.reads_variables:

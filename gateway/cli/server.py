@@ -18,6 +18,7 @@ from gateway.access.http_protocol import make_protocol_with_limits
 from gateway.app import create_app
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import bind_socket, describe_default_port
+from gateway.cli.running_gateway import note_address
 from gateway.garbage_collector import pause_garbage_collector
 from gateway.worker_process import WorkerProcess
 
@@ -149,6 +150,7 @@ class _Server(uvicorn.Server):
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         port = next((server.sockets[0].getsockname()[1] for server in self.servers if server.sockets), settings.port)
         url = f"http://{host}:{port}"
+        note_address(settings, url)
         mode = "rules mode, no model configured (stepgate models use, or AGENT_LLM_BASE_URL)"
         models = self._stepgate.models
         if models.is_configured:

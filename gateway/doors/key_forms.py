@@ -61,6 +61,23 @@ class NewKey(StrictBody):
         return cast("KeyOptions", options | {"expires_at": self.expires_at and self.expires_at.timestamp()})
 
 
+class KeyLimitsChange(KeyLimits):
+    """Limits to change: those that are named. Null removes one."""
+
+    def model_post_init(self, context: object, /) -> None:
+        """Leaves marked as set what was sent, unlike other frozen values."""
+
+
+class KeyChange(StrictBody):
+    """A change of a key."""
+
+    limits: KeyLimitsChange
+
+    def to_changes(self) -> dict[str, float | None]:
+        """The limits to change, by name."""
+        return self.limits.model_dump(exclude_unset=True)
+
+
 def to_item(key: ApiKey, usage: tuple[int, float]) -> KeyItem:
     """A key as it is sent, with the tokens and the USD that it has used."""
     tokens, cost_usd = usage

@@ -1,10 +1,11 @@
-"""`/v1/admin/keys`: API keys, made, listed and revoked; `/v1/me`: what the caller may do, so that a page offers nothing
-else.
+"""`/v1/admin/keys`: API keys, made, listed, changed and revoked; `/v1/me`: what the caller may do, so that a page
+offers nothing else.
 """
 
 from fastapi import APIRouter
 from pydantic import Field
 
+from agent.core.errors import BadRequestError
 from agent.core.models import DeferredModel
 from agent.storage.api_keys import SCOPES, ApiKey, Scope
 from gateway.access.dependencies import CurrentCaller, require_scope
@@ -12,7 +13,7 @@ from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
-from gateway.doors.key_forms import KeyItem, KeyItems, MadeKey, NewKey, to_item
+from gateway.doors.key_forms import KeyChange, KeyItem, KeyItems, MadeKey, NewKey, to_item
 
 router = APIRouter(tags=["keys"], route_class=JsonRoute)
 
@@ -52,6 +53,19 @@ async def create_key(body: NewKey, stepgate: Gateway, caller: CurrentCaller) -> 
     """Make a key. Its text is in this answer only."""
     key, text = await stepgate.keys.create(body.owner, body.name, body.scopes, by=caller.name, **body.to_options())
     return MadeKey(**(await _to_item(stepgate, key)).model_dump(), text=text)
+
+
+@router.patch("/v1/admin/keys/{key_id}", responses=ERRORS, dependencies=[require_scope("admin")])
+async def change_key(key_id: str, body: KeyChange, stepgate: Gateway, caller: CurrentCaller) -> KeyItem:
+    """Change the limits of a key that are named; null removes one. They hold within seconds, for runs in progress too;
+    what the key has used so far counts towards a new budget.
+    """
+    changes = body.to_changes()
+    if not changes:
+        raise BadRequestError("limits: name one to change; null removes it", param="limits")
+    changed = await stepgate.keys.change_limits(key_id, changes, by=caller.name)
+    stepgate.authenticator.forget_key(key_id)
+    return await _to_item(stepgate, changed)
 
 
 @router.delete("/v1/admin/keys/{key_id}", responses=ERRORS, dependencies=[require_scope("admin")])

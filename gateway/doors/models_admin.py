@@ -11,6 +11,7 @@ from fastapi import APIRouter
 from fastapi import Path as PathParameter
 from pydantic import Field
 
+from agent.core.containers import get_example_address
 from agent.core.errors import AgentError, NotFoundError
 from agent.core.model_endpoints import NAME
 from agent.core.models import LOCAL_OWNER, DeferredModel, JsonObject
@@ -122,6 +123,7 @@ class ModelReport(DeferredModel):
     configured: list[ModelItem]
     found: list[FoundEndpointItem] = Field(description="on this machine, without the models that are configured")
     not_searched: str | None = Field(description="why this machine was not searched; null if it was")
+    example_url: str = Field(description="what the address of a model may look like here: another in a container")
     profile: ProfileItem
     fault: str = Field(description="why the saved list cannot be used; empty if it can")
 
@@ -226,6 +228,7 @@ async def _build_report(stepgate: Stepgate) -> ModelReport:
             for one in discovered.found
         ],
         not_searched=discovered.obstacle,
+        example_url=get_example_address(),
         profile=ProfileItem(
             setting=setting,
             decides=profile.decides,

@@ -121,7 +121,9 @@ async def list_runs(
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     before: str | None = None,
     status: RunStatus | None = None,
-    query: Annotated[str, Query(max_length=200, description="words of the request, or the run's id")] = "",
+    query: Annotated[
+        str, Query(max_length=200, description="words of the request (its first 20,000 characters), or the run's id")
+    ] = "",
     room: Annotated[str, Query(max_length=200)] = "",
     model: Annotated[str, Query(max_length=500, description="a model that it has asked")] = "",
     since: Annotated[AwareDatetime | None, Query(description="with its time zone")] = None,

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 
 from agent.core.errors import ConfigError, ModelError, ModelTimeoutError, ModelUnreachableError
+from agent.core.models import JsonObject
 from agent.llm.http import HttpModelClient
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest
 from gateway.local_engine.engine import LocalEngine
@@ -14,8 +15,10 @@ LOCAL_URL = "http://localhost/v1"
 class LocalModelClient:
     """Implements `ModelClient` over an engine. The first call loads the model."""
 
-    def __init__(self, engine: LocalEngine) -> None:
+    def __init__(self, engine: LocalEngine, extra_body: JsonObject | None = None) -> None:
+        """`extra_body` as in `HttpModelClient`."""
         self.engine = engine
+        self._extra_body = extra_body
         self._client: HttpModelClient | None = None
         self._socket = ""
 
@@ -70,7 +73,9 @@ class LocalModelClient:
         if self._client is None or self._socket != self.engine.socket:  # another child has another socket
             if self._client is not None:
                 await self._client.aclose()
-            self._client = HttpModelClient(LOCAL_URL, self.engine.key, socket=self.engine.socket)
+            self._client = HttpModelClient(
+                LOCAL_URL, self.engine.key, socket=self.engine.socket, extra_body=self._extra_body
+            )
             self._socket = self.engine.socket
         return self._client
 

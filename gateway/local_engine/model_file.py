@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from agent.core.errors import ConfigError
+from agent.llm.gguf_parts import list_parts
 
 _MAGIC = b"GGUF"
 _MEMORY_SHARE = 1.1
@@ -11,22 +12,32 @@ _MEMORY_SHARE = 1.1
 
 
 def check_model_file(path: Path) -> int:
-    """The size of a model's file, in bytes. Raises `ConfigError` if it cannot be served."""
-    try:
-        with path.open("rb") as file:
-            magic, size = file.read(len(_MAGIC)), os.fstat(file.fileno()).st_size
-    except FileNotFoundError as error:
-        raise ConfigError(f"{path} does not exist") from error
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    if magic != _MAGIC:
-        raise ConfigError(f"{path} is not a GGUF file; models of llama.cpp end in .gguf (docs/local-models.md)")
+    """The size of a model's file, in bytes, with all its parts. Raises `ConfigError` if it cannot be served."""
+    parts = list_parts(path.name)
+    if path.name != parts[0]:
+        raise ConfigError(f"{path} is a further part of a model; name its first part, {path.with_name(parts[0])}")
+    size = sum(_check_part(path.with_name(part), path) for part in parts)
     free = find_free_memory()
     if free is not None and size * _MEMORY_SHARE > free:
         raise ConfigError(
             f"{path} needs about {size * _MEMORY_SHARE / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free; "
             "choose a smaller model or quantization"
         )
+    return size
+
+
+def _check_part(part: Path, first: Path) -> int:
+    """The size of one part of a model, in bytes."""
+    try:
+        with part.open("rb") as file:
+            magic, size = file.read(len(_MAGIC)), os.fstat(file.fileno()).st_size
+    except FileNotFoundError as error:
+        beside = "" if part == first else f"; all parts of {first.name} belong in one folder"
+        raise ConfigError(f"{part} does not exist{beside}") from error
+    except OSError as error:
+        raise ConfigError(f"{part} cannot be read: {error.strerror}") from error
+    if magic != _MAGIC:
+        raise ConfigError(f"{part} is not a GGUF file; models of llama.cpp end in .gguf (docs/local-models.md)")
     return size
 
 

@@ -125,6 +125,7 @@ class IdleProber:
             former_measurements = self._live.tiers.measured
             if (
                 former_measurements is not None
+                and former_measurements.is_complete
                 and former_measurements.fingerprint == await measurement.read_fingerprint()
             ):
                 self._not_before = monotonic() + RETRY_SECONDS

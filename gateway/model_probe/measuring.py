@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from time import time
 
-from agent.core.errors import ConfigError
+from agent.core.errors import ConfigError, ModelError
 from agent.core.models import JsonObject
 from agent.llm.http import HttpModelClient
 from agent.llm.listed_models import find_fingerprint, read_listed_models
@@ -37,11 +38,17 @@ class ModelMeasurement:
         self.model = model
         self._place = model.place
         self._live = live
-        self._own_client = HttpModelClient(model.base_url, find_key(live, model)) if model.base_url else None
+        self._own_client = (
+            HttpModelClient(model.base_url, find_key(live, model), extra_body=model.extra_body)
+            if model.base_url
+            else None
+        )
         client = self._own_client or engine
         assert client is not None
         self._asked = AskedModel(client, model.model, timeout_s=live.settings.llm_timeout_s)
         self._probe = ModelProbe(self._asked)
+        self._former: MeasuredModel | None = None
+        """The record of the measurement that this one goes on from."""
 
     async def read_fingerprint(self) -> str:
         """The identity of this model among others at its place. Raises `ModelError`."""
@@ -61,9 +68,18 @@ class ModelMeasurement:
             await self._asked.read(question)
 
     async def run(self, *, seconds: float = PROBE_SECONDS, report: Report = lambda outcome: None) -> MeasuredModel:
-        """Asks the missing tasks, stores the record and uses it. Raises `ModelError` and `ConfigError`."""
+        """Asks the missing tasks, stores the record and uses it. Goes on from the stored record of the same model if
+        that was cut off by its time limit. Raises `ModelError` and `ConfigError`."""
         fingerprint, context_tokens = await self._look()
+        if not self._probe.outcomes:
+            former = await asyncio.to_thread(self._live.measured.find, self._place, self.model.model)
+            if former is not None and not former.is_complete and former.fingerprint == fingerprint:
+                self._former = former
+                self._probe.resume(former.outcomes)
         await self._probe.run(seconds=seconds, report=report)
+        if context_tokens is None:  # Ollama says it of models that are loaded
+            with suppress(ModelError):
+                context_tokens = (await self._look())[1]
         record = build_record(
             self._probe,
             model=self.model.model,
@@ -71,6 +87,7 @@ class ModelMeasurement:
             fingerprint=fingerprint,
             context_tokens=context_tokens,
             at=time(),
+            former=self._former,
         )
         await asyncio.to_thread(self._live.measured.save, record)
         await self._live.refresh()

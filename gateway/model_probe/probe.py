@@ -1,11 +1,12 @@
 """`ModelProbe`: asks the tasks one after another, keeps the outcomes, and goes on where it was interrupted."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
 from agent.core.errors import ModelError, PlanInvalidError
 from agent.core.models import JsonObject
+from agent.llm.profile import MeasuredTask
 from gateway.model_probe.asked_model import LOST, AskedModel, Speed
 from gateway.model_probe.tasks import PROBE_TASKS, ProbeTask, Reply, TaskKind
 
@@ -35,12 +36,18 @@ class ModelProbe:
         self.outcomes: list[Outcome] = []
         self.speed: Speed | None = None
         self.seconds = 0.0
-        self._tasks = tuple(tasks)
+        self.tasks = tuple(tasks)
 
     @property
     def is_complete(self) -> bool:
         """Whether every task was asked."""
-        return self.speed is not None and len(self.outcomes) == len(self._tasks)
+        return self.speed is not None and self._find_missing() is None
+
+    def resume(self, former: Iterable[MeasuredTask]) -> None:
+        """Takes over the outcomes of a measurement that was cut off. Those of other tasks count as not asked."""
+        by_name = {(one.kind, one.name): one for one in former}
+        same = [(task, by_name.get((task.kind, task.name))) for task in self.tasks]
+        self.outcomes = [Outcome(task.kind, task.name, one.right, one.note) for task, one in same if one is not None]
 
     async def run(
         self, *, seconds: float = PROBE_SECONDS, report: Callable[[Outcome], None] = lambda outcome: None
@@ -56,11 +63,18 @@ class ModelProbe:
                 if self.speed is None:
                     self.speed = await self._measure_speed()
                 else:
-                    outcome = await self._ask(self._tasks[len(self.outcomes)])
+                    task = self._find_missing()
+                    assert task is not None
+                    outcome = await self._ask(task)
                     self.outcomes.append(outcome)
                     report(outcome)
             finally:
                 self.seconds += monotonic() - started
+
+    def _find_missing(self) -> ProbeTask | None:
+        """The first task that was not asked yet."""
+        done = {(one.kind, one.name) for one in self.outcomes}
+        return next((task for task in self.tasks if (task.kind, task.name) not in done), None)
 
     async def _ask(self, task: ProbeTask) -> Outcome:
         self.model.lost = None

@@ -26,11 +26,12 @@ def format_outcome(outcome: Outcome) -> str:
 def format_record(record: MeasuredModel) -> str:
     """The record with the counts behind each choice."""
     at = f"{datetime.fromtimestamp(record.measured_at, UTC):%Y-%m-%d %H:%M} UTC"
-    limit = "" if record.is_complete else ", cut off by the time limit"
+    limit = "" if record.is_complete else ", cut off by the time limit; the next measurement goes on there"
     answers = "questions" if record.profile.checks_answers else "trusts"
     lines = [
         f"{record.model} at {record.base_url}, {at}{limit}",
         f"  works in {record.profile.decides}; {answers} its answers",
+        *(["  thinks before each decision; AGENT_LLM_EXTRA_BODY may turn that off"] if record.thinks else []),
         *(f"  {_KINDS.get(kind, kind)}: {count}" for kind, count in record.counts.items()),
         f"  {record.prompt_tokens_per_s:g} prompt tokens a second, {record.tokens_per_s:g} written; "
         f"first token after {record.first_token_s:g} s",

@@ -1,37 +1,19 @@
 /** A conversation in the gateway: its address, what is noted about it, and the collection of its own files. */
 
 import { alarm } from "./answer.js";
-import { errorText, get, post, send } from "./api.js";
-import { button, el, pause } from "./dom.js";
-
-const READING_MS = 1_500; // between two attempts to delete files while one of them is read
+import { errorText, get, post } from "./api.js";
+import { button, el } from "./dom.js";
 
 export const pathOf = (id) => `v1/conversations/${encodeURIComponent(id)}`;
 
 /** Whether a conversation was begun in the gateway, by this page or another client, and has its id from there. */
 export const isChat = (id) => /^conv_/.test(id ?? "");
 
-/** The collection that files of this chat alone are read into. */
+/** The collection that files of this chat alone are read into; the gateway deletes it with the chat. */
 export const ownCollection = (id) => `chat-${id.replace(/^conv_/, "").slice(0, 20)}`;
 
 /** Whether a collection is one of these. */
 export const isOwnCollection = (name) => /^chat-[0-9a-f]{20}$/.test(name);
-
-/** Deletes the files of a chat; where one is being read, soon after its end. */
-export async function dropFiles(id) {
-  if (await tryDrop(id)) return;
-  const later = async () => {
-    do await pause(READING_MS);
-    while (!(await tryDrop(id).catch(({ code }) => code !== "unreachable")));
-  };
-  later();
-}
-
-/** Whether a chat has no files any more, or none that this key may delete; false while one is being read. */
-const tryDrop = (id) => send("DELETE", `v1/collections/${ownCollection(id)}`).then(() => true, (error) => {
-  if (![403, 404, 409].includes(error.status)) throw error;
-  return error.status !== 409;
-});
 
 /** Makes a chat in the gateway unless it is there, and calls `made(id)` then. Returns its id. */
 export function begin(chat, made) {

@@ -42,7 +42,7 @@ function draw(known) {
     known.fault && alarm(known.fault),
     known.configured.length > 0 && el("section", {}, el("h2", {}, "In use"), el("ul.cardlist", {}, known.configured.map(configured))),
     el("section", {}, el("h2", {}, "On this machine"), onThisMachine(known)),
-    el("section", {}, el("h2", {}, "By address"), byAddress()),
+    el("section", {}, el("h2", {}, "By address"), byAddress(known)),
     el("section", {}, el("h2", {}, "A model file (GGUF)"), byFile()));
 }
 
@@ -88,8 +88,8 @@ const label = ({ short_name: name, size_bytes: size }) => (size ? `${name} (${(s
 
 const field = (title, props, hint) => el("label", {}, title, el("input", { autocomplete: "off", spellcheck: false, ...props }), hint && el("span.quiet", {}, hint));
 
-const byAddress = () => connecting("Calling it; a model that must be loaded first takes a while …",
-  field("Address", { name: "base_url", inputMode: "url", required: true, placeholder: "http://127.0.0.1:11434/v1" }, "Of an OpenAI-compatible API."),
+const byAddress = ({ example_url: example }) => connecting("Calling it; a model that must be loaded first takes a while …",
+  field("Address", { name: "base_url", inputMode: "url", required: true, placeholder: example }, "Of an OpenAI-compatible API."),
   field("Model", { name: "model", placeholder: "the first one that it lists" }, "Its name at that address."),
   field("Key", { name: "api_key", type: "password" }, "If it needs one. The gateway stores it, and sends it only to this address."));
 

@@ -1,7 +1,7 @@
 /** Past chats: searched, renamed, exported and deleted; a dot shows what goes on or waits. */
 
 import { get, post, request, send } from "./api.js";
-import { dropFiles, note, pathOf } from "./conversation.js";
+import { note, pathOf } from "./conversation.js";
 import { button, confirming, el, fill, icon, moment } from "./dom.js";
 import { OPEN } from "./follow.js";
 
@@ -156,9 +156,8 @@ export function pastChats({ gone }) {
 
   async function remove(row, popup) {
     await send("DELETE", pathOf(row.id)).catch((error) => {
-      if (error.status !== 404) throw error; // else it went before, and its files did not
+      if (error.status !== 404) throw error; // else it went before
     });
-    await dropFiles(row.id);
     popup.hidePopover();
     rows = rows.filter((one) => one.id !== row.id); // older ones are not listed anew
     await refresh();

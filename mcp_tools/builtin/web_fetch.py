@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml", ""})
 QUOTE_CHARS = 300
 MAX_LINKS = 200
+MIN_LEFT_OUT = 20
+"""Words outside the main part from which on the text says how many there are."""
 _HREF = re.compile(
     r"<a\s[^>]{0,500}?href\s*=\s*(?:\"([^\"]{1,2000})\"|'([^']{1,2000})'|([^\s>]{1,2000}))", re.IGNORECASE
 )
@@ -50,6 +52,9 @@ class WebFetchOutput(DeferredModel):
     truncated: bool
     next_start: int | None = Field(description="where to continue, or null at the end")
     links: list[str] | None = Field(default=None, description="addresses that an HTML page links to, in its order")
+    left_out_words: int = Field(
+        default=0, description="words outside the main part of an HTML page, such as its navigation and its footer"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,7 @@ class _Readable:
     text: str
     links: tuple[str, ...] = ()
     """The links of the page. The text has only the links of the main content."""
+    left_out: int = 0
 
 
 class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
@@ -101,12 +107,15 @@ class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
             truncated=cut or page.truncated,
             next_start=end if cut else None,
             links=list(readable.links) or None,
+            left_out_words=readable.left_out,
         )
 
     def format_text(self, output: WebFetchOutput) -> str:
         head = f"# {output.title}\n" if output.title else ""
         more = f"\n\n[more: call again with start={output.next_start}]" if output.next_start else ""
-        return f"{head}{output.url}\n\n{output.text}{more}"
+        words = output.left_out_words
+        left = f"\n\n[left out: {words:,} words outside the main part]" if words >= MIN_LEFT_OUT and not more else ""
+        return f"{head}{output.url}\n\n{output.text}{more}{left}"
 
     def list_sources(self, output: WebFetchOutput) -> tuple[Source, ...]:
         return (Source(id=1, name=output.title or output.url, url=output.url, quotes=(output.text[:QUOTE_CHARS],)),)
@@ -204,19 +213,10 @@ def _build_fetcher() -> "httpx.AsyncClient":
 
 
 def _from_html(html: str, url: str) -> _Readable:
-    # Imported here, in the thread: the library takes 0.1 s to import, and most runs fetch no page.
-    import trafilatura  # noqa: PLC0415
+    from mcp_tools.builtin.web_page import extract_main_part  # noqa: PLC0415 - lxml, 4 MB
 
-    from mcp_tools.builtin.web_tables import prepare_page, put_tables  # noqa: PLC0415 - lxml, 4 MB
-
-    metadata = trafilatura.extract_metadata(html, default_url=url)
-    title = (metadata.title or "") if metadata is not None else ""
-    html, tables = prepare_page(html, url)
-    text = trafilatura.extract(html, url=url, output_format="markdown", include_links=True, include_tables=True) or ""
-    text = put_tables(text, tables)
-    if len(text.strip()) < 40:  # a page with only a line has no main content: take all its text
-        text = put_tables(trafilatura.html2txt(html), tables) or text
-    return _Readable(title.strip(), text.strip(), _list_links(html, url))
+    page = extract_main_part(html, url)
+    return _Readable(page.title, page.text, _list_links(html, url), page.left_out)
 
 
 def _list_links(html: str, url: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from agent.core.models import AgentRequest, Room
 from agent.runs.conversation_list import TOP, ConversationList, ListPosition
 from agent.runs.run_search import RunFilter, RunSearch
 from agent.storage.journal import ConversationStore, Journal
+from agent.storage.run_deletion import delete_run
 from gateway.bootstrap_database import Storage, build_statements
 
 
@@ -140,6 +141,9 @@ class ConversationsContract:
         assert await store.conversations.find_last_run("local", "chat", parent="run_2") == "run_2"
         assert await store.conversations.find_last_run("local", "chat", parent="root") is None
         assert await store.conversations.find_last_run("bob", "chat") is None
+        assert await store.conversations.list_answer_runs("local", "chat") == ["run_1", "run_2", "run_3"]
+        assert await store.conversations.list_answer_runs("local", "chat", parent="run_3") == ["run_1", "run_3"]
+        assert await store.conversations.list_answer_runs("bob", "chat") == []
 
     async def test_letters_of_all_alphabets_are_found_in_either_case(self, store: Storage) -> None:
         statements = build_statements(store)
@@ -159,6 +163,46 @@ class ConversationsContract:
             assert await conversations.list_newest("local", limit=9, query=query) == [], "only titles and messages"
         found = await runs.list_runs("local", RunFilter(query="åland"), 9)
         assert [one.run_id for one in found] == ["run_0"]
+
+    async def test_runs_are_searched_by_all_words_of_their_requests(self, store: Storage) -> None:
+        statements = build_statements(store)
+        asked = {
+            "run_long": f"Please read this:\n{'filler ' * 60}\n\tand then\n\tcall 100% of Åland's  Harbours_today",
+            "run_deep": f"{'word ' * 3000}kelp",
+            "run_past": f"{'word ' * 20_000}seaweed",
+            "run_short": "kelp\x00 and \ud800 mussels",
+            "run_hidden": "and then call nobody",
+            "run_blank": "",
+        }
+        for run_id, prompt in asked.items():
+            body = RunCreated(
+                request=AgentRequest(prompt=prompt), room=Room(id="kelp"), owner="local", hidden="hidden" in run_id
+            )
+            await store.journal.create_run(run_id, body, worker=None, lease_s=1)
+        runs = RunSearch(statements)
+
+        async def search(query: str, owner: str | None = "local") -> set[str]:
+            return {row.run_id for row in await runs.list_runs(owner, RunFilter(query=query), 9)}
+
+        assert await search("AND then call") == {"run_long"}, "beyond the title, across lines, nothing hidden"
+        assert await search("100% of ÅLAND's harbours_TODAY") == {"run_long"}
+        assert await search("100_ of") == set(), "signs mean themselves"
+        assert await search("\n kelp \t") == {"run_deep", "run_short"}
+        assert await search("seaweed") == set(), "the beginning of a very long request"
+        assert await search("\x00 and \ud800 mussels") == {"run_short"}
+        assert await search("run_blank") == {"run_blank"}
+        assert await search("kelp", "bob") == set()
+        assert await search("kelp", None) == {"run_deep", "run_short"}
+        await delete_run(statements, "run_deep")
+        assert await search("kelp") == {"run_short"}
+        assert await statements.read("SELECT run_id FROM request_words WHERE run_id = 'run_deep'") == []
+
+    async def test_a_run_of_an_earlier_version_is_searched_by_its_title(self, store: Storage) -> None:
+        statements = build_statements(store)
+        body = RunCreated(request=AgentRequest(prompt="Kelp and mussels"), room=Room(id="r"), owner="local")
+        await store.journal.create_run("run_1", body, worker=None, lease_s=1)
+        await statements.write("DELETE FROM request_words")  # as a process of that version leaves it
+        assert [row.run_id for row in await RunSearch(statements).list_runs(None, RunFilter(query="AND muss"), 9)]
 
     async def test_the_list_is_paged_past_conversations_of_one_moment(self, store: Storage) -> None:
         statements = build_statements(store)

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from agent.core.events import BODY_TYPES
+from agent.core.events import BODY_TYPES, RunCreated
 from agent.core.models import AgentResponse
 from agent.core.settings import Settings
 from agent.runs.response import build_response
+from agent.runs.run_search import RunFilter, RunSearch
 from agent.storage.journal import Journal
 from agent.storage.sql import SqlClient
 from gateway.bootstrap import build_gateway
@@ -42,6 +43,16 @@ class OldStoreContract:
                 assert event.type == kind
                 assert find_lost(json.loads(data), json.loads(event.body.model_dump_json())) == [], kind
         assert types == set(BODY_TYPES) - ADDED_SINCE, "the store has every type of event"
+
+    async def test_runs_are_searched_by_their_whole_requests(self, client: SqlClient, journal: Journal) -> None:
+        runs = RunSearch(client)
+        for run_id in read_expected():
+            created = (await journal.read_events(run_id))[0].body
+            assert isinstance(created, RunCreated)
+            ending = created.request.prompt[-30:]
+            listed = {row.run_id for row in await runs.list_runs(None, RunFilter(query=ending), 200)}
+            assert created.hidden == (run_id not in listed), ending
+            assert await client.read("SELECT 1 FROM request_words WHERE run_id = ?", run_id) or created.hidden
 
     async def test_responses_and_traces_are_what_they_were(self, journal: Journal) -> None:
         for run_id, run in read_expected().items():

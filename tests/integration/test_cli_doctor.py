@@ -1,6 +1,7 @@
 """`stepgate doctor`: every kind of broken, each with a reason and a remedy, and the rest looked at all the same."""
 
 import json
+import socket
 import sys
 from pathlib import Path
 from time import monotonic
@@ -9,7 +10,7 @@ import pytest
 
 from tests.integration.test_cli import stepgate
 from tests.support import warm
-from tests.support.processes import ROOT, start
+from tests.support.processes import ROOT, GatewayProcess, start
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,19 @@ def test_a_wrong_setting_is_told_and_the_rest_is_still_checked(
     assert lines[at + 1].startswith("       do: ")
     assert "ok   tools: " in output
     assert "ok   rooms: " in output
+
+
+def test_a_running_gateway_is_not_reported_as_another_program_at_its_port(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "data") as gateway:
+        port = gateway.url.rsplit(":", 1)[1]
+        _, output = stepgate(tmp_path, "doctor", port=port)
+        assert f"ok   port: a Stepgate answers at {gateway.url}" in output
+        assert "stop the other program" not in output
+        _, output = stepgate(tmp_path, "doctor", port="0")
+        assert f"is free; the gateway runs at {gateway.url}" in output
+    with socket.create_server(("127.0.0.1", int(port))):  # a program that never answers
+        _, output = stepgate(tmp_path, "doctor", port=port)
+        assert "stop the other program, or set AGENT_PORT" in output
 
 
 def test_a_data_folder_that_is_none_is_told_and_the_rest_is_still_checked(tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ from gateway.features.documents.engine.ingest.corpus_index import CorpusIndexer
 from gateway.features.documents.engine.ingest.corpus_mapping import load_mapping
 from gateway.features.documents.engine.ingest.corpus_prepare import prepare
 from gateway.features.documents.engine.search.severity import parse_severity
-from gateway.features.incident.collection_names import EXAMPLE_COLLECTIONS, OWN_COLLECTIONS
+from gateway.features.incident.engine.collection_names import EXAMPLE_COLLECTIONS, OWN_COLLECTIONS
+from gateway.features.incident.engine.evidence import choose_collections, extract_snippet
+from gateway.features.incident.engine.text import remove_pasted_logs
 from gateway.features.incident.tools.brief import BuildIncidentBriefOutput
-from gateway.features.incident.tools.evidence import choose_collections, extract_snippet
-from gateway.features.incident.tools.text import remove_pasted_logs
 from gateway.packaged_files import PACKAGE_ROOT
 from tests.support.engine import Bench, engine_bench
 

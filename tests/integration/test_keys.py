@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,16 +10,18 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.core.errors import AuthError, BadRequestError, NotFoundError, QuotaError, RateLimitError
+from agent.core.errors import AuthError, BadRequestError, ConflictError, NotFoundError, QuotaError, RateLimitError
 from agent.core.models import Usage
 from agent.llm.tiers import Prices
 from agent.storage.api_keys import ApiKey, KeyLimits, KeyStore
+from agent.storage.audit import StoredAuditLog
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.key_budgets import KeyBudgets
 from agent.storage.sql import PostgresClient, SqlClient, SqliteClient
 from gateway.access.authentication import Authenticator, Caller, format_duration
 from gateway.access.quota_reservations import RESERVED_RETRY_SECONDS, KeyQuotas
 from tests.integration.conftest import Serve
+from tests.integration.test_cli import stepgate
 from tests.integration.test_openai_door import MODEL, sdk, user
 from tests.support import warm
 from tests.support.keys import bearer, created_key
@@ -101,6 +104,84 @@ async def test_wrong_expired_and_revoked_keys_open_nothing(statements: SqlClient
     assert not await keys.has_valid_key()
     with pytest.raises(NotFoundError):
         await keys.revoke("none")
+
+
+async def test_limits_of_a_key_are_changed_and_removed(statements: SqlClient) -> None:
+    audit = StoredAuditLog(statements, Clock())
+    keys = KeyStore(statements, Clock(), audit)
+    key, text = await keys.create("anna", "laptop", ["chat"], limits=KeyLimits(requests_per_minute=5, budget_usd=1.5))
+    changed = await keys.change_limits(key.id, {"budget_usd": None, "parallel_runs": 2}, by="root")
+    assert changed.limits == KeyLimits(requests_per_minute=5, parallel_runs=2)
+    assert await keys.verify(text) == changed == await keys.change_limits(key.id, {"parallel_runs": 2}, by="root")
+    (entry,) = await audit.list_entries(action="key.change")
+    assert (entry.target, entry.owner, entry.principal) == (key.id, "anna", "root")
+    assert entry.detail == {
+        "name": "laptop",
+        "before": {"requests_per_minute": 5, "budget_usd": 1.5},
+        "limits": {"requests_per_minute": 5, "parallel_runs": 2},
+    }
+    every = ({"tokens_per_minute": 7}, {"parallel_runs": 9}, {"budget_tokens": 11}, {"requests_per_minute": 13})
+    await asyncio.gather(*(keys.change_limits(key.id, one) for one in every))
+    assert (await keys.get(key.id)).limits == KeyLimits(
+        requests_per_minute=13, tokens_per_minute=7, parallel_runs=9, budget_tokens=11
+    ), "none of several changes at once is lost"
+    with pytest.raises(ValueError, match="greater than or equal to 1"):
+        await keys.change_limits(key.id, {"parallel_runs": -1})
+    with pytest.raises(NotFoundError):
+        await keys.change_limits("none", {"parallel_runs": 1})
+    await keys.revoke(key.id)
+    with pytest.raises(ConflictError, match="revoked"):
+        await keys.change_limits(key.id, {"parallel_runs": 1})
+
+
+async def test_an_administrator_changes_limits_which_hold_at_once(serve: Serve, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    admin = bearer(await created_key(data, "desk", owner="root", scopes="admin"))
+    text = await created_key(data, "laptop", owner="anna")
+    path, anna = f"/v1/admin/keys/{text.split('_')[1]}", bearer(text)
+    async with serve(None, require_key="always") as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        assert (await client.patch(path, json={"limits": {"requests_per_minute": 1}}, headers=anna)).status_code == 403
+        assert (await client.get("/v1/models", headers=anna)).status_code == 200
+        set_one = await client.patch(path, json={"limits": {"requests_per_minute": 1}}, headers=admin)
+        assert (set_one.status_code, set_one.json()["limits"]["requests_per_minute"]) == (200, 1), set_one.text
+        answers = [(await client.get("/v1/models", headers=anna)).status_code for _ in range(3)]
+        assert answers[-1] == 429, answers
+        freed = await client.patch(path, json={"limits": {"requests_per_minute": None}}, headers=admin)
+        assert set(freed.json()["limits"].values()) == {None}
+        assert "text" not in freed.json(), "the key is not shown again"
+        assert (await client.get("/v1/models", headers=anna)).status_code == 200
+        for body, status in (
+            ({"limits": {}}, 400), ({}, 400), ({"limits": {"rpm": 1}}, 400), ({"scopes": ["admin"]}, 400),
+            ({"limits": {"requests_per_minute": 0}}, 400), ({"limits": {"budget_usd": -1}}, 400),
+            ({"limits": None}, 400),
+        ):  # fmt: skip
+            refused = await client.patch(path, json=body, headers=admin)
+            assert refused.status_code == status, (body, refused.text)
+        assert (
+            await client.patch("/v1/admin/keys/none", json={"limits": {"parallel_runs": 1}}, headers=admin)
+        ).status_code == 404
+        await client.delete(path, headers=admin)
+        assert (await client.patch(path, json={"limits": {"parallel_runs": 1}}, headers=admin)).status_code == 409
+        listed = (await client.get("/v1/audit", params={"action": "key.change"}, headers=admin)).json()["data"]
+        assert [(one["owner"], one["detail"]["limits"]) for one in listed] == [
+            ("anna", {}), ("anna", {"requests_per_minute": 1}),
+        ]  # fmt: skip
+
+
+def test_a_command_changes_limits(tmp_path: Path) -> None:
+    code, made = stepgate(tmp_path, "keys", "create", "laptop", "--rpm", "5", "--budget-usd", "2")
+    assert code == 0, made
+    (text,) = re.findall(r"^sg_\S+$", made, re.MULTILINE)
+    code, told = stepgate(tmp_path, "keys", "set", text, "--rpm", "60", "--budget-usd", "0", "--parallel", "2")
+    assert (code, told.splitlines()[-1]) == (
+        0, f"key {text.split('_')[1]} (laptop of local): requests_per_minute 60, parallel_runs 2",
+    )  # fmt: skip
+    code, told = stepgate(tmp_path, "keys", "set", text)
+    assert (code, "--rpm 60" in told) == (2, True), told
+    code, told = stepgate(tmp_path, "keys", "set", "none", "--rpm", "60")
+    assert (code != 0, "stepgate keys list" in told) == (True, True), told
+    code, listed = stepgate(tmp_path, "audit", "list", "--action", "key.change")
+    assert (code, "laptop" in listed) == (0, True), listed
 
 
 @pytest.mark.parametrize(

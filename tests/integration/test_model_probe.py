@@ -11,7 +11,7 @@ from aiohttp import web
 
 from agent.planning.tool_need import build_first_question
 from gateway import live_models
-from gateway.model_probe import idle_prober
+from gateway.model_probe import PROBE_TASKS, idle_prober, measuring
 from gateway.model_probe.asked_model import PIECE_CHARS
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
@@ -59,6 +59,25 @@ async def test_an_idle_gateway_measures_its_model_and_again_when_another_one_is_
         await asyncio.sleep(1)
         assert endpoint.paths.count("/v1/chat/completions") == measured_calls, "the same model is not measured again"
         endpoint.listing = list_of("tiny", **{**LISTED, "meta": {"n_ctx": 4096, "size": 8}})
+        await wait_for_measurement(client, 4096)
+
+
+async def test_a_model_that_ollama_has_fetched_again_is_measured_again_with_its_context(serve: Serve) -> None:
+    def describe(**details: Any) -> dict[str, Any]:
+        return {"models": [{"name": "tiny", "model": "tiny", **details}]}
+
+    async with (
+        model_endpoint(list_of("tiny", owned_by="library"), answer=lambda _: "I do not know.") as endpoint,
+        serve(None, llm_base_url=endpoint.url, model_fast="tiny", model_profile="auto") as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+    ):
+        endpoint.tags, endpoint.loaded = describe(digest="aa", size=7), describe(context_length=2048)
+        await wait_for_measurement(client, 2048)
+        measured_calls = endpoint.paths.count("/v1/chat/completions")
+        endpoint.loaded = describe(context_length=4096)
+        await asyncio.sleep(1)
+        assert endpoint.paths.count("/v1/chat/completions") == measured_calls, "it is the same model"
+        endpoint.tags = describe(digest="bb", size=7)
         await wait_for_measurement(client, 4096)
 
 
@@ -146,3 +165,35 @@ async def test_the_command_measures_any_model_and_prints_what_it_cost(tmp_path: 
         assert "ok   model profile: works in rounds: schema 0 of 2" in output
         code, output = await asyncio.to_thread(stepgate, tmp_path, "models", "probe", "unknown", **settings)
         assert (code, "unknown is not configured" in output) == (1, True)
+
+
+async def test_a_measurement_that_was_cut_off_is_completed_by_the_next_one(tmp_path: Path) -> None:
+    async with model_endpoint(list_of("tiny", **LISTED), answer=lambda _: "I do not know.", delay_s=0.1) as endpoint:
+        settings = {"llm_base_url": endpoint.url, "model_fast": "tiny", "model_profile": "auto"}
+        first = await asyncio.to_thread(stepgate, tmp_path, "models", "probe", "--seconds", "1", **settings)
+        endpoint.delay_s = 0
+        second = await asyncio.to_thread(stepgate, tmp_path, "models", "probe", **settings)
+        endpoint.listing = list_of("tiny", **{**LISTED, "meta": {"n_ctx": 4096, "size": 8}})
+        other = await asyncio.to_thread(stepgate, tmp_path, "models", "probe", **settings)
+    assert "cut off by the time limit; the next measurement goes on there" in first[1]
+    counts = [output.count("wrong  ") + output.count("right  ") for _, output in (first, second, other)]
+    assert counts[0] > 0
+    assert (counts[0] + counts[1], counts[2]) == (len(PROBE_TASKS), len(PROBE_TASKS))
+    assert "cut off" not in second[1]
+
+
+async def test_an_idle_gateway_completes_a_measurement_that_was_cut_off(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring.ModelMeasurement.run, "__kwdefaults__", {"seconds": 0.2, "report": lambda _: None})
+    async with (
+        model_endpoint(list_of("tiny", **LISTED), answer=lambda _: "I do not know.", delay_s=0.01) as endpoint,
+        serve(None, llm_base_url=endpoint.url, model_fast="tiny", model_profile="auto") as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+    ):
+        async with asyncio.timeout(30):
+            measured: dict[str, Any] = {}
+            while not measured.get("is_complete"):
+                await asyncio.sleep(0.05)
+                measured = (await client.get(MODELS)).json()["profile"]["measured"] or {}
+    assert sum(asked for _, asked in measured["counts"].values()) == len(PROBE_TASKS)

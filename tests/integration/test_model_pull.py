@@ -12,6 +12,8 @@ from aiohttp import web
 
 from agent.core.errors import ConfigError
 from gateway.cli.model_pull import choose_file
+from gateway.local_engine.model_file import check_model_file
+from gateway.model_choice import make_file_entry
 from tests.support.processes import start
 from tests.support.tiny_gguf import write_tiny_gguf
 
@@ -27,6 +29,8 @@ class Hub:
     data: bytes
     sha256: str
     url: str = ""
+    files: list[str] = field(default_factory=lambda: [NAME])
+    """The names of its models, all with the same data."""
     ranges: list[str] = field(default_factory=list)
     cuts_at: int | None = None
     """Bytes after which the first connection breaks."""
@@ -39,7 +43,8 @@ class Hub:
             )
         size = len(self.data)
         lfs = {"sha256": self.sha256, "size": size, "pointerSize": 134}
-        files = [{"rfilename": "README.md", "size": 3}, {"rfilename": NAME, "size": size, "lfs": lfs}]
+        models = [{"rfilename": name, "size": size, "lfs": lfs} for name in self.files]
+        files = [{"rfilename": "README.md", "size": 3}, *models]
         return web.json_response({"id": "acme/tiny-GGUF", "sha": COMMIT, "siblings": files})
 
     async def send(self, request: web.Request) -> web.StreamResponse:
@@ -130,7 +135,34 @@ async def test_an_unknown_repository_is_one_line(hub: Hub, tmp_path: Path) -> No
     assert "Traceback" not in output
 
 
+async def test_all_parts_of_a_split_file_are_fetched_and_checked(hub: Hub, tmp_path: Path) -> None:
+    hub.files = [NAME.replace(".gguf", f"-0000{number}-of-00002.gguf") for number in (2, 1)]
+    code, output = await pull(hub, tmp_path)
+    assert code == 0, output
+    assert output.count("checksum right") == 2
+    assert output.endswith("tiny-q4_k_m-00001-of-00002.gguf"), "the first part is used"
+    assert {path.name for path in (tmp_path / "data/models").glob("*.gguf")} == {*hub.files}
+    hub.files.pop()
+    code, output = await pull(hub, tmp_path / "other")
+    assert (code, "lacks tiny-q4_k_m-00001-of-00002.gguf, a part of the model" in output) == (1, True), output
+
+
+def test_a_split_model_is_checked_with_all_its_parts(tmp_path: Path) -> None:
+    first, second = (write_tiny_gguf(tmp_path / f"m-0000{number}-of-00002.gguf") for number in (1, 2))
+    assert check_model_file(first) == first.stat().st_size + second.stat().st_size
+    with pytest.raises(ConfigError, match=r"name its first part, .*m-00001-of-00002\.gguf"):
+        check_model_file(second)
+    assert make_file_entry(first, ("fast",), None).model == "m"
+    second.unlink()
+    with pytest.raises(ConfigError, match=r"does not exist; all parts of m-00001-of-00002\.gguf belong in one folder"):
+        check_model_file(first)
+
+
 def test_the_file_with_four_bits_is_chosen_and_none_is_guessed() -> None:
+    assert choose_file(["mtp-Q4_0.gguf", "a-MTP-Q8_0.gguf"]) == "a-MTP-Q8_0.gguf"
+    parts = [f"Q4_K_M/a-Q4_K_M-0000{number}-of-00003.gguf" for number in (2, 3, 1)]
+    assert choose_file(["a-Q8_0.gguf", *parts]) == parts[2]
+    assert choose_file(["a-f16-00002-of-00002.gguf", "a-f16-00001-of-00002.gguf"]) == "a-f16-00001-of-00002.gguf"
     assert choose_file(["a-Q8_0.gguf", "a-Q4_K_M.gguf", "mmproj-q4_k_m.gguf"]) == "a-Q4_K_M.gguf"
     assert choose_file(["README.md", "only-f16.gguf"]) == "only-f16.gguf"
     with pytest.raises(ConfigError, match="name one with --file"):

@@ -73,7 +73,28 @@ async def test_a_found_model_is_offered_tried_saved_and_used(
             assert (removed["is_configured"], removed["configured"]) == (False, [])
             assert (await client.delete(f"{MODELS}/ollama")).status_code == 404
         async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-            assert (await client.get(MODELS)).json()["not_searched"] == "AGENT_DISCOVER=off"
+            report = (await client.get(MODELS)).json()
+            assert (report["not_searched"], report["example_url"]) == (
+                "AGENT_DISCOVER=off",
+                "http://127.0.0.1:11434/v1",
+            )
+
+
+async def test_a_gateway_in_a_container_names_where_the_models_of_its_host_are(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("container", "docker")
+    there = "http://host.docker.internal:11434/v1"
+    options: dict[str, Any] = {"discover": "auto", "host": "0.0.0.0", "require_key": "never"}
+    async with serve(None, **options) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        report = (await client.get(MODELS)).json()
+        assert (report["example_url"], there in report["not_searched"]) == (there, True)
+        tried = (await client.post(f"{MODELS}/test", json={"base_url": "http://127.0.0.1:9/v1"})).json()
+        assert not tried["ok"]
+        assert "http://host.docker.internal:9/v1" in tried["reason"]
+        asked = {"model": "chat", "messages": [{"role": "user", "content": "Tell me a story"}]}
+        told = (await client.post("/v1/chat/completions", json=asked)).json()
+        assert f"`AGENT_LLM_BASE_URL={there} " in told["choices"][0]["message"]["content"]
 
 
 async def test_another_model_of_the_same_program_is_offered_and_saved_beside_the_first(

@@ -10,9 +10,13 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
+from aiohttp import web
+from pydantic import ValidationError
 
+from agent.core.settings import Settings
+from agent.execution.planner_call import DECISION_TOKENS
 from tests.integration.conftest import Serve
-from tests.support.odd_endpoint import MADE_UP, QUESTION, RESULT, Body, OddEndpoint, get_schema, serve_odd
+from tests.support.odd_endpoint import CALL, MADE_UP, QUESTION, RESULT, Body, OddEndpoint, get_schema, serve_odd
 
 FROM_MEMORY = "The model answered this from memory, without any tool. Please check it."
 ROOM = "id: sums\ndescription: Sums.\ntools: [calculator, current_time]\n"
@@ -218,3 +222,64 @@ async def test_an_essay_in_place_of_a_word_is_cut(serve: Serve) -> None:
     odd = OddEndpoint(write=lambda one: essay if one == "lookup" else json.dumps(one), piece_s=0.01)
     assert (await ask(serve, odd)).text == f"Anna pays {RESULT} EUR."
     assert odd.pieces[0] < 10
+
+
+async def test_thoughts_take_nothing_of_what_a_decision_may_hold(serve: Serve) -> None:
+    odd = OddEndpoint(thoughts="hmm " * 2_500)
+    assert await ask(serve, odd) == (200, f"Anna pays {RESULT} EUR.", "succeeded")
+    limits = [body["max_tokens"] for body in odd.bodies if "max_tokens" in body]
+    assert limits[0] == DECISION_TOKENS < limits[1], "the first reply was cut, and shows that the model thinks"
+
+
+async def test_further_fields_of_an_endpoint_are_sent_with_every_request(serve: Serve) -> None:
+    fields = {"chat_template_kwargs": {"enable_thinking": False}, "top_k": 20}
+    odd = OddEndpoint()
+    assert await ask(serve, odd, llm_extra_body=fields) == (200, f"Anna pays {RESULT} EUR.", "succeeded")
+    assert len(odd.bodies) > 2
+    assert all(fields.items() <= body.items() for body in odd.bodies)
+
+
+def test_fields_that_the_gateway_writes_itself_are_refused() -> None:
+    with pytest.raises(ValidationError, match="messages, stream: these fields are the gateway's own; leave them out"):
+        Settings(llm_extra_body={"stream": False, "messages": []})
+
+
+@pytest.mark.parametrize(("reported", "is_told"), [(1_100, True), (6_000, False), (9, False)])
+async def test_a_prompt_that_the_server_cuts_without_a_word_is_told(
+    serve: Serve, reported: int, *, is_told: bool
+) -> None:
+    options = {"llm_timeout_s": 20.0, "model_profile": "small", "model_fast": "odd"}
+    odd = OddEndpoint(prompt_tokens=reported)
+    async with (
+        serve_odd(odd) as endpoint,
+        serve(None, llm_base_url=endpoint.url, **options) as url,
+        httpx.AsyncClient(base_url=url, timeout=60) as client,
+    ):
+        prompt = f"{'The committee met again on this day. ' * 600} {QUESTION}"
+        reply = await client.post("/v1/agent", json={"prompt": prompt})
+    doubts = [one["message"] for one in reply.json()["metadata"]["uncertainties"]]
+    assert any("OLLAMA_CONTEXT_LENGTH" in one and "left out about" in one for one in doubts) == is_told, doubts
+
+
+class RefusingCalls(OddEndpoint):
+    """Refuses a reply that calls a tool, because the request offers none, and says what the model wrote (Groq)."""
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """See `OddEndpoint.handle`."""
+        body = await request.json() if request.can_read_body else {}
+        written = self.reply(body, request.headers.get("x-stepgate-purpose", "")) if body else ""
+        if '"calls"' not in written:
+            return await super().handle(request)
+        call = {"name": CALL["tool"], "arguments": CALL["inputs"]}
+        error = {
+            "message": "Tool choice is none, but model called a tool",
+            "type": "invalid_request_error",
+            "code": "tool_use_failed",
+            "failed_generation": json.dumps(call),
+        }
+        return web.json_response({"error": error}, status=400)
+
+
+@pytest.mark.parametrize("profile", ["small", "auto"])
+async def test_a_call_that_the_provider_refuses_to_pass_on_is_made(serve: Serve, profile: str) -> None:
+    assert await ask(serve, RefusingCalls(), model_profile=profile) == (200, f"Anna pays {RESULT} EUR.", "succeeded")

@@ -563,3 +563,80 @@ async def test_after_an_edit_the_answer_that_was_sent_back_is_not_taken_for_the_
         done = await bench.service.wait_for_response(run_id, seen_seq=decided.last_seq)
     assert len(send.calls) == 1
     assert (done.response, done.metadata["status"]) == ("It is with Carla.", "complete")
+
+
+async def test_a_change_is_asked_about_when_the_decisions_about_other_parts_were_of_no_use(tmp_path: Path) -> None:
+    """The model repeats what it has called until nothing else is asked, and would answer that the change is made."""
+    send = returning("send", "sent", annotations=EFFECT, origin="mcp:mail")
+    first = decides(PERSON, missing=["find the address of carla", "find her neighbour", "say it"], times=1)
+    model = script(wants("send"), first, decides(PERSON), says("The mail was sent to Carla.", to="completion"))
+    async with engine_bench(tmp_path, model, tools=[make_tools()[1], send], model_profile="small") as bench:
+        response = await bench.run("Send carla's neighbour a mail")
+    assert send.calls == []
+    assert response.response.endswith("Nothing was changed, sent or saved.")
+    assert response.metadata["status"] == "partial"
+
+
+async def test_a_tool_of_ours_is_no_choice_for_a_part_that_names_another_ones_work(tmp_path: Path) -> None:
+    """A small model remembers the sum that it was to write into a file."""
+    write = returning("write_file", "written", annotations=EFFECT, origin="mcp:office")
+    parts = ["find the address of carla", "write the address into the file a.txt"]
+    saving = {"tool": "memory_save", "inputs": {"text": "carla@example.org"}}
+    writing = {"tool": "write_file", "inputs": {"x": "carla@example.org"}}
+    first = decides(PERSON, missing=parts, times=1)
+    model = script(wants("write_file"), first, decides(saving, times=1), decides(writing, times=1), decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[make_tools()[1], write], model_profile="small") as bench:
+        events = await bench.events("Find the address of carla and write it into the file a.txt")
+    assert write.calls == [{"x": "carla@example.org"}]
+    planned = [step.tool for event in events if isinstance(event.body, PlanProposed) for step in event.body.plan.steps]
+    assert "memory_save" not in planned
+
+
+async def test_a_change_that_failed_is_asked_about_again_after_a_look(tmp_path: Path) -> None:
+    """It named what it could not know yet, and the request is not done by looking that up."""
+    gone = RuntimeError("there is nothing called 'sold out'")
+    order = returning("order_item", gone, "ordered", annotations=EFFECT, origin="mcp:shop")
+    stock = returning("list_stock", "anchor 5, drill 0", origin="mcp:shop")
+    vague, right = ({"tool": "order_item", "inputs": {"x": name}} for name in ("sold out", "drill"))
+    look = {"tool": "list_stock", "inputs": {"x": "all"}}
+    chosen = says('{"tool": "order_item"}', to="planner", about="need? none if it is done already")
+    forced = decides(right, about="The tool order_item is needed")
+    model = script(
+        wants("order_item"), forced, chosen, decides(vague, times=1), decides(look, times=1), decides(), ANSWER
+    )
+    async with engine_bench(tmp_path, model, tools=[order, stock], model_profile="small") as bench:
+        await bench.run("Order the item that is sold out")
+    assert order.calls == [{"x": "sold out"}, {"x": "drill"}]
+
+
+async def test_a_change_that_only_stood_beside_the_one_that_is_meant_is_not_allowed(tmp_path: Path) -> None:
+    """Asked for one of all changes, a small model names the first, and then says yes to the one that it called."""
+    create = returning("create_ticket", "T-8", annotations=EFFECT, origin="mcp:desk")
+    update = returning("update_ticket", "updated", annotations=EFFECT, origin="mcp:desk")
+    get = returning("get_ticket", "T-3 is waiting", origin="mcp:desk")
+    calls = [{"tool": f"{word}_ticket", "inputs": {"x": "T-3"}} for word in ("create", "update", "get")]
+    creating, updating, getting = calls
+    parts = ["update the ticket T-3 to waiting", "get the ticket T-3"]
+    chosen = says('{"tool": "create_ticket"}', to="planner", about="need? none if it is done already")
+    forced = decides(creating, about="The tool create_ticket is needed")
+    first = decides(updating, missing=parts, times=1)
+    model = script(
+        wants("create_ticket", times=1), wants("update_ticket"), forced, chosen, first, decides(getting), ANSWER
+    )
+    async with engine_bench(tmp_path, model, tools=[create, update, get], model_profile="small") as bench:
+        await bench.run("Please update the ticket T-3 to waiting, and then get the ticket")
+    assert [len(tool.calls) for tool in (create, update, get)] == [0, 1, 1]
+
+
+async def test_a_correction_of_a_question_that_tools_answered_is_decided_on(tmp_path: Path) -> None:
+    """It names nothing that a tool knows, and a small model says that it needs nothing and makes a figure up."""
+    stock = returning("get_stock", "12", origin="mcp:shop")
+    look = decides({"tool": "get_stock", "inputs": {"x": "anchor"}}, times=1)
+    model = script(says("nothing", to="planner", about=NEED_QUESTION), look, decides(), ANSWER)
+    spoken = (
+        ChatMessage(role="user", content="How many boilers are in stock?"),
+        ChatMessage(role="assistant", content="There are 3."),
+    )
+    async with engine_bench(tmp_path, model, tools=[stock], model_profile="small") as bench:
+        await bench.run("Sorry, I meant anchors.", messages=spoken)
+    assert stock.calls == [{"x": "anchor"}]

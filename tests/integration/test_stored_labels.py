@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent.tools import READ_ONLY
+from agent.tools.stored_things import StoredThingList, StoredThingTool
 from gateway.feature_loader import import_target, list_hooks, load_features
-from gateway.features.studio.tools.stored_things import StoredThingList, StoredThingTool
 from tests.integration.test_history_labels import STOLEN, THANKS, Bank, bank, status_of, user
 from tests.integration.test_label_paths import COMPLETE, wait_for_stop
 from tests.integration.test_rooms import create

@@ -21,17 +21,6 @@ IS_DONE = "document.querySelector('.answer:last-of-type[aria-busy=false]')"
 LIMIT = "[...document.querySelectorAll('.tray > .into')].find((one) => one.checkVisibility())?.innerText ?? ''"
 
 
-LOCK_ONCE = """(() => {
-    const real = window.fetch;
-    window.fetch = (path, options) => {
-        if (options?.method !== "DELETE" || !path.startsWith("v1/collections/")) return real(path, options);
-        window.fetch = real;
-        return Promise.resolve(new Response('{"error": {"message": "somebody reads into it"}}', { status: 409 }));
-    };
-})()"""
-"""The first attempt to delete a collection finds it locked."""
-
-
 @pytest.fixture(scope="module")
 def devtools() -> Iterator[str]:
     with running_chromium() as address:
@@ -228,21 +217,6 @@ async def test_a_file_that_is_read_while_its_chat_is_deleted_is_not_kept(devtool
         await page.becomes("window.answers", 1)
         await until_async(lambda: has_no_collection(client))
         page.faults.clear()  # the browser reports what was not there
-
-
-async def test_a_chat_is_deleted_while_its_file_is_read_and_the_file_soon_after(devtools: str, serve: Serve) -> None:
-    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client, page_at(devtools, url) as page:
-        await send(page, "What is 6*7?", "stepgate")
-        await page.until(f"{IS_DONE} && ({ANSWER}).includes('42')")
-        await page.evaluate(drop("mine.md", "Lost devices go to the red desk.\n"))
-        await page.until("document.querySelector('.attached .file .quiet')?.innerText.includes('in this chat')")
-        await page.evaluate(LOCK_ONCE)
-        await page.click(".menu .tool")
-        await page.click(".popup:popover-open .button:nth-last-child(1)")
-        await page.click(".popup:popover-open .sure")
-        await page.until("location.hash === '#/chat'")
-        assert (await client.get("/v1/conversations")).json()["data"] == []
-        await until_async(lambda: has_no_collection(client))
 
 
 async def test_a_chat_without_its_only_file_is_answered_from_all_documents_again(devtools: str, serve: Serve) -> None:

@@ -19,6 +19,8 @@ class ModelEndpoint:
 
     listing: dict[str, Any]
     tags: dict[str, Any] | None = None
+    loaded: dict[str, Any] | None = None
+    """What Ollama says of the models in memory."""
     key: str | None = None
     answer: Answer = lambda body: "ready"
     delay_s: float = 0.0
@@ -52,6 +54,8 @@ class ModelEndpoint:
             return web.json_response(self.listing)
         if request.path == "/api/tags" and self.tags is not None:
             return web.json_response(self.tags)
+        if request.path == "/api/ps" and self.loaded is not None:
+            return web.json_response(self.loaded)
         if request.path == "/v1/chat/completions":
             return web.json_response(build_completion(self.answer(await request.json())))
         return web.json_response({"error": {"message": "not found"}}, status=404)

@@ -40,6 +40,10 @@ class OddEndpoint:
     piece_s: float = 0.0
     context: int = 1_000_000
     finish: str = "stop"
+    thoughts: str = ""
+    """What it thinks before each reply, in a field of its own; four characters are a token of the limit."""
+    prompt_tokens: int = 9
+    """The tokens of each prompt that it reports."""
     bodies: list[Body] = field(default_factory=list)
     pieces: list[int] = field(default_factory=list)
     """The streamed pieces of each reply that were sent before the client left."""
@@ -92,7 +96,7 @@ class OddEndpoint:
             return json.dumps(decision)
 
     async def _send(self, request: web.Request, body: Body, text: str) -> web.StreamResponse:
-        usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
+        usage = {"prompt_tokens": self.prompt_tokens, "completion_tokens": 9, "total_tokens": self.prompt_tokens + 9}
         head = {"id": "x", "model": "odd", "created": 1}
         if not body.get("stream"):
             message = {"role": "assistant", "content": text}
@@ -100,10 +104,14 @@ class OddEndpoint:
             return web.json_response({**head, "object": "chat.completion", "choices": [choice], "usage": usage})
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
+        room = 4 * body.get("max_tokens", 1_000_000)
         pieces = [text[at : at + 40] for at in range(0, len(text), 40)]
-        deltas: list[tuple[Any, str | None]] = [({"content": piece}, None) for piece in pieces]
+        is_cut = len(self.thoughts) >= room
+        thoughts = [self.thoughts[at : at + 4] for at in range(0, min(len(self.thoughts), room), 4)]
+        deltas: list[tuple[Any, str | None]] = [({"reasoning_content": piece}, None) for piece in thoughts]
+        deltas += [({"content": piece}, None) for piece in pieces if not is_cut]
         self.pieces.append(0)
-        for delta, finish in [*deltas, ({}, self.finish)]:
+        for delta, finish in [*deltas, ({}, "length" if is_cut else self.finish)]:
             await asyncio.sleep(self.piece_s)
             choice = {"index": 0, "delta": delta, "finish_reason": finish}
             frame = {**head, "object": "chat.completion.chunk", "choices": [choice], "usage": usage if finish else None}

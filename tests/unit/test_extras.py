@@ -1,8 +1,10 @@
 """The optional parts of an installation are those of pyproject.toml, and a missing one is reported as missing."""
 
 import re
+import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +49,42 @@ def test_the_command_names_the_environment_that_is_running(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: pip if name == "pip" else None)
     assert format_install_command("otel") == beginning.format(sys.executable) + "'stepgate[otel]'"
+
+
+def list_install_commands() -> list[tuple[str, str]]:
+    """The commands in the documentation that install Stepgate or a part of it, with their pages."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "docs" / "deploy").iterdir())]
+    pattern = re.compile(r"[^\s`]*\b(?:pip|pipx|uvx|uv|python)\b[^`\n|&]* \S*stepgate(?:-\*|\[)[^`\n|&#]*")
+    return [
+        (page.name, command.strip())
+        for page in dict.fromkeys(pages)
+        for command in pattern.findall(page.read_text("utf-8"))
+        if "models" not in command
+    ]
+
+
+@pytest.mark.parametrize(("page", "command"), list_install_commands())
+def test_a_documented_command_installs_the_wheel_that_was_built_or_into_the_own_environment(
+    tmp_path: Path, page: str, command: str
+) -> None:
+    if re.search(r"'stepgate\[", command):  # a name that an index elsewhere would look up
+        assert command.startswith(".venv/bin/python -m pip "), f"{page}: {command}"
+        return
+    wheel = tmp_path / "dist" / "stepgate-0.1.0-py3-none-any.whl"
+    wheel.parent.mkdir()
+    wheel.touch()
+    shown = subprocess.run(
+        ["bash", "-c", f"printf '%s\\n' {command.strip()}"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    named = [re.sub(r"\[[\w,-]+\]$", "", word) for word in shown.stdout.splitlines() if ".whl" in word]
+    assert named, f"{page}: {command}"
+    assert all((tmp_path / word).is_file() for word in named), f"{page}: {command}"
+
+
+def test_the_documentation_installs_wheels_and_parts() -> None:
+    commands = [command for _, command in list_install_commands()]
+    for beginning in ("pipx install dist/", "uvx --from dist/", 'pip install "$(echo dist/'):
+        assert any(command.startswith(beginning) for command in commands), beginning
 
 
 def test_what_runs_needs_is_part_of_the_development_lock() -> None:

@@ -1,4 +1,5 @@
-"""What features import of each other is what their `needs` say; of the gateway, its face; an engine, only engines."""
+"""What features import of each other is what `needs` and `imports` say; of the gateway, its face; an engine, only
+engines."""
 
 import ast
 from collections import Counter
@@ -11,11 +12,11 @@ from gateway.feature_loader import load_features
 
 ROOT = Path(__file__).parents[2]
 FEATURES = load_features("", with_installed=False).features
-NEEDS = {feature.name: feature.needs for feature in FEATURES}
+NEEDS = {feature.name: (*feature.needs, *feature.imports) for feature in FEATURES}
 
 
 def list_needed(name: str) -> set[str]:
-    """The features that a feature may import: those it needs, and what these need."""
+    """The features that a feature may import: those it needs or names as imports, and what these need."""
     return {name}.union(*(list_needed(need) for need in NEEDS[name]))
 
 

@@ -89,7 +89,9 @@ def test_what_needs_a_feature_that_is_off_is_off_and_says_so() -> None:
     ("choice", "left"),
     [
         ("early", ["early"]),
+        ("late", ["early", "middle", "late"]),
         ("early, middle", ["early", "middle"]),
+        ("late,-early", []),
         ("-late", ["early", "middle"]),
         ("none", []),
         ("", ["early", "middle", "late"]),
@@ -241,3 +243,16 @@ def test_listing_the_features_imports_nothing_of_them() -> None:
     packages = {target.split(".")[2] for target in SHIPPED}
     allowed = {f"gateway.features.{name}{tail}" for name in packages for tail in ("", ".feature")}
     assert set(json.loads(shown)) == allowed
+
+
+@pytest.mark.parametrize(
+    ("choice", "off"),
+    [
+        ("-documents", {"documents", "incident", "pipeline_builder", "studio"}),
+        ("-studio", {"studio"}),
+        ("-protocols", {"protocols", "schedules"}),
+    ],
+)
+def test_a_shipped_feature_takes_only_those_along_that_use_its_parts(choice: str, off: set[str]) -> None:
+    loaded = load_features(choice, with_installed=False)
+    assert {feature.name for feature in loaded.known} - {feature.name for feature in loaded} == off

@@ -10,8 +10,8 @@ import pytest
 from agent.storage.api_keys import COLUMN_FIELDS, ApiKey, KeyLimits, KeyOptions, KeyStore
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import SqliteClient
-from gateway.cli.keys import _to_row, create
-from gateway.doors.key_forms import KeyItem, NewKey, to_item
+from gateway.cli.keys import _to_row, create, set_limits
+from gateway.doors.key_forms import KeyChange, KeyItem, KeyLimitsChange, NewKey, to_item
 
 KEY_FIELDS = {field.name for field in fields(ApiKey)}
 OPTIONS = set(KeyOptions.__annotations__)
@@ -33,6 +33,14 @@ def test_each_form_has_the_fields() -> None:
     assert options >= OPTIONS - {"limits"}
     limits = {"rpm": "requests_per_minute", "tpm": "tokens_per_minute", "parallel": "parallel_runs"}
     assert {limits.get(name, name) for name in options} >= set(KeyLimits.model_fields)
+
+
+def test_each_limit_can_be_changed_by_both_forms() -> None:
+    names = {"rpm": "requests_per_minute", "tpm": "tokens_per_minute", "parallel": "parallel_runs"}
+    options = {names.get(name, name) for name in inspect.signature(set_limits).parameters}
+    assert options - {"stepgate", "key_id"} == set(KeyLimits.model_fields) == set(KeyLimitsChange.model_fields)
+    change = KeyChange.model_validate({"limits": {"budget_usd": None, "parallel_runs": 3}})
+    assert change.to_changes() == {"budget_usd": None, "parallel_runs": 3}, "what was not sent stays"
 
 
 def test_routes_and_commands_show_the_same_key() -> None:

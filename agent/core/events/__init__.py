@@ -3,8 +3,9 @@
 An `Event` is the envelope (`run_id, seq, epoch, type, v, step_id, attempt, at`) around a typed body. Bodies are
 versioned by `v`: a reader must accept every version that was ever written.
 
-To add an event: add a body beside similar ones, its name below and in `_BODY_CLASSES`, and its rule in
-`run_reducer.py` and its case in `trace/projection.py`.
+To add an event: add a body beside similar ones, its name below and in `_BODY_CLASSES`, its rule in
+`agent/core/run_reducer.py`, its case in `agent/runs/trace_projection.py`, and its rule in
+`agent/policy/redaction/events.py`, or there why it needs none.
 """
 
 from collections.abc import Mapping

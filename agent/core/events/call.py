@@ -36,6 +36,7 @@ class AssistantTurn(FrozenModel):
     provider_fields: JsonObject = Field(
         default_factory=dict, description="what the provider wants back with the message: reasoning, signatures"
     )
+    finish_reason: str = Field(default="stop", description="why the turn ended, in the provider's word")
 
 
 class FailedUpstream(FrozenModel):
@@ -63,6 +64,10 @@ class ModelReturned(EventBody):
     span: str = Field(default="", description="the sub-agent that made the call, if one did")
     failed_upstreams: tuple[FailedUpstream, ...] = Field(
         default=(), description="the upstreams that were to answer first, and why they did not"
+    )
+    unread_tokens: int = Field(
+        default=0,
+        description="about how many tokens of its prompt the endpoint left out; 0 unless it read less than half",
     )
 
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, NonNegativeFloat, SecretStr, field_validator
 
-from agent.core.model_endpoints import ModelEndpoint, read_endpoint_keys
+from agent.core.model_endpoints import ExtraBody, ModelEndpoint, read_endpoint_keys
 from agent.core.settings.field_types import HomePath, HttpUrl
 
 
@@ -15,6 +15,13 @@ class ModelSettings(BaseModel):
         default=None, description="any OpenAI-compatible endpoint, e.g. http://127.0.0.1:11434/v1"
     )
     llm_api_key: SecretStr | None = Field(default=None, description="bearer key of that endpoint")
+    llm_extra_body: ExtraBody = Field(
+        default={},
+        description=(
+            "further fields of every request to that endpoint, to AGENT_MODEL_FILE or to LiteLLM, as JSON, such as "
+            '{"chat_template_kwargs": {"enable_thinking": false}}, which has Qwen3 decide without thinking'
+        ),
+    )
     model_file: HomePath | None = Field(
         default=None,
         description=(
@@ -39,7 +46,8 @@ class ModelSettings(BaseModel):
             "further endpoints, as JSON: "
             '{"backup": {"base_url": "https://models.example.org/v1", "key": "BACKUP_API_KEY"}}, where `key` names the '
             "environment variable with the bearer key; AGENT_MODEL_FAST and AGENT_MODEL_HIGH may be lists such as "
-            "small,large@backup, tried in order; `cache_markers: true` sends `cache_control`"
+            "small,large@backup, tried in order; `cache_markers: true` sends `cache_control`, "
+            "`extra_body` further fields"
         ),
     )
     llm_timeout_s: float = Field(

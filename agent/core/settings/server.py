@@ -39,8 +39,8 @@ class ServerSettings(BaseModel):
     features: str = Field(
         default="",
         description=(
-            "features to use alone, separated by commas, or -name for each to leave out, e.g. -recipes,-schedules; "
-            "none: the kernel alone; unset: all"
+            "features to use alone (with what they need), separated by commas, or -name for each to leave out, "
+            "e.g. -recipes,-schedules; none: the kernel alone; unset: all"
         ),
     )
     web: bool = Field(default=True, description="serve the web page at / to browsers, and its files at /web/")

@@ -11,7 +11,7 @@ from agent.core.errors import StoreError, StoreNewerError
 FIRST = "r001"
 REVISIONS = (
     FIRST, "r002", "r003", "r004", "r005", "r006", "r007", "r008", "r009", "r010", "r011", "r012", "r013", "r014",
-    "r015", "r016",
+    "r015", "r016", "r017",
 )  # fmt: skip
 """Every revision, oldest first. Listed here so that a start does not load Alembic; a test compares the scripts."""
 

@@ -82,6 +82,16 @@ events = Table(
     sqlite_with_rowid=False,
 )
 
+# The words of each request in lower case, without the rest of its event: what a search of runs reads. Hidden runs and
+# those of versions that did not keep them have none.
+request_words = Table(
+    "request_words",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.run_id", ondelete="CASCADE"), primary_key=True),
+    Column("words", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 signals = Table(
     "signals",
     metadata,

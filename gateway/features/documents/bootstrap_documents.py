@@ -27,6 +27,7 @@ from gateway.features.documents.engine.ingest.connectors.web import WebConnector
 from gateway.features.documents.engine.ingest.corpus_index import CorpusIndexer
 from gateway.features.documents.engine.ingest.job_runner import IngestJobs
 from gateway.features.documents.engine.ingest.jobs import JobStore
+from gateway.features.documents.engine.ingest.later_drops import CollectionDrops
 from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.ingest.source_store import SourceStore
 from gateway.features.documents.engine.ingest.uploads import Uploads
@@ -46,6 +47,7 @@ class Documents:
     corpus: CorpusIndexer
     jobs: IngestJobs
     sources: SourceStore
+    drops: CollectionDrops
 
 
 def build_documents(host: FeatureHost) -> Documents:
@@ -59,7 +61,9 @@ def build_documents(host: FeatureHost) -> Documents:
     jobs = IngestJobs(JobStore(context.statements, store.clock), library, settings.readable_roots)
     context.stack.push_async_callback(jobs.aclose)
     sources = SourceStore(context.statements, settings.readable_roots, store.clock, context.audit)
-    return Documents(connectors, library, CorpusIndexer(library.resources), jobs, sources)
+    drops = CollectionDrops(library)
+    context.stack.push_async_callback(drops.aclose)
+    return Documents(connectors, library, CorpusIndexer(library.resources), jobs, sources, drops)
 
 
 def build_library(

@@ -21,7 +21,7 @@ _DROP_VIEW = "DROP VIEW task_run_artifacts"
 
 FEATURE = Feature(
     name="protocols",
-    needs=("documents",),
+    imports=("documents",),
     build_services="gateway.features.protocols.hooks:build_tasks",
     background="gateway.features.protocols.hooks:watch_tasks",
     request_handlers="gateway.features.protocols.hooks:list_request_handlers",

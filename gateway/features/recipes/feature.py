@@ -4,7 +4,6 @@ from gateway.feature import Command, Door, Feature
 
 FEATURE = Feature(
     name="recipes",
-    needs=("studio",),
     build="gateway.features.recipes.bootstrap_recipes:build_recipes",
     tools="gateway.features.recipes.bootstrap_recipes:list_tools",
     extensions="gateway.features.recipes.bootstrap_recipes:list_extensions",

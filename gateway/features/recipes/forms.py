@@ -12,6 +12,7 @@ from pydantic import Field
 
 from agent.core.models import DeferredModel, JsonObject, PlanStep
 from agent.tools import declare_roles
+from agent.tools.stored_things import Arguments
 from gateway.doors.strict_body import StrictBody
 from gateway.features.recipes.engine import (
     Recipe,
@@ -22,7 +23,6 @@ from gateway.features.recipes.engine import (
     compute_version,
 )
 from gateway.features.recipes.engine.card import render_body, render_files
-from gateway.features.studio.tools.stored_things import Arguments
 
 RecipeState = Literal["staged", "in use"]
 SAVE_ROLES = declare_roles(run_id="id", name="content", description="content", try_values="other")

@@ -4,7 +4,7 @@ from gateway.feature import Command, Door, Feature
 
 FEATURE = Feature(
     name="schedules",
-    needs=("protocols", "studio"),
+    needs=("protocols",),
     build="gateway.features.schedules.bootstrap_schedules:build_webhooks",
     webhooks="gateway.features.schedules.hooks:find_webhooks",
     build_services="gateway.features.schedules.bootstrap_schedules:build_schedules",

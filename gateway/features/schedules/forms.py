@@ -13,12 +13,12 @@ from pydantic import Field
 from agent.core.errors import BadRequestError
 from agent.core.models import DeferredModel, JsonObject, Webhook
 from agent.tools import declare_roles
+from agent.tools.stored_things import Arguments
 from gateway.doors.strict_body import StrictBody
 from gateway.features.schedules.engine.cron import CronTimes
 from gateway.features.schedules.engine.model import ScheduleSpec, parse_spec, to_spec
 from gateway.features.schedules.engine.schedule_store import Misfire, Overlap, Schedule
 from gateway.features.schedules.engine.service import is_from_outside, list_next_ticks
-from gateway.features.studio.tools.stored_things import Arguments
 
 SHOWN_TICKS: Final = 5
 """Coming ticks that are shown of a schedule."""

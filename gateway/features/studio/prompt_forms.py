@@ -13,9 +13,9 @@ from pydantic import Field
 from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
 from agent.tools import declare_roles
+from agent.tools.stored_things import Arguments
 from gateway.doors.strict_body import StrictBody
 from gateway.features.studio.engine.prompt_library import Prompt, PromptChange
-from gateway.features.studio.tools.stored_things import Arguments
 
 SAVE_ROLES = declare_roles(name="id", text="other", description="content", version="id")
 """The roles of `PromptSaveInput`."""

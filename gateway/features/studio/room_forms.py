@@ -12,12 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from agent.core.models import DeferredModel, JsonObject, Room
 from agent.tools import declare_roles
+from agent.tools.stored_things import OUTSIDE_TEXT, Arguments, omit_outside_text
 from gateway.doors.strict_body import StrictBody
 from gateway.features.studio.engine.field_values import read_field_text
 from gateway.features.studio.engine.room_changes import RoomCopy, RoomCreation, RoomEdit
 from gateway.features.studio.engine.room_store import RoomRevision, StoredRoom
 from gateway.features.studio.engine.room_view import RoomOrigin, RoomView
-from gateway.features.studio.tools.stored_things import OUTSIDE_TEXT, Arguments, omit_outside_text
 
 CREATE_ROLES = declare_roles(name="content", description="content", room_id="id", fields="other")
 """The roles of `RoomCreateInput`."""

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agent.core.models import DeferredModel, JsonObject, RoomServer
 from agent.tools import declare_roles
-from gateway.features.studio.tools.stored_things import Arguments
+from agent.tools.stored_things import Arguments
 from mcp_tools.client.config import McpServerConfig
 
 ADD_ROLES = declare_roles(

@@ -18,6 +18,7 @@ from agent.core.models import JsonObject
 from agent.core.principal import Principal
 from agent.core.record_item import RecordItem
 from agent.tools import declare_roles
+from agent.tools.stored_things import Arguments
 from gateway.doors.strict_body import StrictBody
 from gateway.features.studio.engine.generated_tools.generation import ToolRequest
 from gateway.features.studio.engine.generated_tools.models import (
@@ -28,7 +29,6 @@ from gateway.features.studio.engine.generated_tools.models import (
     VersionState,
 )
 from gateway.features.studio.engine.generated_tools.service import GeneratedTools
-from gateway.features.studio.tools.stored_things import Arguments
 
 GENERATE_ROLES = declare_roles(description="content", name="id", permissions="other")
 """The roles of `ToolGenerateInput`."""

@@ -11,7 +11,7 @@ from agent.core.models import Outcome, OutputGuards, Plan, Room, Source, StepOut
 from agent.core.subagent_result import SubAgentResult
 from agent.policy.guardrails import Finding, GuardrailsInput
 from agent.policy.guardrails.stream import MAX_HELD_CHARS
-from agent.policy.redaction.events import RULES
+from agent.policy.redaction.events import RULES, WITHOUT_RULE
 from agent.policy.redaction.secrets import make_secret_finder
 from agent.run_context.answer_stream import DeltaWriter
 from agent.run_context.run import Run
@@ -55,8 +55,15 @@ BODIES: tuple[EventBody, ...] = (
     ev.AnswerChecked(claims=1, passed=0, action="drop", problems=(ev.ClaimProblem(text=TEXT, reason=TEXT),)),
     ev.AnswerTranslated(language="sv", text=TEXT),
     ev.AnswerFinished(text=TEXT),
+    ev.GateChecked(gate="claims", passed=False, reason=TEXT, failures=(TEXT,)),
     ev.RunFailed(failure=FAILURE),
 )
+
+
+def test_each_type_of_event_has_a_rule_or_a_reason_for_none() -> None:
+    types = [*RULES, *WITHOUT_RULE]
+    assert len(types) == len({*types})
+    assert {*types} == {*ev.BODY_TYPES.values()}
 
 
 @pytest.mark.row("S003-02")

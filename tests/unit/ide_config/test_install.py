@@ -11,7 +11,7 @@ from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 from gateway.cli import app
 from gateway.ide_config import CLIENTS, Entry, install_entry
-from tests.support.processes import ROOT
+from tests.support.processes import ROOT, GatewayProcess
 
 runner = CliRunner()
 FILES = {
@@ -65,6 +65,32 @@ def test_each_client_gets_its_entry_and_keeps_its_others(home: Path, client: str
     else:
         kind = {"type": "http"} if client in ("vscode", "claude-code") else {}
         assert entry == {**kind, ADDRESS_FIELDS.get(client, "url"): URL}
+
+
+def test_an_entry_has_the_address_at_which_the_gateway_runs(home: Path, tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "data") as gateway:  # at another port than AGENT_PORT
+        done = runner.invoke(app, ["mcp", "install", "cursor"])
+        assert done.exit_code == 0, done.output
+        path = home / ".cursor" / "mcp.json"
+        assert json.loads(path.read_text())["mcpServers"]["stepgate"] == {"url": f"{gateway.url}/mcp"}
+        assert "No gateway answers" not in done.output
+        assert "Start the gateway" not in done.output
+        shown = runner.invoke(app, ["mcp", "install", "cursor", "--print", "--url", "http://10.0.0.7:8010"])
+        assert "http://10.0.0.7:8010/mcp" in shown.output
+    after = runner.invoke(app, ["mcp", "install", "cursor", "--force"])
+    assert json.loads(path.read_text())["mcpServers"]["stepgate"] == {"url": URL}, "its note is not believed then"
+    assert "No gateway answers at http://127.0.0.1:9999 now" in after.output
+    assert "--url" in after.output
+
+
+@pytest.mark.parametrize(
+    "noted", [b"", b"not an address", b"http://127.0.0.1", b"http://[::1", b"file:///etc/passwd", b"\xff"]
+)
+def test_a_damaged_note_of_the_address_is_passed_over(home: Path, tmp_path: Path, noted: bytes) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "address").write_bytes(noted)
+    done = runner.invoke(app, ["mcp", "install", "cursor", "--print"])
+    assert (done.exit_code, URL in done.output) == (0, True), done.output
 
 
 @pytest.mark.parametrize("client", sorted(FILES))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.llm import discovery
+from agent.core import containers
 from agent.llm.discovery import UsualPort, discover_endpoints, find_obstacle
 from agent.llm.listed_models import find_fingerprint, read_listed_models
 from tests.support.model_endpoint import list_of, model_endpoint
@@ -121,11 +121,15 @@ def test_a_fingerprint_changes_with_the_model_and_not_with_the_time() -> None:
 def test_searching_is_off_where_it_would_be_of_no_use_or_tell_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(discovery, "_CONTAINER_FILES", (tmp_path / "dockerenv",))
+    monkeypatch.setattr(containers, "CONTAINER_FILES", (tmp_path / "dockerenv",))
     assert find_obstacle("auto", is_loopback=True, environment={}) is None
     assert "AGENT_DISCOVER=off" in str(find_obstacle("off", is_loopback=True, environment={}))
     assert "beyond" in str(find_obstacle("auto", is_loopback=False, environment={}))
     assert "container" in str(find_obstacle("auto", is_loopback=True, environment={"KUBERNETES_SERVICE_HOST": "1"}))
     (tmp_path / "dockerenv").touch()
-    assert "container" in str(find_obstacle("auto", is_loopback=True, environment={}))
+    for is_loopback in (True, False):  # an image's gateway always listens beyond itself
+        reason = str(find_obstacle("auto", is_loopback=is_loopback, environment={}))
+        assert "container" in reason
+        assert "http://host.docker.internal:11434/v1" in reason
+        assert "AGENT_DISCOVER=on" not in reason, "that would search the container"
     assert find_obstacle("on", is_loopback=False, environment={"container": "podman"}) is None

@@ -5,14 +5,18 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from agent.core.errors import ModelEndpointError, ModelError, ModelRequestError
 from agent.core.models import JsonObject
-from agent.llm.faults import build_body_error, build_status_error, list_refused_parameters, read_error
+from agent.llm.faults import build_body_error, build_status_error, read_error
+from agent.llm.message_roles import arrange_roles
 from agent.llm.parameters import ParameterSupport
 from agent.llm.port import ModelChunk, ModelRequest, ResponseSchema
+from agent.llm.refusals import list_refused_parameters
 from agent.llm.schema_derivation import derive_schema
 from agent.llm.schema_dialect import OPENAI, SchemaDialect
+from agent.llm.wire_form import THOUGHT_TOKENS
 
 
 def fault(body: Any, status: int = 400) -> ModelError:
@@ -33,6 +37,7 @@ def request(**options: Any) -> ModelRequest:
         ([{"error": {"code": 400, "message": 'Unknown name "seed": Cannot find field.'}}], "seed"),
         ({"error": {"message": "`temperature` is deprecated for this model.", "code": "invalid"}}, "temperature"),
         ({"error": {"message": "Unrecognized request argument supplied: 'top_k'"}}, "top_k"),
+        ({"error": {"message": "openai does not support parameters: ['seed'], for model=x"}}, "seed"),
         ({"error": {"message": "temperature: must be at most 1", "param": "temperature", "code": "invalid_value"}}, ""),
         ({"error": {"message": "max_tokens is too large: 9000", "param": "max_tokens", "code": "invalid_value"}}, ""),
     ],
@@ -108,3 +113,138 @@ async def test_a_schema_is_derived_once_for_a_call_however_many_chunks_it_has(mo
     assert derivations == [OPENAI]
     support.build_body(request(response_schema=ResponseSchema("x", {**schema, "required": []})), stream=True)
     assert derivations == [OPENAI] * 2, "another schema is another one, though it is equal in name"
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "Trying to keep the first 4571 tokens when context the overflows. However, the model is loaded with "
+              "context length of only 4096 tokens, which is not enough."),
+        (400, "The input (2417 tokens) is longer than the model's context length (2048 tokens)."),
+        (400, "prompt too long; exceeded max context length by 369 tokens"),
+        (400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."),
+        (422, "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 2048. Given: 417 and 2000"),
+        (422, "Input validation error: `inputs` must have less than 1024 tokens. Given: 1525"),
+        (500, "Context size has been exceeded."),
+        (400, "request (2417 tokens) exceeds the available context size (2048 tokens), try increasing it"),
+        (400, "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000"),
+        (400, "This model's maximum prompt length is 131072 but the request contains 537812 tokens."),
+        (400, "Input is too long for requested model."),
+        (400, "Invalid request: Your request exceeded model token limit: 8192"),
+    ],
+)  # fmt: skip
+def test_a_prompt_that_is_too_long_is_known_in_the_words_of_each_server(status: int, message: str) -> None:
+    error = fault({"error": {"message": message}}, status)
+    assert (error.code, "a shorter request" in error.message) == ("ERR_MODEL_CONTEXT", True)
+    in_stream = build_body_error({"message": message}, "here")
+    assert (in_stream.code, in_stream.details["reported"]) == ("ERR_MODEL_CONTEXT", message)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "max_tokens is too large: 9000. This model supports at most 4096 completion tokens"),
+        (400, "max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens"),
+        (429, "Request too large for the limit of tokens per minute; context window"),
+        (500, "the database schema has no context"),
+    ],
+)
+def test_other_limits_are_not_those_of_the_context(status: int, message: str) -> None:
+    assert fault({"error": {"message": message}}, status).code != "ERR_MODEL_CONTEXT"
+
+
+def test_a_value_that_is_refused_is_left_out_of_our_own_calls_and_told_to_a_caller() -> None:
+    error = fault({"error": {"message": "Input validation error: `temperature` must be strictly positive"}}, 422)
+    support = ParameterSupport()
+    user: JsonObject = {"role": "user", "content": "hi"}
+    theirs = request(temperature=0.0)
+    ours, warmer = (ModelRequest("m", (user,), "planner", temperature=one) for one in (0.0, 0.7))
+    assert not support.learn(theirs, support.build_body(theirs, stream=False), error)
+    assert support.learn(ours, support.build_body(ours, stream=False), error)
+    assert "temperature" not in support.build_body(ours, stream=False)
+    assert "temperature" in support.build_body(warmer, stream=False), "another value is sent"
+    assert "temperature" in support.build_body(theirs, stream=False)
+
+
+def test_a_word_of_a_message_names_no_parameter() -> None:
+    support, asked = ParameterSupport(), request(options={"user": "u1", "seed": 1}, temperature=0.5)
+    for message in ("this user is not permitted", "unsupported: either temperature or seed"):
+        assert not support.learn(asked, support.build_body(asked, stream=False), fault({"error": {"message": message}}))
+
+
+def test_a_guess_that_does_not_help_is_taken_back() -> None:
+    schema = ResponseSchema("x", {"type": "object", "properties": {}, "required": [], "additionalProperties": False})
+    support = ParameterSupport()
+    system: JsonObject = {"role": "system", "content": "Be brief."}
+    user: JsonObject = {"role": "user", "content": "hi"}
+    asked = ModelRequest("m", (system, user), "planner", response_schema=schema, temperature=0.0, max_tokens=9)
+    before = support.build_body(asked, stream=False)
+    bodies = [before]
+    while support.learn(asked, bodies[-1], fault({"error": {"message": "Bad Request"}})):
+        bodies.append(support.build_body(asked, stream=False))
+    assert 3 < len(bodies) < 7
+    assert len({str(body) for body in bodies}) == len(bodies)
+    assert support.build_body(asked, stream=False) == before
+    assert not support.learn(asked, before, fault({"error": {"message": "Bad Request"}})), "it is not tried again"
+    assert support.learn(asked, before, fault({"error": {"message": "temperature is not supported"}}))
+
+
+def test_a_model_that_thinks_gets_room_for_its_thoughts_beside_the_limit_of_the_text() -> None:
+    user: JsonObject = {"role": "user", "content": "hi"}
+    ours, theirs = (ModelRequest("m", (user,), one, max_tokens=400) for one in ("supervisor", "completion"))
+    support = ParameterSupport()
+    assert support.get_reply_limit(ours) == 400
+    support.confirm(ours, support.build_body(ours, stream=True), thinks=True)
+    limit = support.build_body(ours, stream=True)["max_tokens"]
+    assert limit == support.get_reply_limit(ours) == 400 + THOUGHT_TOKENS
+    assert support.build_body(theirs, stream=True)["max_tokens"] == support.get_reply_limit(theirs) == 400
+    reading = ModelRequest("m", (user,), "probe", max_tokens=1)
+    assert support.build_body(reading, stream=False)["max_tokens"] == 1, "it only has the prompt read"
+
+
+def test_a_refusal_in_other_words_must_come_twice_before_anything_is_left_out_for_good() -> None:
+    schema = ResponseSchema("x", {"type": "object", "properties": {"a": {"type": "string", "maxLength": 2}},
+                                  "required": [], "additionalProperties": False})  # fmt: skip
+    support, user = ParameterSupport(), dict[str, JsonValue](role="user", content="hi")
+    asked = ModelRequest("m", (user,), "planner", response_schema=schema)
+    before = support.build_body(asked, stream=False)
+    for is_learnt in (False, True):
+        assert support.learn(asked, before, fault({"error": {"message": "The model has crashed."}}))
+        smaller = support.build_body(asked, stream=False)
+        assert smaller != before
+        support.confirm(asked, smaller, thinks=False)
+        assert support.build_body(asked, stream=False) == (smaller if is_learnt else before)
+
+
+def test_calls_that_are_refused_at_once_try_the_same_form() -> None:
+    support, system = ParameterSupport(), dict[str, JsonValue](role="system", content="Be brief.")
+    user: JsonObject = {"role": "user", "content": "hi"}
+    asked = ModelRequest("m", (system, user), "planner", temperature=0.0)
+    sent = support.build_body(asked, stream=True)
+    for message in ("Bad Request", "Conversation roles must alternate user/assistant"):
+        support = ParameterSupport()
+        assert support.learn(asked, sent, fault({"error": {"message": message}}))
+        first = support.build_body(asked, stream=True)
+        assert support.learn(asked, sent, fault({"error": {"message": message}}))
+        assert support.build_body(asked, stream=True) == first != sent
+
+
+def test_instructions_and_neighbours_become_one_message_and_calls_stay() -> None:
+    picture: JsonValue = {"type": "image_url", "image_url": {"url": "data:,"}}
+    call: JsonObject = {"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]}
+    result: JsonObject = {"role": "tool", "tool_call_id": "c", "content": "4"}
+    messages: list[JsonValue] = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "One"},
+        {"role": "user", "content": [picture]},
+        call,
+        {**call, "content": "again"},
+        result,
+        result,
+    ]
+    parts: list[JsonValue] = [{"type": "text", "text": "Be brief.\n\nOne"}, picture]
+    first: JsonObject = {"role": "user", "content": parts}
+    assert arrange_roles(messages, "no_system") == [first, *messages[3:]]
+    second: JsonObject = {"role": "user", "content": [{"type": "text", "text": "One"}, picture]}
+    assert arrange_roles(messages, "joined") == [messages[0], second, *messages[3:]]
+    assert arrange_roles(messages, "as_is") == messages

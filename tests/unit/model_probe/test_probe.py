@@ -43,10 +43,20 @@ def make_probe(client: ScriptedClient | RecordedModel) -> ModelProbe:
     return ModelProbe(AskedModel(client, "tiny", timeout_s=5))
 
 
-def outcomes(**wrong: str) -> list[Outcome]:
-    """All right, but for one of each named kind; its note is the value."""
-    made = [Outcome(kind, str(number), True) for kind in KINDS for number in (10, 20)]
-    return made + [Outcome(kind, "30", False, note) for kind, note in wrong.items() if kind in KINDS]
+def outcomes(*, asked: int = len(PROBE_TASKS), **wrong: str) -> list[Outcome]:
+    """The first `asked` tasks all right, but for the last one of each named kind; its note is the value."""
+    last = {task.kind: task.name for task in PROBE_TASKS if task.kind in wrong}
+    return [
+        Outcome(task.kind, task.name, False, wrong[task.kind])
+        if last.get(task.kind) == task.name
+        else Outcome(task.kind, task.name, True)
+        for task in PROBE_TASKS[:asked]
+    ]
+
+
+def count_tasks(*kinds: TaskKind) -> int:
+    """The tasks up to the last one of these kinds."""
+    return max(place for place, task in enumerate(PROBE_TASKS, 1) if task.kind in kinds)
 
 
 def test_there_are_about_25_tasks_of_every_kind() -> None:
@@ -63,11 +73,14 @@ def test_there_are_about_25_tasks_of_every_kind() -> None:
         (outcomes(plans=""), ModelProfile(decides="rounds", judges=True, checks_answers=False)),
         (outcomes(rounds=""), ModelProfile(judges=True)),
         (outcomes(catalogue=ANSWERED), ModelProfile(decides="plans", judges=True, checks_answers=True)),
-        (
-            [one for one in outcomes() if one.kind != "plans"],
-            ModelProfile(decides="rounds", judges=True, checks_answers=False),
-        ),
+        ([one for one in outcomes() if one.kind != "plans"], ModelProfile(decides="rounds", judges=True)),
         ([one for one in outcomes() if one.kind != "rounds"], ModelProfile(judges=True)),
+        (outcomes(asked=3), SMALL),
+        (outcomes(asked=count_tasks("rounds")), SMALL),
+        (outcomes(asked=count_tasks("rounds", "answers") + 1), SMALL),
+        (outcomes(asked=count_tasks("plans")), ModelProfile(decides="plans")),
+        (outcomes(asked=count_tasks("catalogue")), ModelProfile(decides="plans", checks_answers=False)),
+        (outcomes(asked=count_tasks("verdicts") - 1), ModelProfile(decides="plans", checks_answers=False)),
     ],
 )
 def test_the_bolder_way_is_chosen_only_if_all_of_it_was_right(found: list[Outcome], expected: ModelProfile) -> None:
@@ -84,6 +97,16 @@ async def test_a_model_that_cannot_do_anything_gets_the_safe_profile_and_its_cos
     assert record.calls >= len(PROBE_TASKS)
     assert record.prompt_tokens > 0
     assert "JSON schemas bind its replies: 0 of 2" in format_record(record)
+
+
+async def test_a_model_that_thinks_is_told_with_the_switch_for_it() -> None:
+    thinking, plain = (make_probe(ScriptedClient(Script([says("Oslo", reasoning=text)]))) for text in ("hm", ""))
+    reports = []
+    for probe in (thinking, plain):
+        await probe.run()
+        record = build_record(probe, model="m", base_url="u", fingerprint="f", context_tokens=None, at=1.0)
+        reports.append(format_record(record))
+    assert ["AGENT_LLM_EXTRA_BODY may turn that off" in report for report in reports] == [True, False]
 
 
 async def test_a_cancelled_probe_goes_on_where_it_was() -> None:

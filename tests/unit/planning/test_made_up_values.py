@@ -1,7 +1,7 @@
 """Values of changes that stand nowhere: which inputs are told, and which texts a model may write itself."""
 
 from dataclasses import replace
-from time import monotonic
+from time import thread_time
 
 import pytest
 from pydantic import JsonValue
@@ -145,9 +145,9 @@ def test_long_lists_and_numbers_that_no_integer_holds_are_looked_at_in_time() ->
     result = RoundResult(0, "read_file", {}, f"{words} 7 \u00b2", failed=False, missing=())
     payments: list[JsonValue] = [{"to": f"person{number}", "amount": "9" * 5_000} for number in range(2_000)]
     payments.append({"to": "ann", "amount": "\u00b2"})
-    begin = monotonic()
+    begin = thread_time()
     made_up = find_made_up_values([make_step("pay", payments=payments)], ask("Pay ann", result))
-    assert monotonic() - begin < 5
+    assert thread_time() - begin < 5
     assert len(made_up) == 4_000
     assert len(MadeUpValueError(made_up).args[0]) < 10_000
 

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.tools import ToolContext, TypedTool
+from gateway.features.incident.engine.text import split_into_sentences
 from gateway.features.incident.tools.actions import ActionItem, ExtractActionItemsTool, extract_action_items
 from gateway.features.incident.tools.deadlines import ExtractDeadlinesTool, extract_deadlines
 from gateway.features.incident.tools.entities import ExtractEntitiesTool, extract_entities
 from gateway.features.incident.tools.knowledge import compute_overlap
 from gateway.features.incident.tools.priority import ClassifyPriorityTool, classify
 from gateway.features.incident.tools.summary import SummarizeTool, summarize
-from gateway.features.incident.tools.text import split_into_sentences
 
 CONTEXT = ToolContext(run_id="run_1", owner="somebody")
 WEDNESDAY = datetime(2026, 11, 4, 10, 0, tzinfo=UTC)

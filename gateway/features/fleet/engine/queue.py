@@ -219,11 +219,6 @@ class QueueDispatcher:
         if job.queueing_lock is None:
             return False
         try:
-            async with self._database.transaction() as db:
-                cursor = await db.execute(
-                    "SELECT 1 FROM procrastinate_jobs WHERE queueing_lock = %s AND status = 'todo'",
-                    (job.queueing_lock,),
-                )
-                return await cursor.fetchone() is not None
-        except StoreError:
+            return bool([*await self.manager.list_jobs_async(queueing_lock=job.queueing_lock, status="todo")])
+        except ConnectorException:
             return False

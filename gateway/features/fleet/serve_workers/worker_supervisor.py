@@ -23,6 +23,7 @@ import typer
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 from gateway.cli.bind_address import bind_socket, describe_default_port
+from gateway.cli.running_gateway import note_address
 from gateway.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)
@@ -199,6 +200,7 @@ class WorkerSupervisor:
     def _announce(self) -> None:
         host, port = self._sockets[0].getsockname()[:2]
         url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        note_address(self._settings, url)
         count = len(self._sockets)
         if self._settings.log_format == "json":
             log.info("Stepgate listens on %s", url, extra={"workers": count})

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from agent.core.models import DeferredModel, FrozenModel
 from agent.tools import PlanHints, ToolContext, TypedTool
-from gateway.features.incident.tools.text import Sentence, split_into_sentences
+from gateway.features.incident.engine.text import Sentence, split_into_sentences
 
 MAX_ITEMS = 100
 _INSTRUCTION_VERBS = """

@@ -13,8 +13,7 @@ from gateway.features.documents.engine.grounded_answers.footnote_marks import st
 from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.search.models import RetrievedContext
 from gateway.features.documents.engine.search.severity import Severity
-from gateway.features.incident.tools.citations import SourceCitations
-from gateway.features.incident.tools.evidence import (
+from gateway.features.incident.engine.evidence import (
     choose_collections,
     classify_passage,
     extract_snippet,
@@ -22,6 +21,9 @@ from gateway.features.incident.tools.evidence import (
     format_title,
     is_policy,
 )
+from gateway.features.incident.engine.summary_rewriting import rewrite_summary
+from gateway.features.incident.engine.text import remove_pasted_logs
+from gateway.features.incident.tools.citations import SourceCitations
 from gateway.features.incident.tools.issues import (
     NO_SIMILAR_ISSUE,
     Issue,
@@ -39,8 +41,6 @@ from gateway.features.incident.tools.knowledge import (
 )
 from gateway.features.incident.tools.priority import classify
 from gateway.features.incident.tools.summary import summarize
-from gateway.features.incident.tools.summary_rewriting import rewrite_summary
-from gateway.features.incident.tools.text import remove_pasted_logs
 
 MAX_CAUSES, MAX_ACTIONS, MAX_ESCALATIONS = 4, 7, 3
 MAX_RUNBOOKS = 2

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from agent.core.models import DeferredModel, FrozenModel
 from agent.tools import PlanHints, ToolContext, TypedTool
-from gateway.features.incident.tools.due_phrases import find_due_phrases
-from gateway.features.incident.tools.text import split_into_sentences
+from gateway.features.incident.engine.due_phrases import find_due_phrases
+from gateway.features.incident.engine.text import split_into_sentences
 
 MAX_DEADLINES = 100
 

@@ -12,7 +12,7 @@ from agent.text.dates import MONTHS, WEEKDAYS
 from agent.text.given_names import GIVEN_NAMES
 from agent.text.stop_words import ENGLISH, detect_candidate_languages
 from agent.tools import PlanHints, ToolContext, TypedTool
-from gateway.features.incident.tools.text import cut_text
+from gateway.features.incident.engine.text import cut_text
 
 MAX_ENTITIES = 200
 EntityType = Literal[

@@ -2,9 +2,9 @@
 
 from agent.core.models import JsonObject
 from agent.run_context.extensions import GateContext, GateResult, fail_gate, pass_gate
+from gateway.features.incident.engine.evidence import classify_name
 from gateway.features.incident.tools.brief import BuildIncidentBriefTool
 from gateway.features.incident.tools.entities import ExtractEntitiesTool
-from gateway.features.incident.tools.evidence import classify_name
 from gateway.features.incident.tools.issues import SearchPreviousIssuesTool
 from gateway.features.incident.tools.knowledge import SearchIncidentKnowledgeTool
 from gateway.features.incident.tools.summary import SummarizeTool

@@ -15,7 +15,7 @@ from gateway.features.documents.engine.search.llm_rerank import MAX_CANDIDATES a
 from gateway.features.documents.engine.search.llm_rerank import rerank_with_model
 from gateway.features.documents.engine.search.models import RetrievedContext
 from gateway.features.documents.engine.search.severity import normalize_name, parse_severity
-from gateway.features.incident.tools.evidence import (
+from gateway.features.incident.engine.evidence import (
     choose_collections,
     extract_snippet,
     format_source_name,
@@ -26,7 +26,7 @@ from gateway.features.incident.tools.evidence import (
     require_collection,
     search_evidence,
 )
-from gateway.features.incident.tools.text import remove_pasted_logs
+from gateway.features.incident.engine.text import remove_pasted_logs
 
 MAX_CANDIDATES = 100
 """Passages of each search that are filtered and reduced to one for each ticket."""

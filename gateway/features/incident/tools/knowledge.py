@@ -13,7 +13,7 @@ from agent.tools import READ_ONLY, PlanHints, ToolContext, TypedTool
 from gateway.features.documents.engine.grounded_answers.footnote_marks import strip_footnote_marks
 from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.search.models import RetrievedContext
-from gateway.features.incident.tools.evidence import (
+from gateway.features.incident.engine.evidence import (
     choose_collections,
     classify_name,
     classify_passage,
@@ -25,8 +25,8 @@ from gateway.features.incident.tools.evidence import (
     require_collection,
     search_evidence,
 )
+from gateway.features.incident.engine.text import remove_pasted_logs
 from gateway.features.incident.tools.issues import get_ticket
-from gateway.features.incident.tools.text import remove_pasted_logs
 
 MAX_CANDIDATES = 50
 """Passages among which the best of each document, and a policy, are looked for."""

@@ -9,7 +9,7 @@ from pydantic import Field
 from agent.core.models import DeferredModel
 from agent.tools import PlanHints, ToolContext, TypedTool
 from gateway.features.documents.engine.search.severity import SEVERITIES, Severity, parse_severity
-from gateway.features.incident.tools.text import cut_text
+from gateway.features.incident.engine.text import cut_text
 
 _STATED = re.compile(
     r"\b(?:(?P<code>P[0-5]|SEV[\s-]?[0-5])|(?:priority|severity)\s{0,2}(?:is|:|=)?\s{0,2}"

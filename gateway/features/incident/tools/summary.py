@@ -10,9 +10,9 @@ from pydantic import Field
 from agent.core.models import DeferredModel, JsonObject
 from agent.text.terms import extract_query_terms
 from agent.tools import CompleteMessages, PlanHints, ToolContext, ToolResult, TypedTool
+from gateway.features.incident.engine.summary_rewriting import rewrite_summary
+from gateway.features.incident.engine.text import cut_text, split_into_sentences
 from gateway.features.incident.tools.entities import extract_entities
-from gateway.features.incident.tools.summary_rewriting import rewrite_summary
-from gateway.features.incident.tools.text import cut_text, split_into_sentences
 
 MAX_SENTENCES = 400
 """Sentences that are compared; of a longer text the first and the last ones."""

@@ -4,6 +4,7 @@ from pydantic import Field
 
 from agent.core.models import DeferredModel
 from agent.tools import READ_ONLY, PlanHints, Tool, ToolContext, declare_roles
+from agent.tools.stored_things import DESTROYS, SAVES, Arguments, StoredThingTool
 from agent.tools.tool import In, Out
 from gateway.features.recipes.engine.recipe_maker import TRIAL_SECONDS, RecipeMaker
 from gateway.features.recipes.engine.renaming import rename_parameters
@@ -16,7 +17,6 @@ from gateway.features.recipes.forms import (
     to_shown_output,
 )
 from gateway.features.recipes.saved_runs import SAVE_TOOL
-from gateway.features.studio.tools.stored_things import DESTROYS, SAVES, Arguments, StoredThingTool
 
 
 class _RecipeTool(StoredThingTool[In, Out]):

@@ -12,10 +12,10 @@ from agent.core.errors import ToolInputError
 from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
 from agent.tools import READ_ONLY, Tool, ToolContext
+from agent.tools.stored_things import OUTSIDE_TEXT, Arguments, StoredThingTool
 from agent.tools.tool import In, Out
 from gateway.features.studio.engine.entity_graph import Entity, EntityGraph, EntityType, LinkKind
 from gateway.features.studio.engine.graph_builder import GraphBuilder
-from gateway.features.studio.tools.stored_things import OUTSIDE_TEXT, Arguments, StoredThingTool
 
 _KEYWORDS = ("room", "rooms", "tool", "skill", "server", "collection", "prompt", "which", "uses", "studio")
 

@@ -14,6 +14,14 @@ from agent.core.errors import AgentError, ToolInputError
 from agent.core.models import DeferredModel, JsonObject
 from agent.core.principal import Principal
 from agent.tools import READ_ONLY, PlanHints, Tool, ToolContext, ToolModel, ToolResult, declare_roles
+from agent.tools.stored_things import (
+    CHANGES,
+    DESTROYS,
+    Arguments,
+    StoredThingList,
+    StoredThingTool,
+    omit_outside_text,
+)
 from agent.tools.tool import In, Out
 from gateway.features.studio.engine.generated_tools.models import ToolVersion
 from gateway.features.studio.engine.generated_tools.service import GeneratedTools
@@ -27,14 +35,6 @@ from gateway.features.studio.tool_forms import (
     format_difference,
     format_version,
     to_output,
-)
-from gateway.features.studio.tools.stored_things import (
-    CHANGES,
-    DESTROYS,
-    Arguments,
-    StoredThingList,
-    StoredThingTool,
-    omit_outside_text,
 )
 
 AuthorizeToolMaker = Callable[[ToolContext], Awaitable[Principal]]

@@ -14,6 +14,7 @@ from pydantic import Field
 from agent.core.errors import ConflictError, ToolError, ToolInputError
 from agent.core.models import DeferredModel, JsonObject
 from agent.tools import READ_ONLY, READ_ONLY_WEB, Tool, ToolAnnotations, ToolContext, ToolRegistry, declare_roles
+from agent.tools.stored_things import DESTROYS, Arguments
 from agent.tools.tool import In, Out
 from gateway.features.studio.engine.room_editor import RoomEditor
 from gateway.features.studio.engine.room_view import Editor
@@ -27,7 +28,6 @@ from gateway.features.studio.server_forms import (
     to_shared_line,
 )
 from gateway.features.studio.tools.rooms import AuthorizeEditor, RoomTool
-from gateway.features.studio.tools.stored_things import DESTROYS, Arguments
 from mcp_tools.client.config import McpServerConfig
 from mcp_tools.client.room_servers import make_server_name
 

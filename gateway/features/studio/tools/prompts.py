@@ -9,6 +9,15 @@ from pydantic import Field
 
 from agent.core.models import DeferredModel, JsonObject
 from agent.tools import READ_ONLY, Tool, ToolContext, declare_roles
+from agent.tools.stored_things import (
+    CHANGES,
+    DESTROYS,
+    SAVES,
+    Arguments,
+    StoredThingList,
+    StoredThingTool,
+    omit_outside_text,
+)
 from agent.tools.tool import In, Out
 from gateway.features.studio.engine.prompt_library import PromptLibrary
 from gateway.features.studio.engine.room_editor import RoomEditor
@@ -21,15 +30,6 @@ from gateway.features.studio.prompt_forms import (
     to_output,
 )
 from gateway.features.studio.tools.rooms import AuthorizeEditor, replace_room_name
-from gateway.features.studio.tools.stored_things import (
-    CHANGES,
-    DESTROYS,
-    SAVES,
-    Arguments,
-    StoredThingList,
-    StoredThingTool,
-    omit_outside_text,
-)
 
 _KEYWORDS = ("prompt", "prompts", "library", "studio")
 

@@ -13,13 +13,13 @@ from agent.core.errors import ToolInputError
 from agent.core.models import JsonObject
 from agent.policy.approval import format_value
 from agent.tools import ToolAnnotations, ToolContext, declare_roles
+from agent.tools.stored_things import Arguments
 from gateway.features.studio.engine.room_changes import RoomChange, check_change, make_change
 from gateway.features.studio.engine.room_editor import RoomEditor
 from gateway.features.studio.engine.room_programs import ProgramsNeedApprovalError, RoomProgram
 from gateway.features.studio.engine.room_view import Editor
 from gateway.features.studio.room_forms import RoomOutput, format_room, to_output
 from gateway.features.studio.tools.rooms import AuthorizeEditor, RoomTool
-from gateway.features.studio.tools.stored_things import Arguments
 
 ROOM_PROGRAMS_TOOL = "room_programs_allow"
 WITHHELD_CHANGE = "room_change"

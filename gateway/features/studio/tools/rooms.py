@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue
 
 from agent.core.models import DeferredModel, JsonObject
 from agent.tools import READ_ONLY, PlanHints, Tool, ToolContext, declare_roles
+from agent.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingList, StoredThingTool
 from agent.tools.tool import In, Out
 from gateway.features.studio.engine.room_changes import check_change, make_change
 from gateway.features.studio.engine.room_editor import RoomEditor
@@ -28,7 +29,6 @@ from gateway.features.studio.room_forms import (
     to_line,
     to_output,
 )
-from gateway.features.studio.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingList, StoredThingTool
 
 AuthorizeEditor = Callable[[ToolContext], Awaitable[Editor]]
 """On whose behalf a call edits rooms. Raises `ToolDeniedError` for callers who may not."""

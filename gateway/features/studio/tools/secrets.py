@@ -9,9 +9,9 @@ from agent.core.errors import ToolError
 from agent.core.models import DeferredModel
 from agent.storage.credentials import CredentialError
 from agent.tools import READ_ONLY, ToolContext
+from agent.tools.stored_things import Arguments, StoredThingTool
 from gateway.features.studio.engine.secret_names import SecretKind, SecretName, SecretNames
 from gateway.features.studio.tools.rooms import AuthorizeEditor
-from gateway.features.studio.tools.stored_things import Arguments, StoredThingTool
 
 
 class ListSecretsInput(Arguments):

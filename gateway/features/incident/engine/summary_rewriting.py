@@ -6,7 +6,7 @@ from agent.core.models import JsonObject
 from agent.planning.parse import strip_thinking
 from agent.run_context.outputs import CITATION, SKILL_CHARS, format_data_block
 from agent.tools import CompleteMessages
-from gateway.features.incident.prompts import render
+from gateway.features.incident.engine.prompts import render
 
 FIELD = "summary"
 """The field of the result that is rewritten."""
@@ -49,7 +49,7 @@ async def _ask_model(complete: CompleteMessages, report: str, summary: str, word
         {"role": "user", "content": user},
     )
     reply = await complete(messages, 6 * words)
-    if reply.finish_reason == "length":
+    if not reply.is_whole:
         return ""
     try:
         return strip_thinking(reply.text.strip())

@@ -15,28 +15,25 @@ from pydantic import BaseModel, ConfigDict
 
 from agent.core.errors import (
     AgentError,
-    BadRequestError,
-    ConflictError,
-    NotFoundError,
-    RoomUnknownError,
+    AuthError,
+    BusyError,
+    QuotaError,
+    RateLimitError,
+    RequestError,
     ScopeError,
     ToolDeniedError,
     ToolInputError,
 )
 from agent.core.models import DeferredModel, JsonObject
-from agent.tools import ToolAnnotations, ToolContext, ToolResult, TypedTool
-from agent.tools.tool import In, Out
-from gateway.features.studio.engine.errors import ValidationError
-from gateway.features.studio.engine.generated_tools.errors import ReflectionFailed, SandboxMissingError
+from agent.tools.spec import ToolAnnotations
+from agent.tools.tool import In, Out, ToolContext, ToolResult, TypedTool
 
 CHANGES = ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=False)
 SAVES = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
 """The same call again changes nothing more."""
 DESTROYS = ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=False)
-_REFUSALS = (
-    ValidationError, ConflictError, NotFoundError, RoomUnknownError, BadRequestError, ReflectionFailed,
-    SandboxMissingError,
-)  # fmt: skip
+_PASSING = (AuthError, RateLimitError, QuotaError, BusyError)
+"""Refusals that other arguments do not avoid."""
 
 
 class Arguments(DeferredModel):
@@ -106,10 +103,12 @@ def refuse_as_input() -> Iterator[None]:
     """Turns a refusal into a `ToolInputError` with its stage, and a missing right into a `ToolDeniedError`."""
     try:
         yield
-    except _REFUSALS as error:
-        raise ToolInputError(format_refusal(error), stage=error.details.get("stage")) from error
+    except _PASSING:
+        raise
     except ScopeError as error:
         raise ToolDeniedError(format_refusal(error)) from error
+    except RequestError as error:
+        raise ToolInputError(format_refusal(error), stage=error.details.get("stage")) from error
 
 
 def format_refusal(error: AgentError) -> str:

@@ -10,7 +10,7 @@ from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.search.errors import MemoryNoResultsError
 from gateway.features.documents.engine.search.models import MemoryQuery, RetrievedContext
 from gateway.features.documents.engine.search.severity import normalize_name, parse_severity
-from gateway.features.incident.collection_names import EXAMPLE_COLLECTIONS, OWN_COLLECTIONS, IncidentCollections
+from gateway.features.incident.engine.collection_names import EXAMPLE_COLLECTIONS, OWN_COLLECTIONS, IncidentCollections
 
 SNIPPET_CHARS = 400
 MIN_RELEVANCE = 0.35
@@ -90,7 +90,8 @@ async def require_collection(library: Library, owner: str, collection: str, make
     if collection not in collections:
         raise ToolSetupError(
             f"there is no collection {collection!r} to search; `{make}` creates it, `stepgate corpus example` creates "
-            "an example in collections of its own, and `collections` of the room names others"
+            "an example in collections of its own, as does “Load the example company” in a new chat on the web page, "
+            "and `collections` of the room names others"
         )
 
 

@@ -1,0 +1,205 @@
+"""What a reader of a page sees, in page order: headings, paragraphs, list items, tables and described pictures.
+
+The one reader of HTML: ingestion and `web_fetch` use it on a tree without what a browser hides.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Protocol
+
+from lxml import etree, html  # type: ignore[import-untyped]
+
+from agent.text.html_lists import ListMarkers
+from agent.text.html_tables import (
+    BLOCKS,
+    SEPARATE,
+    Element,
+    extract_visible_text,
+    follows_component,
+    is_data_table,
+    iter_loose_texts,
+    list_nested_tables,
+    read_shown_value,
+    read_table_rows,
+)
+from agent.text.superscripts import raise_figures
+
+_END = re.compile(r"</(?:html|body)\s*>", re.IGNORECASE)
+"""What libxml2 takes for the end of the text. A browser shows what follows, such as a second page or a footer of mail
+servers."""
+_SECTION_START, _SECTION_END = "<![CDATA[", "]]>"
+_XML = re.compile(r"\s*<\?xml\b")
+_MAX_TERM = 200
+_NO_TERM = BLOCKS | {"img", "input", "button", "br"}
+HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_BEHIND_TERMS = frozenset({"dl", "hr", "li", "menu", "ol", "pre", "section", "table", "ul", *HEADINGS})
+"""What does not go on in the line of a term."""
+
+
+class TooDeepError(ValueError):
+    """Raised for a page nested deeper than the 256 levels that libxml2 follows."""
+
+
+def parse_tree(text: str) -> Element | None:
+    """The tree of a page that is text already; None if it has nothing but comments or white space. Raises
+    `TooDeepError`."""
+    if _XML.match(text):  # in XML this is text; in HTML a comment, which nobody sees
+        text = _escape_sections(text)
+    parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
+    try:
+        root = html.document_fromstring(_END.sub("", text).encode("utf-8", "replace"), parser=parser)
+    except etree.ParserError:
+        return None
+    if any(entry.type_name == "ERR_RESOURCE_LIMIT" for entry in parser.error_log):
+        raise TooDeepError("the page is nested deeper than 256 levels")
+    return root
+
+
+def _escape_sections(text: str) -> str:
+    """The text of an XML page with its sections of plain text as HTML writes them."""
+    pieces: list[str] = []
+    place = 0
+    while (start := text.find(_SECTION_START, place)) >= 0:
+        end = text.find(_SECTION_END, start)
+        if end < 0:  # nor do the sections behind it end: a search for each would read the page as often
+            break
+        pieces += (text[place:start], escape(text[start + len(_SECTION_START) : end]))
+        place = end + len(_SECTION_END)
+    return "".join((*pieces, text[place:]))
+
+
+class BlockSink(Protocol):
+    """What takes the blocks of a page, in its order. `text` of lists begins with the item's marker."""
+
+    def add_heading(self, text: str, level: int) -> None:
+        """Takes a heading of level 1 to 6."""
+
+    def add_text(self, text: str) -> None:
+        """Takes a paragraph, a list item or preformatted text."""
+
+    def add_table(self, rows: Sequence[Sequence[str]]) -> None:
+        """Takes a table of data, its first row the header."""
+
+    def add_image(self, description: str) -> None:
+        """Takes a described picture."""
+
+
+class HtmlWalk:
+    """Walks a tree, at most 256 deep, and gives its blocks to a sink: inline text is collected until a block begins or
+    ends."""
+
+    def __init__(self, sink: BlockSink) -> None:
+        self._sink = sink
+        self._words: list[str] = []
+        self._images: list[str] = []
+        self._marker = ""
+        self._term = ""
+        self._lists: list[ListMarkers] = []
+
+    def visit(self, element: Element) -> None:
+        """Gives the element's blocks to the sink."""
+        self._visit_element(element)
+        self._flush()
+        self._flush_term()
+
+    def _visit_element(self, element: Element) -> None:
+        tag = element.tag
+        if not isinstance(tag, str):
+            return
+        if tag == "br":
+            self._words.append("\n")
+        elif tag == "img":
+            self._images.append(element.get("alt") or "")
+            self._words.append(" ")
+        elif tag == "input":
+            self._words.append(read_shown_value(element))
+        elif tag in SEPARATE:
+            self._words.append(" ")
+            self._visit_children(element)
+            self._words.append(" ")
+        elif tag == "sup":
+            self._words.append(raise_figures("".join(self._words[-2:]), extract_visible_text(element)))
+        elif tag not in BLOCKS:  # a browser shows what it does not know as part of the line
+            self._words.append(" " if follows_component(element) else "")
+            self._visit_children(element)
+        else:
+            self._flush()
+            if tag in _BEHIND_TERMS:
+                self._flush_term()
+            self._add_block(element, tag)
+            self._flush()
+
+    def _add_block(self, element: Element, tag: str) -> None:
+        if tag == "dt" and (term := _read_term(element)):
+            self._term = f"{self._term}, {term}" if self._term else term
+        elif tag in HEADINGS:
+            self._sink.add_heading(extract_visible_text(element), int(tag[1]))
+        elif tag == "pre":
+            for line_break in element.iter("br"):
+                line_break.tail = f"\n{line_break.tail or ''}"
+            for part in element.iter("img", "input"):
+                text = read_shown_value(part) if part.tag == "input" else part.get("alt", "")
+                part.tail = f"{text}{part.tail or ''}"
+            self._sink.add_text(element.text_content())
+        elif tag == "table" and is_data_table(element):
+            self._add_table(element)
+        elif tag == "dl":
+            self._visit_children(element)
+            self._flush()
+            self._flush_term()
+        elif tag in {"ul", "ol", "menu"}:
+            self._lists.append(ListMarkers(element))
+            self._visit_children(element)
+            self._flush()
+            self._lists.pop()
+        else:
+            if tag == "li":
+                self._marker = self._lists[-1].take(element) if self._lists else "- "
+            self._visit_children(element)
+
+    def _visit_children(self, element: Element) -> None:
+        self._words.append(element.text or "")
+        for child in element:
+            self._visit_element(child)
+            self._words.append(child.tail or "")
+
+    def _add_table(self, element: Element) -> None:
+        for text in iter_loose_texts(element):
+            self._sink.add_text(text)
+        self._sink.add_table(read_table_rows(element))
+        for inner in list_nested_tables(element):
+            self._add_table(inner)
+
+    def _flush(self) -> None:
+        text = _collapse_whitespace(self._words)
+        self._words.clear()
+        if text:
+            term = f"{self._term.rstrip(' :')}: " if self._term else ""
+            self._sink.add_text(self._marker + term + text)
+            self._marker = self._term = ""
+        for image in self._images:
+            if image.strip():
+                self._sink.add_image(image)
+        self._images.clear()
+
+    def _flush_term(self) -> None:
+        if self._term:
+            self._sink.add_text(self._term)
+        self._term = ""
+
+
+def _read_term(element: Element) -> str:
+    """The term of a definition list that a definition follows; empty if it is more than a line of words."""
+    following = element.getnext()
+    if following is None or following.tag not in {"dt", "dd"}:
+        return ""
+    is_line = all(isinstance(one.tag, str) and one.tag not in _NO_TERM for one in element.iterdescendants())
+    text = extract_visible_text(element) if is_line else ""
+    return text if len(text) <= _MAX_TERM else ""
+
+
+def _collapse_whitespace(words: Iterable[str]) -> str:
+    """Collapses white space as a browser does, keeping explicit line breaks."""
+    parts = "".join("\x00" if word == "\n" else re.sub(r"\s+", " ", word) for word in words)
+    return "\n".join(line.strip() for line in re.sub(r" +", " ", parts).split("\x00")).strip()
