@@ -4,6 +4,7 @@ A derivation proves little where many figures could be derived: with thirty numb
 sum or a product of two. So it counts only if few other figures of the same size and precision could be derived too.
 """
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -60,7 +61,7 @@ def is_unlikely_hit(figure: Quantity, test: Callable[[Quantity], bool], limit: f
 
 
 def _passes_alone(figure: Quantity, test: Callable[[Quantity], bool], limit: float) -> bool:
-    if not test(figure):
+    if not math.isfinite(figure.value) or not test(figure):
         return False
     probes = [one for one in _iter_probes(figure) if figure.dimension != "%" or one != 100]  # all of anything
     allowed = max(1.0, limit * len(probes))  # of a few figures, one is no large share

@@ -20,13 +20,16 @@ class Rounding:
 
     def measure(self, value: Decimal, step: Decimal) -> tuple[Decimal, Decimal]:
         """The distances below and above a positive number with this step."""
-        if self.below != self.above and value > 10 * step and not value % (5 * step) and value % (10 * step):
+        is_short = 10 * step < value < _MAX_STEPS * step
+        if self.below != self.above and is_short and not value % (5 * step) and value % (10 * step):
             step *= 5  # nearly 29,500 is rounded to a half of a thousand
         if self.most is not None:
             step = min(step, max(value * self.most, Decimal(1) if value == int(value) else Decimal(0)))
         return self.below * step, self.above * step
 
 
+_MAX_STEPS: Final = 10**20
+"""Of longer numbers no remainder is taken, for which a decimal has too few digits."""
 _HALF, _TENTH, _SHORT = Decimal("0.5"), Decimal("0.1"), Decimal("0.95")
 # What is nearly 15 is not said to be over 14.
 ABOUT: Final = Rounding(_HALF, _HALF)

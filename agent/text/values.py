@@ -45,6 +45,7 @@ _SHARE: Final = re.compile(
 )
 _MIN_NATIONAL: Final = 6
 """Digits of a telephone number without the zeros before it. Fewer are the end of any other number."""
+_MAX_AMOUNT: Final = Decimal(10) ** 20  # of larger numbers, a decimal has too few digits for a remainder
 _MEGA, _MIN_BYTES = Decimal(10**6), 10_000
 _YEAR: Final = re.compile(r"1\d{3}|20\d\d|2100")
 
@@ -280,7 +281,9 @@ class KnownValues:
             return self._has_value(value * 10**6, step * 10**6)
         if CENT in self.scales and self._has_value(mention.value / CENT, Decimal(0)):  # 1,299 for 129900 cents
             return True
-        if mention.unscaled is None and mention.value % 1000 == 0:  # 18,600,000 for the 18.6 of a table in millions
+        if (
+            mention.unscaled is None and abs(mention.value) < _MAX_AMOUNT and mention.value % 1000 == 0
+        ):  # 18,600,000 for the 18.6 of a table in millions
             return any(self._has_value(mention.value / one, Decimal(0)) for one in self.scales)
         if not mention.unscaled:
             return False

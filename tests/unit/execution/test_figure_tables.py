@@ -83,3 +83,9 @@ def test_large_evidence_takes_bounded_time(evidence: str) -> None:
     start = time.process_time()
     find_unexplained_figures("North sold 12,345 units, 17.3 % of all; South 45,678 and East 23,456.", evidence)
     assert time.process_time() - start < 12
+
+
+@pytest.mark.parametrize("answer", ["1E400", "about 1E400 m", "1E100 of 2E100", "12 (1E400)"])
+@pytest.mark.parametrize("evidence", ['{"a":1e400,"b":2,"c":3}', "a;b\n1E400;2\n3;4\n5;6", "SEK 1E400 (12)", "5 cents"])
+def test_figures_that_no_float_holds_raise_nothing(answer: str, evidence: str) -> None:
+    find_unexplained_figures(answer, evidence)

@@ -68,3 +68,11 @@ def test_a_share_is_a_rounded_percentage(by_language: bool) -> None:
     known = KnownValues('{"rate": 0.3333, "fee": 0.0786}', by_language=by_language)
     assert known.find_missing("33 % or 33.3 %, and a fee of 7.9 %.") == []
     assert known.find_missing("34 % or 33.4 %.")
+
+
+@pytest.mark.parametrize("number", ["1E100", "-1E100", "9" * 39, "1e-100", "0"])
+@pytest.mark.parametrize("words", ["", "nearly ", "at most ", "more than ", "about "])
+def test_no_number_is_too_long_to_compare(words: str, number: str) -> None:
+    claim = f"{words}{number}"
+    KnownValues("0, in thousands", by_language=True).find_missing(claim)
+    assert KnownValues(claim, by_language=True).find_missing(number) == []
