@@ -1,4 +1,4 @@
-"""Days and durations that words name from the present, in four languages."""
+"""Days that words name from the present, in four languages."""
 
 from datetime import date
 from time import perf_counter
@@ -26,17 +26,9 @@ TODAY = date(2026, 11, 29)  # a Sunday
         ("lundi prochain", ["2026-12-07"]),
         ("in two weeks", ["2026-12-13"]),
         ("om 3 dagar", ["2026-12-02"]),
-        ("for half an hour", [30, "30 minutes", 1800]),
-        ("an hour and a half", [90]),
-        ("for an hour", [60]),
-        ("eine halbe Stunde", [30]),
-        ("en halvtimme", [30]),
-        ("trois quarts d'heure", [45]),
-        ("2 hours", [2, 120, 7200]),
-        ("1.5 hours", [90]),
     ],
 )
-def test_what_words_name_from_the_present_is_the_persons(text: str, values: list[str | int]) -> None:
+def test_what_words_name_from_the_present_is_the_persons(text: str, values: list[str]) -> None:
     own = OwnWords(*list_resolved(text, TODAY), text)
     assert [value for value in values if not own.hold(value)] == []
 
@@ -48,8 +40,11 @@ def test_what_words_name_from_the_present_is_the_persons(text: str, values: list
         ("tomorrow at 7pm", "2026-11-30T20:00"),
         ("on Friday", "2026-12-11"),
         ("it took 3 days", "2026-12-02"),
-        ("for half an hour", 60),
-        ("an hour and a half", 60),
+        ("for half an hour", 30),
+        ("for half an hour", 1800),
+        ("last Friday's report", "2026-12-04"),
+        ("vendredi dernier", "2026-12-04"),
+        ("Guten morgen", "2026-11-30"),
         ("a Morgen of land", "2026-11-30"),
         ("the halfback ran an hourglass", 60),
         ("in 99999 weeks", "2027-01-01"),

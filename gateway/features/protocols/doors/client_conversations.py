@@ -86,7 +86,7 @@ async def delete_conversation(conversation_id: str, stepgate: Gateway, caller: C
     for run_id in await stepgate.client_conversations.delete(caller.owner, conversation_id):
         with contextlib.suppress(ConflictError):  # it has ended meanwhile
             await stepgate.service.cancel_run(run_id, owner=caller.owner, reason="its conversation was deleted")
-    if caller.has_scope("ingest"):
+    if caller.has_scope("ingest") and "documents" in stepgate.host.context.features:
         collection = await find_unshared_collection(
             caller.owner,
             conversation_id,
