@@ -6,6 +6,7 @@ texts' places give the rows. Blocks are only replaced by a table that has all of
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gateway.features.documents.engine.ingest.parsers.draft import Box
@@ -113,7 +114,7 @@ def _iter_runs(lines: Sequence[_Line]) -> Iterator[Sequence[_Line]]:
 
 
 def _trim(run: Sequence[_Line]) -> Sequence[_Line]:
-    """A run without the lines at its end that are no rows."""
+    """A run without the lines at its end that have one cell."""
     end = next((at + 1 for at in reversed(range(len(run))) if len(run[at].cells) > 1), 0)
     return run[:end]
 
@@ -190,7 +191,7 @@ def _is_misread(
 ) -> bool:
     """Whether liteparse's table lacks a column, which is a paragraph (`is_split`), lacks a row although no cell has
     several lines, or has a sentence beside it cut into cells."""
-    steps = [below.top - above.top for above, below in zip(run, run[1:], strict=False)]
+    steps = [below.top - above.top for above, below in pairwise(run)]
     box = tables[0].bbox
     if len(tables) > 1 or box is None or max(steps) > _EVEN * min(steps):
         return False

@@ -37,6 +37,8 @@ _REPEATED = frozenset({PP_PLACEHOLDER.SLIDE_NUMBER, PP_PLACEHOLDER.DATE, PP_PLAC
 
 _CONTROL = re.compile("_x00[01][0-9A-Fa-f]_")
 """Control characters as XML that forbids them writes them: a line break in a title is one."""
+_DEFAULT_TITLE_WORDS = 3
+"""As in "Presentación de PowerPoint"."""
 _ROW_HEIGHT = Pt(14)
 """Boxes whose upper edges differ by less are in one row: people place them by hand."""
 
@@ -48,10 +50,18 @@ def read_slides(source: InputFile) -> Draft:
     metadata: JsonObject = {}
     if has_core_properties(source.data):  # python-pptx invents a title where there are none
         core = presentation.core_properties
-        metadata = {"title": core.title, "authors": [core.author] if core.author else None}
+        title = "" if _names_program(core.title) else core.title
+        metadata = {"title": title, "authors": [core.author] if core.author else None}
     draft = Draft(pages=len(presentation.slides), metadata={name: value for name, value in metadata.items() if value})
     seen: set[str] = set()
     layouts: set[str] = set()
+    hidden = [str(number) for number, slide in enumerate(presentation.slides, 1) if _is_hidden(slide)]
+    if hidden:
+        draft.uncertainties.append(
+            f"slide {hidden[0]} is hidden: a show leaves out what was read of it"
+            if len(hidden) == 1
+            else f"slides {', '.join(hidden)} are hidden: a show leaves out what was read of them"
+        )
     for number, slide in enumerate(presentation.slides, 1):
         _add_slide(draft, slide, number)
         layout = slide.slide_layout
@@ -63,6 +73,16 @@ def read_slides(source: InputFile) -> Draft:
                 seen.add(text)
                 draft.add_text(f"Slide layout: {text}", number)
     return draft
+
+
+def _is_hidden(slide: "Slide") -> bool:
+    return slide._element.get("show") in {"0", "false"}
+
+
+def _names_program(title: str) -> bool:
+    """Whether a title is the one that PowerPoint gives each presentation, in the language of its menus."""
+    words = title.casefold().replace("-", " ").split()
+    return "powerpoint" in words and len(words) <= _DEFAULT_TITLE_WORDS
 
 
 def _shows_master(slide: "Slide | SlideLayout") -> bool:
