@@ -49,6 +49,7 @@ class DirectModel:
         try:
             reply = await self.models.require().complete(request)
             usage = self.models.prices.add_cost(reply.model, reply.usage)
+            reply = self.models.thoughts.split_reply(request, reply)
         except ModelError as error:
             if self.key_id is not None:
                 error.message = hide_endpoint_details(error, self.base_url)

@@ -3,8 +3,7 @@
 Without a model, or if the model fails before any text, rules compose the answer from the results.
 """
 
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import Callable
 from functools import cached_property
 
 from agent.answers.answer_without_model import answer_without_results, compose_results, describe_failures
@@ -12,18 +11,20 @@ from agent.answers.held_writer import HeldWriter
 from agent.answers.loops import end_loops
 from agent.answers.schema_form import SchemaForm
 from agent.answers.structured_answer import read_json_answer, wants_json
-from agent.answers.unwrapping import MarkdownFence, split_thoughts
+from agent.answers.unwrapping import read_answer
 from agent.core.errors import ModelContextError, ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
 from agent.core.plan_outcome import EMPTY_REPLIES, list_abandoned_steps
-from agent.llm.port import ModelChunk, ModelReply
+from agent.llm.port import ModelReply, read_end
 from agent.llm.prompts import render
-from agent.llm.streamed_reply import StreamedReply, to_openai_call
+from agent.llm.replies import drop_foreign_calls
+from agent.llm.streamed_reply import to_openai_call
 from agent.run_context.answer_stream import DeltaWriter
 from agent.run_context.conversation import (
     build_instructions,
+    count_fitting_messages,
     remove_instructions,
     split_at_prompt,
     take_newest_messages,
@@ -34,7 +35,6 @@ from agent.run_context.outputs import (
     SKILL_CHARS,
     build_result_blocks,
     format_data_block,
-    format_missing_pictures,
     list_pictures,
     list_results,
     number_sources,
@@ -43,8 +43,6 @@ from agent.run_context.run import Run
 
 LEFT_OUT = "; earlier messages are left out, because the model's context does not hold them"
 """Ends the reason of an answer whose prompt was shortened."""
-HISTORY_MESSAGES = 20
-"""Earlier messages in a completion's prompt. They fit a context of 8k tokens."""
 FAILED_STEPS_RULE = "- What stands inside <failed> blocks could not be found out: say so, and do not fill it in."
 CITATION_RULE = (
     "- Cite sources as [n] right after what they support; but put no [n] into a text that is to be used elsewhere, "
@@ -68,7 +66,7 @@ class CompletionWriter:
         self._attempt = attempt
         self._evidence_writer: EvidenceWriter | None = None
         self._models = MeteredModels(run, step.id, attempt)
-        self._history_limit = HISTORY_MESSAGES
+        self._history_limit = self._count_fitting_messages()
 
     async def write(self, feedback: str | None) -> StepOutput:
         """The answer.
@@ -108,12 +106,31 @@ class CompletionWriter:
             if first_break or not outcomes:
                 raise
             return await self._compose_by_rules(outcomes, sources, error.message, tainted=tainted)
-        finish = _FINISH_REASONS.get(written.finish_reason, "stop")
+        return await self._take_reply(written, outcomes, sources, tainted=tainted)
+
+    async def _take_reply(
+        self,
+        written: ModelReply,
+        outcomes: list[tuple[PlanStep, StepOutput]],
+        sources: tuple[Source, ...],
+        *,
+        tainted: bool,
+    ) -> StepOutput:
+        """The output of a reply; by rules for an empty one that need not be asked for again."""
+        written = drop_foreign_calls(written, self._offered_tools)
         is_empty = not written.text.strip() and not written.tool_calls
+        finish, interruption = read_end(written.finish_reason)
+        if is_empty and interruption:
+            finish, interruption = "stop", ""  # it is asked for again, like any empty reply
         if is_empty and outcomes and (finish != "stop" or self._attempt > 1):
             composed = await self._compose_by_rules(outcomes, sources, EMPTY_REPLIES[finish], tainted=tainted)
             return composed.model_copy(update={"finish_reason": finish})
-        return await self._make_output(written, sources, finish, tainted=tainted)
+        output = await self._make_output(written, sources, finish, tainted=tainted)
+        return output.model_copy(update={"interruption": interruption}) if interruption else output
+
+    @property
+    def _offered_tools(self) -> tuple[JsonObject, ...]:
+        return () if self._run.room.planning else self._run.state.request.client_tools
 
     @cached_property
     def _schema_form(self) -> SchemaForm:
@@ -157,26 +174,33 @@ class CompletionWriter:
             except ModelContextError:
                 if not self._run.room.planning or not self._count_earlier_messages():
                     raise
-                self._history_limit = min(self._history_limit, self._count_earlier_messages()) // 2
+                self._history_limit = self._count_earlier_messages() // 2
+
+    def _count_fitting_messages(self) -> int:
+        """How many earlier messages fit the model's context. A room that does not plan passes all on."""
+        spoken = remove_instructions(split_at_prompt(self._run.state)[0])
+        if not self._run.room.planning:
+            return len(spoken)
+        return count_fitting_messages(self._run, spoken, tier=self._choose_tier())
 
     def _count_earlier_messages(self) -> int:
         """How many earlier messages the prompt holds."""
         before, _ = split_at_prompt(self._run.state)
-        return min(len(remove_instructions(before)), self._history_limit)
+        return len(take_newest_messages(remove_instructions(before), self._history_limit))
 
     async def _stream_answer(
         self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
     ) -> ModelReply:
         run, tier = self._run, self._choose_tier()
-        passthrough = () if run.room.planning else run.state.request.client_tools
         messages = self._build_messages(outcomes, sources, feedback)
         model, again = run.engine.models.get_model_name(tier, run.room), run.state.answer_start is not None
-        reason = self._describe_tier(tier) + (LEFT_OUT if self._history_limit < HISTORY_MESSAGES else "")
-        started = AnswerStarted(tier=tier, model=model, reason=reason, restarted=again)
+        left_out = len(remove_instructions(split_at_prompt(run.state)[0])) - self._count_earlier_messages()
+        reason = self._describe_tier(tier) + (LEFT_OUT if left_out else "")
+        started = AnswerStarted(tier=tier, model=model, reason=reason, restarted=again, left_out=left_out)
         await run.note(started, step_id=self._step.id, attempt=self._attempt)
         purpose: Purpose = "task" if _is_task(run) else "completion"
         stream = self._models.stream(
-            purpose, messages, tier=tier, tools=passthrough, max_tokens=run.state.request.max_tokens
+            purpose, messages, tier=tier, tools=self._offered_tools, max_tokens=run.state.request.max_tokens
         )
         # An answer that needs translation or a check as a whole is not streamed.
         translated = run.state.understanding is not None and run.state.understanding.translated
@@ -186,8 +210,7 @@ class CompletionWriter:
         pictures = {} if self._is_structured else list_pictures(outcomes, run.run_id)
         if run.profile.decides == "rounds":
             stream = end_loops(stream)
-        fence = MarkdownFence() if run.room.planning else None
-        return await _read_stream(split_thoughts(stream), writer, fence, pictures)
+        return await read_answer(stream, writer, pictures, is_fenced=run.room.planning)
 
     async def _write_from_passages(self, writer: EvidenceWriter, feedback: str | None, *, tainted: bool) -> StepOutput:
         tier = self._choose_tier()
@@ -254,8 +277,7 @@ class CompletionWriter:
         system = self._build_system_prompt(outcomes, sources, (*before, *after))
         messages: list[JsonObject] = [{"role": "system", "content": system}] if system else []
         spoken = remove_instructions(before)
-        newest_messages = take_newest_messages(spoken, self._history_limit) if run.room.planning else spoken
-        messages += [message.to_openai() for message in newest_messages]
+        messages += [message.to_openai() for message in take_newest_messages(spoken, self._history_limit)]
         question = run.state.question
         failed = list_abandoned_steps(run.state)
         if outcomes or failed:
@@ -276,7 +298,10 @@ class CompletionWriter:
             question += f"\n\nAn earlier answer was not accepted: {feedback}"
         request = run.state.request
         if question or request.images or not messages:  # a client may send instructions without a question
-            user_message = ChatMessage(role="user", content=question, images=request.images, name=request.prompt_name)
+            user_message = ChatMessage(
+                role="user", content=question, images=request.images, name=request.prompt_name,
+                image_lines=request.place_images(question, run.state.question),
+            )  # fmt: skip
             messages.append(user_message.to_openai())
         messages += [message.to_openai() for message in remove_instructions(after)]
         return tuple(messages)
@@ -332,50 +357,6 @@ class CompletionWriter:
 def _list_citations(sources: tuple[Source, ...]) -> str:
     listed = (f"[{source.id}] {source.name}" + (f" {source.url}" if source.url else "") for source in sources)
     return CITATION_RULE + "\n".join(listed)
-
-
-_FINISH_REASONS: Mapping[str, FinishReason] = {
-    "length": "length",
-    "tool_calls": "tool_calls",
-    "content_filter": "content_filter",
-}
-
-
-async def _read_stream(
-    stream: AsyncGenerator[ModelChunk, None],
-    writer: DeltaWriter | HeldWriter | None,
-    fence: MarkdownFence | None,
-    pictures: dict[str, str],
-) -> ModelReply:
-    """Reads the whole stream, without the `fence` around a Markdown answer, and adds the pictures that it does not
-    show. After a break, flushes the text before it."""
-    streamed = StreamedReply("")
-    try:
-        async with aclosing(stream):
-            async for chunk in stream:
-                # Mistral sends its reasoning in parts of the content.
-                is_bare = bool(chunk.reasoning) and not chunk.provider_fields
-                fields: JsonObject = {"reasoning_content": chunk.reasoning} if is_bare else chunk.provider_fields
-                text = fence.feed(chunk.text) if fence is not None else chunk.text
-                if text is not chunk.text or is_bare:
-                    chunk = chunk._replace(text=text, provider_fields=fields)  # noqa: PLW2901 - as it is collected
-                streamed.add_chunk(chunk)
-                if writer is not None:
-                    if chunk.reasoning:
-                        await writer.add(chunk.reasoning, "reasoning")
-                    await writer.add(text)
-                    if chunk.refusal:
-                        await writer.add(chunk.refusal, "refusal")
-        rest = fence.end() if fence is not None else ""
-        if streamed.text or rest:
-            rest += format_missing_pictures(pictures, streamed.text + rest)
-        streamed.add_chunk(ModelChunk(text=rest))
-        if writer is not None:
-            await writer.add(rest)
-    finally:
-        if writer is not None:
-            await writer.end()
-    return streamed.build_reply()
 
 
 def _is_command(run: Run) -> bool:

@@ -32,6 +32,12 @@ class HeldWriter:
         if _SENTENCE_END.search(self._held, HELD_CHARS):
             await self._release()
 
+    async def restart(self) -> None:
+        """Declares the text so far void: it was the model's thought."""
+        if self._is_open:
+            await self._writer.restart()
+        self._held, self._is_open, self._is_refused = "", False, False
+
     async def end(self) -> None:
         """Shows a short answer that has evidence, and ends the stream."""
         if not self._is_open:

@@ -20,7 +20,7 @@ async def end_loops(stream: AsyncGenerator[ModelChunk, None]) -> AsyncGenerator[
     async with aclosing(stream):
         async for chunk in stream:
             yield chunk
-            text += chunk.text
+            text = chunk.text if chunk.restarts else text + chunk.text
             if len(text) >= next_look:
                 next_look = len(text) + LOOP_CHARS
                 if find_loop(text) >= 0:

@@ -11,6 +11,7 @@ from agent.answers.mask_for_translation import KEPT_IN_ANSWER, KEPT_IN_REQUEST, 
 from agent.core.errors import ModelOutputError
 from agent.core.languages import get_language_name
 from agent.core.models import JsonObject
+from agent.llm.port import read_end
 from agent.llm.prompts import format_block, render
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.run import Run
@@ -32,7 +33,7 @@ class Translator:
         protected = mask(text, KEPT_IN_REQUEST)
         messages = _build_messages("translate_request", "request", protected.text, language)
         reply = await MeteredModels(self.run).complete("translator", messages)
-        if reply.finish_reason == "length" or not reply.text.strip() or protected.find_missing(reply.text):
+        if not reply.is_whole or not reply.text.strip() or protected.find_missing(reply.text):
             raise ModelOutputError("the translation of the request came back incomplete", agent_id="translator")
         restorer = StreamUnmasker(protected)
         return (restorer.feed(reply.text.strip()) + restorer.end()).strip()
@@ -48,8 +49,10 @@ class Translator:
         length = 0
         async with aclosing(MeteredModels(self.run).stream("translator", messages, tier="fast")) as chunks:
             async for chunk in chunks:
+                if chunk.restarts and length:
+                    raise ModelOutputError("the translation began with the model's thoughts", agent_id="translator")
                 length += len(chunk.text)
-                if chunk.finish_reason == "length":
+                if chunk.finish_reason is not None and not read_end(chunk.finish_reason).is_whole:
                     raise ModelOutputError("the translation of the answer was cut off", agent_id="translator")
                 piece = restorer.feed(chunk.text) if chunk.text else ""
                 if piece:

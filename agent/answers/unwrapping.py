@@ -1,87 +1,23 @@
-"""Takes off what a model puts around its answer, also from a stream.
+"""Takes off the code fence around a whole Markdown answer, also from a stream.
 
-Its thought: endpoints that do not know a model's template send it in the text. A code fence around a whole Markdown
-answer, which makes clients show the source of headings and tables; fences within the answer stay.
+With it, clients show the source of headings and tables. Fences within the answer stay. What a chat template puts around
+an answer: `agent/llm/thoughts.py`.
 """
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from agent.llm.port import ModelChunk
+from agent.answers.held_writer import HeldWriter
+from agent.core.models import JsonObject
+from agent.llm.port import ModelChunk, ModelReply
+from agent.llm.streamed_reply import StreamedReply
+from agent.run_context.answer_stream import DeltaWriter
+from agent.run_context.outputs import format_missing_pictures
 
 _FENCE = "```"
 _MARKDOWN = ("markdown", "md")
 _State = Literal["start", "inside", "nested", "outside"]
-_TAGS = {"<think>": "</think>", "<thinking>": "</thinking>"}
-"""How models begin and end their thoughts. An answer that has such a tag further on speaks of it."""
-
-
-class Piece(NamedTuple):
-    """Some of a reply: what was thought, and what is answered."""
-
-    thought: str = ""
-    text: str = ""
-
-
-class ThoughtSplitter:
-    """Splits a reply as it comes. It holds back what may be the half of a tag, and the space around the thought."""
-
-    def __init__(self) -> None:
-        self._held = ""
-        self._end: str | None = None
-        """The tag that ends the thought, while it goes on."""
-        self.has_begun = False
-        """Whether the answer has begun: what follows is text."""
-
-    def feed(self, text: str) -> Piece:
-        """The next piece of the reply."""
-        if self.has_begun:
-            return Piece(text=text)
-        self._held += text
-        thought = ""
-        if self._end is None:
-            beginning = self._held.lstrip()
-            opened = next((tag for tag in _TAGS if beginning.startswith(tag)), None)
-            if opened is None:
-                return Piece() if any(tag.startswith(beginning) for tag in _TAGS) else self.end()
-            self._end, self._held = _TAGS[opened], beginning.removeprefix(opened)
-        if self._end:
-            thought, ended, rest = self._held.partition(self._end)
-            if not ended:
-                return self._hold_half_tag()
-            self._end, self._held = "", rest
-        self._held = self._held.lstrip()
-        return Piece(thought) if not self._held else Piece(thought, self.end().text)
-
-    def end(self) -> Piece:
-        """What is left when the reply ends, or when its answer begins."""
-        rest, self._held = self._held, ""
-        if self._end:
-            return Piece(thought=rest)
-        self.has_begun = True
-        return Piece(text=rest)
-
-    def _hold_half_tag(self) -> Piece:
-        end = self._end or ""
-        half = next((size for size in range(len(end) - 1, 0, -1) if self._held.endswith(end[:size])), 0)
-        at = len(self._held) - half
-        thought, self._held = self._held[:at], self._held[at:]
-        return Piece(thought)
-
-
-async def split_thoughts(stream: AsyncGenerator[ModelChunk, None]) -> AsyncGenerator[ModelChunk, None]:
-    """Yields the chunks of a reply with its thought as reasoning."""
-    splitter = ThoughtSplitter()
-    async with aclosing(stream):
-        async for chunk in stream:
-            if splitter.has_begun or not chunk.text:
-                yield chunk
-                continue
-            thought, text = splitter.feed(chunk.text)
-            yield chunk._replace(text=text, reasoning=chunk.reasoning + thought)
-    if any(rest := splitter.end()):
-        yield ModelChunk(text=rest.text, reasoning=rest.thought)
 
 
 class MarkdownFence:
@@ -167,3 +103,50 @@ def remove_markdown_fence(text: str) -> str:
     """A whole answer without the fence around it."""
     fence = MarkdownFence()
     return fence.feed(text) + fence.end()
+
+
+async def read_answer(
+    stream: AsyncGenerator[ModelChunk, None],
+    writer: DeltaWriter | HeldWriter | None,
+    pictures: dict[str, str],
+    *,
+    is_fenced: bool,
+) -> ModelReply:
+    """Reads the whole stream, without the fence around a Markdown answer if it may have one, and adds the pictures that
+    it does not show. After a break, flushes the text before it."""
+    streamed = StreamedReply("")
+    fence = MarkdownFence() if is_fenced else None
+    try:
+        async with aclosing(stream):
+            async for chunk in stream:
+                if chunk.restarts:
+                    fence = MarkdownFence() if is_fenced else None
+                    if writer is not None:
+                        await writer.restart()
+                # Mistral sends its reasoning in parts of the content.
+                is_bare = bool(chunk.reasoning) and not chunk.provider_fields
+                fields: JsonObject = {"reasoning_content": chunk.reasoning} if is_bare else chunk.provider_fields
+                text = fence.feed(chunk.text) if fence is not None else chunk.text
+                if text is not chunk.text or is_bare:
+                    chunk = chunk._replace(text=text, provider_fields=fields)  # noqa: PLW2901 - as it is collected
+                streamed.add_chunk(chunk)
+                if writer is not None:
+                    await _show(writer, chunk)
+        rest = fence.end() if fence is not None else ""
+        if streamed.text or rest:
+            rest += format_missing_pictures(pictures, streamed.text + rest)
+        streamed.add_chunk(ModelChunk(text=rest))
+        if writer is not None:
+            await writer.add(rest)
+    finally:
+        if writer is not None:
+            await writer.end()
+    return streamed.build_reply()
+
+
+async def _show(writer: DeltaWriter | HeldWriter, chunk: ModelChunk) -> None:
+    if chunk.reasoning:
+        await writer.add(chunk.reasoning, "reasoning")
+    await writer.add(chunk.text)
+    if chunk.refusal:
+        await writer.add(chunk.refusal, "refusal")

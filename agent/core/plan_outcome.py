@@ -57,6 +57,20 @@ def list_cut_answers(state: RunState) -> list[str]:
     return [one.text for one in written if one.finish_reason == "length"]
 
 
+def find_interruption(state: RunState) -> str:
+    """The provider's word for why the answer of a model ended unfinished; "" if it is whole."""
+    steps = state.plan.steps if state.plan is not None else ()
+    outputs = (state.get_step(step.id).output for step in steps if is_answer_step(state, step))
+    return next((one.interruption for one in outputs if one is not None and one.interruption), "")
+
+
+def list_cut_texts(state: RunState) -> list[PlanStep]:
+    """The steps of the plan in force whose text a model did not finish. The answer itself says so by its end."""
+    steps = state.plan.steps if state.plan is not None else ()
+    outputs = [(step, state.get_step(step.id).output) for step in steps if not step.is_completion]
+    return [step for step, one in outputs if one is not None and (one.finish_reason != "stop" or one.interruption)]
+
+
 def list_abandoned_steps(state: RunState) -> tuple[PlanStep, ...]:
     """The failed steps for which no later plan found another way.
 

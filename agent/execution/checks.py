@@ -28,6 +28,7 @@ _OUTCOME_OF_ERROR = {
     "ERR_MODEL_OUTPUT": Outcome.RETRY,
     # Not RETRY: it may have changed something before it failed.
     "ERR_SUBAGENT_FAILED": Outcome.REPLAN,
+    "ERR_TOOL_UNKNOWN_OUTCOME": Outcome.REPLAN,
     "ERR_TOOL_INPUT": Outcome.REPLAN,
     "ERR_TOOL_UNKNOWN": Outcome.REPLAN,
     "ERR_TOOL_DENIED": Outcome.REPLAN,
@@ -245,7 +246,8 @@ def _judge_empty_result(step: PlanStep, output: StepOutput, *, needed_by_later: 
         return _judge_empty_search(step, needed_by_later=needed_by_later, unasked=())
     if step.is_completion and output.finish_reason in ("length", "content_filter"):
         return StepOutcome(outcome=Outcome.SUCCESS, reason=EMPTY_REPLIES[output.finish_reason])
-    reason = EMPTY_REPLIES["stop"] if step.is_completion else "the result is empty"
+    is_reply = step.is_completion or output.finish_reason != "stop"
+    reason = EMPTY_REPLIES[output.finish_reason] if is_reply else "the result is empty"
     return _build_failure_verdict(Outcome.RETRY, reason, "do the step again and return a result", step)
 
 

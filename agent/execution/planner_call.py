@@ -3,10 +3,12 @@
 from contextlib import aclosing
 
 from agent.answers.unwrapping import MarkdownFence, remove_markdown_fence
-from agent.core.events import AnswerStarted, FinishReason, StepOutput
+from agent.core.errors import ModelRequestError
+from agent.core.events import AnswerStarted, StepOutput
 from agent.core.models import JsonObject
-from agent.llm.port import ModelChunk, ModelReply, ResponseSchema
+from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ResponseSchema, read_end
 from agent.planning.parse import is_longer_than_word, read_word
+from agent.planning.prompt import count_left_out
 from agent.planning.reply import AnswerDetector
 from agent.planning.request import AnswerForm
 from agent.run_context.answer_stream import DeltaWriter
@@ -24,7 +26,6 @@ _SHAPING_OPTIONS = frozenset({
     "web_search_options",
 })  # fmt: skip
 """Parameters that shape the answer's text. They apply to a completion but not to a planner's call."""
-_FINISH_REASONS: dict[str, FinishReason] = {"length": "length", "content_filter": "content_filter"}
 
 
 def choose_answer_form(run: Run) -> AnswerForm:
@@ -59,7 +60,16 @@ class PlannerCall:
         self._streams = form == "text" and not translated and not run.room.guard_output.requires_whole_answer
 
     async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
-        """See `PlannerModel.ask`."""
+        """See `PlannerModel.ask`. A call that the provider refuses, because the wire offers none, is the decision."""
+        try:
+            return await self._ask(messages, schema)
+        except ModelRequestError as error:
+            if not error.written:
+                raise
+            model = self._run.engine.models.get_model_name("fast", self._run.room)
+            return self._run.redaction.redact_reply(ModelReply(error.written, model, "stop", ONE_CALL))
+
+    async def _ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
         if not self._streams:
             limit = DECISION_TOKENS if self._run.profile.decides == "rounds" else None
             return await self._models.complete("planner", messages, schema=schema, max_tokens=limit)
@@ -82,7 +92,7 @@ class PlannerCall:
         calls = self._models.stream("planner", messages, tier="fast", max_tokens=DECISION_TOKENS)
         async with aclosing(calls) as chunks:
             async for chunk in chunks:
-                text += chunk.text
+                text = chunk.text if chunk.restarts else text + chunk.text
                 if is_longer_than_word(text):
                     return ""
         return read_word(text)
@@ -100,6 +110,10 @@ class _AnswerStream:
 
     async def write(self, chunk: ModelChunk) -> None:
         """Adds one piece of the reply."""
+        if chunk.restarts:
+            self._detector, self._fence = AnswerDetector(), MarkdownFence()
+            if self._writer is not None:
+                await self._writer.restart()
         self._reasoning.append(chunk.reasoning)
         text = self._fence.feed(self._detector.feed(chunk.text)) if chunk.text else ""
         if self._writer is None:
@@ -125,17 +139,20 @@ class _AnswerStream:
 def note_answer_started(run: Run) -> AnswerStarted:
     """The event that begins a planner's answer."""
     model = run.engine.models.get_model_name("fast", run.room)
-    return AnswerStarted(tier="fast", model=model, reason=REASON, restarted=run.state.answer_start is not None)
+    left_out = count_left_out(run.state.retrieval.history) if run.state.retrieval is not None else 0
+    restarted = run.state.answer_start is not None
+    return AnswerStarted(tier="fast", model=model, reason=REASON, restarted=restarted, left_out=left_out)
 
 
 def build_answer_output(run: Run, reply: ModelReply) -> StepOutput:
     """A planner's answer as the output of its step."""
-    text = remove_markdown_fence(reply.text)
+    text, end = remove_markdown_fence(reply.text), read_end(reply.finish_reason)
     return StepOutput(
         value=text,
         text=text,
         tainted=run.state.has_outside_text,
-        finish_reason=_FINISH_REASONS.get(reply.finish_reason, "stop"),
+        finish_reason="stop" if end.is_whole else end.finish_reason,
+        interruption=end.interruption,
         refused=reply.refused,
         provider_fields=reply.provider_fields,
     )

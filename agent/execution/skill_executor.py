@@ -15,13 +15,13 @@ from agent.execution.nested_calls import list_step_tools
 from agent.execution.rules_skill import run_by_rules
 from agent.execution.skill_files import SkillFileTool
 from agent.execution.tool_turns import ToolTurns, build_assistant_message
+from agent.llm.port import read_end
 from agent.llm.prompts import render
 from agent.run_context.answer_stream import SkillReplyStream
 from agent.run_context.calls import CallSite
 from agent.run_context.model_calls import MeteredModels, to_assistant_turn
 from agent.run_context.outputs import SKILL_CHARS, cut_text, format_args, format_data_block
 from agent.run_context.run import Run
-from agent.run_context.run_tools import list_allowed_tools
 from agent.skills import Skill
 from agent.tools import Tool
 
@@ -54,16 +54,22 @@ class SkillExecutor:
                 )
             return await self._run_by_rules(args, None if self._run.is_rules_mode else "no model is configured")
         try:
-            text = await self._run_turns(args, feedback)
+            reply = await self._run_turns(args, feedback)
         except ModelError as error:
             if error.code == "ERR_MODEL_OUTPUT" or self._run.room.requires_model:
                 raise
             return await self._run_by_rules(args, error.message)
-        text = remove_markdown_fence(text)
-        sources = tuple(dict.fromkeys(self._turns.sources))
-        return StepOutput(value=text, text=text, tainted=self._turns.tainted, sources=sources)
+        text, end = remove_markdown_fence(reply.text), read_end(reply.finish_reason)
+        return StepOutput(
+            value=text,
+            text=text,
+            tainted=self._turns.tainted,
+            sources=tuple(dict.fromkeys(self._turns.sources)),
+            finish_reason="stop" if end.is_whole else end.finish_reason,
+            interruption=end.interruption,
+        )
 
-    async def _run_turns(self, args: JsonObject, feedback: str | None) -> str:
+    async def _run_turns(self, args: JsonObject, feedback: str | None) -> AssistantTurn:
         """Runs the loop: asks the model and executes its tool calls, until the model answers in text."""
         messages = [await asyncio.to_thread(self._build_system_message, args), self._build_task_message(args, feedback)]
         recorded = list(self._list_recorded_turns())
@@ -79,7 +85,7 @@ class SkillExecutor:
             if not calls:
                 if turn < len(recorded) and self._is_answer:  # a crashed process may have streamed a part of it
                     await self._make_reply_stream().discard("the answer is repeated from the log")
-                return reply.text
+                return reply
             messages.append(build_assistant_message(reply, calls))
             messages += await self._turns.execute_calls(calls)
         raise SkillTurnsError(
@@ -101,7 +107,7 @@ class SkillExecutor:
                 messages,
                 tier=self._tier,
                 tools=tools,
-                on_chunk=lambda chunk: reply_stream.write(chunk.text or chunk.refusal),
+                on_chunk=reply_stream.write,
             )
             answered = not self._turns.parse_calls(to_assistant_turn(reply))
         finally:
@@ -173,7 +179,7 @@ class SkillExecutor:
 
 def list_scoped_tools(run: Run, skill: Skill, step: PlanStep) -> dict[str, Tool]:
     """The tools that a skill may call in a step, and its file reader."""
-    available = list_allowed_tools(run)
+    available = run.allowed_tools
     named = list_step_tools(run, step, available)
     tools: dict[str, Tool] = {
         name: run.engine.registry.get(name) for name in skill.select_tools(available) if name in named
@@ -185,6 +191,6 @@ def list_scoped_tools(run: Run, skill: Skill, step: PlanStep) -> dict[str, Tool]
 
 def list_scoped_tools_by_rules(run: Run, skill: Skill, step: PlanStep) -> dict[str, Tool]:
     """The tools that rules may call for a skill: those of the step, and those the skill names for rules."""
-    available = list_allowed_tools(run)
+    available = run.allowed_tools
     named = list_step_tools(run, step, available).union(skill.rules_tools)
     return {name: run.engine.registry.get(name) for name in skill.select_rules_tools(available) if name in named}

@@ -24,7 +24,7 @@ from agent.execution.approvals import ApprovalPendingError
 from agent.execution.arguments import find_argument_problem, parse_text_args
 from agent.execution.tool_gateway import BLOB_CHARS, call_tool
 from agent.execution.tool_turns import RequestedCall, ToolTurns, build_assistant_message, record_return
-from agent.llm.port import ResponseSchema
+from agent.llm.port import ResponseSchema, read_end
 from agent.run_context.calls import CallSite
 from agent.run_context.model_calls import MeteredModels, to_assistant_turn
 from agent.run_context.outputs import load_output, to_step_output
@@ -162,7 +162,8 @@ class SubAgentWork:
             if isinstance(final, str):
                 final = self._agent.read_prose(next_turn.text) or final
             if not isinstance(final, str):
-                return _WorkEnd("done", await self._agent.conclude(final, self._call_by_rule))
+                result = await self._agent.conclude(final, self._call_by_rule)
+                return _WorkEnd("done", result if read_end(next_turn.finish_reason).is_whole else _mark_cut(result))
             if turn == self._agent.MAX_TURNS - 1:
                 break
             if asked_again:
@@ -263,6 +264,12 @@ class SubAgentWork:
 
     async def _emit(self, body: SubAgentFinished) -> None:
         await self._run.emit(body, step_id=self._parent.step_id, attempt=self._parent.attempt)
+
+
+def _mark_cut(result: SubAgentResult) -> SubAgentResult:
+    """The result with an uncertainty: it is made of a reply that was cut off."""
+    doubt = Uncertainty(severity="notable", message="the model's reply was cut off, so that a part may be missing")
+    return result.model_copy(update={"uncertainties": (*result.uncertainties, doubt)})
 
 
 def parse_final(shape: type[BaseModel], text: str) -> BaseModel | str:

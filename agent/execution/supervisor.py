@@ -26,6 +26,7 @@ from agent.execution.rounds import may_look_again
 from agent.execution.unasked_sources import list_unasked_sources
 from agent.llm.port import ResponseSchema
 from agent.llm.prompts import render
+from agent.llm.thoughts import split_text
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run
@@ -51,8 +52,6 @@ _UNASKED = (NOBODY_JUDGES, JUDGED_ONCE)
 """Why nobody was asked to judge a text."""
 _DOUBTED = "what the judge doubts: {}"
 _SEVERITY = {Outcome.SUCCESS: 0, Outcome.RETRY: 1, Outcome.REPLAN: 2, Outcome.ABORT: 3}
-_THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_OPEN_THINKING = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
 
 
 class StepSupervisorAgent:
@@ -218,7 +217,7 @@ class StepSupervisorAgent:
         reply = await models.complete(
             "supervisor", messages, schema=VERDICT_SCHEMA, max_tokens=400, retry_timeouts=False
         )
-        return parse_verdict(reply.text) if reply.finish_reason != "length" else None
+        return parse_verdict(reply.text) if reply.is_whole else None
 
     async def _build_question(
         self, step: PlanStep, attempt: AttemptState, output: StepOutput, checked: CheckResult
@@ -280,9 +279,10 @@ class JudgeUnreachableError(Exception):
 
 def parse_verdict(text: str) -> StepOutcome | None:
     """The verdict in a model's reply (strict JSON, fenced, or the last object), or None if unreadable."""
-    text = _THINKING.sub("", text)
-    if _OPEN_THINKING.search(text):  # a truncated draft in the thinking is no verdict
+    split = split_text(text)
+    if split.is_open:  # a truncated draft in the thinking is not a verdict
         return None
+    text = split.text
     decoder = json.JSONDecoder()
     last: object = None
     end = 0

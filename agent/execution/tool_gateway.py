@@ -17,12 +17,15 @@ from agent.core.errors import (
     AgentError,
     StaleEpochError,
     SubAgentFailedError,
+    ToolDeniedError,
     ToolError,
     ToolInputError,
+    ToolOutcomeUnknownError,
     ToolOutputError,
     ToolTimeoutError,
 )
 from agent.core.events import EventDraft, StepUnknown, ToolCalled, ToolReturned
+from agent.core.failures import OUTCOME_UNKNOWN
 from agent.core.models import JsonObject
 from agent.core.run_state import CallState
 from agent.execution.approvals import ApprovalPendingError, check_approval
@@ -30,7 +33,7 @@ from agent.execution.arguments import find_argument_problem, find_output_problem
 from agent.execution.broken_connections import is_broken_connection
 from agent.execution.egress_facts import check_redirect
 from agent.execution.nested_calls import NestedCalls
-from agent.execution.repeated_calls import call_once
+from agent.execution.repeated_calls import UNKNOWN_OUTCOME, call_once, find_unknown_outcome
 from agent.execution.tool_models import RunModel
 from agent.policy.redaction.events import ResultParts
 from agent.policy.redaction.inbound import restore_args
@@ -102,10 +105,12 @@ async def _make_first_call(
 ) -> ToolReturned:
     """Makes a new call: validates it, checks the approval, records the intent, executes it."""
     problem = find_argument_problem(tool.spec, args)
-    if problem is not None:
+    unknown = None if problem is not None else find_unknown_outcome(run.state, tool.spec, args)
+    if problem is not None or unknown is not None:
         if before:
             await run.emit(*before)
-        return _build_failed_return(tool.spec, site, ToolInputError(problem), monotonic())
+        refusal = ToolInputError(problem) if problem is not None else ToolDeniedError(unknown or "")
+        return _build_failed_return(tool.spec, site, refusal, monotonic())
     key = _make_key(run, site)
     context = _build_tool_context(run, site, key, tainted=tainted)
     checked = await check_approval(
@@ -186,7 +191,7 @@ def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = F
         conversation_id=conversation,
         # Who approves one call approves no later request that is made of its words.
         tainted=tainted or has_literal_from_outside(run.state, site.step_id),
-        get_own_words=partial(collect_own_words, run.state),
+        get_own_words=partial(collect_own_words, run),
         subagents=subagents,
         model=RunModel(run, site) if run.works_with_model else None,
         retrieval_mode=run.room.retrieval_mode,
@@ -212,6 +217,7 @@ async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, conte
     limit = min(spec.timeout_s or run.engine.settings.tool_timeout_s, max(0.1, run.seconds_left))
     started = monotonic()
     tries = 0
+    error: AgentError
     slot = _get_call_slot(run, spec)
     while True:
         tries += 1
@@ -220,7 +226,7 @@ async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, conte
             async with slot, asyncio.timeout(limit):
                 result = await tool.call(restore_args(run.state, args), context)
         except TimeoutError:
-            error: AgentError = ToolTimeoutError(f"{spec.name} did not finish within {limit:g} s", agent_id=spec.name)
+            error = _make_timeout_error(spec, limit)
         except ToolError as failure:
             error, is_broken = failure, is_broken_connection(failure)
         except AgentError as failure:
@@ -240,6 +246,14 @@ async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, conte
             await asyncio.sleep(min(pause, run.seconds_left))
             continue
         return _build_failed_return(spec, site, error, started, tries)
+
+
+def _make_timeout_error(spec: ToolSpec, limit: float) -> ToolError:
+    """The error of a call that took longer than `limit` seconds."""
+    problem = f"{spec.name} did not finish within {limit:g} s"
+    if spec.effect != "effect":
+        return ToolTimeoutError(problem, agent_id=spec.name)
+    return ToolOutcomeUnknownError(f"{problem}; {OUTCOME_UNKNOWN}", agent_id=spec.name)
 
 
 def _wrap_agent_error(spec: ToolSpec, failure: AgentError) -> AgentError:
@@ -298,6 +312,7 @@ async def build_return(
     if len(encoded) + len(text) > BLOB_CHARS:
         payload = json.dumps({"value": value, "text": text}, ensure_ascii=False)
         blob = await run.journal.put_blob(payload.encode(), run_id=run.run_id)
+        run.redaction.note_stored_text(blob, text)
         value, text = None, text[: BLOB_CHARS // 8]
     try:
         returned = ToolReturned(
@@ -358,9 +373,7 @@ async def _record_unknown(run: Run, site: CallSite, called: ToolCalled) -> ToolR
     )
     unknown = StepUnknown(call_id=site.call_id, tool=called.tool, key=called.key, message=message)
     await run.emit(EventDraft(unknown, site.step_id, site.attempt))
-    return ToolReturned(
-        call_id=site.call_id, tool=called.tool, error_code="ERR_TOOL_UNKNOWN_OUTCOME", error=message, text=message
-    )
+    return ToolReturned(call_id=site.call_id, tool=called.tool, error_code=UNKNOWN_OUTCOME, error=message, text=message)
 
 
 def _build_failed_return(

@@ -15,23 +15,11 @@ from agent.llm.call_markup import MARKUP, MarkupReader
 from agent.llm.call_objects import MalformedCallError, RawCall, repair_json, to_arguments, unwrap_calls
 from agent.llm.port import ModelToolCall
 from agent.llm.python_calls import parse_python_calls
+from agent.llm.thoughts import MARK, split_text
 
 MAX_CHARS = 200_000
 MAX_CALLS = 100
 
-_THINKING = (
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<seed:think>", "</seed:think>"),
-    ("[THINK]", "[/THINK]"),
-    ("<|START_THINKING|>", "<|END_THINKING|>"),
-    ("<|channel|>analysis<|message|>", "<|end|>"),
-)
-_ENDS = re.compile(
-    r"(?:<\|(?:im_end|eot_id|eom_id|end|endoftext|end_of_text|END_OF_TURN_TOKEN|call|return|eot|user|observation)\|>"
-    r"|</s>|<\uff5cend▁of▁sentence\uff5c>|\[e~\[)\s*\Z"
-)
-"""The token with which a template ends the turn, where the server lets it through."""
 _TOKENS = re.compile(
     r"```(?:json5?|tool_calls?|tool_code|xml)?[ \t]*(?=\n|\Z|[\[{<`])|Action:|functools(?=\[)|\[TOOL_CALLS\]"
     r"|</?(?:\w+:)?(?:tool_calls?|TOOLCALL|function_calls?|\uff5cDSML\uff5cfunction_calls)>"
@@ -164,18 +152,9 @@ def _strip_turn(text: str) -> str:
     """The reply without its thinking and the token that ends its turn. Raises `MalformedCallError` for thinking
     without an end.
     """
-    body = text.strip()
-    while True:
-        opening = next((pair for pair in _THINKING if body.startswith(pair[0])), None)
-        if opening is None:
-            break
-        end = body.find(opening[1])
-        if end < 0:
-            raise MalformedCallError("the reply ends within the model's thinking")
-        body = body[end + len(opening[1]) :].lstrip()
-    if (end := body.find("</think>")) >= 0 and "<think>" not in body[:end]:
-        body = body[end + len("</think>") :].lstrip()  # the template has opened it, in the prompt
-    for _ in range(4):
-        body = _ENDS.sub("", body[:-200]) + _ENDS.sub("", body[-200:]) if len(body) > 200 else _ENDS.sub("", body)
-        body = body.rstrip()
-    return body
+    split = split_text(text.strip())
+    if split.is_open:
+        raise MalformedCallError("the reply ends within the model's thinking")
+    if MARK.sub("", split.rest).strip():  # words behind the end make a quotation of the call
+        raise MalformedCallError(f"the reply holds other text than calls: {split.rest.strip()[:_EXCERPT]!r}")
+    return split.text.strip().removesuffix("<|call|>").rstrip()

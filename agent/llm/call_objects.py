@@ -5,12 +5,16 @@ import json
 import warnings
 from typing import NamedTuple
 
+from pydantic import JsonValue
+
 from agent.core.models import JsonObject
 
 MAX_REPAIRED_CHARS = 20_000
 """Longer JSON is not repaired: its repair may take quadratic time."""
-_ARGUMENT_KEYS = ("arguments", "parameters")
-_NAME_KEYS = ("name", "tool_name", "function")
+_ARGUMENT_KEYS = ("arguments", "parameters", "inputs", "args", "input", "params", "action_input", "tool_input")
+_NAME_KEYS = ("name", "tool_name", "function", "tool", "action")
+_WRAPPERS = ("tool_calls", "tool_call", "function_call", "calls", "call", "actions", "action")
+"""What an object is called that holds a call, or a list of them."""
 _CALL_KEYS = frozenset({"id", "type", "index", "tool_call_id", *_ARGUMENT_KEYS, *_NAME_KEYS})
 """The fields of a call. An object with others is something else, such as the description of a tool."""
 
@@ -27,15 +31,34 @@ class RawCall(NamedTuple):
 
 
 def unwrap_calls(value: object) -> list[RawCall]:
-    """The calls in a JSON value: an object, a list of them, or either under `tool_calls`.
+    """The calls in a JSON value: an object, a list of them, or either under a name such as `tool_calls`.
 
     Raises `MalformedCallError` for any other value.
     """
-    if isinstance(value, dict) and len(value) == 1:
-        wrapped = value.get("tool_calls", value.get("tool_call"))
-        value = value if wrapped is None else wrapped
+    wrapped = get_wrapped(value) if isinstance(value, dict) and len(value) == 1 else None
+    value = value if wrapped is None else wrapped
     entries = value if isinstance(value, list) else [value]
     return [_read_call_object(entry) for entry in entries]
+
+
+def get_wrapped(value: JsonObject) -> JsonValue:
+    """The object or list under a name for calls; None if there is none."""
+    wrapped = (value.get(name) for name in _WRAPPERS)
+    return next((one for one in wrapped if isinstance(one, dict | list)), None)
+
+
+def read_call_fields(value: JsonObject) -> tuple[str, JsonValue]:
+    """The name and the arguments of a call, whatever its fields are called and whatever other fields it has; "" and
+    None for those that are missing."""
+    nested = value.get("function")
+    value = {**value, **nested} if isinstance(nested, dict) else value
+    names = (name for key in _NAME_KEYS if isinstance(name := value.get(key), str) and name)
+    return next(names, ""), next((value[key] for key in _ARGUMENT_KEYS if key in value), None)
+
+
+def list_other_fields(value: JsonObject) -> JsonObject:
+    """The fields of an object that no call has."""
+    return {key: item for key, item in value.items() if key not in _CALL_KEYS}
 
 
 def to_arguments(name: str, arguments: object) -> JsonObject:

@@ -7,7 +7,7 @@ from typing import Any
 from agent.core.errors import ModelOutputError
 from agent.core.models import JsonObject, Usage
 from agent.llm.faults import build_body_error, build_foreign_error, find_body_error
-from agent.llm.port import ModelChunk
+from agent.llm.port import ModelChunk, read_finish_reason
 from agent.llm.repeats import cut_repeated, iter_new_calls
 from agent.llm.replies import (
     get_object,
@@ -16,10 +16,10 @@ from agent.llm.replies import (
     list_calls,
     list_objects,
     read_content,
-    read_finish_reason,
     read_usage,
 )
 from agent.llm.surrogates import SurrogateJoiner, has_surrogates
+from agent.llm.thoughts import OPENING
 
 _PLAIN_FIELDS = frozenset({"content", "role"})
 _SPLIT_FIELDS = ("content", "reasoning_content", "reasoning", "refusal")
@@ -339,7 +339,7 @@ class ChunkReader:
 
 def begins_with_thoughts(text: str) -> bool:
     """Whether a reply writes its thoughts before its text."""
-    return text.lstrip()[:7].lower() == "<think>"
+    return OPENING.match(text.lstrip()) is not None
 
 
 def read_chunk(event: Mapping[str, Any], choice: Mapping[str, Any], delta: JsonObject) -> ModelChunk:

@@ -55,6 +55,8 @@ class ProviderError:
     code: str | None = None
     status: int | None = None
     """An HTTP status within the body: gateways and streams send errors with a 200."""
+    written: str = ""
+    """What the model had written, where the provider says so."""
 
 
 def build_status_error(status: int, headers: Mapping[str, str], body: bytes, where: str) -> ModelError:
@@ -81,7 +83,9 @@ def _build_error(status: int, headers: Mapping[str, str], error: ProviderError, 
         down.retry_after_s = parse_retry_after(headers)
         return down
     kind = ModelRequestError if status in REFUSED_STATUS else ModelEndpointError
-    return kind(message, agent_id="models", status=status, param=error.param, code=error.code)
+    built = kind(message, agent_id="models", status=status, param=error.param, code=error.code)
+    built.written = error.written
+    return built
 
 
 def is_context_message(message: str) -> bool:
@@ -251,7 +255,11 @@ def read_error(body: bytes, limit: int = 300) -> ProviderError:
     error_text = message if isinstance(message, str) else json.dumps(message)
     named = None if status is not None else _to_text(code)
     shown = f"{error_text} ({code})" if code else error_text
-    return ProviderError(_join_lines(shown, limit), _to_text(error.get("param")), named, status)
+    written = error.get("failed_generation")
+    parameter = _to_text(error.get("param"))
+    return ProviderError(
+        _join_lines(shown, limit), parameter, named, status, written if isinstance(written, str) else ""
+    )
 
 
 def _find_inner_error(error: Mapping[str, object], limit: int) -> ProviderError | None:

@@ -1,10 +1,11 @@
-"""The `ModelClient` port, and what its calls take and return: request, reply, chunk."""
+"""The `ModelClient` port, and what its calls take and return: request, reply and why it ended, chunk."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from agent.core.events import FailedUpstream, Purpose
+from agent.core.events import FailedUpstream, FinishReason, Purpose
 from agent.core.models import MODEL_OPTIONS, JsonObject, Usage
 
 
@@ -66,6 +67,64 @@ class ModelRequest:
         return body
 
 
+_REASONS: Mapping[str, FinishReason] = MappingProxyType({
+    "stop": "stop", "end_turn": "stop", "eos": "stop", "eos_token": "stop", "stop_sequence": "stop",
+    "stop_token": "stop", "complete": "stop", "completed": "stop", "finish": "stop", "finished": "stop", "end": "stop",
+    "done": "stop",
+    "length": "length", "max_tokens": "length", "max_output_tokens": "length", "model_length": "length",
+    "model_context_window_exceeded": "length", "max_completion_tokens": "length",
+    "tool_calls": "tool_calls", "tool_call": "tool_calls", "tool_use": "tool_calls", "function_call": "tool_calls",
+    "content_filter": "content_filter", "content_filtered": "content_filter", "safety": "content_filter",
+    "refusal": "content_filter", "sensitive": "content_filter", "guardrail_intervened": "content_filter",
+    "prohibited_content": "content_filter", "blocklist": "content_filter", "recitation": "content_filter",
+    "spii": "content_filter", "error_toxic": "content_filter",
+})  # fmt: skip
+"""OpenAI's reasons, and the names that providers behind its wire give to them (Anthropic, Bedrock, Cohere, Gemini, GLM,
+Mistral, TGI)."""
+_UNFINISHED = frozenset({"", "null", "none"})
+_NAME_CHARS = 60
+
+
+class ReplyEnd(NamedTuple):
+    """Why a reply ended. `interruption` is the provider's own word for an end that leaves it unfinished, such as
+    `abort` or `network_error`; then the reason is `length`, as for any text that is not whole.
+    """
+
+    finish_reason: FinishReason
+    interruption: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the model ended the reply itself: neither a limit, nor a filter, nor a fault cut it off."""
+        return self.finish_reason in ("stop", "tool_calls")
+
+    def describe(self) -> str:
+        """The interruption in words; "" without one."""
+        return describe_interruption(self.interruption) if self.interruption else ""
+
+
+WHOLE = ReplyEnd("stop")
+
+
+def read_finish_reason(value: object) -> str | None:
+    """A finish reason under OpenAI's name, or as the provider writes it if it has none there. None where the reply goes
+    on: some servers write "" or "null" then."""
+    reason = value.lower() if isinstance(value, str) else ""
+    return None if reason in _UNFINISHED else _REASONS.get(reason, reason[:_NAME_CHARS])
+
+
+def read_end(finish_reason: str | None) -> ReplyEnd:
+    """The end of a reply with this reason. Only the reasons of the table are good ones."""
+    reason = read_finish_reason(finish_reason) or "stop"
+    name = _REASONS.get(reason)
+    return ReplyEnd("length", reason) if name is None else ReplyEnd(name)
+
+
+def describe_interruption(name: str) -> str:
+    """An interruption in words."""
+    return f"the model's endpoint ended the reply early ({name}), so it may not be whole; ask again"
+
+
 @dataclass(frozen=True, slots=True)
 class ModelToolCall:
     """A tool call the model asks for. `arguments` is the raw text, which may not be valid JSON."""
@@ -97,6 +156,11 @@ class ModelReply:
     """The upstream that answered in place of the requested model."""
     failed_upstreams: tuple[FailedUpstream, ...] = ()
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the model ended the reply itself: neither a limit, nor a filter, nor a fault cut it off."""
+        return read_end(self.finish_reason).is_whole
+
 
 _NO_FIELDS: JsonObject = {}
 """Shared by chunks, and never changed."""
@@ -123,6 +187,9 @@ class ModelChunk(NamedTuple):
     upstream: str = ""
     """As in `ModelReply`; the first chunk has it."""
     failed_upstreams: tuple[FailedUpstream, ...] = ()
+    restarts: bool = False
+    """Whether all text before this chunk was the model's thought, which its template had begun in the prompt. The
+    chunk has the thought as `reasoning`."""
 
     @property
     def is_token(self) -> bool:

@@ -3,7 +3,8 @@
 import copy
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from pydantic import JsonValue
 from agent.core.errors import ModelOutputError
 from agent.core.models import PROVIDER_FIELDS, JsonObject, Usage
 from agent.llm.faults import build_body_error, build_form_error, find_body_error
-from agent.llm.port import ONE_CALL, ModelReply, ModelToolCall
+from agent.llm.port import ONE_CALL, ModelReply, ModelToolCall, read_finish_reason
 
 
 def read_reply(body: bytes, where: str) -> ModelReply:
@@ -51,26 +52,6 @@ def read_completion(data: object, where: str) -> ModelReply:
         provider_fields=get_provider_fields(message),
         refused=bool(refusal) and not content.text,
     )
-
-
-_FINISH_REASONS = {
-    "max_tokens": "length", "max_output_tokens": "length", "model_length": "length",
-    "end_turn": "stop", "eos": "stop", "eos_token": "stop", "stop_sequence": "stop",
-    "tool_use": "tool_calls", "function_call": "tool_calls",
-    "safety": "content_filter",
-}  # fmt: skip
-"""Names that providers behind OpenAI's wire give to its finish reasons (Anthropic, Gemini, Mistral, TGI)."""
-
-
-_UNFINISHED = frozenset({"", "null", "none"})
-
-
-def read_finish_reason(value: object) -> str | None:
-    """A finish reason under OpenAI's name. None where the reply goes on: some servers write "" or "null" then."""
-    reason = value.lower() if isinstance(value, str) else ""
-    if reason in _UNFINISHED:
-        return None
-    return _FINISH_REASONS.get(reason, reason)
 
 
 def join_fields(joined: JsonObject, piece: Mapping[str, JsonValue]) -> None:
@@ -189,14 +170,18 @@ _NO_CONTENT = _Content()
 
 def read_content(value: object) -> _Content:
     """Parses a message's content: a text, or parts as OpenAI (`text`, `refusal`), Mistral and Anthropic (`thinking`)
-    send
-    them. Parts of unknown kinds are kept as JSON.
+    send them; a part without a kind is a text. Parts of unknown kinds are kept as JSON.
     """
-    if not isinstance(value, list) or not value or not all(isinstance(p, dict) and "type" in p for p in value):
+    if isinstance(value, dict) and _is_text_part(value):
+        value = [value]
+    if not isinstance(value, list) or not value or not all(isinstance(p, str) or _is_part(p) for p in value):
         return _Content(get_text(value)) if value else _NO_CONTENT
     parts: dict[str, str] = {"text": "", "reasoning": "", "refusal": ""}
     for part in value:
-        match part["type"]:
+        if isinstance(part, str):
+            parts["text"] += part
+            continue
+        match part.get("type") or "text":
             case "text" | "output_text":
                 parts["text"] += get_text(part.get("text"))
             case "refusal":
@@ -207,6 +192,17 @@ def read_content(value: object) -> _Content:
             case _:
                 parts["text"] += json.dumps(part, ensure_ascii=False)
     return _Content(**parts)
+
+
+_TEXT_PART = frozenset({"type", "text", "index", "annotations", "cache_control"})
+
+
+def _is_part(value: object) -> bool:
+    return isinstance(value, dict) and (bool(value.get("type")) or _is_text_part(value))
+
+
+def _is_text_part(value: Mapping[str, Any]) -> bool:
+    return isinstance(value.get("text"), str) and value.keys() <= _TEXT_PART
 
 
 def get_provider_fields(message: Mapping[str, Any]) -> JsonObject:
@@ -222,6 +218,22 @@ def _make_tool_call(call: Mapping[str, Any]) -> ModelToolCall:
         arguments=read_arguments(function.get("arguments")),
         extra=read_extra_fields(call),
     )
+
+
+def drop_foreign_calls(reply: ModelReply, tools: Sequence[JsonObject]) -> ModelReply:
+    """The reply without calls of tools that it was not offered, in OpenAI's wire form: models call those of their own
+    template. One that held nothing else is an empty reply."""
+    named = [get_object(tool.get("function") or tool.get("custom") or tool).get("name") for tool in tools]
+    plain = (replace(call, name=call.name.removeprefix("functions.")) for call in reply.tool_calls)
+    calls = tuple(
+        call if call.name in named else other
+        for call, other in zip(reply.tool_calls, plain, strict=True)
+        if call.name in named or other.name in named
+    )
+    if calls == reply.tool_calls:
+        return reply
+    reason = "stop" if not calls and reply.finish_reason == "tool_calls" else reply.finish_reason
+    return replace(reply, tool_calls=calls, finish_reason=reason)
 
 
 def read_arguments(arguments: object) -> str:

@@ -1,13 +1,17 @@
-"""`StreamedReply`: collects the chunks of a stream into the reply that they form."""
+"""`StreamedReply`: collects the chunks of a stream into the reply that they form.
+
+`ReplySplitter` takes thoughts and leaked tokens off them, by the table in `agent/llm/thoughts.py`.
+"""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent.core.events import FailedUpstream
 from agent.core.models import JsonObject
-from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ModelToolCall
+from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ModelRequest, ModelToolCall
 from agent.llm.replies import join_fields, make_call_id, read_arguments, read_extra_fields
 from agent.llm.surrogates import join_surrogates
+from agent.llm.thoughts import MAY_BEGIN, Piece, ThoughtSplitter, join_pieces, split_text
 
 
 class StreamedReply:
@@ -24,6 +28,7 @@ class StreamedReply:
         self.usage = ONE_CALL
         self._model = model
         self._text: list[str] = []
+        self._reasoning: list[str] = []
         self._refusal: list[str] = []
         self._deltas: list[JsonObject] = []
         self._fields: JsonObject = {}
@@ -37,7 +42,10 @@ class StreamedReply:
         self._deltas += chunk.tool_calls
         if chunk.provider_fields:
             join_fields(self._fields, chunk.provider_fields)
+        if chunk.restarts:
+            self._text.clear()
         self._text.append(chunk.text)
+        self._reasoning.append(chunk.reasoning)
         self._refusal.append(chunk.refusal)
 
     @property
@@ -54,12 +62,101 @@ class StreamedReply:
             self.finish_reason or "stop",
             self.usage,
             parse_tool_calls(self._deltas),
+            "".join(self._reasoning),
             requests=self.requests,
             provider_fields=self._fields,
             refused=bool(refusal) and not text,
             upstream=self.upstream,
             failed_upstreams=self.failed_upstreams,
         )
+
+
+class ReplySplitter:
+    """Splits the chunks of one streamed reply into thoughts and answer. `opened` as in `ThoughtSplitter`."""
+
+    def __init__(self, opened: str = "") -> None:
+        self.is_beyond_end = False
+        """Whether the model goes on behind the end of its turn."""
+        self._thoughts = ThoughtSplitter(opened) if opened else None
+        """Made at the first text that may be a token: most replies have none."""
+        self._passed: list[str] = []
+
+    @property
+    def opened(self) -> str | None:
+        """The tag that ends a thought whose beginning is in the prompt, or ""; None before any text."""
+        if self._thoughts is not None:
+            return self._thoughts.opened
+        return "" if self._passed else None
+
+    def split(self, chunk: ModelChunk) -> ModelChunk:
+        """The chunk with its thought as reasoning, and without what follows the end of the turn."""
+        text = chunk.text
+        if self._thoughts is None:
+            if not text:
+                return chunk
+            if MAY_BEGIN.search(text) is None and (self._passed or not text.isspace()):
+                self._passed.append(text)
+                return chunk
+            self._thoughts = ThoughtSplitter(before="".join(self._passed))
+        if text:
+            self.is_beyond_end = self._thoughts.is_over and not text.isspace()
+        elif chunk.finish_reason is None:
+            return chunk
+        piece = self._thoughts.feed(text)
+        if chunk.finish_reason is not None:
+            piece = join_pieces(piece, self._thoughts.end(is_cut=chunk.finish_reason == "length"))
+        if piece.text == text and not piece.thought:
+            return chunk
+        reasoning = chunk.reasoning + piece.thought
+        return chunk._replace(text=piece.text, reasoning=reasoning, restarts=piece.restarts)
+
+    def end(self) -> ModelChunk | None:
+        """What is left at the end of a stream; None if nothing is."""
+        thought, text, restarts = self._thoughts.end() if self._thoughts is not None else Piece()
+        return ModelChunk(text, thought, restarts=restarts) if thought or text or restarts else None
+
+
+class ThoughtMemory:
+    """The models whose templates begin a thought in the prompt, as their newest replies show: the next one is streamed
+    as a thought from its beginning. A reply under a schema says nothing of it, because the grammar allows no thought.
+    """
+
+    def __init__(self) -> None:
+        self._opened: dict[str, str] = {}
+
+    def begin(self, request: ModelRequest) -> ReplySplitter:
+        """A splitter for the reply to a request."""
+        return ReplySplitter("" if _has_form(request) else self._opened.get(request.model, ""))
+
+    def learn(self, request: ModelRequest, splitter: ReplySplitter) -> None:
+        """Remembers what a streamed reply showed."""
+        if splitter.opened is not None:
+            self._remember(request, splitter.opened)
+
+    def split_reply(self, request: ModelRequest, reply: ModelReply) -> ModelReply:
+        """A whole reply with its thought as reasoning, and without what follows the end of its turn."""
+        if reply.refused or not reply.text:
+            return reply
+        if MAY_BEGIN.search(reply.text) is None:
+            self._remember(request, "")
+            return reply
+        split = split_text(reply.text, is_cut=reply.finish_reason == "length")
+        self._remember(request, split.opened)
+        if split.text == reply.text:
+            return reply
+        return replace(reply, text=split.text, reasoning=reply.reasoning + split.thought)
+
+    def _remember(self, request: ModelRequest, opened: str) -> None:
+        if _has_form(request):
+            return
+        if opened:
+            self._opened[request.model] = opened
+        else:
+            self._opened.pop(request.model, None)
+
+
+def _has_form(request: ModelRequest) -> bool:
+    return request.response_schema is not None or "response_format" in request.options
 
 
 @dataclass

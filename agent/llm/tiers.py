@@ -9,6 +9,7 @@ from agent.core.models import JsonObject, Room, Tier, Usage
 from agent.llm.port import ModelClient
 from agent.llm.profile import MeasuredModel
 from agent.llm.saved_models import Role
+from agent.llm.streamed_reply import ThoughtMemory
 
 ANY_MODEL = "*"
 """The name in the list that stands for every model without a price of its own."""
@@ -102,6 +103,8 @@ class ModelTiers:
     """The endpoints' keys that no setting holds. None of them may appear in a prompt, an answer or a log."""
     measured: MeasuredModel | None = None
     """The measured profile of the fast model; None if it was not measured."""
+    thoughts: ThoughtMemory = field(default_factory=ThoughtMemory)
+    """How the models begin their thoughts."""
 
     def replace(self, other: "ModelTiers") -> None:
         """Takes over everything of `other`. Calls in progress go on with the client that they have."""

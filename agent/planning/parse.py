@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from agent.core.errors import PlanInvalidError
 from agent.core.fenced_json import iterate_json_blocks
 from agent.core.models import JsonObject
+from agent.llm.thoughts import OPENING, THOUGHT, split_text
 
 MAX_REPLY_CHARS = 200_000
+UNENDED_THINKING = "the reply ended before its thinking did"
 LONGEST_WORD = 24
 """Characters of a reply of one word, and of the marks around it."""
 _MARKS = ".,:;!?\"'`*()[] \n"
-_THINKING = re.compile(r"<(think|thinking|reasoning|scratchpad)>", re.IGNORECASE)
 _LONG_NUMBER = re.compile(r"\d{400,}")
 _PROSE_BRACES = re.compile(r"\{[^{}\[\]\"':]*\}")
 """Braces in a sentence ("replace {name} by yours"), which belong to no plan."""
@@ -161,14 +162,18 @@ def strip_thinking(text: str) -> str:
     """The reply without the thinking blocks before its first bracket. Later tags may belong to a value.
 
     Raises `PlanInvalidError` for a block without an end."""
-    while (opened := _THINKING.search(text)) is not None:
+    split = split_text(text)
+    if split.is_open:
+        raise PlanInvalidError([UNENDED_THINKING])
+    text = split.text
+    while (opened := OPENING.search(text)) is not None:
         bracket = re.search(r"[{\[]", text)
         if bracket is not None and bracket.start() < opened.start():
             break
-        closed = re.compile(f"</{opened[1]}>", re.IGNORECASE).search(text, opened.end())
-        if closed is None:
-            raise PlanInvalidError(["the reply ended before its thinking did"])
-        text = (text[: opened.start()] + text[closed.end() :]).strip()
+        thought = THOUGHT.match(text, opened.start())
+        if thought is None:
+            raise PlanInvalidError([UNENDED_THINKING])
+        text = (text[: opened.start()] + text[thought.end() :]).strip()
     return text
 
 

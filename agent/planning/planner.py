@@ -19,7 +19,7 @@ from agent.planning.normalise import RawPlan, normalise_plan
 from agent.planning.parse import parse_reply
 from agent.planning.planned import Planned, Rejection
 from agent.planning.prompt import build_messages, build_reask, list_kinds
-from agent.planning.reply import Answer, Ask, FindTools, PlanReply, read_reply, starts_with_object
+from agent.planning.reply import Answer, Ask, FindTools, PlanReply, get_written, read_reply, starts_with_object
 from agent.planning.reply_schema import COMPLETION, build_plan_schema, build_reply_schema
 from agent.planning.request import PlanningRequest
 from agent.planning.required import fit_arguments
@@ -83,7 +83,8 @@ class PlannerAgent:
 
     def _interpret_reply(self, reply: ModelReply, request: PlanningRequest, *, may_search: bool) -> Planned | FindTools:
         """Interprets a reply as an answer, a plan, a question or a search. Raises `PlanInvalidError`."""
-        meant = Answer(reply.text) if reply.refused else read_reply(reply.text, reply.finish_reason)
+        written = reply.text if reply.refused else get_written(reply)
+        meant = Answer(written) if reply.refused else read_reply(written, reply.finish_reason)
         match meant:
             case FindTools() if may_search:
                 return meant
@@ -101,9 +102,9 @@ class PlannerAgent:
             case Answer(tier=tier) if request.answer_form != "none":
                 return Planned(build_completion_plan(request, tier), "llm", "llm")
         notes: list[str] = []
-        data = meant.data if isinstance(meant, PlanReply) else parse_reply(reply.text, reply.finish_reason)
+        data = meant.data if isinstance(meant, PlanReply) else parse_reply(written, reply.finish_reason)
         plan = build_plan(data, request, has_writer=self._has_writer, notes=notes)
-        return Planned(plan, "llm", "llm", adjusted=tuple(notes), is_embedded=not starts_with_object(reply.text))
+        return Planned(plan, "llm", "llm", adjusted=tuple(notes), is_embedded=not starts_with_object(written))
 
 
 def build_completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:
@@ -180,7 +181,10 @@ def _drop_repeated_calls(raw: RawPlan, request: PlanningRequest) -> RawPlan:
         args = rename_references(step.args, names)
         call = (step.tool, _serialize_args(args))
         if call in happened:
-            raise PlanInvalidError([f"step {step.id} calls {step.tool} as it has been done already; do not repeat it"])
+            problem = (
+                f"step {step.id} calls {step.tool} as it has been done already, or may have been; do not repeat it"
+            )
+            raise PlanInvalidError([problem])
         earlier_step = succeeded.get(call)
         if earlier_step is not None:
             names[step.id] = earlier_step

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject, Tier
-from agent.planning.parse import find_object, parse_reply, parse_strict, strip_thinking
+from agent.llm.port import ModelReply
+from agent.llm.thoughts import THOUGHT
+from agent.planning.parse import UNENDED_THINKING, find_object, parse_reply, parse_strict, strip_thinking
 
 _MARKER = re.compile(r"[*#`_\s]*ANSWER\b[*`_]*[ \t]*(?::[*`_]*)?\s*")
 _PLAN_KEY = re.compile(r"[\"'](?:steps|kind|tool|depends_on|inputs)[\"']\s*:")
@@ -50,6 +52,18 @@ class PlanReply:
 
 
 Reply = Answer | Ask | FindTools | PlanReply
+
+
+def get_written(reply: ModelReply) -> str:
+    """The text of a reply to a decision. Some endpoints send the JSON of a thinking model as its reasoning alone.
+
+    Raises `PlanInvalidError` for a reply of thoughts only."""
+    reasoning = reply.reasoning.strip()
+    if reply.text.strip() or reply.tool_calls or not reasoning or reply.finish_reason == "length":
+        return reply.text
+    if parse_strict(reasoning) is None:
+        raise PlanInvalidError([UNENDED_THINKING])
+    return reasoning
 
 
 def read_reply(text: str, finish_reason: str = "stop") -> Reply:
@@ -150,8 +164,9 @@ class AnswerDetector:
         return '"' in piece if head in ("{", "`") else True
 
     def _find_start(self) -> bool:
-        thought = _THOUGHT.match(self._text)
-        begin = thought.end() if thought is not None else 0
+        begin = len(self._text) - len(self._text.lstrip())
+        if (thought := THOUGHT.match(self._text, begin)) is not None:
+            begin = thought.end()
         marked = _MARKER.match(self._text, begin)
         if marked is not None and marked.end() < len(self._text):
             self._form, self._read = "text", marked.end()
@@ -186,7 +201,6 @@ class AnswerDetector:
         return str(json.loads(f'"{raw}"', strict=False))
 
 
-_THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 _ANSWER_VALUE = re.compile(
     r"\s*(?:```(?:json)?\s*)?\{(?:\s*\"reasoning\"\s*:\s*\"(?:[^\"\\]|\\.)*\"\s*,)?\s*\"kind\"\s*:\s*\"answer\"\s*,"
     r"(?:\s*\"reasoning\"\s*:\s*\"(?:[^\"\\]|\\.)*\"\s*,)?\s*\"answer\"\s*:\s*\""

@@ -8,12 +8,16 @@ from pydantic import JsonValue
 from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject
 from agent.llm.call_forms import read_calls
+from agent.llm.call_objects import MalformedCallError, get_wrapped, list_other_fields, read_call_fields, to_arguments
 from agent.llm.port import ModelReply
 from agent.planning.decision_schema import LATER
 from agent.planning.input_schemas import read_inputs
 from agent.planning.parse import parse_reply, read_last_object
-from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply, read_reply
+from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply, get_written, read_reply
+from agent.tools.declared_arguments import collect_arguments
 
+_UNREADABLE = '"next" holds neither calls, nor a question, nor an answer'
+_UNNAMED = 'a call has no "tool" with the name of one'
 _NOTHING = frozenset({"", "none", "nothing"})
 """What a model writes as a step when all is done, also if it adds a call that nobody asked for."""
 
@@ -26,18 +30,39 @@ def read_decision(reply: ModelReply, tools: Mapping[str, JsonObject] = MappingPr
     """
     if reply.refused:
         return Answer(reply.text)
-    if reply.tool_calls or '"next"' not in reply.text:
-        read = read_calls(reply.text, reply.tool_calls, tools)
+    text = get_written(reply)
+    if reply.tool_calls or '"next"' not in text:
+        read = read_calls(text, reply.tool_calls, tools)
         if read.calls:
-            steps: list[JsonValue] = [{"tool": call.name, "inputs": call.arguments} for call in read.calls]
+            steps: list[JsonValue] = [
+                {"tool": call.name, "inputs": read_inputs(call.arguments, tools[call.name])} for call in read.calls
+            ]
             return PlanReply({"steps": steps})
-    decided = read_last_object(reply.text, "next").get("next")
-    if decided is None and '"next"' in reply.text:
-        decided = parse_reply(reply.text, reply.finish_reason).get("next")
-    return _read_next(decided, tools) if isinstance(decided, dict) else read_reply(reply.text, reply.finish_reason)
+    decided = _find_decided(text, reply.finish_reason, tools)
+    return read_reply(text, reply.finish_reason) if decided is None else _read_next(decided, tools)
 
 
-def _read_next(decided: JsonObject, tools: Mapping[str, JsonObject]) -> Reply:
+def _find_decided(text: str, finish_reason: str, tools: Mapping[str, JsonObject]) -> JsonValue:
+    """The decision in a text: what `next` holds, or the same without that name; None for a reply in another form."""
+    named = read_last_object(text, "next")
+    if named or '"next"' in text:
+        return (named or parse_reply(text, finish_reason)).get("next")
+    bare = read_last_object(text, "kind") or read_last_object(text, "calls")
+    if "steps" in bare or (bare.get("kind") == "answer" and bare.get("answer")):
+        return None
+    is_decision = bare.get("kind") in ("calls", "call", "answer", *tools) or get_wrapped(bare) is not None
+    return bare if is_decision else None
+
+
+def _read_next(decided: JsonValue, tools: Mapping[str, JsonObject]) -> Reply:
+    if isinstance(decided, str):
+        if decided.strip().lower() in (*_NOTHING, "answer"):
+            return Answer("")
+        decided = {"tool": decided.strip()} if decided.strip() in tools else None
+    if isinstance(decided, list):
+        decided = {"calls": decided}
+    if not isinstance(decided, dict):
+        raise PlanInvalidError([_UNREADABLE])
     match decided:
         case {"kind": "ask", "question": str(question)} if question.strip():
             return Ask(question.strip())
@@ -45,21 +70,61 @@ def _read_next(decided: JsonObject, tools: Mapping[str, JsonObject]) -> Reply:
             return FindTools(query.strip())
         case {"kind": "answer"}:
             return Answer("")
-        case {"calls": [*calls]}:
-            named = [call for call in calls if isinstance(call, dict)]
-            listed = decided.get("todo")
-            todo = [str(part).strip() for part in (listed if isinstance(listed, list) else [])]
-            parts = todo or [*dict.fromkeys(str(call.get("tool")) for call in named)]
-            if not parts or parts[0].lower() in _NOTHING:
-                return Answer("")
-            steps: list[JsonValue] = [_read_call(call, todo, tools) for call in named if call.get("tool") != LATER]
-            return PlanReply({"reasoning": "; ".join(parts), "todo": [*parts], "steps": steps})
-    raise PlanInvalidError(['"next" holds neither calls, nor a question, nor an answer'])
+    return _read_calls(decided, tools)
+
+
+def _read_calls(decided: JsonObject, tools: Mapping[str, JsonObject]) -> Reply:
+    wrapped = get_wrapped(decided)
+    calls = wrapped if isinstance(wrapped, list) else [wrapped or _make_single(decided, tools)]
+    listed = decided.get("todo")
+    todo = [str(part).strip() for part in (listed if isinstance(listed, list) else [])]
+    named = [_name_call(call, tools) for call in calls if isinstance(call, dict)]
+    parts = todo or [*dict.fromkeys(str(call["tool"]) for call in named)]
+    if (wrapped == [] and not todo) or (todo and todo[0].lower() in _NOTHING):
+        return Answer("")
+    if not parts or not all(call["tool"] for call in named):
+        raise PlanInvalidError([_UNREADABLE if wrapped is None else _UNNAMED])
+    if parts[0].lower() in _NOTHING:
+        return Answer("")
+    steps: list[JsonValue] = [_read_call(call, todo, tools) for call in named if call["tool"] != LATER]
+    return PlanReply({"reasoning": "; ".join(parts), "todo": [*parts], "steps": steps})
+
+
+def _make_single(decided: JsonObject, tools: Mapping[str, JsonObject]) -> JsonObject:
+    """A decision that is a call itself, whose kind may be the tool."""
+    kind = decided.get("kind")
+    named: JsonObject = {"tool": kind} if isinstance(kind, str) and kind in tools else {}
+    return named | {name: value for name, value in decided.items() if name not in ("kind", "todo")}
+
+
+def _name_call(call: JsonObject, tools: Mapping[str, JsonObject]) -> JsonObject:
+    """The call with `tool` and `inputs`, whatever a model names them. Inputs may stand beside the name, or the name may
+    be the key of the inputs. `tool` is "" where no name is."""
+    name, arguments = read_call_fields(call)
+    others = list_other_fields(call)
+    beside = {key: value for key, value in others.items() if key != "for"}
+    if not name and len(beside) == 1:
+        ((key, value),) = beside.items()
+        if key in tools and isinstance(value, dict):
+            return {"tool": key, "for": call.get("for"), "inputs": value}
+    if name in tools and arguments is None and beside:
+        declared, _ = collect_arguments(tools[name])
+        inputs: JsonObject = {key: value for key, value in beside.items() if key in declared}
+        return {"tool": name, "for": call.get("for"), "inputs": inputs}
+    read: JsonObject = {} if arguments is None else {"inputs": _read_arguments(name, arguments)}
+    return {**others, "tool": name, **read}
+
+
+def _read_arguments(name: str, arguments: JsonValue) -> JsonObject:
+    try:
+        return to_arguments(name, arguments)
+    except MalformedCallError as error:
+        raise PlanInvalidError([str(error)]) from error
 
 
 def _read_call(call: JsonObject, todo: Sequence[str], tools: Mapping[str, JsonObject]) -> JsonObject:
     """The call as a step of a plan, whose intent is the part that it is for; its tool where the model does not say."""
-    number, name = call.get("for"), str(call.get("tool"))
+    number, name = call.get("for"), str(call["tool"])
     is_listed = isinstance(number, int) and 0 < number <= len(todo)
     intent = todo[number - 1] if is_listed and isinstance(number, int) else name
     inputs = call.get("inputs")

@@ -5,10 +5,12 @@ from typing import Literal
 
 from agent.core.events import AnswerDelta, AnswerStarted
 from agent.core.models import Source, Tier
+from agent.llm.port import ModelChunk
 from agent.policy.redaction.answers import StreamFilter
 from agent.run_context.run import Run
 
 DeltaKind = Literal["text", "reasoning", "refusal"]
+WAS_THOUGHT = "what was written before was the model's thought"
 
 
 class DeltaWriter:
@@ -40,6 +42,16 @@ class DeltaWriter:
             self._buffer[kind].append(text)
         if monotonic() - self._flushed >= self._interval:
             await self.flush()
+
+    async def restart(self) -> None:
+        """Declares the text so far void: it was the model's thought."""
+        self._buffer["text"].clear()
+        self._filters.pop("text", None)
+        self._read.clear()
+        self._shown.clear()
+        current = self._run.state.answer_start or AnswerStarted(tier=None, model=None, reason=WAS_THOUGHT)
+        started = current.model_copy(update={"restarted": True})
+        await self._run.note(started, step_id=self._step_id, attempt=self._attempt)
 
     async def end(self) -> None:
         """Appends the rest, including the text that the filters hold."""
@@ -88,8 +100,14 @@ class SkillReplyStream:
         self._buffer = ""
         self._writer: DeltaWriter | None = None
 
-    async def write(self, piece: str) -> None:
+    async def write(self, chunk: ModelChunk) -> None:
         """Writes one piece. Holds back text that may be a tool call in JSON."""
+        piece = chunk.text or chunk.refusal
+        if chunk.restarts:
+            self._buffer = ""
+            if self._writer is not None:
+                await self.discard(WAS_THOUGHT)
+                self._writer = None
         if self._writer is None:
             self._buffer += piece
             if self._buffer.lstrip()[:1] in ("", "{", "`"):

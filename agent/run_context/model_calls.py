@@ -89,6 +89,7 @@ class MeteredModels:
                 await self._record_call(request, tier, meter.estimate_usage_after_error(error), started, error=error)
                 raise self._redact_error(error) from error.__cause__
             meter.add_reply(reply)
+            reply = self._run.engine.models.thoughts.split_reply(request, reply)
             reply = replace(self._run.redaction.redact_reply(reply), usage=meter.usage)
             message = await self._run.redaction.redact_turn(to_assistant_turn(reply), tools) if keep_message else None
             await self._record_call(request, tier, reply.usage, started, reply=reply, message=message)
@@ -163,12 +164,25 @@ class MeteredModels:
         the whole reply in `streamed`, and returns the turn to keep in the log."""
         request = await self._redact(request)
         started = monotonic()
+        thoughts = self._run.engine.models.thoughts
+        splitter = thoughts.begin(request)
         async with self._reserve_budget(request) as meter:
             try:
-                async for chunk in self._run.engine.models.require().stream(request):
-                    meter.add_chunk(chunk)
+                raws = self._run.engine.models.require().stream(request)
+                async for raw in raws:
+                    meter.add_chunk(raw)
+                    chunk = splitter.split(raw)
                     streamed.add_chunk(chunk)
                     yield chunk
+                    if splitter.is_beyond_end:  # the model makes up further turns, which nobody reads
+                        streamed.finish_reason = "stop"
+                        if isinstance(raws, AsyncGenerator):
+                            await raws.aclose()
+                        break
+                if (rest := splitter.end()) is not None:
+                    streamed.add_chunk(rest)
+                    yield rest
+                thoughts.learn(request, splitter)
             except (ModelError, asyncio.CancelledError) as error:
                 if not streamed.text:
                     self._note_slowness(request, error)
@@ -346,7 +360,9 @@ def to_assistant_turn(reply: ModelReply) -> AssistantTurn:
         {"id": call.id, "name": call.name, "arguments": call.arguments, **({"extra": call.extra} if call.extra else {})}
         for call in reply.tool_calls
     )
-    return AssistantTurn(text=reply.text, tool_calls=calls, provider_fields=reply.provider_fields)
+    return AssistantTurn(
+        text=reply.text, tool_calls=calls, provider_fields=reply.provider_fields, finish_reason=reply.finish_reason
+    )
 
 
 def check_budget(run: Run, *, leave: float = 0.0) -> None:

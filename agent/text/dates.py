@@ -27,15 +27,17 @@ _MONTH_NAMES = (
 """The names of each month in English, Swedish, Danish, Norwegian, German, French, Spanish, Italian, Portuguese, Dutch
 and Finnish, and their abbreviations."""
 MONTHS = {name: number for number, names in enumerate(_MONTH_NAMES, start=1) for name in names.split()}
-_WEEKDAY_NAMES = """
-monday tuesday wednesday thursday friday saturday sunday måndag tisdag onsdag torsdag fredag lördag söndag mandag
-tirsdag lørdag søndag montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag lundi mardi mercredi
-jeudi vendredi samedi dimanche lunes martes miércoles jueves viernes sábado domingo lunedì martedì mercoledì giovedì
-venerdì sabato domenica segunda-feira terça-feira quarta-feira quinta-feira sexta-feira maandag dinsdag woensdag
-donderdag vrijdag zaterdag zondag maanantai tiistai keskiviikko torstai perjantai lauantai sunnuntai
-"""
-WEEKDAYS = frozenset(_WEEKDAY_NAMES.split())
-"""The names of the days of the week in the same languages."""
+_WEEKDAY_NAMES = (
+    "monday måndag mandag montag lundi lunes lunedì segunda-feira maandag maanantai",
+    "tuesday tisdag tirsdag dienstag mardi martes martedì terça-feira dinsdag tiistai",
+    "wednesday onsdag mittwoch mercredi miércoles mercoledì quarta-feira woensdag keskiviikko",
+    "thursday torsdag donnerstag jeudi jueves giovedì quinta-feira donderdag torstai",
+    "friday fredag freitag vendredi viernes venerdì sexta-feira vrijdag perjantai",
+    "saturday lördag lørdag samstag sonnabend samedi sábado sabato zaterdag lauantai",
+    "sunday söndag søndag sonntag dimanche domingo domenica zondag sunnuntai",
+)
+WEEKDAYS = {name: number for number, names in enumerate(_WEEKDAY_NAMES) for name in names.split()}
+"""The names of the days of the week in the same languages; Monday is 0."""
 _ALONE = frozenset(
     name for name in MONTHS if len(name) > 4 and name not in {"march", "marts", "marzo", "maart", "enero", "julio"}
 )

@@ -8,6 +8,7 @@ from agent.core.errors import ModelAuthError, ModelDownError, ModelError, ModelR
 from agent.core.models import JsonObject
 from agent.llm.chunks import begins_with_thoughts
 from agent.llm.port import ModelClient, ModelReply, ModelRequest, ResponseSchema
+from agent.llm.streamed_reply import ThoughtMemory
 from agent.planning.parse import read_word
 
 REPLY_TOKENS = 300
@@ -37,6 +38,7 @@ class AskedModel:
         self._client = client
         self._model = model
         self._timeout_s = timeout_s
+        self._thoughts = ThoughtMemory()
         self.calls = 0
         self.prompt_tokens = 0
         self.completion_tokens = 0
@@ -69,8 +71,9 @@ class AskedModel:
         tools: tuple[JsonObject, ...] = (),
     ) -> ModelReply:
         """One completion, with tools if there are any. Raises `ModelError`."""
+        request = self._build_request(messages, schema, tools)
         try:
-            reply = await self._client.complete(self._build_request(messages, schema, tools))
+            reply = await self._client.complete(request)
         except LOST as error:
             self.lost = error
             raise
@@ -78,7 +81,7 @@ class AskedModel:
         self.prompt_tokens += reply.usage.prompt_tokens
         self.completion_tokens += reply.usage.completion_tokens
         self.thinks = self.thinks or bool(reply.reasoning) or begins_with_thoughts(reply.text)
-        return reply
+        return self._thoughts.split_reply(request, reply)
 
     async def measure_speed(self, messages: tuple[JsonObject, ...]) -> Speed:
         """The speed of a streamed call, by clock and the endpoint's count of tokens. Raises `ModelError`."""

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
+from aiohttp import web
 from pydantic import ValidationError
 
 from agent.core.settings import Settings
 from agent.execution.planner_call import DECISION_TOKENS
 from tests.integration.conftest import Serve
-from tests.support.odd_endpoint import MADE_UP, QUESTION, RESULT, Body, OddEndpoint, get_schema, serve_odd
+from tests.support.odd_endpoint import CALL, MADE_UP, QUESTION, RESULT, Body, OddEndpoint, get_schema, serve_odd
 
 FROM_MEMORY = "The model answered this from memory, without any tool. Please check it."
 ROOM = "id: sums\ndescription: Sums.\ntools: [calculator, current_time]\n"
@@ -258,3 +259,27 @@ async def test_a_prompt_that_the_server_cuts_without_a_word_is_told(
         reply = await client.post("/v1/agent", json={"prompt": prompt})
     doubts = [one["message"] for one in reply.json()["metadata"]["uncertainties"]]
     assert any("OLLAMA_CONTEXT_LENGTH" in one and "left out about" in one for one in doubts) == is_told, doubts
+
+
+class RefusingCalls(OddEndpoint):
+    """Refuses a reply that calls a tool, because the request offers none, and says what the model wrote (Groq)."""
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """See `OddEndpoint.handle`."""
+        body = await request.json() if request.can_read_body else {}
+        written = self.reply(body, request.headers.get("x-stepgate-purpose", "")) if body else ""
+        if '"calls"' not in written:
+            return await super().handle(request)
+        call = {"name": CALL["tool"], "arguments": CALL["inputs"]}
+        error = {
+            "message": "Tool choice is none, but model called a tool",
+            "type": "invalid_request_error",
+            "code": "tool_use_failed",
+            "failed_generation": json.dumps(call),
+        }
+        return web.json_response({"error": error}, status=400)
+
+
+@pytest.mark.parametrize("profile", ["small", "auto"])
+async def test_a_call_that_the_provider_refuses_to_pass_on_is_made(serve: Serve, profile: str) -> None:
+    assert await ask(serve, RefusingCalls(), model_profile=profile) == (200, f"Anna pays {RESULT} EUR.", "succeeded")

@@ -210,6 +210,17 @@ async def test_a_result_that_cannot_be_read_is_asked_for_again_once(tmp_path: Pa
     assert "tools" not in asked[2]["body"]
 
 
+@pytest.mark.parametrize(("reason", "doubts"), [("length", 1), ("abort", 1), ("stop", 0)])
+async def test_a_result_of_a_reply_that_was_cut_off_says_so(tmp_path: Path, reason: str, doubts: int) -> None:
+    cut = says('{"answer": "Water."}\nAnd', to="subagent", finish_reason=reason)
+    rules = (spawns("the well"), cut, says("Water.", to="skill", about="Water."))
+    async with bench_of(tmp_path, *rules, kinds=[scout(looking("sand"))]) as bench:
+        events = await bench.events("search around, then tell")
+    (finished,) = ended(events)
+    assert (finished.outcome, finished.result.success) == ("done", True)
+    assert ["cut off" in one.message for one in finished.result.uncertainties] == [True] * doubts
+
+
 async def test_the_second_try_may_be_right(tmp_path: Path) -> None:
     rules = (
         spawns("the well"),

@@ -36,6 +36,7 @@ class AssistantTurn(FrozenModel):
     provider_fields: JsonObject = Field(
         default_factory=dict, description="what the provider wants back with the message: reasoning, signatures"
     )
+    finish_reason: str = Field(default="stop", description="why the turn ended, in the provider's word")
 
 
 class FailedUpstream(FrozenModel):

@@ -50,6 +50,7 @@ class StepOutput(FrozenModel):
     effective: Mode = "llm"
     fallback_reason: str | None = None
     finish_reason: FinishReason = "stop"
+    interruption: str = Field(default="", description="the provider's own word for why a text ended unfinished")
     tailored: TailorOutput | None = Field(default=None, description="the answer with its evidence, where it has one")
     refused: bool = Field(default=False, description="whether the text is the model's own refusal")
     provider_fields: JsonObject = Field(

@@ -16,8 +16,10 @@ from agent.policy.guardrails.plain_text import format_literal
 
 FIRST_CHARS: Final = 120
 """Characters of each value that are shown."""
+LAST_CHARS: Final = 60
+"""Characters of the end of a long place."""
 MAX_VALUES: Final = 5
-"""Places, and texts, that are shown; of the others the number."""
+"""Addresses of one host, and texts, that are shown; of the others the number."""
 LONG_CHARS: Final = 80
 """Characters from which on an argument without a role is taken for a text that leaves."""
 _MAIL: Final = re.compile(r"(?:mailto:)?[^\s@]+@([^\s@?]+)\S*", re.IGNORECASE)
@@ -29,28 +31,46 @@ def format_outgoing(items: Sequence[ApprovalItem]) -> list[str]:
     nothing.
     """
     sending = [item for item in items if item.roles and (item.changes or "where" in item.roles.values())]
-    places = list(dict.fromkeys(place for item in sending for place in _iter_places(item)))
+    places = _list_places(sending)
     texts = list(dict.fromkeys(text for item in sending for text in _iter_texts(item)))
     lines = []
     if places:
-        lines.append(f"**Goes to**: {_join(places)}")
+        lines.append(f"**Goes to**: {'; '.join(places)}")
     if texts:
         lines.append(f"**{'What leaves' if places else 'What is written'}**: {_join(texts)}")
     return lines
 
 
-def _iter_places(item: ApprovalItem) -> Iterator[str]:
-    """Yields the places where a call goes: addresses count without a role too. Of a server's tool without any, it is
-    the server.
+def _list_places(items: Sequence[ApprovalItem]) -> list[str]:
+    """All places where calls go, those of one host together, the rarest host first: one address of a stranger among
+    seventy colleagues is the one that a person must see. None is left out."""
+    places: dict[str, dict[str, None]] = {}
+    for place, address in (pair for item in items for pair in _iter_places(item)):
+        addresses = places.setdefault(place, {})
+        if address:
+            addresses[address] = None
+    ordered = sorted(places.items(), key=lambda entry: len(entry[1]))
+    return [_format_place(place, [*addresses]) for place, addresses in ordered]
+
+
+def _format_place(place: str, addresses: Sequence[str]) -> str:
+    if not addresses:
+        return place
+    more = f" and {len(addresses) - MAX_VALUES} more" if len(addresses) > MAX_VALUES else ""
+    return f"{place} (in {', '.join(map(format_ends, addresses[:MAX_VALUES]))}{more})"
+
+
+def _iter_places(item: ApprovalItem) -> Iterator[tuple[str, str]]:
+    """Yields the places where a call goes as Markdown, each with the address that is there, or "": addresses count
+    without a role too. Of a server's tool without any place, it is the server.
     """
     values = [*_iter_values(item, "where"), *(value for value in _iter_values(item, "other") if _find_host(value))]
     server, mark, _ = item.tool.partition(_SERVER_MARK)
     if not values and mark:
-        yield f"the server {format_literal(server)}"
+        yield f"the server {format_literal(server)}", ""
     for value in values:
         host = _find_host(value)
-        source = f" (in {_shorten(value)})" if host and host != value else ""
-        yield f"{_shorten(host or value)}{source}"
+        yield format_ends(host or value), value if host and host != value else ""
 
 
 def _iter_texts(item: ApprovalItem) -> Iterator[str]:
@@ -103,6 +123,13 @@ def _describe(text: str) -> str:
 
 def _shorten(text: str) -> str:
     return format_literal(text if len(text) <= FIRST_CHARS else f"{text[:FIRST_CHARS]}…")
+
+
+def format_ends(text: str, begin: int = FIRST_CHARS, end: int = LAST_CHARS) -> str:
+    """A text as a literal: of a long one the beginning and the end, with its length."""
+    if len(text) <= begin + end:
+        return format_literal(text)
+    return f"{format_literal(f'{text[:begin]} … {text[-end:]}')} ({len(text):,} characters)"
 
 
 def _join(parts: Sequence[str]) -> str:

@@ -14,8 +14,11 @@ from agent.policy.approval.effect_arguments import ROLE_ORDER
 from agent.policy.approval.outgoing import format_outgoing
 from agent.policy.guardrails.plain_text import escape_markdown, format_literal, remove_live_parts, show_unseen
 
-MAX_ARG_CHARS = 2_000
-"""Longest argument in a message, in characters. The event has the whole."""
+MAX_ARG_CHARS, MAX_PLACE_CHARS = 2_000, 20_000
+"""Longest argument in a message, in characters, and longest place or amount: a person must see all of where something
+goes. The event has the whole."""
+END_CHARS = 500
+"""Characters of the end of a longer one that are shown."""
 
 APPROVAL_PREFIX: Final = "apr_"
 _ID = re.compile(rf"{APPROVAL_PREFIX}[0-9a-f]{{32}}|run_[0-9a-f]{{32}}")
@@ -137,18 +140,19 @@ def is_from_outside(item: ApprovalItem, name: str) -> bool:
 
 
 def _format_argument(item: ApprovalItem, name: str) -> str:
-    source = item.sources.get(name, "")
+    source, role = item.sources.get(name, ""), item.roles.get(name, "other")
+    value = format_value(item.args[name], MAX_ARG_CHARS if role == "content" else MAX_PLACE_CHARS)
     if not source or not is_from_outside(item, name):
-        return f"   - {escape_markdown(name)}{f' ({source})' if source else ''}: {format_value(item.args[name])}"
-    mark = _MARKS.get(item.roles.get(name, "other"), "")
-    return f"   - {mark}{escape_markdown(name)} — **{source}**: {format_value(item.args[name])}"
+        return f"   - {escape_markdown(name)}{f' ({source})' if source else ''}: {value}"
+    return f"   - {_MARKS.get(role, '')}{escape_markdown(name)} — **{source}**: {value}"
 
 
 def format_value(value: object, max_chars: int | None = MAX_ARG_CHARS) -> str:
-    """Formats a value of a question as Markdown that it cannot break out of; a long one is cut, with its length."""
+    """Formats a value of a question as Markdown that it cannot break out of. A longer one than `max_chars` is shown by
+    its beginning and end, with its length."""
     text = show_unseen(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
     if max_chars is not None and len(text) > max_chars:
-        text = f"{text[:max_chars]}… ({len(text):,} characters)"
+        text = f"{text[: max_chars - END_CHARS]} … {text[-END_CHARS:]} ({len(text):,} characters)"
     if len(text.splitlines()) > 1 or "`" in text:  # each of them can end inline code
         fence = "`" * (max((len(run) for run in _find_backtick_runs(text)), default=0) + 3)
         body = "\n".join(f"     {line}" for line in text.splitlines())

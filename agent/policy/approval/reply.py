@@ -31,10 +31,21 @@ ASK_TOOL = "ask_user"
 """Open WebUI's own tool for questions to its user; carries the approval question if the client offers it."""
 ASK_PREFIX = "ask_"
 """Begins the id of a call of that tool; an approval id follows."""
-APPROVE_WORDS = frozenset({"approve", "approved", "yes", "ok", "okay", "godkänn", "ja"})
-REJECT_WORDS = frozenset({"reject", "rejected", "no", "avslå", "nej"})
-_EVERYDAY_WORDS = frozenset({"yes", "ok", "okay", "ja", "no", "nej"})
-"""Those that answer other questions too."""
+_FORMAL_YES = frozenset({"approve", "approved", "approve it", "i approve", "godkänn", "genehmigen", "approuver"})
+_FORMAL_NO = frozenset({"reject", "rejected", "reject it", "i reject", "avslå", "ablehnen", "refuser"})
+_YES = _FORMAL_YES | {
+    *("yes", "y", "yep", "yeah", "ok", "okay", "sure", "do it", "go ahead", "👍", "✅"),
+    *("ja", "gör det", "kör", "mach das", "tu das", "in ordnung", "oui", "d'accord", "vas-y", "allez-y", "si", "sí"),
+}
+_NO = _FORMAL_NO | {"no", "n", "nope", "don't", "do not", "nej", "nein", "non", "👎", "❌"}
+"""What approves and what rejects, as the whole of a message. Several of one kind may follow each other."""
+_COURTESIES = frozenset({
+    "please", "thanks", "thank you", "tack", "snälla", "bitte", "danke", "merci", "svp", "s'il te plaît",
+    "s'il vous plaît", "gracias", "por favor",
+})  # fmt: skip
+_AROUND_WORDS = " \t\r\n.,!;:`*_\"'“”„‘’«»()"  # noqa: RUF001 - quotation marks are meant
+MAX_WORDS = 8
+"""Words of a message that can be a decision."""
 
 ConversationTrust = Literal["own", "by_key", "never"]
 """When a bare yes counts by the id of its conversation: always, because this gateway made the id; if the caller's key
@@ -82,7 +93,8 @@ async def is_stray_decision(reader: WaitingRuns, owner: str, request: AgentReque
     """
     if parse_decision(request.prompt)[0] == "answered":
         return False
-    is_everyday = request.prompt.strip(" .!\n\t").casefold() in _EVERYDAY_WORDS
+    is_command = request.prompt.lstrip().startswith("/")
+    is_everyday = not is_command and not any(_read_words(request.prompt, words) for words in (_FORMAL_YES, _FORMAL_NO))
     answers = [message for message in request.messages or () if message.role == "assistant"]
     relevant = answers[-1:] if is_everyday else answers
     if any(parse_reference(answer.content) is not None for answer in relevant):
@@ -220,8 +232,8 @@ def _parse_ask_tool_answer(content: str) -> tuple[str, str]:
 def parse_decision(text: str) -> tuple[str, str]:
     """Parses a person's reply into (`approved`, ""), (`rejected`, reason) or (`answered`, text).
 
-    Only a single word or the commands `/approve` and `/reject REASON` decide. A word within a sentence does not: "do
-    not do it" contains "do it".
+    Only the commands `/approve` and `/reject REASON` decide, and messages that say nothing but yes or no, whatever
+    courtesies stand around it. Words within a sentence do not: "do not do it" contains "do it".
     """
     reply = text.strip()
     command, _, rest = reply.partition(" ")
@@ -229,9 +241,24 @@ def parse_decision(text: str) -> tuple[str, str]:
         return "approved", ""
     if command.lower() == "/reject":
         return "rejected", rest.strip()
-    word = reply.strip(" .!\n\t").casefold()
-    if word in APPROVE_WORDS:
+    if _read_words(reply, _YES):
         return "approved", ""
-    if word in REJECT_WORDS:
+    if _read_words(reply, _NO):
         return "rejected", ""
     return "answered", reply
+
+
+def _read_words(text: str, phrases: frozenset[str]) -> bool:
+    """Whether a message holds some of `phrases`, and nothing else but courtesies."""
+    words = [bare for word in text.casefold().replace(",", " ").split() if (bare := word.strip(_AROUND_WORDS))]
+    if len(words) > MAX_WORDS:
+        return False
+    has_phrase, place = False, 0
+    while place < len(words):
+        ends = range(min(len(words), place + 3), place, -1)
+        end = next((end for end in ends if " ".join(words[place:end]) in phrases | _COURTESIES), None)
+        if end is None:
+            return False
+        has_phrase = has_phrase or " ".join(words[place:end]) in phrases
+        place = end
+    return has_phrase

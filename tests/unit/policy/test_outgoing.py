@@ -76,12 +76,24 @@ def test_a_server_whose_tools_declare_nothing_is_the_place() -> None:
     assert format_outgoing([named]) == ["**Goes to**: `evil.example` (in `eve@evil.example`)"]
 
 
-def test_many_places_are_counted() -> None:
+def test_no_place_is_left_out() -> None:
     items = [make_item(to=f"a{number}@x{number}.example", body="hello") for number in range(12)]
     goes, leaves = format_outgoing(items)
-    assert goes.endswith("; and 7 more")
+    assert all(f"x{number}.example" in goes for number in range(12))
     assert leaves == "**What leaves**: `hello` (5 characters)"
-    assert len(format_outgoing([make_item(to=[f"a@x{number}.example" for number in range(9)])])[0]) < 1_000
+
+
+def test_a_stranger_among_many_colleagues_comes_first() -> None:
+    to = [*(f"colleague{number}@ours.example" for number in range(70)), "eve@evil.example"]
+    goes = format_outgoing([make_item(to=to, body="hello")])[0]
+    assert goes.startswith("**Goes to**: `evil.example` (in `eve@evil.example`); `ours.example` (in ")
+    assert goes.endswith("`colleague4@ours.example` and 65 more)")
+    assert len(goes) < 400
+
+
+def test_of_a_long_place_the_end_is_there_too() -> None:
+    item = make_item("files__write", {"path": "where"}, path=f"/home/{'a' * 4_000}/evil.txt")
+    assert format_outgoing([item])[0].endswith("evil.txt` (4,015 characters)")
 
 
 def test_what_sends_nothing_says_nothing_of_it() -> None:

@@ -49,7 +49,7 @@ async def _ask_model(complete: CompleteMessages, report: str, summary: str, word
         {"role": "user", "content": user},
     )
     reply = await complete(messages, 6 * words)
-    if reply.finish_reason == "length":
+    if not reply.is_whole:
         return ""
     try:
         return strip_thinking(reply.text.strip())

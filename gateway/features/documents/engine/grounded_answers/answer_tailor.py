@@ -12,10 +12,10 @@ from typing import Literal
 
 from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import BudgetError, ModelError, ModelOutputError
-from agent.core.events import AnswerChecked, AnswerDelta, AnswerStarted, ClaimProblem, FinishReason, StepOutput
+from agent.core.events import AnswerChecked, AnswerDelta, AnswerStarted, ClaimProblem, StepOutput
 from agent.core.models import JsonObject, PlanStep, Source, Tier
 from agent.core.plan_outcome import EMPTY_REPLIES
-from agent.llm.port import ModelChunk
+from agent.llm.port import WHOLE, ModelChunk, ReplyEnd, read_end
 from agent.run_context.answer_stream import DeltaWriter
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.run import Run
@@ -73,18 +73,19 @@ class AnswerTailor:
         """
         await self._start(tier, why)
         messages = build_prompt(self._run, self._brief, self._builder.format, feedback)
-        text, finish = await self._stream(messages, tier)
+        text, end = await self._stream(messages, tier)
+        finish = end.finish_reason
         if not text.strip() and finish != "content_filter":
-            raise ModelOutputError(EMPTY_REPLIES[finish], agent_id="tailor")
+            raise ModelOutputError(end.describe() or EMPTY_REPLIES[finish], agent_id="tailor")
         started = monotonic()
-        result = await self._review.review_text(text, may_be_cut=finish != "stop")
+        result = await self._review.review_text(text, may_be_cut=not end.is_whole)
         await self._record(result, "retry_strict" if result.failed else "accept", 0, monotonic() - started)
         if result.failed:
             result = await self._rewrite(messages, text, result, tier)
         built = await self._review.build(result, adds_overlooked=self._run.profile.checks_answers)
         if self._is_mistaken(built):
             return await self._quote_instead(tainted=tainted)
-        output = self._make_output(built, tainted=tainted, finish=finish)
+        output = self._make_output(built, tainted=tainted, end=end)
         if result.is_hopeless:
             return output.model_copy(update={"fallback_reason": result.make_failure().message})
         if self._review.skipped_because:
@@ -147,8 +148,8 @@ class AnswerTailor:
         text = self._run.redaction.redact_text(checked.unit.text)  # before the cut, which could split a secret
         return ClaimProblem(text=text[:600], reason=checked.problem)
 
-    async def _stream(self, messages: tuple[JsonObject, ...], tier: Tier) -> tuple[str, FinishReason]:
-        """The whole reply and its finish reason, and shows what is supported meanwhile."""
+    async def _stream(self, messages: tuple[JsonObject, ...], tier: Tier) -> tuple[str, ReplyEnd]:
+        """The whole reply and its end, and shows what is supported meanwhile."""
         max_tokens = self._run.state.request.max_tokens
         stream = self._models.stream("completion", messages, tier=tier, max_tokens=max_tokens, formed=False)
         understood = self._run.state.understanding
@@ -157,28 +158,28 @@ class AnswerTailor:
         quiet = quiet or self._run.room.guard_output.requires_whole_answer or not self._shows_early
         writer = DeltaWriter(self._run, self._step.id, self._attempt)
         try:
-            text, finish = await self._read_stream(stream, writer, quiet=quiet)
+            text, end = await self._read_stream(stream, writer, quiet=quiet)
             if self._checking is not None:
                 await self._checking
                 await self._show(text)
-            return text, finish
+            return text, end
         finally:
             if self._checking is not None:
                 await cancel_and_wait(self._checking)
 
     async def _read_stream(
         self, stream: AsyncGenerator[ModelChunk, None], writer: DeltaWriter, *, quiet: bool
-    ) -> tuple[str, FinishReason]:
+    ) -> tuple[str, ReplyEnd]:
         parts: list[str] = []
-        finish: FinishReason = "stop"
+        end = WHOLE
         try:
             async with aclosing(stream):
                 async for chunk in stream:
+                    if chunk.restarts:
+                        parts.clear()
+                        await self._restart()
                     parts.append(chunk.text)
-                    if chunk.finish_reason == "length":
-                        finish = "length"
-                    elif chunk.finish_reason == "content_filter":
-                        finish = "content_filter"
+                    end = read_end(chunk.finish_reason) if chunk.finish_reason is not None else end
                     if chunk.reasoning and not quiet:
                         await writer.add(chunk.reasoning, "reasoning")
                     if not quiet and any(end in chunk.text for end in SENTENCE_ENDS):
@@ -186,7 +187,7 @@ class AnswerTailor:
                         self._check_in_background("".join(parts))
         finally:
             await writer.end()
-        return "".join(parts), finish
+        return "".join(parts), end
 
     def _check_in_background(self, text: str) -> None:
         """Starts the check of the complete paragraphs, one check at a time."""
@@ -205,14 +206,15 @@ class AnswerTailor:
                 delta = AnswerDelta(text=piece, sources=ready.sources)
                 await self._emit(self._run.redaction.mark_redacted(delta))
 
-    def _make_output(self, answer: BuiltAnswer, *, tainted: bool, finish: FinishReason = "stop") -> StepOutput:
+    def _make_output(self, answer: BuiltAnswer, *, tainted: bool, end: ReplyEnd = WHOLE) -> StepOutput:
         content = answer.output.content
         return StepOutput(
             value=content,
             text=content,
             tainted=tainted,
             sources=answer.sources,
-            finish_reason=finish,
+            finish_reason="stop" if end.is_whole else end.finish_reason,
+            interruption=end.interruption,
             tailored=answer.output,
         )
 
@@ -222,6 +224,11 @@ class AnswerTailor:
         self._shown = ""
         self._outgoing = self._run.redaction.make_stream_filters().create()
         await self._emit(AnswerStarted(tier=tier, model=model, reason=why, restarted=restarted))
+
+    async def _restart(self) -> None:
+        """Declares void what was shown: it was the model's thought."""
+        if self._shown and (current := self._run.state.answer_start) is not None:
+            await self._start(current.tier, current.reason)
 
     async def _emit(self, body: AnswerChecked | AnswerDelta | AnswerStarted) -> None:
         await self._run.emit(body, step_id=self._step.id, attempt=self._attempt)
