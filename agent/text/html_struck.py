@@ -1,15 +1,15 @@
-"""Text that a page shows struck out, such as an old price: marked as Markdown marks it (`~~200~~ 150 kr`)."""
+"""The text that a page shows struck out, marked in its tree."""
 
 from typing import Any, TypeAlias
 
 from agent.text.html_styles import read_own_style
 from agent.text.html_tables import BLOCKS
+from agent.text.struck import MARK, strike_out
 
 Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`; lxml has no types."""
 
 _STRUCK = frozenset({"del", "s", "strike"})
-_MARK = "~~"
 
 
 def mark_struck_text(root: Element) -> None:
@@ -39,30 +39,22 @@ def _mark(element: Element) -> None:
         if element.text_content().strip():
             _mark_line(element)
         return
-    element.text = _wrap(element.text)
+    element.text = strike_out(element.text or "")
     for child in element:
         if isinstance(child.tag, str):
             _mark(child)
-        child.tail = _wrap(child.tail)
+        child.tail = strike_out(child.tail or "")
 
 
 def _mark_line(element: Element) -> None:
     """Marks an element that is part of one line, whatever is in it."""
     if not len(element):
-        element.text = _wrap(element.text)
+        element.text = strike_out(element.text or "")
         return
     text = element.text or ""
     start = len(text) - len(text.lstrip())
-    element.text = f"{text[:start]}{_MARK}{text[start:]}"
+    element.text = f"{text[:start]}{MARK}{text[start:]}"
     last = element[-1]
     tail = last.tail or ""
     end = len(tail.rstrip())
-    last.tail = f"{tail[:end]}{_MARK}{tail[end:]}"
-
-
-def _wrap(text: str | None) -> str | None:
-    """A text with marks around its words."""
-    if not text or not (words := text.strip()):
-        return text
-    start = text.index(words)
-    return f"{text[:start]}{_MARK}{words}{_MARK}{text[start + len(words) :]}"
+    last.tail = f"{tail[:end]}{MARK}{tail[end:]}"

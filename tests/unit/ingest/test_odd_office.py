@@ -100,6 +100,18 @@ def test_hidden_slides_are_read_and_named(tmp_path: Path) -> None:
     assert output.uncertainties == ("slide 2 is hidden: a show leaves out what was read of it",)
 
 
+def test_what_a_slide_shows_struck_out_is_marked(tmp_path: Path) -> None:
+    def build(slide: Any, _: Any) -> None:
+        paragraph = slide.shapes.title.text_frame.paragraphs[0]
+        for text, strike in (("Fee ", "noStrike"), ("2", "sngStrike"), ("00 ", "dblStrike"), ("150", "")):
+            one = paragraph.add_run()
+            one.text = text
+            if strike:
+                one.font._element.set("strike", strike)
+
+    assert lines(read_slides(presentation(build, layout=5), "pptx", tmp_path)) == ["Fee ~~200~~ 150"]
+
+
 @pytest.mark.parametrize(
     ("core", "title"),
     [

@@ -78,6 +78,15 @@ def test_a_date_or_a_version_is_not_the_number_of_a_heading(heading: str, tmp_pa
     assert text_of(read(word_file(body, parts=numbering(CONTRACT, number(1))), tmp_path)) == f"1. {heading}"
 
 
+def test_what_is_struck_out_by_hand_is_marked(tmp_path: Path) -> None:
+    off = run("crowns", '<w:strike w:val="0"/>')
+    fee = paragraph(run("Fee "), run("2", "<w:strike/>"), run("00 ", "<w:dstrike/>"), run("150 "), off)
+    output = read(word_file(fee + table(row(cell(fee)))), tmp_path)
+    assert text_of(output).splitlines()[:2] == ["Fee ~~200~~ 150 crowns", "| Fee ~~200~~ 150 crowns |"]
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+
+
 @pytest.mark.parametrize("name", ["heading 2", "Heading 2", "heading 2,h2,Section"])
 def test_headings_of_words_own_need_no_level(name: str, tmp_path: Path) -> None:
     styles = (

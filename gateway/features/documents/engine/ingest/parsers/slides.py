@@ -14,6 +14,7 @@ from pptx.enum.shapes import PP_PLACEHOLDER
 from pptx.util import Emu, Pt
 
 from agent.core.models import JsonObject
+from agent.text.struck import join_pieces, strike_out
 from agent.text.superscripts import raise_figures
 from gateway.features.documents.engine.ingest.parsers.draft import Box, Draft
 from gateway.features.documents.engine.ingest.parsers.equations import format_equation
@@ -215,7 +216,7 @@ def _iter_items(frame: "TextFrame") -> Iterator[tuple[str, str]]:
     """Yields the paragraphs that have text, each with its number in a list."""
     numbers = SlideNumbers(frame._txBody.find("{*}lstStyle"))
     for paragraph in frame.paragraphs:
-        if text := "".join(_iter_inline(paragraph._p)).strip():
+        if text := join_pieces(_iter_inline(paragraph._p)).strip():
             yield numbers.format_number(paragraph._p), text
 
 
@@ -230,7 +231,8 @@ def _iter_inline(paragraph: Element) -> Iterator[str]:
             if properties is not None and properties.get("baseline", "0").lstrip("-").isdecimal():
                 text = raise_figures(before, text) if int(properties.get("baseline", "0")) > 0 else text
             before = text
-            yield text
+            is_struck = properties is not None and properties.get("strike", "noStrike") != "noStrike"
+            yield strike_out(text) if is_struck else text
         elif name == "br":
             yield "\n"
         elif name == "m":
