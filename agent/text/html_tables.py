@@ -14,6 +14,9 @@ _Row: TypeAlias = list[Element]
 _MAX_SPAN = 1000
 """HTML, 4.9.11: column spans end at 1,000; a page that claims more attacks memory."""
 
+MAX_HEAD = 200
+"""Characters of a head over several columns that is repeated in each: a longer text would grow by as
+many times as it has columns."""
 _MAX_CELLS = 500_000
 _CELLS = ("td", "th")
 _LAYOUT_TAGS = ("h1", "h2", "h3", "h4")
@@ -88,7 +91,8 @@ def _read_row(row: _Row, hanging: dict[int, tuple[float, str]], *, is_head: bool
         rows = math.inf if cell.get("rowspan", "").strip() == "0" else _read_span(cell, "rowspan")
         columns = _read_span(cell, "colspan")
         for offset in range(min(columns, _MAX_SPAN - len(line))):
-            cell_text = text if offset == 0 or is_head or (len(row) > 1 and cell.tag == "th") else ""
+            is_repeated = len(text) <= MAX_HEAD and (is_head or (len(row) > 1 and cell.tag == "th"))
+            cell_text = text if offset == 0 or is_repeated else ""
             if rows > 1:
                 hanging[len(line)] = (rows - 1, cell_text)
             line.append(cell_text)

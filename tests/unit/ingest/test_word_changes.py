@@ -4,7 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.word_files import CHANGE, NAMESPACES, cell, paragraph, row, run, table, text_box, word_file
+from tests.support.word_files import (
+    CHANGE,
+    NAMESPACES,
+    cell,
+    paragraph,
+    row,
+    run,
+    table,
+    text_box,
+    text_cells,
+    word_file,
+)
 from tests.unit.ingest.test_word_coverage import read, text_of
 from tests.unit.ingest.test_word_lists import CONTRACT, number, numbering
 
@@ -85,6 +96,20 @@ def test_what_is_struck_out_by_hand_is_marked(tmp_path: Path) -> None:
     assert text_of(output).splitlines()[:2] == ["Fee ~~200~~ 150 crowns", "| Fee ~~200~~ 150 crowns |"]
     assert output.coverage is not None
     assert output.coverage.share == 1.0
+
+
+def test_a_head_over_several_columns_is_in_each(tmp_path: Path) -> None:
+    def wide(text: str) -> str:
+        return cell(paragraph(run(text)), properties='<w:gridSpan w:val="2"/>')
+
+    head, data = row(*text_cells("Port"), wide("2025"), wide("2026")), row(*text_cells("Oak"), wide("7"), wide("8"))
+    output = read(word_file(table(head, row(*text_cells("Elm", "1", "2", "3", "4")), data)), tmp_path)
+    assert text_of(output).splitlines() == [
+        "| Port | 2025 | 2025 | 2026 | 2026 |",
+        "| --- | --- | --- | --- | --- |",
+        "| Elm | 1 | 2 | 3 | 4 |",
+        "| Oak | 7 |  | 8 |  |",
+    ]
 
 
 @pytest.mark.parametrize("name", ["heading 2", "Heading 2", "heading 2,h2,Section"])
