@@ -11,6 +11,7 @@ from typing import Protocol
 from lxml import etree, html  # type: ignore[import-untyped]
 
 from agent.text.html_lists import ListMarkers
+from agent.text.html_struck import mark_struck_text
 from agent.text.html_tables import (
     BLOCKS,
     SEPARATE,
@@ -30,6 +31,8 @@ _END = re.compile(r"</(?:html|body)\s*>", re.IGNORECASE)
 servers."""
 _SECTION_START, _SECTION_END = "<![CDATA[", "]]>"
 _XML = re.compile(r"\s*<\?xml\b")
+_SOFT_HYPHEN = re.compile(r"\xad|&(?:shy;?|#0{0,5}173;|#[xX]0{0,5}[aA][dD];)")
+"""A place where a word may be parted: nobody sees it within a line, and with it no search finds the word."""
 _MAX_TERM = 200
 _NO_TERM = BLOCKS | {"img", "input", "button", "br"}
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -46,6 +49,7 @@ def parse_tree(text: str) -> Element | None:
     `TooDeepError`."""
     if _XML.match(text):  # in XML this is text; in HTML a comment, which nobody sees
         text = _escape_sections(text)
+    text = _SOFT_HYPHEN.sub("", text)
     parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
     try:
         root = html.document_fromstring(_END.sub("", text).encode("utf-8", "replace"), parser=parser)
@@ -98,7 +102,8 @@ class HtmlWalk:
         self._lists: list[ListMarkers] = []
 
     def visit(self, element: Element) -> None:
-        """Gives the element's blocks to the sink."""
+        """Gives the element's blocks to the sink. Marks what is struck out in the tree."""
+        mark_struck_text(element)
         self._visit_element(element)
         self._flush()
         self._flush_term()

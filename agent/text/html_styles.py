@@ -73,6 +73,24 @@ def list_sheet_values(root: Any) -> Display:
     return values
 
 
+def read_own_style(style: str) -> dict[str, str]:
+    """The properties that a `style` attribute sets, in lower case: of each the last value, or the last important one.
+    Values that begin with no word are left out."""
+    values: dict[str, str] = {}
+    important: set[str] = set()
+    for declaration in style.lower().split(";"):
+        name, _, rest = declaration.partition(":")
+        value, mark, _ = rest.partition("!")
+        name, value = name.strip(), value.strip()
+        if value[:1].isalpha() or value.startswith("-"):
+            if mark:
+                important.add(name)
+            elif name in important:
+                continue
+            values[name] = value
+    return values
+
+
 def _list_names(root: Any) -> frozenset[str]:
     """The classes and ids of a page's elements, as selectors write them."""
     ids = {f"#{one}" for one in root.xpath("//@id")}

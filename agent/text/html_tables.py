@@ -14,6 +14,9 @@ _Row: TypeAlias = list[Element]
 _MAX_SPAN = 1000
 """HTML, 4.9.11: column spans end at 1,000; a page that claims more attacks memory."""
 
+MAX_HEAD = 200
+"""Characters of a head over several columns that is repeated in each: a longer text would grow by as
+many times as it has columns."""
 _MAX_CELLS = 500_000
 _CELLS = ("td", "th")
 _LAYOUT_TAGS = ("h1", "h2", "h3", "h4")
@@ -64,13 +67,15 @@ def _iter_loose(element: Element) -> Iterator[str]:
 
 
 def read_table_rows(table: Element) -> list[list[str]]:
-    """The cells' texts. A cell over several rows is repeated in each; one over several columns is in the first."""
+    """The cells' texts. A cell over several rows is repeated in each, and a head over several columns too; any other
+    cell over several columns is in the first: a figure counts once."""
     grid: list[list[str]] = []
     cells = 0
-    for _, rows in _order_sections(table):
+    for group, rows in _order_sections(table):
         hanging: dict[int, tuple[float, str]] = {}  # no cell reaches beyond its group of rows
         for row in rows:
-            line = _read_row(row, hanging)
+            is_head = len(row) > 1 and (group.tag == "thead" or not grid)  # one cell alone is a title
+            line = _read_row(row, hanging, is_head=is_head)
             cells += len(line)
             if cells > _MAX_CELLS:
                 return grid
@@ -78,7 +83,7 @@ def read_table_rows(table: Element) -> list[list[str]]:
     return grid
 
 
-def _read_row(row: _Row, hanging: dict[int, tuple[float, str]]) -> list[str]:
+def _read_row(row: _Row, hanging: dict[int, tuple[float, str]], *, is_head: bool) -> list[str]:
     line: list[str] = []
     for cell in row:
         _fill_rowspans(line, hanging)
@@ -86,7 +91,8 @@ def _read_row(row: _Row, hanging: dict[int, tuple[float, str]]) -> list[str]:
         rows = math.inf if cell.get("rowspan", "").strip() == "0" else _read_span(cell, "rowspan")
         columns = _read_span(cell, "colspan")
         for offset in range(min(columns, _MAX_SPAN - len(line))):
-            cell_text = text if offset == 0 else ""
+            is_repeated = len(text) <= MAX_HEAD and (is_head or (len(row) > 1 and cell.tag == "th"))
+            cell_text = text if offset == 0 or is_repeated else ""
             if rows > 1:
                 hanging[len(line)] = (rows - 1, cell_text)
             line.append(cell_text)

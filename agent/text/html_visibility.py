@@ -4,12 +4,12 @@ Hidden text is the usual place for keys by which columns are sorted, and for ins
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any, TypeAlias
 
 from lxml import etree, html  # type: ignore[import-untyped]
 
-from agent.text.html_styles import list_sheet_values
+from agent.text.html_styles import list_sheet_values, read_own_style
 
 Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`; lxml has no types."""
@@ -20,9 +20,8 @@ _HIDDEN = frozenset(
 )
 _PICTURES = frozenset({"svg", "canvas", "audio", "video", "iframe", "object", "select"})
 """What takes a place in its line, so that the words before and after it are two."""
-_NOT_DISPLAYED = re.compile(r"display\s*:\s*none", re.IGNORECASE)
-_INVISIBLE = re.compile(r"visibility\s*:\s*(hidden|collapse)", re.IGNORECASE)
-_VISIBLE = re.compile(r"visibility\s*:\s*visible", re.IGNORECASE)
+_STYLED = re.compile("display|visibility", re.IGNORECASE)
+_INVISIBLE = frozenset({"hidden", "collapse"})
 _SHOWN_BY = {"dialog": "open", "template": "shadowrootmode"}
 """Elements that are shown only with an attribute: open dialogs, and the declared content of a custom element."""
 _VISIBILITY = ("hidden", "style", "class", "id")
@@ -43,16 +42,21 @@ def remove_hidden(root: Element) -> None:
     _open_frames(body)
     _open_drawings(body)
     _apply_sheets(root, body)
+    seen_inside = _list_holders(body)
     without_scripts = []
+    gone: set[Element] = set()
     for element in list(body.iter("*")):
-        if element is body or element.getparent() is None:
+        if element is body:
             continue
-        if element.tag == "noscript":
+        if (parent := element.getparent()) is None or parent in gone:
+            gone.add(element)  # with what was around it
+        elif element.tag == "noscript":
             without_scripts.append(element)
-        elif _is_hidden(element):
+        elif _is_hidden(element, seen_inside):
             _remove(element)
-        elif _INVISIBLE.search(element.get("style", "")):
-            _remove_invisible(element)
+            gone.update([element] if element.getparent() is None else [])
+        elif _get_own(element, "visibility") in _INVISIBLE:
+            _remove_invisible(element, seen_inside)
     visible_elements = [element for element in without_scripts if _has_parent(element, body)]
     hidden_text = sum(len("".join(element.itertext()).strip()) for element in visible_elements)
     if len("".join(body.itertext()).strip()) > hidden_text or next(body.iter("img"), None) is not None:
@@ -98,15 +102,26 @@ def _open_drawings(body: Element) -> None:
         last[drawing] = piece
 
 
-def _remove_invisible(element: Element) -> None:
+def _list_holders(body: Element) -> set[Element]:
+    """The elements with one below them that says it is visible, whatever is around it."""
+    holders: set[Element] = set()
+    for element in body.iter("*"):
+        for above in element.iterancestors() if _is_visible(element) else ():
+            if above in holders:
+                break
+            holders.add(above)
+    return holders
+
+
+def _remove_invisible(element: Element, seen_inside: Container[Element]) -> None:
     """Removes the text of an element that is only shown in parts: what is visible again below it stays."""
     element.text = None
     for child in list(element):
         child.tail = None
-        if not isinstance(child.tag, str) or _VISIBLE.search(child.get("style", "")):
+        if not isinstance(child.tag, str) or _is_visible(child):
             continue
-        if any(_VISIBLE.search(inner.get("style", "")) for inner in child.iterdescendants("*")):
-            _remove_invisible(child)
+        if child in seen_inside:
+            _remove_invisible(child, seen_inside)
         else:
             _remove(child)
 
@@ -131,7 +146,7 @@ def _apply_sheets(root: Element, body: Element) -> None:
         return
     for element, properties in values.items():
         own = element.get("style", "")
-        missing = [f"{name}: {value}" for name, value in properties.items() if not re.search(rf"\b{name}\s*:", own)]
+        missing = [f"{name}: {value}" for name, value in properties.items() if not _get_own(element, name)]
         if missing:
             element.set("style", "; ".join([*missing, own]))
 
@@ -141,19 +156,31 @@ def _iter_texts(element: Element) -> Iterator[str]:
     yield from etree.ETXPath(".//text()[not(parent::script or parent::style)]")(element)
 
 
-def _is_hidden(element: Element) -> bool:
-    if element.tag in _HIDDEN or element.get("hidden") is not None:
+def _is_hidden(element: Element, seen_inside: Container[Element]) -> bool:
+    if element.tag in _HIDDEN or _has_hidden_mark(element):
         return True
     if element.tag in _SHOWN_BY and element.get(_SHOWN_BY[element.tag]) is None:
         return True
-    style = element.get("style")
-    if not style:
-        return False
-    if _NOT_DISPLAYED.search(style):
+    if _get_own(element, "display") == "none":
         return True
-    if not _INVISIBLE.search(style):
-        return False
-    return not any(_VISIBLE.search(inner.get("style", "")) for inner in element.iterdescendants("*"))
+    return _get_own(element, "visibility") in _INVISIBLE and element not in seen_inside
+
+
+def _has_hidden_mark(element: Element) -> bool:
+    """Whether an element is hidden by its attribute. What a browser shows when it is searched is content, as folded
+    parts are (HTML, 6.1)."""
+    mark = element.get("hidden")
+    return mark is not None and mark.strip().lower() != "until-found"
+
+
+def _is_visible(element: Element) -> bool:
+    return _get_own(element, "visibility") == "visible"
+
+
+def _get_own(element: Element, name: str) -> str:
+    """The value of a property in the element's own style; empty if it sets none."""
+    style = element.get("style")
+    return read_own_style(style).get(name, "") if style and _STYLED.search(style) else ""
 
 
 def _remove(element: Element) -> None:
@@ -161,7 +188,7 @@ def _remove(element: Element) -> None:
     parent = element.getparent()
     if parent is None:
         return
-    is_displayed = element.get("hidden") is None and not _NOT_DISPLAYED.search(element.get("style", ""))
+    is_displayed = not _has_hidden_mark(element) and _get_own(element, "display") != "none"
     if element.tag in _CELLS and is_displayed:
         tail = element.tail
         spans = {name: value for name, value in element.attrib.items() if name in {"rowspan", "colspan"}}

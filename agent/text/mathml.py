@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from agent.text.html_tables import BLOCKS
+
 Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`; lxml has no types."""
 
@@ -15,11 +17,36 @@ def write_equations(root: Element) -> None:
     for equation in list(root.iter("math")):
         if equation.getparent() is None:
             continue
+        _remove_drawing(equation)
         text = " ".join(_format_children(equation, 0).split())
         attributes, tail = dict(equation.attrib), equation.tail
         equation.clear()
         equation.attrib.update(attributes)
         equation.text, equation.tail = text, tail
+
+
+def _remove_drawing(equation: Element) -> None:
+    """Removes the drawing of an equation beside it, as KaTeX and MathJax make one: it says the same again, and is
+    marked as not for readers who cannot see it."""
+    box = equation
+    while (parent := box.getparent()).tag not in BLOCKS and _is_wrapper(parent):
+        if (box.tail or "").strip():
+            return
+        box = parent
+    before = box.getprevious()
+    is_behind = before is not None and not (before.tail or "").strip() and _is_drawing(before)
+    for one in (before if is_behind else None, None if (box.tail or "").strip() else box.getnext()):
+        if one is not None and _is_drawing(one):
+            one.drop_tree()
+
+
+def _is_wrapper(element: Element) -> bool:
+    """Whether an element has nothing but another one, and is part of a page."""
+    return len(element) == 1 and not (element.text or "").strip() and element.getparent() is not None
+
+
+def _is_drawing(element: Element) -> bool:
+    return element.get("aria-hidden") == "true" and next(element.iter("math"), None) is None
 
 
 def _format(element: Element, depth: int) -> str:

@@ -90,6 +90,17 @@ def test_a_forwarded_mail_is_read(tmp_path: Path) -> None:
     assert complete(output)
 
 
+def test_a_mail_that_is_attached_is_read_with_what_is_attached_to_it(tmp_path: Path) -> None:
+    notes = part(PLAIN, "x", "Content-Disposition: attachment; filename=notes.txt")
+    inner = f"From: Eve <eve@example.org>\r\nSubject: Old\r\n{multipart('mixed', part(PLAIN, 'Fee 450.'), notes)}"
+    inner = inner.replace("b1", "b2")
+    attached = part("message/rfc822", inner, "Content-Disposition: attachment; filename=old.eml")
+    output = read(multipart("mixed", part(PLAIN, "See below."), attached), tmp_path)
+    assert body(output) == ["See below.", "Forwarded message\nOld\nFrom: Eve <eve@example.org>", "Fee 450."]
+    assert output.uncertainties == ("attachments were not read: notes.txt",)
+    assert complete(output)
+
+
 def test_encrypted_parts_and_attachments_are_told(tmp_path: Path) -> None:
     secret = part("application/pkcs7-mime; name=smime.p7m", "x", "Content-Disposition: attachment; filename=smime.p7m")
     notes = part(PLAIN, "not shown", "Content-Disposition: attachment; filename=notes.txt")

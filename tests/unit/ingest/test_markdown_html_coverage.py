@@ -27,7 +27,12 @@ def lines(output: ParserOutput) -> list[str]:
     [
         ("---\ntitle: Tides\n---\nBody.", "Tides", ["Body."]),
         ("---\ntitle: Tides\n...\n# Body\ntext\n---\nmore", "Tides", ["# Body", "## text", "more"]),
-        ("---\ntitle: 'A: b'\nby:\n- Ada\n---\nBody.", "A: b", ["Body."]),
+        ("---\ntitle: 'A: b'\nby:\n- Ada\n---\nBody.", "A: b", ["title: 'A: b'\nby:\n- Ada", "Body."]),
+        (
+            "---\r\nfee: 450 EUR\r\ndue: 2026-03-15 # paid late\r\n---\r\nBody.",
+            None,
+            ["fee: 450 EUR\ndue: 2026-03-15 # paid late", "Body."],
+        ),
         ("---\n\n# Rules\n\nWear gloves.\n\n---\n\nEnd.", "Rules", ["# Rules", "Wear gloves.", "End."]),
         ("---\nOnly prose between rules.\n---\nAfter.", None, ["## Only prose between rules.", "After."]),
         ("---\n| a | b |\n|---|---|\n| 1 | 2 |\n---\nAfter", None, ["| a | b |\n|---|---|\n| 1 | 2 |", "After"]),

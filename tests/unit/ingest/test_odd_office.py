@@ -1,5 +1,7 @@
 """Office files of kinds that programs write less often lose nothing without a word about it."""
 
+import io
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -75,6 +77,56 @@ def test_a_chart_without_stored_values_is_reported(tmp_path: Path) -> None:
     output = read_slides(presentation(build, layout=5), "pptx", tmp_path)
     assert lines(output) == ["Fees"]
     assert output.uncertainties == ("a chart stores no values: they were not read",)
+
+
+def test_embedded_objects_of_a_workbook_are_named(tmp_path: Path) -> None:
+    buffer = io.BytesIO(sheet_file(f'<row r="1">{text_cell("A1", "Rent")}</row>'))
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.writestr("xl/embeddings/Microsoft_Word_Document1.docx", b"PK")
+    assert read_book(buffer.getvalue(), tmp_path).uncertainties == (
+        "an embedded object was not read (Microsoft_Word_Document1.docx)",
+    )
+
+
+def test_hidden_slides_are_read_and_named(tmp_path: Path) -> None:
+    def build(slide: Any, deck: Any) -> None:
+        slide.shapes.title.text_frame.text = "Fees"
+        second = deck.slides.add_slide(deck.slide_layouts[5])
+        second.shapes.title.text_frame.text = "Old fees"
+        second._element.set("show", "0")
+
+    output = read_slides(presentation(build, layout=5), "pptx", tmp_path)
+    assert lines(output) == ["Fees", "Old fees"]
+    assert output.uncertainties == ("slide 2 is hidden: a show leaves out what was read of it",)
+
+
+def test_what_a_slide_shows_struck_out_is_marked(tmp_path: Path) -> None:
+    def build(slide: Any, _: Any) -> None:
+        paragraph = slide.shapes.title.text_frame.paragraphs[0]
+        for text, strike in (("Fee ", "noStrike"), ("2", "sngStrike"), ("00 ", "dblStrike"), ("150", "")):
+            one = paragraph.add_run()
+            one.text = text
+            if strike:
+                one.font._element.set("strike", strike)
+
+    assert lines(read_slides(presentation(build, layout=5), "pptx", tmp_path)) == ["Fee ~~200~~ 150"]
+
+
+@pytest.mark.parametrize(
+    ("core", "title"),
+    [
+        ("PowerPoint Presentation", "Harbour plan"),
+        ("PowerPoint-Präsentation", "Harbour plan"),
+        ("Présentation PowerPoint", "Harbour plan"),
+        ("Harbour plan in PowerPoint", "Harbour plan in PowerPoint"),
+    ],
+)
+def test_the_title_that_powerpoint_gives_every_file_is_passed_over(core: str, title: str, tmp_path: Path) -> None:
+    def build(slide: Any, deck: Any) -> None:
+        slide.shapes.title.text_frame.text = "Harbour plan"
+        deck.core_properties.title = core
+
+    assert read_slides(presentation(build, layout=5), "pptx", tmp_path).metadata["title"] == title
 
 
 def test_lines_of_a_diagram_stay_apart() -> None:

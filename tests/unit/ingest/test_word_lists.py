@@ -62,8 +62,10 @@ def test_a_heading_has_its_number_and_a_bullet_is_none(tmp_path: Path) -> None:
 
 def test_a_heading_that_names_its_number_is_not_numbered_again(tmp_path: Path) -> None:
     outline = '<w:outlineLvl w:val="0"/>'
-    body = "".join(item(text, more=outline) for text in ("Section 1", "Budget 2026", "Section 4.2"))
-    assert read(tmp_path, body, numbering(CONTRACT, number(1))) == ["Section 1", "2. Budget 2026", "Section 4.2"]
+    body = "".join(item(text, more=outline) for text in ("Section 1", "Budget 2026", "Section 3"))
+    assert read(tmp_path, body, numbering(CONTRACT, number(1))) == ["Section 1", "2. Budget 2026", "Section 3"]
+    deeper = item("Fees", more=outline) + item("Section 1.3", 1, more=outline)
+    assert read(tmp_path, deeper, numbering(CONTRACT, number(1))) == ["1. Fees", "Section 1.3"]
 
 
 def test_a_level_without_a_number_shows_its_text_alone(tmp_path: Path) -> None:

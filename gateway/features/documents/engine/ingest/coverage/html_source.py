@@ -31,7 +31,8 @@ _SILENT = frozenset(
 )
 _OMITTED = {"svg": "drawing", "select": "choices", "datalist": "choices", "noscript": "text without scripts"}
 _SHOWN_BY = {"dialog": "open", "template": "shadowrootmode"}
-_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(hidden|collapse)", re.IGNORECASE)
+_DECLARED = re.compile(r"(?<![\w-])(display|visibility)\s*:\s*([a-z-]+)(\s*!)?", re.IGNORECASE)
+_INVISIBLE = frozenset({"none", "hidden", "collapse"})
 _BY_SHEET = "text hidden by style sheets"
 _TOKEN = re.compile(
     r"<!--.*?(?:-->|\Z)|<[!?][^>]*+(?:>|\Z)|</(?P<end>[a-zA-Z][^\s/>]*+)[^>]*+(?:>|\Z)"
@@ -40,7 +41,9 @@ _TOKEN = re.compile(
 )
 """What a tag begins that nothing ends, no browser shows."""
 _ATTRIBUTE = re.compile(r"""([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+)))?""")
-_SEPARATE = frozenset({"button", "meter", "progress", "output"})
+_SEPARATE = frozenset({"button", "meter", "progress", "output", "del", "s", "strike"})
+"""Elements of a line whose words are apart from those beside them; what is struck out has marks."""
+_DRAWING = re.compile(r"""\baria-hidden\s*=\s*["']?true""")
 _SECTION_BOUND = re.compile(r"<!\[CDATA\[|\]\]>")
 """Where plain text begins or ends in XML; in HTML nobody sees it."""
 _RAW = frozenset({"script", "style", "textarea", "title", "iframe", "noframes"})
@@ -156,6 +159,8 @@ class _Page:
         """Elements with text like tags whose end the rest of the page does not have."""
         self._is_after_component = False
         """Whether a custom element has just ended, and nothing followed."""
+        self._is_after_equation = False
+        """The same of an equation, which may have a drawing of itself beside it."""
 
     def scan(self, text: str) -> None:
         """Counts the text between the tags."""
@@ -193,11 +198,14 @@ class _Page:
         self._is_after_component = False
         if tag == "iframe" and not self._reason and not _find_hiding(attributes):
             self._count_frame(attributes)
+        is_drawing = self._is_after_equation and _DRAWING.search(attributes) is not None
+        self._is_after_equation = False
         if tag == "math":
             self._equation = min(self._equation, len(self._open))
         if tag not in _VOID:
             above = "" if tag == "foreignobject" and self._reason == _OMITTED["svg"] else self._reason
-            self._open.append((tag, above or _find_reason(tag, attributes) or self._ask_sheets(tag, attributes)))
+            reason = "drawing of an equation" if is_drawing else _find_reason(tag, attributes)
+            self._open.append((tag, above or reason or self._ask_sheets(tag, attributes)))
             if attributes.endswith("/") and self._reason == _OMITTED["svg"]:
                 self._close(tag)
 
@@ -230,6 +238,7 @@ class _Page:
         elif tag in _SEPARATE:
             self._parts.append(" ")
         self._is_after_component = "-" in tag
+        self._is_after_equation = tag == "math" or (self._is_after_equation and _is_inline(tag))
         for place in range(len(self._open) - 1, -1, -1):
             if self._open[place][0] == tag:
                 del self._open[place:]
@@ -238,6 +247,7 @@ class _Page:
     def _take(self, data: str) -> None:
         reason = self._reason
         self._is_after_component = False
+        self._is_after_equation = self._is_after_equation and not data.strip()
         if reason != "silent":
             self.chars += len(data)
         if reason == _BY_SHEET:
@@ -305,6 +315,10 @@ def _find_hiding(attributes: str) -> str:
     if "hidden" in given or "none" in given or "collapse" in given:
         for name, double, single, bare in _ATTRIBUTE.findall(attributes):
             value = double or single or bare
-            if name.lower() == "hidden" or (name.lower() == "style" and _HIDDEN.search(unescape(value))):
+            if name.lower() == "hidden" and value.strip().lower() != "until-found":
+                return "hidden text"
+            declared = sorted(_DECLARED.findall(unescape(value)), key=lambda one: bool(one[2]))  # important ones last
+            values = {of.lower(): last.lower() for of, last, _ in declared}
+            if name.lower() == "style" and not _INVISIBLE.isdisjoint(values.values()):
                 return "hidden text"
     return ""

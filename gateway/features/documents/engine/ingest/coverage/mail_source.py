@@ -135,7 +135,7 @@ def _count(part: _Part, source: SourceText, depth: int) -> None:
         source.omitted["encrypted part"] += 1
     elif (
         kind == "text/rtf"
-        or part.is_attached
+        or (part.is_attached and kind not in _FORWARDED)
         or not (kind in _PAGES or kind.startswith(("multipart/", "text/", "message/")))
     ):
         source.omitted["attachment"] += 1

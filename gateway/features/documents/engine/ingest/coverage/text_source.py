@@ -22,10 +22,12 @@ _MAPPING = re.compile(
     r"""(?:(?:["']?[A-Za-z_][\w .-]*["']?[ \t]*:(?:[ \t].*)?|[ \t]+.*|-[ \t].*|#.*|[ \t]*)(?:\n|$))+"""
 )
 """Lines of a YAML mapping: keys, and what is indented or listed below them."""
+_KEY = re.compile(r"""^(["']?[A-Za-z_][\w .-]*["']?)[ \t]*:""", re.MULTILINE)
 
 
 def read_source(data: bytes, file_type: FileType, encoding: str, _deadline: float) -> SourceText:
-    """Counts every word. The header of a Markdown file is counted apart where it is a YAML mapping."""
+    """Counts every word. The header of a Markdown file is counted apart where it is a YAML mapping, and left out where
+    it has the title alone."""
     text = _decode(data, encoding)
     text = text.replace("\0", "")
     source = SourceText()
@@ -133,5 +135,9 @@ def _take_header(text: str, source: SourceText) -> str:
     header = "\n".join(lines[1:end])
     if not end or not _MAPPING.fullmatch(header.strip()):
         return text
-    source.omit("front matter", header)
+    keys = {key.strip("\"'") for key in _KEY.findall(header)}
+    if keys <= {"title"}:
+        source.omit("front matter", header)
+    else:
+        source.add("front matter", header)
     return "\n".join(lines[end + 1 :])

@@ -195,12 +195,18 @@ class _Counter:
         self._chosen = ""
         """The entry that a drop-down list shows; some programs store it as the field's result too."""
         self._has_result_text = False
-        self._carried = ""
+        self._carried: list[str] = []
 
     def count(self, element: Element, kind: str) -> None:
         """Counts everything below an element that is shown."""
         for child in element:
             self._count_child(child, kind)
+        self._end_carried(kind)
+
+    def _end_carried(self, kind: str) -> None:
+        """Counts the text of paragraphs that go on in the next one, where none follows."""
+        self._source.add(kind, "".join(self._carried))
+        self._carried = []
 
     def count_head(self, part: Element, kind: str, *, is_shown: bool) -> None:
         """Counts a header or footer once: it repeats on every page."""
@@ -218,6 +224,8 @@ class _Counter:
 
     def _count_child(self, child: Element, kind: str) -> None:
         name = get_name(child)
+        if name == "tbl":
+            self._end_carried(kind)
         if name == "p":
             self._count_paragraph(child, kind)
         elif name == "AlternateContent":
@@ -229,6 +237,7 @@ class _Counter:
         ):
             self._source.omit("deleted text", _collect(child))
         elif name == "altChunk":
+            self._end_carried(kind)
             self._source.omitted["embedded document"] += 1
         elif name == "oMathPara":
             self._count_equation(child)
@@ -238,23 +247,23 @@ class _Counter:
     def _count_paragraph(self, paragraph: Element, kind: str) -> None:
         parts: list[str] = []
         self._count_inline(paragraph, kind, parts)
-        text = self._carried + "".join(parts)
-        self._carried = ""
+        self._carried += parts
+        parts, self._carried = self._carried, []
         self._fields = [has_result for has_result in self._fields if has_result]
         if _has_style(paragraph, self._hidden_styles):
             runs = [one for one in paragraph.iter() if get_name(one) == "r" and _is_shown_anyway(one)]
             self._source.add(kind, "".join(map(_collect, runs)))
-            self._source.omit("hidden text", text)
+            self._source.omit("hidden text", "".join(parts))
         elif any(
-            get_name(o) == "del" or (get_name(r) == "framePr" and get_attribute(r, "dropCap"))
+            get_name(o) in {"del", "moveFrom"} or (get_name(r) == "framePr" and get_attribute(r, "dropCap"))
             for p in paragraph
             if get_name(p) == "pPr"
             for r in p
             for o in (*r, r)
         ):
-            self._carried = "".join(parts)
+            self._carried = parts
         else:
-            self._source.add(kind, text)
+            self._source.add(kind, "".join(parts))
 
     def _count_inline(self, element: Element, kind: str, parts: list[str]) -> None:
         for child in element:
@@ -274,7 +283,9 @@ class _Counter:
             elif name == "AlternateContent":
                 self._count_inline(choose_branch(child), kind, parts)
             elif name == "txbxContent":
+                around, self._carried = self._carried, []
                 self.count(child, "text box")
+                self._carried = around
             else:
                 self._count_inline(child, kind, parts)
 

@@ -122,10 +122,10 @@ class _Body:
             self.uncertainties.append(f"parts nested more than {_MAX_DEPTH} deep were not read")
         elif kind in _ENCRYPTED:
             self._read_sealed(part, depth)
+        elif kind in _FORWARDED and part.is_multipart():  # also as an attachment: mail programs open it as a mail
+            self._read_forwarded(part, depth)
         elif part.get_content_disposition() == "attachment" or kind in _OTHER_FORMATS:
             self.attachments.append(_get_name(part))
-        elif kind in _FORWARDED and part.is_multipart():
-            self._read_forwarded(part, depth)
         elif part.get_content_maintype() == "message" and kind != "message/external-body" and part.is_multipart():
             self._read_report(part, depth)
         elif part.get_content_maintype() == "multipart" and part.is_multipart():

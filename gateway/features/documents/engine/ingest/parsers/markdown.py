@@ -46,7 +46,7 @@ def _add_loose(draft: Draft, lines: Sequence[str]) -> None:
 
 
 def _take_front_matter(lines: list[str], draft: Draft) -> list[str]:
-    """The lines without a YAML header, whose title becomes metadata.
+    """The lines without a YAML header: its title becomes metadata, and if it says more, it is the first block.
 
     Only a mapping is a header: otherwise the first line is a rule, and what follows is text.
     """
@@ -64,6 +64,8 @@ def _take_front_matter(lines: list[str], draft: Draft) -> list[str]:
         return lines
     if isinstance(title := front.get("title"), str | int | float) and str(title).strip():
         draft.metadata["title"] = str(title).strip()
+    if front.keys() - {"title"}:  # fees and deadlines, as often as names of layouts
+        draft.add_text(header.strip("\n"))
     return lines[end + 1 :]
 
 

@@ -27,6 +27,7 @@ from gateway.features.documents.engine.ingest.parsers.pdf_annotations import (
     iter_annotations,
     iter_descriptions,
 )
+from gateway.features.documents.engine.ingest.parsers.pdf_columns import AlignedPart, arrange_tables
 from gateway.features.documents.engine.ingest.parsers.pdf_forms import list_fields
 from gateway.features.documents.engine.ingest.parsers.pdf_layers import leave_out_hidden
 from gateway.features.documents.engine.ingest.parsers.pdf_leftovers import Leftovers
@@ -221,7 +222,13 @@ def _list_text_blocks(page: "ParsedPage", source: InputFile) -> Sequence[Block]:
     turned = list_turned_items(page)
     if turned:
         turned = split_items(list_turned_items(_parse_words(source, page)))
-    for block in page.blocks or ():
+    for block in arrange_tables(page):
+        if isinstance(block, AlignedPart):
+            if block.rows:
+                draft.add_table(block.rows, page.page_num, block.bbox)
+            else:
+                draft.add_text(block.text, page.page_num, block.bbox)
+            continue
         if turned and is_upside_down(block, page):
             continue
         heads = take_column_heads(block, turned) if turned and block.kind == "table" else {}

@@ -3,8 +3,11 @@
 A sheet is a page. Hidden sheets, rows and columns are left out, and a note says so.
 """
 
+import io
 import re
+import zipfile
 from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 from agent.core.models import JsonObject
@@ -41,7 +44,16 @@ def read_sheets(source: InputFile) -> Draft:
         _add_sheet(draft, book, sheet, number)
         if len(draft.blocks) == start + 1:  # an empty sheet
             del draft.blocks[start:]
+    draft.uncertainties.extend(_describe_embedded(source.data))
     return draft
+
+
+def _describe_embedded(data: bytes) -> Iterator[str]:
+    """Names the documents and objects of other programs that lie on sheets."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        parts = [PurePosixPath(name) for name in archive.namelist()]
+    for name in sorted(part.name for part in parts if part.parent.name == "embeddings"):
+        yield f"an embedded object was not read ({name})"
 
 
 def _add_sheet(draft: Draft, book: Workbook, sheet: Sheet, page: int) -> None:

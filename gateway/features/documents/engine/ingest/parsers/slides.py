@@ -14,6 +14,7 @@ from pptx.enum.shapes import PP_PLACEHOLDER
 from pptx.util import Emu, Pt
 
 from agent.core.models import JsonObject
+from agent.text.struck import join_pieces, strike_out
 from agent.text.superscripts import raise_figures
 from gateway.features.documents.engine.ingest.parsers.draft import Box, Draft
 from gateway.features.documents.engine.ingest.parsers.equations import format_equation
@@ -37,6 +38,8 @@ _REPEATED = frozenset({PP_PLACEHOLDER.SLIDE_NUMBER, PP_PLACEHOLDER.DATE, PP_PLAC
 
 _CONTROL = re.compile("_x00[01][0-9A-Fa-f]_")
 """Control characters as XML that forbids them writes them: a line break in a title is one."""
+_DEFAULT_TITLE_WORDS = 3
+"""As in "Presentación de PowerPoint"."""
 _ROW_HEIGHT = Pt(14)
 """Boxes whose upper edges differ by less are in one row: people place them by hand."""
 
@@ -48,10 +51,18 @@ def read_slides(source: InputFile) -> Draft:
     metadata: JsonObject = {}
     if has_core_properties(source.data):  # python-pptx invents a title where there are none
         core = presentation.core_properties
-        metadata = {"title": core.title, "authors": [core.author] if core.author else None}
+        title = "" if _names_program(core.title) else core.title
+        metadata = {"title": title, "authors": [core.author] if core.author else None}
     draft = Draft(pages=len(presentation.slides), metadata={name: value for name, value in metadata.items() if value})
     seen: set[str] = set()
     layouts: set[str] = set()
+    hidden = [str(number) for number, slide in enumerate(presentation.slides, 1) if _is_hidden(slide)]
+    if hidden:
+        draft.uncertainties.append(
+            f"slide {hidden[0]} is hidden: a show leaves out what was read of it"
+            if len(hidden) == 1
+            else f"slides {', '.join(hidden)} are hidden: a show leaves out what was read of them"
+        )
     for number, slide in enumerate(presentation.slides, 1):
         _add_slide(draft, slide, number)
         layout = slide.slide_layout
@@ -63,6 +74,16 @@ def read_slides(source: InputFile) -> Draft:
                 seen.add(text)
                 draft.add_text(f"Slide layout: {text}", number)
     return draft
+
+
+def _is_hidden(slide: "Slide") -> bool:
+    return slide._element.get("show") in {"0", "false"}
+
+
+def _names_program(title: str) -> bool:
+    """Whether a title is the one that PowerPoint gives each presentation, in the language of its menus."""
+    words = title.casefold().replace("-", " ").split()
+    return "powerpoint" in words and len(words) <= _DEFAULT_TITLE_WORDS
 
 
 def _shows_master(slide: "Slide | SlideLayout") -> bool:
@@ -195,7 +216,7 @@ def _iter_items(frame: "TextFrame") -> Iterator[tuple[str, str]]:
     """Yields the paragraphs that have text, each with its number in a list."""
     numbers = SlideNumbers(frame._txBody.find("{*}lstStyle"))
     for paragraph in frame.paragraphs:
-        if text := "".join(_iter_inline(paragraph._p)).strip():
+        if text := join_pieces(_iter_inline(paragraph._p)).strip():
             yield numbers.format_number(paragraph._p), text
 
 
@@ -210,7 +231,8 @@ def _iter_inline(paragraph: Element) -> Iterator[str]:
             if properties is not None and properties.get("baseline", "0").lstrip("-").isdecimal():
                 text = raise_figures(before, text) if int(properties.get("baseline", "0")) > 0 else text
             before = text
-            yield text
+            is_struck = properties is not None and properties.get("strike", "noStrike") != "noStrike"
+            yield strike_out(text) if is_struck else text
         elif name == "br":
             yield "\n"
         elif name == "m":

@@ -39,6 +39,7 @@ from gateway.features.documents.engine.ingest.parsers.word_notes import (
     is_page_number,
     list_running_heads,
 )
+from gateway.features.documents.engine.ingest.parsers.word_paragraphs import OpenParagraph
 from gateway.features.documents.engine.ingest.parsers.word_styles import Styles, is_on
 from gateway.features.documents.engine.ingest.parsers.word_tables import read_grid
 
@@ -110,8 +111,7 @@ class _Walk:
         self._part = part
         self._context = context
         self._inline = InlineReader(context.styles)
-        self._open = ""
-        """The text of paragraphs that go on in the next one."""
+        self._open = OpenParagraph()
         self.page = 1
 
     def add_blocks(self, parent: Element) -> None:
@@ -123,8 +123,10 @@ class _Walk:
             if tag == _PARAGRAPH:
                 self._add_paragraph(child)
             elif tag == _TABLE:
+                self._end_open_paragraph()
                 self._add_table(child)
             elif tag in _EMBEDDED:
+                self._end_open_paragraph()
                 self._note_embedded(child)
             elif tag == f"{CHOICES}AlternateContent":
                 self.add_blocks(choose_content(child))
@@ -132,9 +134,7 @@ class _Walk:
                 self.add_blocks(child)
             else:
                 self._add_inline(self._inline.read(child), "")
-        if self._open:
-            self._draft.add_text(self._open, self.page)
-            self._open = ""
+        self._end_open_paragraph()
 
     def add_open_comments(self) -> None:
         """Adds the comments that no place of the text refers to."""
@@ -154,22 +154,25 @@ class _Walk:
         starts = sum(1 for at_start in breaks if at_start)
         self.page += starts
         inline = self._inline.read(element, is_hidden=self._is_hidden(element))
-        text = (self._open + inline.text).strip()
-        self._open = ""
-        is_ended = not _goes_on(element)
-        number = self._format_marker(element) if is_ended and (text or not self._is_unseen(element)) else ""
-        if not is_ended:
-            self._open = inline.text
-        elif text and (level := self._get_heading_level(element)) is not None:
-            is_plain = number == "- " or _names_own_number(text, number)
-            self._draft.add_heading(text if is_plain else number + text, level, self.page)
-        elif text:
-            self._draft.add_text(number + text, self.page)
+        if (text := self._open.add(element, inline.text)) is not None:
+            self._add_line(element, text.strip())
         self._add_graphics(inline.graphics)
         self._add_notes(inline.notes)
         for embedded in element.iter(qn("w:subDoc")):
             self._note_embedded(embedded)
         self.page += len(breaks) - starts
+
+    def _end_open_paragraph(self) -> None:
+        if (last := self._open.end()) is not None:
+            self._add_line(last[0], last[1].strip())
+
+    def _add_line(self, paragraph: Element, text: str) -> None:
+        number = self._format_marker(paragraph) if text or not self._is_unseen(paragraph) else ""
+        if text and (level := self._get_heading_level(paragraph)) is not None:
+            is_plain = number == "- " or _names_own_number(text, number)
+            self._draft.add_heading(text if is_plain else number + text, level, self.page)
+        elif text:
+            self._draft.add_text(number + text, self.page)
 
     def _add_inline(self, inline: Inline, marker: str) -> None:
         if text := inline.text.strip():
@@ -197,7 +200,9 @@ class _Walk:
             for body in graphic.iter(f"{DRAWING}txBody"):  # shapes of a locked canvas have no text boxes of Word's
                 self._draft.add_text("\n".join(iter_drawn_lines(body)), self.page)
             for box in iter_text_boxes(graphic):
+                around, self._open = self._open, OpenParagraph()
                 self.add_blocks(box)
+                self._open = around
 
     def _add_notes(self, references: list[NoteReference]) -> None:
         for reference in references:
@@ -219,22 +224,36 @@ class _Walk:
         self._add_notes(extras.notes)
 
     def _read_cell(self, cell: Element, extras: _Extras) -> str:
-        texts: list[str] = []
+        lines: list[str] = []
+        around, self._open = self._open, OpenParagraph()
         for block in self._iter_cell_blocks(cell):
             if block.tag == _TABLE:
+                self._end_cell_line(lines)
                 extras.tables.append(block)
             elif block.tag == qn("w:altChunk"):
+                self._end_cell_line(lines)
                 self._note_embedded(block)
             else:
                 is_hidden = block.tag == _PARAGRAPH and self._is_hidden(block)
                 inline = self._inline.read(block, is_hidden=is_hidden)
                 if is_hidden and not inline.text:
                     continue
-                number = self._format_marker(block) if block.tag == _PARAGRAPH and not self._is_unseen(block) else ""
-                texts.append(("" if number == "- " else number) + inline.text)
+                text = self._open.add(block, inline.text)
+                if text is not None:
+                    lines.append(self._format_cell_marker(block) + text)
                 extras.graphics += inline.graphics
                 extras.notes += inline.notes
-        return "\n".join(texts)
+        self._end_cell_line(lines)
+        self._open = around
+        return "\n".join(lines)
+
+    def _end_cell_line(self, lines: list[str]) -> None:
+        if (last := self._open.end()) is not None:
+            lines.append(self._format_cell_marker(last[0]) + last[1])
+
+    def _format_cell_marker(self, block: Element) -> str:
+        is_numbered = block.tag == _PARAGRAPH and not self._is_unseen(block)
+        return self._format_marker(block).removeprefix("- ") if is_numbered else ""
 
     def _iter_cell_blocks(self, parent: Element) -> Iterator[Element]:
         for child in parent:
@@ -301,20 +320,12 @@ def _read_description(shape: Element) -> str:
 
 
 def _names_own_number(heading: str, number: str) -> bool:
-    """Whether a heading ends with a number of its own ("Section 1.2"): Word's number or a dotted one. It is what others
-    refer to, so a second number in front of it would be wrong."""
-    own = heading.rsplit(maxsplit=1)[-1].strip(".")
-    return own == number.strip(" .") or bool(_DOTTED.fullmatch(own))
-
-
-def _goes_on(paragraph: Element) -> bool:
-    """Whether the next paragraph goes on in this one: its end was deleted, or it is a large first letter."""
-    properties = paragraph.find(qn("w:pPr"))
-    if properties is None:
-        return False
-    frame = properties.find(qn("w:framePr"))
-    is_first_letter = frame is not None and frame.get(qn("w:dropCap"), "none") != "none"
-    return is_first_letter or properties.find("/".join(map(qn, ("w:rPr", "w:del")))) is not None
+    """Whether a heading ends with Word's number, or is nothing but a word and a dotted number of the same chapter and
+    level ("Section 1.2"). Others refer to it, so a second number in front of it would be wrong."""
+    words, counted = heading.split(), number.strip(" .")
+    own = words[-1].strip(".")
+    is_label = len(words) == 2 and bool(_DOTTED.fullmatch(own)) and own.count(".") == counted.count(".")
+    return own == counted or (is_label and own.partition(".")[0] == counted.partition(".")[0])
 
 
 def _find_page_breaks(paragraph: Element) -> list[bool]:

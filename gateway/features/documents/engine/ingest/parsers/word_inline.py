@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from docx.oxml.ns import qn
 
+from agent.text.struck import join_pieces, strike_out
 from agent.text.superscripts import raise_figures
 from gateway.features.documents.engine.ingest.parsers.equations import MATH, format_equation
 from gateway.features.documents.engine.ingest.parsers.graphics import CHOICES, choose_content
@@ -76,7 +77,7 @@ class Inline:
     @property
     def text(self) -> str:
         """The text."""
-        return "".join(self.parts)
+        return join_pieces(self.parts)
 
 
 class InlineReader:
@@ -153,6 +154,8 @@ class InlineReader:
         fonts = properties.find(qn("w:rFonts"))
         if fonts is not None and (font := fonts.get(qn("w:ascii")) or fonts.get(qn("w:hAnsi"))):
             inline.parts[start:] = [convert_symbol_text(font, part) for part in inline.parts[start:]]
+        if any(is_on(one) for name in ("w:strike", "w:dstrike") if (one := properties.find(qn(name))) is not None):
+            inline.parts[start:] = [strike_out("".join(inline.parts[start:]))]
 
     def _is_hidden(self, properties: Element) -> bool:
         own = properties.find(qn("w:vanish"))

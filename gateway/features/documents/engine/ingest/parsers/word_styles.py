@@ -1,5 +1,6 @@
 """Styles of a Word document: what a paragraph has without saying so."""
 
+import re
 from typing import Any, NamedTuple, TypeAlias
 
 from docx.oxml.ns import qn
@@ -10,6 +11,8 @@ Element: TypeAlias = Any
 _VALUE = qn("w:val")
 _MAX_STYLES = 20
 """A longer chain of styles is circular."""
+_BUILT_IN_HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
+"""The names of Word's own headings, in every language of its menus. They are headings without saying so."""
 
 
 class Style(NamedTuple):
@@ -51,8 +54,7 @@ class Styles:
         for _ in range(_MAX_STYLES):
             if style is None:
                 break
-            level = "0" if read_value(style, "w:name") == "Title" else read_value(style, "w:pPr/w:outlineLvl")
-            outline = outline or level
+            outline = outline or read_value(style, "w:pPr/w:outlineLvl") or _get_built_in_level(style)
             list_level = list_level or read_value(style, "w:pPr/w:numPr/w:ilvl")
             if not numbering and (numbering := read_value(style, "w:pPr/w:numPr/w:numId")):
                 named = style.get(qn("w:styleId"), "")
@@ -61,6 +63,13 @@ class Styles:
             hidden = is_on(vanish) if hidden is None and vanish is not None else hidden
             style = self._elements.get(read_value(style, "w:basedOn"))
         return Style(outline, numbering, bool(hidden), list_level, named, align == "superscript")
+
+
+def _get_built_in_level(style: Element) -> str:
+    """The outline level, from 0, of a heading or title of Word's own; empty for other styles."""
+    name = read_value(style, "w:name").partition(",")[0].strip()  # behind the comma are further names
+    match = _BUILT_IN_HEADING.fullmatch(name)
+    return str(int(match[1]) - 1) if match else "0" if name.casefold() == "title" else ""
 
 
 def is_on(element: Element) -> bool:

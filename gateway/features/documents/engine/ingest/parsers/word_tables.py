@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from docx.oxml.ns import qn
 
+from agent.text.html_tables import MAX_HEAD
 from gateway.features.documents.engine.ingest.parsers.graphics import CHOICES, choose_content
 from gateway.features.documents.engine.ingest.parsers.word_inline import HIDDEN
 
@@ -17,8 +18,8 @@ _MAX_CELLS = 500_000
 
 
 def read_grid(table: Element, read_cell: Callable[[Element], str]) -> list[list[str]]:
-    """The table's rows. A cell merged downwards is in every row, one merged to the right in its first column; rows that
-    start late are shifted."""
+    """The table's rows. A cell merged downwards is in every row, a head merged to the right in each column, any other
+    one merged to the right in its first column; rows that start late are shifted."""
     grid: list[list[str]] = []
     above: dict[int, str] = {}
     cells = 0
@@ -26,9 +27,12 @@ def read_grid(table: Element, read_cell: Callable[[Element], str]) -> list[list[
         if row.find("/".join(map(qn, ("w:trPr", "w:del")))) is not None:
             continue
         line = [""] * _read_number(row, "w:trPr", "w:gridBefore", 0)
-        for cell in _iter_children(row, qn("w:tc")):
-            if cell.find("/".join(map(qn, ("w:tcPr", "w:cellDel")))) is None:
-                _add_cell(line, cell, above, read_cell)
+        removed = "/".join(map(qn, ("w:tcPr", "w:cellDel")))
+        row_cells = [cell for cell in _iter_children(row, qn("w:tc")) if cell.find(removed) is None]
+        repeats = row.find("/".join(map(qn, ("w:trPr", "w:tblHeader")))) is not None  # on each page
+        is_head = len(row_cells) > 1 and (repeats or not grid)  # one cell alone is a title
+        for cell in row_cells:
+            _add_cell(line, cell, above, read_cell, is_head=is_head)
         cells += len(line)
         if cells > _MAX_CELLS:
             break
@@ -36,7 +40,14 @@ def read_grid(table: Element, read_cell: Callable[[Element], str]) -> list[list[
     return grid
 
 
-def _add_cell(line: list[str], cell: Element, above: dict[int, str], read_cell: Callable[[Element], str]) -> None:
+def _add_cell(
+    line: list[str],
+    cell: Element,
+    above: dict[int, str],
+    read_cell: Callable[[Element], str],
+    *,
+    is_head: bool,
+) -> None:
     place = len(line)
     merge = cell.find("/".join(map(qn, ("w:tcPr", "w:vMerge"))))
     goes_on = merge is not None and merge.get(qn("w:val"), "continue") == "continue"
@@ -46,7 +57,9 @@ def _add_cell(line: list[str], cell: Element, above: dict[int, str], read_cell: 
     else:
         above.pop(place, None)
     line.append(text)
-    line.extend([""] * (_read_number(cell, "w:tcPr", "w:gridSpan", 1) - 1))
+    line.extend(
+        [text if is_head and len(text) <= MAX_HEAD else ""] * (_read_number(cell, "w:tcPr", "w:gridSpan", 1) - 1)
+    )
 
 
 def _iter_children(parent: Element, wanted: str) -> Iterator[Element]:
