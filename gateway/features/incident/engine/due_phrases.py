@@ -308,7 +308,7 @@ def _find_event(
 ) -> re.Match[str] | None:
     """The event that a duration counts from: "15 days after delivery".
 
-    Hours and minutes after something mostly tell what happened, and "3 days of rain" how long."""
+    Hours and minutes after something mostly say what happened, and "3 days of rain" how long."""
     first = group[0]
     event = forms["event"].match(text, first.end) if len(group) == 1 and first.is_duration else None
     if event is None or has_lead:
