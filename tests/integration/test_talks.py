@@ -8,6 +8,7 @@ import pytest
 
 from tests.integration.conftest import Serve
 from tests.support.script import Script, says, script
+from tests.support.scripted_server import ScriptedServer
 from tests.support.talk_questions import hold_talks, read_talks, upload_documents
 
 HANDBOOK = """# Guide
@@ -352,3 +353,24 @@ async def test_a_comparison_with_a_pronoun_has_each_side_under_its_name(serve: S
         assert "three rents" in first
         assert "310 crowns" in second
         assert "three rents" not in second
+
+
+@pytest.mark.parametrize(
+    ("message", "is_planned"),
+    [
+        ("Who rents out the boats of the harbour, Greta Lund?", False),
+        ("Are boats rented out by Greta Lund, and the helicopter?", True),
+        ("Are boats rented out by Greta Lund and helicopters by Per Alm?", True),
+    ],
+)
+async def test_searches_are_planned_unless_each_thing_asked_for_has_a_clear_hit(
+    serve: Serve, model_server: ScriptedServer, message: str, is_planned: bool
+) -> None:
+    model = script(
+        says(json.dumps({"searches": ["boats"], "then": ""}), to="planner"),
+        says("Boats are rented out by Greta Lund. [1]", to="completion"),
+    )
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client)
+        await ask(client, message)
+    assert ("planner" in model_server.purposes()) == is_planned
