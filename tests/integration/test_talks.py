@@ -321,6 +321,15 @@ async def test_the_question_which_subject_is_meant_can_be_answered(serve: Serve,
         assert "is that meant?" not in answer
 
 
+async def test_a_question_of_its_own_is_no_reply_to_which_subject_is_meant(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client, WORKSHOP)
+        for message, expected in (("How high is the deposit?", "three rents"), ("Yes, how high is the rent?", "310")):
+            await ask(client, "Which spare aeroplane engines fly?", message)
+            answer, _, _ = await ask(client, message, message)
+            assert expected in answer
+
+
 async def test_a_long_message_is_searched_by_its_question(serve: Serve) -> None:
     pasted = "The belts of lathes and spare keys were discussed at length by everybody. " * 70
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.core.run_state import RunState
-from agent.text.follow_up import list_own_terms
+from agent.text.follow_up import list_content_words
 from agent.text.terms import extract_terms, fold
 from gateway.features.documents.engine.grounded_answers.no_answer_text import list_offered_subjects
 
@@ -18,6 +18,7 @@ _ORDINALS = (
     "2 2nd second andra zweite zweiten zweiter zweites deuxieme seconde segundo segunda secondo seconda tweede",
     "3 3rd third tredje dritte dritten dritter drittes troisieme tercero tercera terzo terza derde",
 )
+_ORDINAL_WORDS = frozenset(" ".join(_ORDINALS).split())
 _WORD = re.compile(r"\w+")
 MAX_REPLY_WORDS = 8
 
@@ -43,11 +44,11 @@ def _choose(reply: str, offered: Sequence[str]) -> tuple[str, ...]:
     words = [fold(word) for word in _WORD.findall(reply)]
     if not offered or not 0 < len(words) <= MAX_REPLY_WORDS:
         return ()
-    own = {form for forms in list_own_terms(reply) for form in forms}
-    named = [one for one in offered if own & set(extract_terms(one))]
-    if named:
-        return tuple(named)
     places = [place for place, names in enumerate(_ORDINALS) if set(words) & set(names.split())]
+    further = [word for word in list_content_words(reply) if word not in _YES and word not in _ORDINAL_WORDS]
+    if further:  # a name, or a question of its own
+        own = set(extract_terms(" ".join(further)))
+        return tuple(one for one in offered if own <= set(extract_terms(one)))
     if places and len(offered) > 1:
         return tuple(offered[place] for place in places if place < len(offered))
     return tuple(offered) if words[0] in _YES else ()
