@@ -40,7 +40,7 @@ from agent.policy.redaction.inbound import restore_args
 from agent.run_context.calls import CallSite
 from agent.run_context.message_labels import collect_own_words
 from agent.run_context.run import Run
-from agent.tools import ExplainingTool, PreflightTool, Tool, ToolContext, ToolResult, ToolSpec
+from agent.tools import ExplainingTool, PreflightTool, PreviewingTool, Tool, ToolContext, ToolResult, ToolSpec
 from agent.tools.spec import drop_unset_inputs
 
 log = logging.getLogger(__name__)
@@ -157,6 +157,8 @@ def _make_key(run: Run, site: CallSite) -> str:
 
 async def _explain_call(run: Run, tool: Tool, args: JsonObject, context: ToolContext) -> str:
     """The tool's explanation of the call for a person; "" if it has none."""
+    if isinstance(tool, PreviewingTool):
+        return await tool.preview(restore_args(run.state, args), context)
     if not isinstance(tool, ExplainingTool):
         return ""
     return await tool.explain(restore_args(run.state, args), context)

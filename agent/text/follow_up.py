@@ -6,7 +6,7 @@ Only closed classes of words are listed here (pronouns, conjunctions, question w
 import re
 
 from agent.text.stop_words import detect_candidate_languages
-from agent.text.terms import UNIT_WORDS, expand_query_terms, fold, is_filler, map_query_terms
+from agent.text.terms import UNIT_WORDS, expand_query_terms, fold, has_content_words, is_filler, map_query_terms
 
 # Without "es" and "det", which are mostly impersonal subjects ("Wann gibt es Mittagessen?").
 _PRONOUNS = {
@@ -21,34 +21,45 @@ _PRONOUNS = {
 _COMPOUNDING = frozenset({"sv", "de", "nl", "da", "no", "fi"})
 """Languages that write a compound as one word: "Elternzeit" names a subject as "parental leave" does."""
 _COMPOUND_CHARS = 6
-_MEASURING_TEXT = "per pro get gets take takes took long short lang lange kurz kort tar gor"
+_MEASURING_TEXT = (
+    "per pro get gets take takes took long short lang lange kurz kort tar gor high big large stor stort stora gross"
+)
 """Words of measure and light verbs, which name no subject."""
 _CONJUNCTIONS = "and or but so also och eller men så samt und oder aber et ou mais y o pero e ma en of maar og"
-_QUESTION_WORDS = (
-    "who whom whose what when where which why how vem vilka vilken vilket vad när var varför hur wer wem wen was wann "
-    "wo warum wie welche welcher welches qui quand où pourquoi comment combien quién quando qué cuándo dónde cómo chi "
-    "cosa dove come perché wie wat wanneer waar waarom hoe"
-)
+_ADDING = "also besides moreover dessutom förresten außerdem übrigens aussi además inoltre bovendien"
+"""Adverbs that begin something further, of whatever subject."""
+_PREPOSITIONS = {
+    "en": "in on at for from to with without per during after before under over by of since until",
+    "sv": "i på för från till med utan per under efter före innan vid av hos om inom",
+    "de": "in im am an auf für von vom zu zum zur bei beim mit ohne pro per während nach vor unter um seit ab aus",
+    "fr": "en à au aux pour par de du dans sur sous chez avec sans",
+    "es": "en a al para por de del desde con sin sobre",
+    "it": "in a al per da di del con su nel", "nl": "in op voor van bij met zonder per na tot aan",
+}  # fmt: skip
+"""A phrase that begins with one adds to the subject of the message before: "And in Japan?"."""
 _MEASURING = frozenset(_MEASURING_TEXT.split())
 _WORD = re.compile(r"[^\W\d_]+")
 _FOLDED_PRONOUNS = {language: frozenset(fold(words).split()) for language, words in _PRONOUNS.items()}
 _ALL_PRONOUNS = frozenset({"es", "det"}).union(*_FOLDED_PRONOUNS.values())
 """Those of a phrase that stands alone, where none is an impersonal subject."""
 _FOLDED_CONJUNCTIONS = frozenset(fold(_CONJUNCTIONS).split())
-_NEXT_QUESTION = re.compile(
-    rf"(?:(?:[,;]|(?<!\s))\s++(?:and|och|und|et|y|e|en)|[,;])\s++(?=(?:{'|'.join(_QUESTION_WORDS.split())})\b)",
-    re.IGNORECASE,
-)
-_ASKS = re.compile(rf"\b(?:{'|'.join(_QUESTION_WORDS.split())})\b", re.IGNORECASE)
-MAX_JOINED_CHARS = 2_000
-"""Characters of the longest question that is searched for further ones in it."""
+_FOLDED_ADDING = frozenset(fold(_ADDING).split())
+_ALL_PREPOSITIONS = frozenset().union(*(fold(words).split() for words in _PREPOSITIONS.values()))
+_LEAD = re.compile(r"[\s\u00bf\u00a1,;:]*+(?P<word>[^\W\d_]++)")
 MIN_OWN_WORDS = 2
 """Content words that a message has if it names a subject of its own: "parental leave", not "month"."""
 
 
 def list_content_words(message: str) -> list[str]:
     """The words of a message that name what it is about: no stop words, question words or units."""
-    return [word for word in map_query_terms(message).values() if not is_filler(word) and word not in _MEASURING]
+    words = map_query_terms(message).values() if has_content_words(message) else ()
+    return [word for word in words if not is_filler(word) and word not in _MEASURING]
+
+
+def asks(message: str) -> bool:
+    """Whether a later message can refer to this one: it names a subject, refers back itself, or is a question. A
+    "Thanks!" is none of these."""
+    return names_subject(message) or refers_back(message) or "?" in message or "\uff1f" in message
 
 
 def names_subject(message: str) -> bool:
@@ -60,7 +71,7 @@ def names_subject(message: str) -> bool:
 
 def list_own_terms(message: str, languages: tuple[str, ...] = ()) -> tuple[frozenset[str], ...]:
     """The search terms of a message's content words and units, each with its stems in these languages."""
-    words = map_query_terms(message).items()
+    words = map_query_terms(message).items() if has_content_words(message) else ()
     own = {term for term, word in words if word in UNIT_WORDS or not (is_filler(word) or word in _MEASURING)}
     return tuple(frozenset(forms) for forms in expand_query_terms(message, languages).values() if own & {*forms})
 
@@ -68,9 +79,22 @@ def list_own_terms(message: str, languages: tuple[str, ...] = ()) -> tuple[froze
 def refers_back(message: str) -> bool:
     """Whether a message begins with a conjunction, has a pronoun, or names no subject of its own."""
     words = [fold(word) for word in _WORD.findall(message)]
-    if not words or words[0] in _FOLDED_CONJUNCTIONS or not list_content_words(message):
-        return True
-    return _has_pronoun(message, words)
+    is_joined = bool(words) and words[0] in _FOLDED_CONJUNCTIONS and words[0] not in _FOLDED_ADDING
+    return not words or is_joined or not list_content_words(message) or has_pronoun(message)
+
+
+def read_alone(sentence: str) -> str:
+    """A sentence without the conjunctions and adverbs that lead into it, if it can then be understood without the
+    message before: "And the deposit?" is about "the deposit?". "" for a pronoun, or for a phrase that adds to a
+    subject, such as "And in Japan?"."""
+    rest = sentence.strip()
+    lead = _LEAD.match(rest)
+    while lead is not None and fold(lead["word"]) in _FOLDED_CONJUNCTIONS | _FOLDED_ADDING:
+        rest = rest[lead.end() :].lstrip(" ,;:")
+        lead = _LEAD.match(rest)
+    if lead is None or not list_content_words(rest) or has_pronoun(rest):
+        return ""
+    return "" if fold(lead["word"]) in _ALL_PREPOSITIONS else rest
 
 
 def is_pronoun(phrase: str) -> bool:
@@ -86,31 +110,9 @@ def is_written_as_name(phrase: str, message: str) -> bool:
     return phrase.isupper() or (phrase[:1].isupper() and bool(_WORD.search(before)) and before[-1] not in ".!?")
 
 
-def split_joined_questions(question: str) -> list[str]:
-    """The questions that a conjunction joins: "Who books trips and how long is parental leave?" has two.
-
-    A part that names no subject of its own stays with the part before it, and a long text is one.
-    """
-    if len(question) > MAX_JOINED_CHARS:
-        return [question.strip()]
-    parts: list[str] = []
-    start = 0
-    for match in _NEXT_QUESTION.finditer(question):
-        piece = question[start : match.start()]
-        rest = question[match.end() :]
-        if _ASKS.search(piece) and _names_subject(piece) and _names_subject(rest):
-            parts.append(piece.strip())
-            start = match.end()
-    parts.append(question[start:].strip())
-    return parts
-
-
-def _names_subject(part: str) -> bool:
-    return names_subject(part) and not _has_pronoun(part, [fold(word) for word in _WORD.findall(part)])
-
-
-def _has_pronoun(message: str, words: list[str]) -> bool:
+def has_pronoun(message: str) -> bool:
     """Whether a word is a pronoun in each language that the message may be in: "die" is one in Dutch only."""
+    words = [fold(word) for word in _WORD.findall(message)]
     languages = detect_candidate_languages(message)
     return bool(languages) and any(
         all(word in _FOLDED_PRONOUNS.get(language, ()) for language in languages) for word in words

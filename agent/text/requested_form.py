@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from agent.text.follow_up import split_joined_questions
+from agent.text.question_parts import is_question, list_asking, list_sentences, split_joined_questions, split_phrases
 
 Shape = Literal["plain", "json", "bullets", "table"]
 
@@ -60,10 +60,19 @@ def remove_form(question: str) -> str:
     return rest if any(letter.isalnum() for letter in rest) else question
 
 
-def split_questions(question: str) -> list[str]:
-    """The questions of a message: sentences that all end with a question mark, and questions that are joined
-    by a conjunction; else the message."""
-    parts = [part.strip() for part in re.split(r"(?<=\?)\s+", question) if part.strip()]
-    several = len(parts) > 1 and all(part.endswith("?") for part in parts)
-    questions = [one for part in (parts if several else [question]) for one in split_joined_questions(part)]
-    return questions[:MAX_QUESTIONS]
+def split_questions(message: str) -> list[str]:
+    """The questions of a message: its sentences that ask, if it has several that can be understood without the others,
+    and questions that are joined by a conjunction; else the message. Of more than `MAX_QUESTIONS`, the first and the
+    last ones."""
+    sentences = list_sentences(message)
+    several = len(sentences) > 1 and all(map(is_question, sentences))
+    asking = sentences if several else list_asking(message)
+    parts = asking if len(asking) > 1 else [message]
+    questions = [one for part in parts for one in split_joined_questions(part)]
+    half = MAX_QUESTIONS // 2
+    return questions if len(questions) <= MAX_QUESTIONS else [*questions[:half], *questions[-half:]]
+
+
+def list_asked_things(message: str) -> list[str]:
+    """What a message asks for, without words about the answer's form: each thing of each of its questions."""
+    return [phrase for question in split_questions(remove_form(message)) for phrase in split_phrases(question)]

@@ -145,6 +145,11 @@ def make_language_marker(language: str) -> str:
     return f"{language}{_LANGUAGE_SEPARATOR}"
 
 
+def remove_language_marker(term: str) -> str:
+    """A term without the code of the language whose stem it is."""
+    return term.rpartition(_LANGUAGE_SEPARATOR)[2]
+
+
 def is_filler(word: str) -> bool:
     """Whether a folded word belongs to asking, such as "explain", rather than to the topic.
 

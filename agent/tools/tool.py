@@ -195,6 +195,15 @@ class ExplainingTool(Protocol):
 
 
 @runtime_checkable
+class PreviewingTool(Protocol):
+    """A tool that shows in a question what a call of it would replace. It does not decide whether there is one."""
+
+    async def preview(self, args: JsonObject, context: ToolContext) -> str:
+        """Markdown for the question to the person; "" for nothing. Changes nothing. Raises only what `call` raises."""
+        ...
+
+
+@runtime_checkable
 class RefiningTool(Protocol):
     """A tool whose result a model may improve, in rooms that require the tool and in a run's first plan."""
 

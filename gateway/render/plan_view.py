@@ -3,6 +3,7 @@
 from typing import Literal
 
 from agent.core.models import DeferredModel
+from agent.core.models.written_call import write_call
 from agent.core.run_state import RunState, StepStatus
 
 _STEP_STATUSES: dict[StepStatus, Literal["pending", "in_progress", "completed", "failed"]] = {
@@ -23,6 +24,7 @@ class PlanStepView(DeferredModel):
     step_id: int
     description: str
     tool_call: str
+    """The tool with its arguments, `name(key=value)`, as `metadata.tool_calls` takes it."""
     status: Literal["pending", "in_progress", "completed", "failed"]
 
 
@@ -32,7 +34,7 @@ def build_plan_view(state: RunState) -> list[PlanStepView]:
         PlanStepView(
             step_id=number,
             description=step.intent or step.title,
-            tool_call=step.tool,
+            tool_call=write_call(step.tool, step.args),
             status=_STEP_STATUSES[state.get_step(step.id).status],
         )
         for number, step in enumerate(state.plan.steps if state.plan else (), start=1)

@@ -70,6 +70,24 @@ async def test_the_plan_that_query_shows_can_be_sent_as_calls(serve: Serve) -> N
     assert "calculator(17*3)" in no_call.json()["error"]["message"]
 
 
+async def test_a_plan_of_query_is_sent_back_as_it_was_shown(serve: Serve) -> None:
+    message = {"user_message": "Who looks after the 'lathes'?", "session_id": "s", "user_id": "u"}
+    async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        text = b"# Workshop\n\nMs Varga looks after the 'lathes'.\n"
+        await client.post("/v1/documents", files={"file": ("w.md", text)}, data={"collection": "work"})
+        plan = (await client.post("/query", json=message)).json()["execution_plan"]
+        assert [step["tool_call"].partition("(")[0] for step in plan] == ["search_knowledge", "completion"]
+        again = await client.post("/v1/agent", json={"metadata": {"tool_calls": plan}})
+        assert again.status_code == 400
+        assert "step 1 is completed and would be done again" in again.json()["error"]["message"]
+        pending = [{**step, "status": "pending"} for step in plan]
+        taken = await client.post("/v1/agent", json={"metadata": {"tool_calls": pending, "room": "knowledge"}})
+    assert taken.status_code == 200, taken.text
+    (result,) = taken.json()["metadata"]["tool_results"]
+    assert result["tool"] == "search_knowledge"
+    assert "Ms Varga" in str(result)
+
+
 @pytest.mark.row("S001-12", "S001-50")
 @pytest.mark.parametrize("name", ["", " ", None])
 async def test_a_conversation_without_a_name_is_none(serve: Serve, name: str | None) -> None:

@@ -184,3 +184,53 @@ async def test_a_change_of_the_version_that_was_read_is_made(serve: Serve) -> No
         done = await decide(client, url, await send(client, "rename it", metadata={"tool_calls": calls}))
         room = (await client.get("/v1/rooms/desk")).json()
     assert (done["status"], room["name"]) == ("succeeded", "New")
+
+
+TWO_TOOLS = {"name": "Desk", "tools": ["current_time", "search_knowledge"]}
+
+
+@pytest.mark.parametrize(
+    ("args", "tools"),
+    [
+        ({"value": "calculator", "change": "add"}, ["current_time", "search_knowledge", "calculator"]),
+        (
+            {"value": ["calculator", "current_time"], "change": "add"},
+            ["current_time", "search_knowledge", "calculator"],
+        ),
+        ({"value": "search_knowledge", "change": "remove"}, ["current_time"]),
+        ({"value": "calculator", "change": "set"}, ["calculator"]),
+        ({"value": ["calculator"]}, ["calculator"]),
+    ],
+)
+async def test_entries_are_added_to_a_list_of_a_room_and_removed(
+    serve: Serve, args: dict[str, Any], tools: list[str]
+) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url) as client:
+        await client.post("/v1/rooms", json=TWO_TOOLS)
+        calls = [{"tool": "room_edit", "args": {"room_id": "desk", "field": "tools", **args}}]
+        await decide(client, url, await send(client, "change it", metadata={"tool_calls": calls}))
+        assert (await client.get("/v1/rooms/desk")).json()["room"]["tools"] == tools
+
+
+async def test_a_name_written_for_a_list_that_has_others_takes_nothing_away(serve: Serve) -> None:
+    """A router reads "add the calculator to the room Desk" as the field `tools` with the value `calculator`."""
+    adds = intent("room_management", "room_edit", room_id="Desk", field="tools", value="calculator")
+    model = script(routes(adds), concludes("Say whether to add it."))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url) as client:
+        await client.post("/v1/rooms", json=TWO_TOOLS)
+        answer = await send(client, "please let the room Desk have the calculator")
+        room = (await client.get("/v1/rooms/desk")).json()["room"]
+    assert room["tools"] == TWO_TOOLS["tools"]
+    assert 'has ["current_time", "search_knowledge"] too' in answer["outcomes"][0]["reason"]
+
+
+async def test_the_question_about_an_edit_shows_what_was_before_and_what_goes(serve: Serve) -> None:
+    adds = intent("room_management", "room_edit", room_id="desk", field="tools", value='["calculator", "current_time"]')
+    async with serve(script(routes(adds))) as url, httpx.AsyncClient(base_url=url) as client:
+        await client.post("/v1/rooms", json=TWO_TOOLS)
+        asked = await send(client, 'set the tools of the room desk to ["calculator", "current_time"]')
+    assert asked["status"] == "awaiting_approval", asked
+    text = asked["answer"]
+    assert 'Before: `["current_time", "search_knowledge"]`' in text
+    assert 'After: `["calculator", "current_time"]`' in text
+    assert 'Removed: `["search_knowledge"]`' in text

@@ -130,7 +130,7 @@ async def test_a_figure_that_stands_nowhere_fails_without_a_check_of_its_meaning
     events = await log_of(tmp_path, HOW_MANY, model)
     assert build_response(events).response == "I don't know."
     asked = [event.body.purpose for event in events if isinstance(event.body, ev.ModelReturned)]
-    assert asked == ["planner", "completion", "completion"]
+    assert asked == ["completion", "completion"]
 
 
 async def test_a_paraphrase_is_kept_and_cites_the_words_it_rests_on(tmp_path: Path) -> None:
@@ -160,8 +160,8 @@ async def test_all_claims_of_an_answer_are_checked_in_one_call(tmp_path: Path) -
     verdicts = entails(("supported", "28 days"), ("supported", "approved by the head"))
     events = await log_of(tmp_path, HOW_MANY, script(says(reply, to="completion"), verdicts))
     asked = [event.body for event in events if isinstance(event.body, ev.ModelReturned)]
-    assert [body.purpose for body in asked] == ["planner", "completion", "entailment"]
-    assert asked[2].tier == "fast"
+    assert [body.purpose for body in asked] == ["completion", "entailment"]
+    assert asked[1].tier == "fast"
 
 
 @pytest.mark.parametrize("words", ["35 days of paid holiday", "the moon is made of cheese"])

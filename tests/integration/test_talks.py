@@ -8,6 +8,7 @@ import pytest
 
 from tests.integration.conftest import Serve
 from tests.support.script import Script, says, script
+from tests.support.scripted_server import ScriptedServer
 from tests.support.talk_questions import hold_talks, read_talks, upload_documents
 
 HANDBOOK = """# Guide
@@ -24,14 +25,34 @@ The sauna is open until ten in the evening. A towel costs five crowns.
 
 The harbour of Greta Lund is Sandvik. Sandvik opens in April.
 """
-RULES_RIGHT, RULES_REFUSED = 36, 20
-"""Of 40 conversations with an answer and 20 without, as measured: 38 and 20."""
+RULES_RIGHT, RULES_REFUSED = 57, 31
+"""Of 60 conversations with an answer and 31 without, as measured: 59 and 31."""
+WORKSHOP = """# Workshop rules
+
+## Rent
+
+The monthly rent is 310 crowns. It is due on the third.
+
+## Deposit
+
+The deposit is three rents. It is returned when the keys are handed in.
+
+## Lathes
+
+Oil the lathe every Friday. Ms Varga looks after the lathes and can be reached at 0555 31 07.
+
+## Spare parts
+
+Belts are sold by Rask in the harbour. A belt costs 12 crowns.
+
+## Teletrabajo
+
+El teletrabajo se pide al jefe.
+"""
 
 
-async def upload(client: httpx.AsyncClient) -> None:
-    sent = await client.post(
-        "/v1/documents", files={"file": ("guide.md", HANDBOOK.encode())}, data={"collection": "work"}
-    )
+async def upload(client: httpx.AsyncClient, text: str = HANDBOOK) -> None:
+    sent = await client.post("/v1/documents", files={"file": ("guide.md", text.encode())}, data={"collection": "work"})
     assert sent.status_code == 201, sent.text
 
 
@@ -54,7 +75,7 @@ async def test_the_measured_conversations_are_answered_by_rules(serve: Serve) ->
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         await upload_documents(client)
         results = [one async for one in hold_talks(client, read_talks())]
-    assert len(results) == 60
+    assert len(results) == 91
     assert sum(one.is_right for one in results if one.talk.expect) >= RULES_RIGHT
     assert sum(one.is_right for one in results if not one.talk.expect) >= RULES_REFUSED
 
@@ -213,3 +234,152 @@ async def test_a_small_model_that_overlooks_a_clear_passage_is_replaced_by_its_w
         await upload(client)
         answer, _, _ = await ask(client, "What does a boat cost a day?")
         assert "A boat costs 90 crowns a day." in answer
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("And the deposit?", "three rents"),
+        ("Also, when do I have to oil?", "every Friday"),
+        ("That's not what I asked. How high is the deposit?", "three rents"),
+        ("Forget that. When is the deposit returned?", "keys are handed in"),
+        ("But who looks after the lathes?", "Varga"),
+        ("\u00bfY el teletrabajo?", "se pide al jefe"),
+    ],
+)
+async def test_a_message_that_changes_the_topic_is_answered_from_its_own_words(
+    serve: Serve, message: str, expected: str
+) -> None:
+    async with serve(translate="off") as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client, WORKSHOP)
+        await ask(client, "How much does a belt cost?")
+        answer, _, _ = await ask(client, message)
+        assert expected in answer
+        assert "follow-up" not in answer
+        assert "belt" not in answer
+
+
+@pytest.mark.parametrize("message", ["And in the harbour?", "And for Rask?", "And who cleans?", "And the insurance?"])
+async def test_a_phrase_that_adds_to_the_subject_begins_no_topic(serve: Serve, message: str) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client, WORKSHOP)
+        await ask(client, "How high is the deposit?")
+        answer, _, _ = await ask(client, message)
+        assert answer.startswith("The documents don't say.")
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("How much is the rent and the deposit?", ["310 crowns", "three rents"]),
+        ("I need: the rent, the deposit and the belts.", ["310 crowns", "three rents", "Rask"]),
+        ("Hello, I have two questions. How high is the rent? And who sells belts?", ["310 crowns", "Rask"]),
+    ],
+)
+async def test_each_thing_that_a_message_asks_for_is_quoted(serve: Serve, message: str, expected: list[str]) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client, WORKSHOP)
+        answer, _, _ = await ask(client, message)
+        assert all(one in answer for one in expected), answer
+        assert "These passages" not in answer
+
+
+@pytest.mark.parametrize(
+    ("message", "expected", "gap"),
+    [
+        ("How high is the rent and who is the mayor?", "310 crowns", "do not mention \u201cwho is the mayor\u201d"),
+        ("How high is the rent, and can I keep a dog?", "310 crowns", "do not mention \u201ccan I keep a dog\u201d"),
+        ("Who sells belts and who is the mayor of Rask?", "12 crowns", "may not answer \u201cwho is the mayor of Rask"),
+    ],
+)
+async def test_the_part_of_a_message_that_nothing_answers_is_named(
+    serve: Serve, message: str, expected: str, gap: str
+) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client, WORKSHOP)
+        answer, _, _ = await ask(client, message)
+        assert expected in answer
+        assert f"These passages {gap}" in answer
+
+
+async def test_thanks_are_not_what_a_first_question_follows(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client, WORKSHOP)
+        await ask(client, "Thanks!")
+        answer, _, _ = await ask(client, "How high is the deposit?")
+        assert answer.startswith("**guide.md")
+
+
+@pytest.mark.parametrize("reply", ["Yes", "Spare parts", "the spare ones"])
+async def test_the_question_which_subject_is_meant_can_be_answered(serve: Serve, reply: str) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client, WORKSHOP)
+        answer, _, _ = await ask(client, "Which spare aeroplane engines fly?")
+        assert "\u201cSpare parts\u201d: is that meant?" in answer
+        answer, _, _ = await ask(client, reply)
+        assert "A belt costs 12 crowns." in answer
+        assert "is that meant?" not in answer
+
+
+async def test_a_question_of_its_own_is_no_reply_to_which_subject_is_meant(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client, WORKSHOP)
+        for message, expected in (("How high is the deposit?", "three rents"), ("Yes, how high is the rent?", "310")):
+            await ask(client, "Which spare aeroplane engines fly?", message)
+            answer, _, _ = await ask(client, message, message)
+            assert expected in answer
+
+
+async def test_a_long_message_is_searched_by_its_question(serve: Serve) -> None:
+    pasted = "The belts of lathes and spare keys were discussed at length by everybody. " * 70
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client, WORKSHOP)
+        answer, steps, _ = await ask(client, f"{pasted}\nHow high is the deposit?")
+        assert list_queries(steps) == ["How high is the deposit?"]
+        assert "three rents" in answer
+        answer, steps, _ = await ask(client, pasted, "other")
+        assert len(list_queries(steps)[0]) <= 4_000
+        assert "failed" not in answer
+
+
+async def test_a_follow_up_without_the_asked_word_is_shown_the_subject_and_no_denial(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client, WORKSHOP)
+        await ask(client, "Who is Ms Varga?")
+        answer, _, _ = await ask(client, "What is her number?")
+        assert "I don't know. The closest passages, which may not answer the question:" in answer
+        assert "0555 31 07" in answer
+        assert "The documents don't say." not in answer
+
+
+async def test_a_comparison_with_a_pronoun_has_each_side_under_its_name(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client, WORKSHOP)
+        await ask(client, "What is the deposit?")
+        answer, _, _ = await ask(client, "Compare it with the rent")
+        assert "**It**" not in answer
+        first, _, second = answer.partition("**Rent**")
+        assert "three rents" in first
+        assert "310 crowns" in second
+        assert "three rents" not in second
+
+
+@pytest.mark.parametrize(
+    ("message", "is_planned"),
+    [
+        ("Who rents out the boats of the harbour, Greta Lund?", False),
+        ("Are boats rented out by Greta Lund, and the helicopter?", True),
+        ("Are boats rented out by Greta Lund and helicopters by Per Alm?", True),
+    ],
+)
+async def test_searches_are_planned_unless_each_thing_asked_for_has_a_clear_hit(
+    serve: Serve, model_server: ScriptedServer, message: str, is_planned: bool
+) -> None:
+    model = script(
+        says(json.dumps({"searches": ["boats"], "then": ""}), to="planner"),
+        says("Boats are rented out by Greta Lund. [1]", to="completion"),
+    )
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client)
+        await ask(client, message)
+    assert ("planner" in model_server.purposes()) == is_planned

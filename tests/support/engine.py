@@ -4,6 +4,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -38,6 +39,7 @@ from gateway.features.documents.engine.document_runs import DOCUMENT_EXTENSION
 from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.subagents.researcher import Researcher
 from gateway.features.documents.tools import make_document_tools
+from gateway.features.documents.tools.knowledge import measure_relevance
 from gateway.features.incident.tools import INCIDENT_EXTENSION, make_incident_tools
 from gateway.features.pipeline_builder.bootstrap_pipeline_builder import register_source_agents
 from gateway.features.pipeline_builder.engine.subagents.pipeline_validator import PipelineValidator
@@ -133,7 +135,10 @@ async def engine_bench(
         subagents=SubAgentRunner(_register(kinds, configured, library, client_of_sources, languages)),
         observers=observers,
         extensions=merge_extensions(extensions),
-        ground=GroundSources(builtins.walk_files, collections=GroundCollections(library.list_collections)),
+        ground=GroundSources(
+            builtins.walk_files,
+            collections=GroundCollections(library.list_collections, partial(measure_relevance, library)),
+        ),
     )
     chosen = room or Room(id="test")
     rooms = Rooms([chosen, replace_planning(chosen)], chosen.id)

@@ -199,7 +199,8 @@ CALL_FORM = (
 def read_explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ...]:
     """Reads `metadata.tool_calls`, each `{"tool": ..., "args": {...}}` or a step as `/query` shows its plan.
 
-    Accepts `name` and `arguments` too.
+    Accepts `name` and `arguments` too. The completion at the end of such a plan is left out: the answer is written
+    anyway. A completed step is refused, as it would be done a second time.
     """
     calls = request.metadata.get("tool_calls")
     if calls is None:
@@ -212,7 +213,8 @@ def read_explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ..
             f"{len(calls):,} tool calls are asked for; at most {LARGEST_PLAN} are made", param="metadata.tool_calls"
         )
     parsed = []
-    for place, call in enumerate(calls, start=1):
+    wanted = calls[:-1] if calls and _is_completion(calls[-1]) else calls
+    for place, call in enumerate(wanted, start=1):
         if not isinstance(call, dict):
             raise BadRequestError(form, param="metadata.tool_calls")
         try:
@@ -222,8 +224,19 @@ def read_explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ..
     return tuple(parsed)
 
 
+def _is_completion(call: JsonValue) -> bool:
+    tool, _ = read_written_call(call.get("tool_call")) if isinstance(call, dict) else (None, None)
+    return tool == "completion"
+
+
 def _read_call(call: JsonObject, place: int) -> JsonObject:
-    """The fields of a call. A step's number is its place, as results are referred to by it; its status says nothing."""
+    """The fields of a call. A step's number is its place, as results are referred to by it."""
+    if call.get("status") == "completed":
+        raise BadRequestError(
+            f"metadata.tool_calls: step {place} is completed and would be done again; leave it out, or set its "
+            'status to "pending" to repeat it',
+            param="metadata.tool_calls",
+        )
     if call.get("step_id", place) not in (place, str(place), f"s{place}"):
         raise BadRequestError(
             f"metadata.tool_calls: step_id {call['step_id']!r} stands at place {place}; number the steps from 1",

@@ -4,6 +4,7 @@ object with the tool's name and its arguments.
 
 import ast
 import json
+import keyword
 import re
 
 from pydantic import JsonValue
@@ -30,6 +31,21 @@ def read_written_call(value: JsonValue) -> tuple[JsonValue, JsonValue]:
     inside = match["inside"].strip()
     args = {} if not inside else _read_object(inside) or _read_keywords(match["inside"])
     return (match["name"], args) if args is not None else (value, None)
+
+
+def write_call(tool: str, args: JsonObject) -> str:
+    """A call as `read_written_call` reads it: `calculator(expression='6*7')`; only the name without arguments."""
+    plain = {name: _unquote(value) for name, value in args.items()}
+    if not plain:
+        return tool
+    if not all(name.isidentifier() and not keyword.iskeyword(name) for name in plain):
+        return f"{tool}({json.dumps(plain, ensure_ascii=False)})"
+    return f"{tool}({', '.join(f'{name}={value!r}' for name, value in plain.items())})"
+
+
+def _unquote(value: JsonValue) -> JsonValue:
+    """The text of a `$literal`: a call that is read has its texts quoted again."""
+    return value["$literal"] if isinstance(value, dict) and value.keys() == {"$literal"} else value
 
 
 def _read_object(text: str) -> JsonObject | None:

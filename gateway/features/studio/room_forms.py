@@ -6,7 +6,7 @@ take it from there; it is added here to each form that shows it by itself. What 
 """
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -21,7 +21,7 @@ from gateway.features.studio.engine.room_view import RoomOrigin, RoomView
 
 CREATE_ROLES = declare_roles(name="content", description="content", room_id="id", fields="other")
 """The roles of `RoomCreateInput`."""
-EDIT_ROLES = declare_roles(room_id="id", field="other", value="other", version="id")
+EDIT_ROLES = declare_roles(room_id="id", field="other", value="other", change="other", version="id")
 """The roles of `RoomEditInput`."""
 COPY_ROLES = declare_roles(room_id="id", name="content", new_id="id")
 """The roles of `RoomCopyInput`."""
@@ -117,6 +117,9 @@ class RoomEditInput(Arguments):
         max_length=200, description="the field to set, such as description, tools, skills or budgets.max_steps"
     )
     value: JsonValue = Field(default=None, description="its new value; null sets the default again")
+    change: Literal["", "set", "add", "remove"] = Field(
+        default="", description="for lists such as tools: add these entries, remove them, or set the whole list"
+    )
     version: str = Field(default="", description="the version that was read; the edit fails if it has changed")
 
     def to_change(self) -> RoomEdit:

@@ -84,7 +84,7 @@ def test_no_place_is_left_out() -> None:
 
 
 def test_a_stranger_among_many_colleagues_comes_first() -> None:
-    to = [*(f"colleague{number}@ours.example" for number in range(70)), "eve@evil.example"]
+    to: list[JsonValue] = [*(f"colleague{number}@ours.example" for number in range(70)), "eve@evil.example"]
     goes = format_outgoing([make_item(to=to, body="hello")])[0]
     assert goes.startswith("**Goes to**: `evil.example` (in `eve@evil.example`); `ours.example` (in ")
     assert goes.endswith("`colleague4@ours.example` and 65 more)")

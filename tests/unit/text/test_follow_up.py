@@ -2,7 +2,8 @@
 
 import pytest
 
-from agent.text.follow_up import is_written_as_name, list_own_terms, names_subject, refers_back
+from agent.text.follow_up import asks, is_written_as_name, list_own_terms, names_subject, read_alone, refers_back
+from agent.text.question_parts import list_subject_words, split_phrases
 from agent.text.requested_form import split_questions
 
 
@@ -63,7 +64,60 @@ def test_own_terms_are_content_words_and_units_but_no_words_of_asking() -> None:
         ("Who feeds the cats and when?", ["Who feeds the cats and when?"]),
         ("When was the old barn built and who built it?", ["When was the old barn built and who built it?"]),
         ("Cats and dogs and how they live", ["Cats and dogs and how they live"]),
+        ("How high is the fence and who is the gardener?", ["How high is the fence", "who is the gardener?"]),
+        ("How high is the fence, and can I keep a goat?", ["How high is the fence", "can I keep a goat?"]),
+        ("Hur högt är staketet, och får jag ha en katt?", ["Hur högt är staketet", "får jag ha en katt?"]),
+        (
+            "Wie hoch ist der Zaun, und darf ich eine Ziege halten?",
+            ["Wie hoch ist der Zaun", "darf ich eine Ziege halten?"],
+        ),
+        ("Who feeds the cats and who approves?", ["Who feeds the cats and who approves?"]),
+        (
+            "Hi, two questions. Who feeds the cats? How high is the fence?",
+            ["Who feeds the cats?", "How high is the fence?"],
+        ),
+        ("The barn leaks. Who repairs it?", ["The barn leaks. Who repairs it?"]),
     ],
 )
 def test_joined_questions_are_parted_where_both_name_their_subject(question: str, parts: list[str]) -> None:
     assert split_questions(question) == parts
+
+
+@pytest.mark.parametrize(
+    ("question", "phrases"),
+    [
+        ("How high are the fence and the gate?", ["How high are the fence", "the gate"]),
+        ("I need: the hay, the oats and the salt lick.", ["the hay", "the oats", "the salt lick"]),
+        ("Wie hoch sind der Zaun und das Tor?", ["Wie hoch sind der Zaun", "das Tor"]),
+        ("How high is the fence?", ["How high is the fence?"]),
+        ("Who feeds the cats and when?", ["Who feeds the cats and when?"]),
+    ],
+)
+def test_a_question_is_parted_into_the_things_that_it_asks_for(question: str, phrases: list[str]) -> None:
+    assert split_phrases(question) == phrases
+
+
+@pytest.mark.parametrize(
+    ("sentence", "alone"),
+    [
+        ("And the fence?", "the fence?"),
+        ("Also, who paints the barn?", "who paints the barn?"),
+        ("\u00bfY el establo?", "el establo?"),
+        ("And in Norway?", ""),
+        ("Och i Norge?", ""),
+        ("And who paints it?", ""),
+        ("And when?", ""),
+    ],
+)
+def test_a_sentence_is_read_alone_unless_it_adds_to_the_subject_before(sentence: str, alone: str) -> None:
+    assert read_alone(sentence) == alone
+
+
+def test_thanks_are_no_message_that_a_later_one_refers_to() -> None:
+    assert not asks("Thanks!")
+    assert asks("How long is probation?")
+
+
+def test_the_subject_of_a_part_stands_behind_an_article_or_a_copula() -> None:
+    assert list_subject_words("who is the mayor of Bremen") == ["mayor"]
+    assert list_subject_words("who approves") == []

@@ -10,13 +10,14 @@ from agent.answers.figures import find_unexplained_figures
 from agent.answers.names import find_unexplained_names
 from agent.planning.part_texts import select_parts
 from agent.planning.rules import find_unknown_part
-from agent.text.follow_up import split_joined_questions
+from agent.text.question_parts import split_joined_questions, split_phrases
 from agent.text.requested_form import remove_form, split_questions
 
 READERS: dict[str, Callable[[str], object]] = {
     "form": remove_form,
     "questions": split_questions,
     "joined": split_joined_questions,
+    "phrases": split_phrases,
     "figures": lambda text: find_unexplained_figures(text, text),
     "commands": lambda text: find_unknown_part(text[:4_000], ()),
     "parts": lambda text: select_parts([text], (), lambda part: False),

@@ -193,10 +193,19 @@ def test_a_time_is_one_of_the_day_that_its_sentence_names() -> None:
         ),
         ("By Friday, no later than 17:00.", "no later than 17:00", FRIDAY.replace(hour=17)),
         ("The report from 3 March is due by Friday.", "due by Friday", FRIDAY.replace(hour=23, minute=59)),
+        ("The answer is due on Friday.", "due on Friday", FRIDAY.replace(hour=23, minute=59)),
+        ("The filter must be changed on Friday.", "on Friday", FRIDAY.replace(hour=23, minute=59)),
+        ("Answer at the latest Friday.", "at the latest Friday", FRIDAY.replace(hour=23, minute=59)),
+        ("Send it by the 15th.", "by the 15th", WEDNESDAY.replace(day=15, hour=23, minute=59)),
+        ("Send it by the 3rd.", "by the 3rd", WEDNESDAY.replace(month=12, day=3, hour=23, minute=59)),
+        ("Answer within 2-3 business days.", "within 2-3 business days", WEDNESDAY.replace(day=9)),
+        ("Pay 15 days after delivery.", "15 days after delivery", None),
+        ("Pay within 30 days of the invoice.", "within 30 days of the invoice", None),
+        ("Zahlbar 14 Tage nach Lieferung.", "14 Tage nach Lieferung", None),
         ("The outage began on 2026-11-01 and is due by Friday.", "due by Friday", FRIDAY.replace(hour=23, minute=59)),
     ],
 )
-def test_a_date_belongs_to_its_own_phrase(text: str, words: str, due: datetime) -> None:
+def test_a_date_belongs_to_its_own_phrase(text: str, words: str, due: datetime | None) -> None:
     assert (words, due) == [(one.text, one.due) for one in extract_deadlines(text, WEDNESDAY)][-1]
     assert not any("March" in one.text for one in extract_deadlines(text, WEDNESDAY)), "it tells which report is meant"
 
@@ -207,6 +216,8 @@ def test_a_date_belongs_to_its_own_phrase(text: str, words: str, due: datetime) 
         ("On Monday the api failed. Friday Night was bad. In March we met Anna Berg on Tuesday.", ["Anna Berg"]),
         ("We met Monday with Karl Lind, and December Sales fell.", ["Karl Lind"]),
         ("Am Montag kam Anna Berg, im Mai auch Eva Lang.", ["Anna Berg", "Eva Lang"]),
+        ("We met Mon and Tue with Sam, then Thu. Closed on Sat, Sun and Wed.", ["Sam"]),
+        ("Fri: Anna Berg. Mi kam Karl Lind.", ["Anna Berg", "Karl Lind"]),
         ("We asked April Jones, May Smith and August Strand.", ["April Jones", "May Smith", "August Strand"]),
     ],
 )
@@ -219,6 +230,8 @@ def test_days_and_months_are_no_names(text: str, names: list[str]) -> None:
     [
         "It started on 3 March.", "by the way", "the outage happened on Monday", "", "by 7",
         "The report from 3 March is long.", "See the minutes of 12 May 2026.", "written by May Smith", "by may",
+        "The review is on Monday.", "We have lunch on Friday.", "Server restarted on 30 November.",
+        "The goods arrive on 3 December.", "It is due to rain, says the review on Monday.",
     ],
 )  # fmt: skip
 def test_what_is_no_deadline(text: str) -> None:

@@ -19,11 +19,17 @@ from agent.planning.round_steps import build_plan_more
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import cut_text
 from agent.run_context.run import Run
-from agent.text.follow_up import is_pronoun, is_written_as_name, names_subject, refers_back
-from agent.text.requested_form import remove_form, split_questions
+from agent.text.follow_up import is_pronoun, is_written_as_name, names_subject, read_alone, refers_back
+from agent.text.question_parts import list_asking
+from agent.text.requested_form import list_asked_things
 from gateway.features.documents.engine.comparisons import Topic, build_search_args, parse_comparison
 from gateway.features.documents.engine.grounded_answers.answer_builder import CERTAIN_RELEVANCE
-from gateway.features.documents.engine.grounded_answers.own_passages import get_own_words, list_earlier_questions
+from gateway.features.documents.engine.grounded_answers.offered_subjects import find_chosen_subjects
+from gateway.features.documents.engine.grounded_answers.own_passages import (
+    get_own_words,
+    list_earlier_questions,
+    read_topics,
+)
 from gateway.features.documents.engine.search_planner import (
     SearchReply,
     build_search_messages,
@@ -33,6 +39,8 @@ from gateway.features.documents.engine.search_planner import (
 
 KNOWLEDGE_TOOL = "search_knowledge"
 QUERY_CHARS = 4_000
+LONG_CHARS = 600
+"""Characters of a message that holds more than what it asks, such as a pasted mail."""
 MAX_SEARCHES = 5
 FIND = "find what the documents say"
 WORDS_BEFORE = "with the words of the message before"
@@ -121,23 +129,32 @@ def _merge(run: Run, written: Sequence[str], ruled: _Searches) -> _Searches:
 async def _plan_by_rules(run: Run, question: str) -> _Searches:
     """The searches without a model: each side of a comparison, or the message; what refers back together with the
     message before it."""
+    if chosen := find_chosen_subjects(run.state, question):
+        named = tuple((subject, f"{FIND} about {subject}"[:200]) for subject in chosen.subjects)
+        return _Searches(named, why="a reply to which subject is meant")
     earlier = list_earlier_questions(run.state)
     # Without question marks between them: the search would take the parts one by one.
     before = " ".join(text.rstrip("?.! ") for text in earlier)
-    # The newest message that has a subject, or a question about one: not a "Thanks!".
+    # The newest message that has a subject, or a question about one.
     asking = (text for text in reversed(earlier) if names_subject(text) or refers_back(text))
     follows = next(asking, earlier[-1] if earlier else "")
     if topics := parse_comparison(question):
         return _compare(question, topics, before, follows)
-    own = (cut_text(question, QUERY_CHARS), FIND)
+    own = (_cut_query(question), FIND)
     if not earlier:
         return _Searches((own,))
     back = refers_back(question)
     if names_subject(question) and not back and await _is_clear(run, _Searches((own,))):
         return _Searches((own,))
-    joined = (cut_text(f"{before} {question}", QUERY_CHARS), f"{FIND}, {WORDS_BEFORE}")
-    alone = names_subject(question) or not back
-    return _Searches((joined, own) if alone else (joined,), follows=follows, why="a follow-up")
+    joined = (_cut_query(f"{before} {question}"), f"{FIND}, {WORDS_BEFORE}")
+    topic = " ".join(map(read_alone, read_topics(question)))
+    alone = ((_cut_query(topic), FIND),) if topic else (own,) if names_subject(question) or not back else ()
+    return _Searches((joined, *alone), follows=follows, why="a follow-up")
+
+
+def _cut_query(text: str) -> str:
+    """A text as a query. Of a long one only the sentences that ask are searched: the rest drowns them."""
+    return (" ".join(list_asking(text)) if len(text) > LONG_CHARS else text)[:QUERY_CHARS]
 
 
 def _compare(question: str, topics: Sequence[Topic], before: str, follows: str) -> _Searches:
@@ -150,7 +167,7 @@ def _compare(question: str, topics: Sequence[Topic], before: str, follows: str) 
         for number, topic in enumerate(topics)
     ]
     queries = tuple(
-        (cut_text(f"{before} {topic.query}", QUERY_CHARS), f"{FIND}, {WORDS_BEFORE}")
+        (_cut_query(f"{before} {topic.query}"), f"{FIND}, {WORDS_BEFORE}")
         if is_back
         else (topic.query, f"{FIND} about {topic.name}")
         for topic, is_back in zip(topics, back, strict=True)
@@ -159,8 +176,8 @@ def _compare(question: str, topics: Sequence[Topic], before: str, follows: str) 
 
 
 async def _is_clear(run: Run, searches: _Searches) -> bool:
-    """Whether each part of each query has a passage that is relevant beyond doubt."""
-    parts = [part for query, _ in searches.queries for part in split_questions(remove_form(query))]
+    """Whether each thing that each query asks for has a passage that is relevant beyond doubt."""
+    parts = [thing for query, _ in searches.queries for thing in list_asked_things(query)]
     collection = run.state.request.metadata.get("collection")
     measure = run.engine.ground.collections.measure_relevance
     for part in parts:

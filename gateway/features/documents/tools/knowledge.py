@@ -9,10 +9,12 @@ from pydantic import Field
 from agent.answers.evidence import NOT_IN_DOCUMENTS
 from agent.core.errors import BadRequestError, ToolInputError
 from agent.core.models import DeferredModel, JsonObject, RetrievalMode, Room, Source
-from agent.text.requested_form import remove_form, split_questions
+from agent.text.question_parts import is_question, list_sentences
+from agent.text.requested_form import list_asked_things, remove_form, split_questions
 from agent.tools import READ_ONLY, PlanHints, ToolContext, ToolModel, TypedTool
 from gateway.features.documents.engine.grounded_answers.footnote_marks import strip_footnote_marks
 from gateway.features.documents.engine.grounded_answers.no_answer_text import make_clarifying_question
+from gateway.features.documents.engine.grounded_answers.passage_terms import PassageTerms
 from gateway.features.documents.engine.ingest.library import Library
 from gateway.features.documents.engine.request_commands import DOCUMENT_SEARCH
 from gateway.features.documents.engine.search.errors import MemoryNoResultsError
@@ -165,14 +167,25 @@ async def _search_parts(
 ) -> tuple[list[tuple[str, RetrievedContext]], list[str]]:
     """Searches each part of the query separately, without words about the answer's form.
 
-    The best passages of each part come first, so that no part is crowded out.
+    The best passages of each part come first, so that no part is crowded out. A thing that a question asks for besides
+    others is searched by itself if no passage under a heading of its name holds it.
     """
-    searches = [
-        await _search_query(
-            library, args.model_copy(update={"query": part}), owner, names, args.filters, args.min_relevance_score
-        )
-        for part in split_questions(remove_form(args.query))
-    ]
+
+    async def search(part: str) -> tuple[list[tuple[str, RetrievedContext]], list[str]]:
+        part_args = args.model_copy(update={"query": part})
+        return await _search_query(library, part_args, owner, names, args.filters, args.min_relevance_score)
+
+    text = remove_form(args.query)
+    parts = split_questions(text)
+    # Statements beside several questions may name their subject.
+    parts += [text] if len(parts) > 1 and not all(map(is_question, list_sentences(text))) else []
+    searches = [await search(part) for part in parts]
+    passages = [PassageTerms(hit) for hits, _ in searches for _, hit in hits]
+    missing = [
+        phrase for phrase in list_asked_things(text)
+        if phrase not in parts and not any(one.is_headed_by(phrase) for one in passages)
+    ]  # fmt: skip
+    searches += [await search(phrase) for phrase in missing]
     mixed: dict[tuple[str, str], tuple[str, RetrievedContext]] = {}
     for rank in zip_longest(*(hits for hits, _ in searches)):
         for one in rank:

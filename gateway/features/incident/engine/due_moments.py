@@ -4,6 +4,7 @@ import calendar
 from datetime import date, datetime, time, timedelta
 from typing import Literal
 
+_LONGEST_MONTH = 31
 Period = Literal["day", "week", "month", "quarter", "year"]
 
 
@@ -40,6 +41,23 @@ def add_business_days(now: datetime, days: int) -> datetime:
         due += timedelta(days=1)
         days -= due.weekday() < 5
     return due
+
+
+def find_day_of_month(number: int, today: date) -> date:
+    """The next day with this number, of this month or the first later one that has it. Raises `ValueError` if the
+    calendar ends before it, or for a number over 31."""
+    year, month = today.year, today.month
+    while number < (today.day if (year, month) == (today.year, today.month) else 1) or number > _count_days(
+        year, month
+    ):
+        year, month = year + month // 12, month % 12 + 1
+        if number > _LONGEST_MONTH:
+            raise ValueError(f"no month has a day {number}")
+    return date(year, month, number)
+
+
+def _count_days(year: int, month: int) -> int:
+    return calendar.monthrange(year, month)[1]
 
 
 def place_year(day: date, now: datetime) -> date:

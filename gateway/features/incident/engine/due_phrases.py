@@ -18,6 +18,7 @@ from agent.text.units import UNITS
 from gateway.features.incident.engine.due_moments import (
     Period,
     add_business_days,
+    find_day_of_month,
     get_end_of_day,
     get_end_of_month,
     get_end_of_period,
@@ -25,10 +26,11 @@ from gateway.features.incident.engine.due_moments import (
 )
 
 _LOCALES = ("en", "de", "sv", "fr")
+_HOURS_OF_DAY = 24
 _MAX_HOURS = 876_000
 """A century; a longer duration has no moment."""
 _UNTIL = (
-    r"(?:no|not)\s+later\s+than|by|on|until|till|before|due|deadline|bis|spätestens|vor|fällig|\w*frist|senast|före|"
+    r"(?:no|not)\s+later\s+than|at\s+the\s+latest|by|until|till|before|due|deadline|bis|spätestens|vor|fällig|\w*frist|senast|före|"
     r"innan|förfaller|avant|d['\u2019]ici|jusqu['\u2019](?:au?|à)|au\s+plus\s+tard|échéance|date\s+limite|délai"
 )
 _WITHIN = r"within|in|innerhalb|binnen|inom|om|dans|sous|d['\u2019]ici"
@@ -37,6 +39,13 @@ _DUE = (
     rf"(?<![\w-])(?:{_UNTIL}|must|ha(?:s|ve)\s+to|please|bitte|muss|müssen|soll|sollen|måste|ska|sista\s+dag|doit|"
     r"doivent|rendre)(?!\w)"
 )
+_ON = "on"
+"""An end where its own clause says that something is due: "must be sent on Friday", not "lunch on Friday"."""
+_AFTER_EVENT = (
+    r"\s+(?:after|following|from|(?P<of>of)|nach|ab|efter|från|après|à\s+compter\s+d[eu])\s+"
+    r"(?!(?:now|today|heute|jetzt|nu|maintenant)(?!\w))(?:(?:the|der|dem|die|das|la|le|l['\u2019]|de[nt]?)\s*)?[^\W\d]+"
+)
+"""An event that a duration counts from, whose moment the text does not say."""
 _PAST = (
     r"was|were|had|ago|since|began|started|happened|opened|reported|occurred|war|waren|wurden?|hatten?|seit|begann|var|"
     r"hade|sedan|började|était|avait|depuis|commencé"
@@ -80,6 +89,8 @@ class _Mention:
     end: int
     kind: str
     day: DateValue | None = None
+    day_number: int | None = None
+    """A day of this month, or of the next one that has it."""
     ahead: int | None = None
     weekday: int | None = None
     period: Period | None = None
@@ -115,7 +126,10 @@ def find_due_phrases(text: str, now: datetime) -> list[DuePhrase]:
     for group in _group(_find_mentions(text, forms), text, forms):
         start, is_sure = _find_lead(text, before, group, forms)
         end = group[-1].end
-        if not is_sure and (after := forms["after"].match(text, end)) is not None:
+        event = _find_event(text, start, group, forms, has_lead=is_sure)
+        if event is not None:
+            is_sure, end = True, event.end()
+        elif not is_sure and (after := forms["after"].match(text, end)) is not None:
             is_sure, end = True, after.end()
         is_range = begin is not None and begin.is_time == group[0].is_time and not text[before:start].strip()
         is_past = forms["past"].search(text, before, start) is not None
@@ -123,6 +137,7 @@ def find_due_phrases(text: str, now: datetime) -> list[DuePhrase]:
             follows = last_due is not None and forms["same_clause"].fullmatch(text, before, start) is not None
             is_before = forms["before"].match(text, start) is not None
             due = _resolve(group, now, last_due if follows and last_due else now, is_before=is_before)
+            due = None if event is not None else due
             kind = min(group, key=lambda one: one.is_time).kind
             is_over = due is not None and due < now and forms["on"].match(text, start) is not None
             if not is_over:  # "on 2 March we closed"
@@ -146,14 +161,16 @@ def _compile() -> Mapping[str, re.Pattern[str]]:
         "zone": rf"\s*(?P<zone>{_any(_ZONE_HOURS)})(?!\w)",
         "due": _DUE,
         "on": r"on\s",
+        "clause_end": r"[.;,:]|(?<!\w)(?:and|or|then|but|und|oder|och|eller|et|ou)(?!\w)",
+        "event": _AFTER_EVENT,
         "after": r"[\s,]+(?:due|fällig|at\s+the\s+latest|spätestens|au\s+plus\s+tard)(?!\w)",
     }
     words = {
-        "until": rf"(?:{_UNTIL})(?!\w)\s*:?\s*{_FILLING}$",
+        "until": rf"(?:{_UNTIL}|{_ON})(?!\w)\s*:?\s*{_FILLING}$",
         "within": rf"(?:{_WITHIN})(?!\w)\s*(?:(?:the|next|von|les|de)\s+)*$",
         "before": rf"(?:due\s+)?(?:{_BEFORE})(?!\w)",
-        "weekday": rf"(?P<next>next\s+)?(?P<day>{_any(_load_weekdays('wide'))})(?!\w)"
-        rf"|(?P<short>{_any(_load_weekdays('abbreviated'))})\.?(?=,?\s+\d)",
+        "weekday": rf"(?P<next>next\s+)?(?P<day>{_any(load_weekdays('wide'))})(?!\w)"
+        rf"|(?P<short>{_any(load_weekdays('abbreviated'))})\.?(?=,?\s+\d)",
         "month": rf"(?P<end>{_END_OF})?(?P<month>{months})(?:,?\s+(?P<year>20\d\d))?(?!\w|\s*\d|\s+(?-i:[A-Z]))",
         "day_of_month": rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?\s+(?P<month>{months})(?!\w)",
         "short_date": r"(?<=(?:bis|zum|den|dem|\sle)\s)(?P<day>\d{1,2})[./](?P<month>\d{1,2})\.?(?![\d%]|[./-]\d)",
@@ -161,8 +178,9 @@ def _compile() -> Mapping[str, re.Pattern[str]]:
         r"(?<=à\s)(?P<hour>[01]?\d|2[0-4])\s?(?:h|heures))(?!\w)",
         "period": rf"(?:{_END_OF}(?P<next>(?:{_NEXT})\s+)?|(?P<only>(?:{_NEXT})\s+))(?:{periods})(?!\w)"
         r"|(?P<eow>eow)(?!\w)|(?P<eom>eom)(?!\w)",
-        "duration": rf"(?P<count>\d{{1,5}}|[^\W\d_]+(?:-[^\W\d_]+)*)[\s-]*(?P<business>{_BUSINESS})?\s*"
-        rf"(?P<unit>{units})(?!\w)(?P<after>\s+(?:{_BUSINESS})(?!\w))?",
+        "day_number": r"(?<=\bthe\s)(?P<day>[12]?\d|3[01])(?:st|nd|rd|th)(?!\w|\s+(?:of|time|century|floor|day|week))",
+        "duration": rf"(?P<count>\d{{1,5}}(?:\s?[-\u2013]\s?\d{{1,5}})?|[^\W\d_]+(?:-[^\W\d_]+)*)[\s-]*"
+        rf"(?P<business>{_BUSINESS})?\s*(?P<unit>{units})(?!\w)(?P<after>\s+(?:{_BUSINESS})(?!\w))?",
         **{str(ahead): rf"(?:{names})(?!\w)" for ahead, names in DAYS_AHEAD.items()},
     }
     words = {name: rf"(?<![\w-])(?:{form})" for name, form in words.items()}
@@ -170,7 +188,7 @@ def _compile() -> Mapping[str, re.Pattern[str]]:
 
 
 @cache
-def _load_weekdays(width: str) -> dict[str, int]:
+def load_weekdays(width: str) -> dict[str, int]:
     """The names of the days of the week, `wide` or `abbreviated`, in small letters. Monday is 0."""
     from babel import Locale  # noqa: PLC0415 - 0.1 s that the start saves
 
@@ -204,9 +222,11 @@ def _iter_mentions(text: str, forms: Mapping[str, re.Pattern[str]]) -> Iterator[
             year = int(match["year"]) if match["year"] else None
             yield _Mention(*match.span(), "date", day=DateValue(year, MONTHS[match["month"].lower()]))
     for match in forms["weekday"].finditer(text):
-        names = _load_weekdays("wide" if match["day"] else "abbreviated")
+        names = load_weekdays("wide" if match["day"] else "abbreviated")
         day = names[(match["day"] or match["short"]).lower()]
         yield _Mention(*match.span(), "weekday", weekday=day, is_next=match["next"] is not None)
+    for match in forms["day_number"].finditer(text):
+        yield _Mention(*match.span(), "date", day_number=int(match["day"]))
     for ahead in DAYS_AHEAD:
         yield from (_Mention(*match.span(), "day", ahead=ahead) for match in forms[str(ahead)].finditer(text))
     yield from _iter_times(text, forms)
@@ -235,7 +255,11 @@ def _read_period(match: re.Match[str]) -> _Mention:
 
 
 def _read_duration(match: re.Match[str]) -> _Mention | None:
-    count = match["count"].lower()
+    count = (
+        re.split(r"\s?[-\u2013]\s?", match["count"].lower())[-1]
+        if match["count"][0].isdigit()
+        else match["count"].lower()
+    )
     number = int(count) if count.isdigit() else 1 if count in ("a", "an") else NUMBER_WORDS.get(count, 0)
     if number < 1 or number != int(number):
         return None
@@ -268,8 +292,33 @@ def _find_lead(text: str, after: int, group: list[_Mention], forms: Mapping[str,
     first = group[0]
     lead = forms["within" if first.is_duration else "until"].search(text, after, first.start)
     if lead is not None:
-        return lead.start(), True
+        is_end = forms["on"].match(text, lead.start()) is None or _is_due_clause(
+            text, lead.start(), group[-1].end, forms
+        )
+        return lead.start(), is_end
     return first.start, any(one.is_end for one in group)
+
+
+def _find_event(
+    text: str, start: int, group: list[_Mention], forms: Mapping[str, re.Pattern[str]], *, has_lead: bool
+) -> re.Match[str] | None:
+    """The event that a duration counts from: "15 days after delivery".
+
+    Hours and minutes after something mostly say what happened, and "3 days of rain" how long."""
+    first = group[0]
+    event = forms["event"].match(text, first.end) if len(group) == 1 and first.is_duration else None
+    if event is None or has_lead:
+        return event
+    is_long = first.business_days is not None or (first.hours or 0) >= _HOURS_OF_DAY
+    counts = event["of"] is None and (is_long or _is_due_clause(text, start, event.end(), forms))
+    return event if counts else None
+
+
+def _is_due_clause(text: str, start: int, end: int, forms: Mapping[str, re.Pattern[str]]) -> bool:
+    """Whether the clause around `text[start:end]` says that something is due."""
+    begin = max((match.end() for match in forms["clause_end"].finditer(text, 0, start)), default=0)
+    after = forms["clause_end"].search(text, end)
+    return forms["due"].search(text, begin, after.start() if after is not None else len(text)) is not None
 
 
 def _resolve(group: list[_Mention], now: datetime, day: datetime, *, is_before: bool) -> datetime | None:
@@ -295,6 +344,8 @@ def _resolve_day(one: _Mention, now: datetime, *, is_before: bool) -> datetime |
         return now + timedelta(hours=one.hours) if one.hours <= _MAX_HOURS else None
     if one.period is not None:
         return get_end_of_period(one.period, now, is_next=one.is_next)
+    if one.day_number is not None:
+        return get_end_of_day(find_day_of_month(one.day_number, now.date()), now)
     if one.day is None:
         ahead = one.ahead if one.ahead is not None else ((one.weekday or 0) - now.weekday()) % 7
         if one.is_next and ahead + now.weekday() < 7:  # "next Friday" is not the one of this week

@@ -12,6 +12,7 @@ from agent.text.dates import MONTHS, WEEKDAYS
 from agent.text.given_names import GIVEN_NAMES
 from agent.text.stop_words import ENGLISH, detect_candidate_languages
 from agent.tools import PlanHints, ToolContext, TypedTool
+from gateway.features.incident.engine.due_phrases import load_weekdays
 from gateway.features.incident.engine.text import cut_text
 
 MAX_ENTITIES = 200
@@ -198,6 +199,8 @@ def _remove_calendar_words(name: str) -> tuple[str, int]:
     Empty if no name is left. A month that people are called after (`April Jones`) stays before another word.
     """
     words = list(re.finditer(r"\S+", name))
+    if all(_is_calendar_word(word[0], is_alone=True) or _is_short_day(word[0]) for word in words):
+        return "", 0
     first, last = 0, len(words)
     while first < last and _is_calendar_word(words[first][0], is_alone=last - first == 1):
         first += 1
@@ -207,6 +210,12 @@ def _remove_calendar_words(name: str) -> tuple[str, int]:
         return "", 0
     start = words[first].start()
     return name[start : words[last - 1].end()], start
+
+
+def _is_short_day(word: str) -> bool:
+    """Whether a word is the short name of a day, such as `Mon`, which nobody is called."""
+    plain = word.casefold().rstrip(".")
+    return plain in load_weekdays("abbreviated") and plain not in GIVEN_NAMES
 
 
 def _is_calendar_word(word: str, *, is_alone: bool) -> bool:

@@ -94,6 +94,8 @@ def read_command(message: str) -> Command | None:
     for form in _FORMS:
         if (matched := form.pattern.fullmatch(text)) is not None:
             inputs = {name: _unquote(value) for name, value in matched.groupdict().items() if value}
+            if form.tool == "room_edit":
+                inputs["change"] = "set"
             is_sentence = "query" in inputs and _read_name(matched["query"]) is None
             return None if is_sentence else Command(form.category, form.tool, inputs)
     return None

@@ -2,7 +2,8 @@
 
 import json
 import re
-from typing import get_args, get_origin
+from collections.abc import Sequence
+from typing import Literal, get_args, get_origin
 
 from pydantic import JsonValue
 
@@ -25,6 +26,20 @@ def read_field_text(field: str, text: str) -> JsonValue:
         names = _NAMES.fullmatch(text.strip())
         return [one.strip() for one in names[1].split(",")] if names is not None and _takes_list(kind) else text
     return value
+
+
+def holds_list(field: str) -> bool:
+    """Whether a field of a room, named as in `room_edit`, is a list."""
+    spec = Room.model_fields.get(field)
+    return spec is not None and _takes_list(spec.annotation)
+
+
+def change_list(before: Sequence[JsonValue], value: JsonValue, change: Literal["add", "remove"]) -> list[JsonValue]:
+    """A list with entries added behind the others, each once, or without them."""
+    entries = value if isinstance(value, list) else [value]
+    if change == "remove":
+        return [one for one in before if one not in entries]
+    return [*before, *(one for one in entries if one not in before)]
 
 
 def _takes_list(kind: object) -> bool:

@@ -7,12 +7,15 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, ValidationError
 
+from agent.core.errors import ToolInputError
 from agent.core.models import DeferredModel, JsonObject
+from agent.policy.guardrails.plain_text import format_literal
 from agent.tools import READ_ONLY, PlanHints, Tool, ToolContext, declare_roles
-from agent.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingList, StoredThingTool
+from agent.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingList, StoredThingTool, refuse_as_input
 from agent.tools.tool import In, Out
+from gateway.features.studio.engine.field_values import change_list, holds_list, read_field_text
 from gateway.features.studio.engine.room_changes import check_change, make_change
 from gateway.features.studio.engine.room_editor import RoomEditor
 from gateway.features.studio.engine.room_view import Editor, RoomView
@@ -33,6 +36,8 @@ from gateway.features.studio.room_forms import (
 AuthorizeEditor = Callable[[ToolContext], Awaitable[Editor]]
 """On whose behalf a call edits rooms. Raises `ToolDeniedError` for callers who may not."""
 
+PREVIEW_CHARS = 2_000
+"""Characters of a value in a question."""
 _KEYWORDS: tuple[str, ...] = ("room", "rooms", "assistant", "studio")
 
 
@@ -138,10 +143,58 @@ class RoomEditOutput(RoomOutput):
 
 class RoomEditTool(RoomTool[RoomEditInput, RoomEditOutput]):
     name = "room_edit"
-    description = "Set one field of a managed room. An unknown field or value is refused with the allowed ones."
+    description = (
+        "Set one field of a managed room, or add entries to a list such as tools, or remove them (change). An unknown "
+        "field or value is refused with the allowed ones."
+    )
     annotations = CHANGES
     argument_roles = EDIT_ROLES
-    keywords = (*_KEYWORDS, "edit", "change", "set", "add")
+    keywords = (*_KEYWORDS, "edit", "change", "set", "add", "remove")
+
+    async def replace_names(self, args: JsonObject, context: ToolContext) -> JsonObject:
+        """With the room's id, and with the whole list that entries make which are added or removed.
+
+        Raises `ToolInputError` where names are written for a list that has others, and nothing says what becomes of
+        those: what a person wants to add would take their place.
+        """
+        args = await super().replace_names(args, context)
+        try:
+            edit = RoomEditInput.model_validate(args)
+        except ValidationError:
+            return args  # the call names what is wrong
+        is_bare = isinstance(edit.value, str) and not edit.value.lstrip().startswith("[")
+        if edit.change == "set" or not (edit.change or is_bare):
+            return args
+        if not holds_list(edit.field):
+            if edit.change:
+                raise ToolInputError(f"change: {edit.field[:80]} is not a list, so its value can only be set")
+            return args
+        view = await self._editor.get_room(edit.room_id, await self._authorize(context))
+        before = _read_field(view, edit.field)
+        entries = before if isinstance(before, list) else []
+        value = read_field_text(edit.field, edit.value) if isinstance(edit.value, str) else edit.value
+        if edit.change:
+            value = change_list(entries, value, edit.change)
+        elif isinstance(value, list) and (lost := [one for one in entries if one not in value]):
+            names = json.dumps(lost, ensure_ascii=False)
+            raise ToolInputError(
+                f"{edit.field} of the room has {names} too: set `change` to `add` to keep them, to `remove` to take "
+                "only the named ones out, or to `set` to replace the list"
+            )
+        return {**args, "value": value, "change": "set"}
+
+    async def preview(self, args: JsonObject, context: ToolContext) -> str:
+        """The field before and after, and which entries of a list go."""
+        with refuse_as_input():
+            args = await self.replace_names(args, context)
+            edit = RoomEditInput.model_validate(args)
+            before = _read_field(await self._editor.get_room(edit.room_id, await self._authorize(context)), edit.field)
+        after = read_field_text(edit.field, edit.value) if isinstance(edit.value, str) else edit.value
+        lines = [f"Before: {_format_value(before)}", f"After: {_format_value(after)}"]
+        remaining = after if isinstance(after, list) else []
+        if isinstance(before, list) and (lost := [one for one in before if one not in remaining]):
+            lines.append(f"Removed: {_format_value(lost)}")
+        return "  \n".join(lines)
 
     async def check(self, args: RoomEditInput, context: ToolContext) -> None:
         editor = await self._authorize(context)
@@ -239,6 +292,11 @@ def make_room_tools(editor: RoomEditor, authorize: AuthorizeEditor) -> tuple[Too
         RoomCopyTool(editor, authorize),
         RoomDeleteTool(editor, authorize),
     )
+
+
+def _format_value(value: JsonValue) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return format_literal(text if len(text) <= PREVIEW_CHARS else f"{text[:PREVIEW_CHARS]}...")
 
 
 def _read_field(view: RoomView, field: str) -> JsonValue:

@@ -19,12 +19,14 @@ from gateway.features.documents.engine.grounded_answers.formats import (
 )
 from gateway.features.documents.engine.grounded_answers.models import TailorInput
 from gateway.features.documents.engine.grounded_answers.no_answer_text import (
+    get_absent_text,
     get_closest_text,
+    get_doubtful_text,
     get_follow_up_text,
     get_left_out_text,
     get_unchecked_text,
 )
-from gateway.features.documents.engine.grounded_answers.passage_quotes import list_quotations
+from gateway.features.documents.engine.grounded_answers.passage_quotes import list_quotations, list_unanswered
 from gateway.features.documents.engine.grounded_answers.render import Rendered, render
 
 EXECUTIVE_SENTENCES = 3
@@ -69,12 +71,17 @@ class AnswerBuilder:
         units = list_quotations(self.request, self.checker, by_sentence=by_sentence, limit=limit)
         if not units:
             return self.say_not_in_documents()
+        units = [*units, *self._list_gaps(units)]
+        best = max(chunk.relevance_score for chunk in self.request.context_chunks)
+        if best < CERTAIN_RELEVANCE or self.request.is_closest:
+            text = get_closest_text(self.request.user_query)
+            unknown = get_no_answer_text(self.request.user_query, "unknown")
+            text = f"{unknown} {text}" if self.request.is_closest else text
+            closest = Unit("sentence", OPENING_BLOCK, (Segment(text),))
+            units = [CheckedUnit(closest, is_notice=True), *units]
         if self.request.follows:
             follow_up_text = get_follow_up_text(self.request.user_query, self.request.follows)
             units = [CheckedUnit(Unit("sentence", OPENING_BLOCK, (Segment(follow_up_text),)), is_notice=True), *units]
-        if max(chunk.relevance_score for chunk in self.request.context_chunks) < CERTAIN_RELEVANCE:
-            closest = Unit("sentence", OPENING_BLOCK, (Segment(get_closest_text(self.request.user_query)),))
-            units = [CheckedUnit(closest, is_notice=True), *units]
         return self.build(units)
 
     def build(
@@ -122,6 +129,14 @@ class AnswerBuilder:
         return BuiltAnswer(
             TailorOutput(content=content, tone_used=self.request.persona, follow_up_suggestions=suggestions)
         )
+
+    def _list_gaps(self, units: Sequence[CheckedUnit]) -> list[CheckedUnit]:
+        """The sentences that name what the message asks for besides and the quotations do not hold."""
+        absent, doubtful = list_unanswered(self.request, self.checker, units)
+        question = self.request.user_query
+        texts = [get_absent_text(question, absent)] if absent else []
+        texts += [get_doubtful_text(question, doubtful)] if doubtful else []
+        return [CheckedUnit(Unit("sentence", NOTICE_BLOCK, (Segment(text),)), is_notice=True) for text in texts]
 
     def _make_notices(self, left_out: int, *, is_unchecked: bool) -> list[CheckedUnit]:
         """The sentences about the answer itself: what was left out, and what was not checked."""

@@ -20,10 +20,15 @@ from gateway.features.documents.engine.grounded_answers.from_tool_results import
     read_passages,
 )
 from gateway.features.documents.engine.grounded_answers.generate import build_messages
+from gateway.features.documents.engine.grounded_answers.models import list_headings
+from gateway.features.documents.engine.grounded_answers.offered_subjects import find_chosen_subjects
 from gateway.features.documents.engine.grounded_answers.own_passages import (
     choose_question,
     get_own_words,
+    lacks_one_word,
     list_earlier_questions,
+    name_pronoun,
+    select_about,
     select_own_passages,
 )
 from gateway.features.documents.engine.search.models import RetrievedContext
@@ -95,20 +100,41 @@ def _make_brief(
     own = get_own_words(run.state)
     topics = tuple(topic.query for topic in parse_comparison(own)) if run.room.knowledge else ()
     followed = next((proposed for proposed in run.state.plans if proposed.follows), None)
-    if followed is not None:
+    follows = followed.follows if followed else ""
+    chosen = find_chosen_subjects(run.state, own) if run.room.knowledge else None
+    is_closest = False
+    if chosen is not None:
+        passages = _select_under_headings(passages, chosen.subjects)
+    elif followed is not None and topics:
+        topics = tuple(name_pronoun(topic, follows) for topic in topics)
+    elif followed is not None:
         # A model's searches name the subject themselves, also one that only an earlier answer named.
         earlier = () if followed.plan.origin == "llm" else list_earlier_questions(run.state)
-        passages = select_own_passages(own, passages, earlier)
+        selected = select_own_passages(own, passages, earlier)
+        is_closest = not selected.passages and not run.plans_with_model and lacks_one_word(own)
+        passages = select_about(passages, earlier) if is_closest else selected.passages
+        follows = "" if selected.begins_topic else follows
     request = TailorInput(
-        user_query=choose_question(run.state, passages),
+        user_query=chosen.question if chosen else choose_question(run.state, passages),
         context_chunks=add_file_links(_limit_passages(passages), run.engine.settings.browser_url),
+        is_closest=is_closest,
         persona=persona,
         formatting_instructions=_read_format_instructions(run),
         clarify=clarify,
         topics=topics,
-        follows=followed.follows if followed else "",
+        follows=follows,
     )
     return Brief(request, tuple(output.text for _, output in others), is_extractive, voice)
+
+
+def _select_under_headings(passages: Sequence[RetrievedContext], headings: Sequence[str]) -> Sequence[RetrievedContext]:
+    """The passages under one of some headings; all, if none stands there."""
+    under = [
+        one
+        for one in passages
+        if set(headings).intersection(" ".join(heading.split()) for heading in list_headings(one))
+    ]
+    return under or passages
 
 
 def _select_persona(requested: JsonValue, room: str) -> tuple[Persona, str]:

@@ -20,7 +20,7 @@ def has_passages(value: JsonValue) -> bool:
 
 
 def read_passages(values: Iterable[JsonValue]) -> tuple[RetrievedContext, ...]:
-    """The passages of several searches, the best of each first, each chunk once."""
+    """The passages of several searches, the best of each first, each chunk once with its highest relevance."""
     searches: list[list[JsonValue]] = []
     for value in values:
         results = value.get(RESULTS) if isinstance(value, dict) else None
@@ -30,7 +30,9 @@ def read_passages(values: Iterable[JsonValue]) -> tuple[RetrievedContext, ...]:
         for one in rank:
             passage = _parse_passage(one) if isinstance(one, dict) else None
             if passage is not None:
-                passages.setdefault(passage.chunk_id, passage)
+                earlier = passages.setdefault(passage.chunk_id, passage)
+                if passage.relevance_score > earlier.relevance_score:
+                    passages[passage.chunk_id] = passage
     return tuple(passages.values())
 
 

@@ -21,6 +21,9 @@ class TailorInput(FrozenModel):
     formatting_instructions: str | None = None
     clarify: str = Field(default="", description="the question to the user if nothing was found")
     topics: tuple[str, ...] = Field(default=(), description="the sides of a comparison; each gets its own section")
+    is_closest: bool = Field(
+        default=False, description="the passages are about the subject, but none has the asked word"
+    )
     follows: str = Field(default="", description="the earlier message whose words were searched with this one's")
 
 

@@ -1,11 +1,14 @@
 """Fixed sentences about an answer, in the language of the question: left out, not checked, which subject is meant."""
 
+import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 from agent.answers.evidence import detect_sentence_language
 
 EARLIER_CHARS = 120
+_QUOTED = re.compile("\u201c([^\u201d]++)\u201d")
 _SENTENCES: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("sentences.toml").read_text("utf-8"))
 
 
@@ -17,6 +20,16 @@ def get_left_out_text(question: str, count: int) -> str:
 def get_closest_text(question: str) -> str:
     """The sentence that introduces passages which may be beside the question."""
     return _translate("closest", question)
+
+
+def get_absent_text(question: str, phrases: Sequence[str]) -> str:
+    """The sentence that names what was asked for and of which the quoted passages have no word."""
+    return _translate("absent", question).format(it=_quote_all(phrases))
+
+
+def get_doubtful_text(question: str, phrases: Sequence[str]) -> str:
+    """The sentence that names what was asked for and is only partly in the quoted passages."""
+    return _translate("doubtful", question).format(it=_quote_all(phrases))
 
 
 def get_follow_up_text(question: str, earlier: str) -> str:
@@ -36,6 +49,21 @@ def make_clarifying_question(question: str, subjects: tuple[str, ...]) -> str:
         return _translate("meant", question).format(it=quoted[0])
     listed = f"{', '.join(quoted[:-1])} {_translate('and', question)} {quoted[-1]}"
     return _translate("one_meant", question).format(it=listed)
+
+
+def list_offered_subjects(answer: str) -> tuple[str, ...]:
+    """The subjects in the clarifying question at the end of an answer, in order; () without one."""
+    for sentences in _SENTENCES.values():
+        for name in ("meant", "one_meant"):
+            before, _, after = sentences.get(name, "").partition("{it}")
+            at = answer.rfind(before) if before and answer.rstrip().endswith(after) else -1
+            if at >= 0:
+                return tuple(_QUOTED.findall(answer[at + len(before) :]))
+    return ()
+
+
+def _quote_all(phrases: Sequence[str]) -> str:
+    return ", ".join(f"\u201c{phrase[:EARLIER_CHARS].strip(' ?.!')}\u201d" for phrase in phrases)
 
 
 def _translate(name: str, question: str) -> str:

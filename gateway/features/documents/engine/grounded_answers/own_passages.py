@@ -1,22 +1,42 @@
 """The evidence of a follow-up that was searched with the words of the message before it."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from agent.core.run_state import RunState
 from agent.policy.guardrails.message_labels import split_attachments
 from agent.run_context.outputs import cut_text
-from agent.text.follow_up import list_own_terms, names_subject, refers_back
-from agent.text.snowball import SNOWBALL_LANGUAGES
+from agent.text.follow_up import (
+    asks,
+    has_pronoun,
+    is_pronoun,
+    list_content_words,
+    list_own_terms,
+    names_subject,
+    read_alone,
+    refers_back,
+)
+from agent.text.question_parts import has_question_word, is_question, list_sentences
 from agent.text.stop_words import detect_language
-from agent.text.terms import extract_terms
-from gateway.features.documents.engine.grounded_answers.models import describe_surroundings
+from agent.text.terms import fold, is_space_separated
+from gateway.features.documents.engine.grounded_answers.passage_terms import PassageTerms
 from gateway.features.documents.engine.search.models import RetrievedContext
 
 EARLIER_CHARS = 300
 MAX_EARLIER = 3
 """Messages back in the conversation that a chain of follow-ups may refer to."""
+_WORD = re.compile(r"\w+")
 _MOST = 0.5
 """A passage without the subject holds more than this share of the words of the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPassages:
+    """The passages that answer a follow-up; `begins_topic` if none is about the subject of the messages before."""
+
+    passages: tuple[RetrievedContext, ...]
+    begins_topic: bool = False
 
 
 def choose_question(state: RunState, passages: Sequence[RetrievedContext]) -> str:
@@ -44,48 +64,76 @@ def list_earlier_questions(state: RunState) -> list[str]:
     history = state.retrieval.history if state.retrieval else ()
     questions = [message.content.strip() for message in history if message.role == "user" and message.content.strip()]
     earlier_texts: list[str] = []
-    for text in reversed(questions[-MAX_EARLIER:]):
+    for text in reversed([text for text in questions if asks(text)][-MAX_EARLIER:]):
         earlier_texts.insert(0, cut_text(text, EARLIER_CHARS))
         if names_subject(text) and not refers_back(text):
             break
     return earlier_texts
 
 
-def select_own_passages(
-    question: str, passages: Sequence[RetrievedContext], earlier: Sequence[str]
-) -> tuple[RetrievedContext, ...]:
-    """The passages that hold a word of the follow-up itself and are about its subject.
+def read_topics(message: str) -> list[str]:
+    """What a message after others asks if it begins a new topic: its questions, or else its sentences, as they stand
+    but without those that refer back by more than a conjunction: "That's not what I asked. And the deposit?" has "And
+    the deposit?"."""
+    sentences = list_sentences(message)
+    asking = [sentence for sentence in sentences if is_question(sentence)]
+    return [sentence for sentence in asking or sentences if read_alone(sentence)]
+
+
+def select_own_passages(question: str, passages: Sequence[RetrievedContext], earlier: Sequence[str]) -> OwnPassages:
+    """The passages that hold a word of the follow-up itself and are about its subject, and those of a new topic.
 
     The words of the messages before (`earlier`) find the subject again, also where the documents do not say what is
     asked of it now: "And in Japan?" is not answered by a passage without Japan, nor by one about an office in Japan if
-    the talk is of parental leave. A passage without a word of the subject counts only for a message that does not
-    refer back, and if it holds most of its words. Without `earlier` only the words of the follow-up itself are
-    required. A follow-up without such words keeps all passages.
+    the talk is of parental leave. Without `earlier` only the words of the follow-up itself are required. A follow-up
+    without such words keeps all passages.
     """
     if not list_own_terms(question):
-        return tuple(passages)
-    back = refers_back(question)
-    return tuple(one for one in passages if _is_own(_PassageTerms(one), question, earlier, refers=back))
+        return OwnPassages(tuple(passages))
+    topics = read_topics(question)
+    own = " ".join(topics) or question
+    chosen: list[RetrievedContext] = []
+    follows = False
+    for passage in passages:
+        terms = PassageTerms(passage)
+        is_about = bool(terms.compute_share(own)) and (not earlier or any(map(terms.compute_share, earlier)))
+        if is_about or any(_answers_topic(terms, topic) for topic in topics):
+            chosen.append(passage)
+            follows = follows or is_about
+    return OwnPassages(tuple(chosen), begins_topic=bool(chosen) and not follows)
 
 
-class _PassageTerms:
-    """The search terms of a passage with its headings, as they stand and stemmed in its language."""
-
-    def __init__(self, passage: RetrievedContext) -> None:
-        text = f"{describe_surroundings(passage)}\n{passage.content}"
-        language = detect_language(text)
-        self._languages = (language,) if language in SNOWBALL_LANGUAGES else ()
-        self._terms = {term for one in ("", *self._languages) for term in extract_terms(text, one)}
-
-    def compute_share(self, message: str) -> float:
-        """The share of a message's own terms that the passage holds, from 0 to 1."""
-        own = list_own_terms(message, self._languages)
-        return sum(bool(forms & self._terms) for forms in own) / len(own) if own else 0.0
+def lacks_one_word(question: str) -> bool:
+    """Whether a follow-up has a pronoun for its subject and asks one thing of it, such as "her number": that the
+    passages about the subject lack this word does not show that they lack the answer."""
+    return has_pronoun(question) and len(list_own_terms(question)) == 1
 
 
-def _is_own(terms: _PassageTerms, question: str, earlier: Sequence[str], *, refers: bool) -> bool:
-    share = terms.compute_share(question)
-    if share == 0:
-        return False
-    has_subject = not earlier or any(terms.compute_share(text) for text in earlier)
-    return has_subject or (not refers and share > _MOST)
+def select_about(passages: Sequence[RetrievedContext], earlier: Sequence[str]) -> tuple[RetrievedContext, ...]:
+    """The passages that hold most words of one of the messages before."""
+    terms = ((one, PassageTerms(one)) for one in passages)
+    return tuple(one for one, own in terms if any(own.compute_share(text) > _MOST for text in earlier))
+
+
+def name_pronoun(phrase: str, follows: str) -> str:
+    """A side of a comparison; the content words of the message that it refers to if it is only a pronoun."""
+    if not is_pronoun(phrase):
+        return phrase
+    content = set(list_content_words(follows))
+    return " ".join(word for word in _WORD.findall(follows) if fold(word) in content) or phrase
+
+
+def _answers_topic(terms: PassageTerms, sentence: str) -> bool:
+    """Whether a passage answers a sentence without the subject of the messages before.
+
+    It holds most of its words; behind a conjunction, where the sentence may add to that subject, a phrase or a single
+    word must also be in the heading: "And the deposit?".
+    """
+    topic = read_alone(sentence)
+    own = list_own_terms(topic)
+    if not all(map(is_space_separated, frozenset().union(*own))):  # its terms are pairs of characters
+        return terms.has_whole_heading(topic) or (not refers_back(sentence) and terms.compute_share(topic) > _MOST)
+    share = terms.compute_share(topic)
+    if not refers_back(sentence) or (len(own) > 1 and has_question_word(topic)):
+        return share > _MOST
+    return share == 1 and terms.has_heading_word(topic)

@@ -8,8 +8,10 @@ from collections.abc import Container, Iterator, Sequence
 from itertools import groupby
 
 from agent.answers.evidence import get_no_answer_text
+from agent.text.follow_up import list_content_words
 from agent.text.pieces import Kind
-from agent.text.requested_form import remove_form, split_questions
+from agent.text.question_parts import list_subject_words
+from agent.text.requested_form import list_asked_things, remove_form, split_questions
 from agent.text.snowball import SNOWBALL_LANGUAGES
 from agent.text.terms import expand_query_terms, extract_query_terms, extract_terms
 from gateway.features.documents.engine.grounded_answers.answer_units import Segment, Unit
@@ -21,6 +23,7 @@ from gateway.features.documents.engine.grounded_answers.models import (
     get_document_name,
     list_headings,
 )
+from gateway.features.documents.engine.grounded_answers.passage_terms import MIN_PHRASE_SHARE, PassageTerms
 from gateway.features.documents.engine.grounded_answers.passages import Part, Passage, clean_text
 
 MAX_PASSAGES = 3
@@ -50,6 +53,25 @@ def list_quotations(
         return _compare_topics(request, checker, by_sentence=by_sentence, limit=limit)
     question = f"{request.follows} {request.user_query}".strip()
     return _quote_passages(question, checker.passages, request.persona, 0, by_sentence=by_sentence, limit=limit)
+
+
+def list_unanswered(
+    request: TailorInput, checker: EvidenceChecker, units: Sequence[CheckedUnit]
+) -> tuple[list[str], list[str]]:
+    """The things that a message asks for besides others and that the quoted passages do not hold: those of which they
+    have no word, and those of which they lack the subject. Nothing for a message that asks for one thing."""
+    phrases = list_asked_things(request.user_query)
+    quoted = {quote.number for one in units for quote in one.list_quotes()}
+    terms = [PassageTerms(checker.chunks[number - 1]) for number in quoted]
+    absent: list[str] = []
+    doubtful: list[str] = []
+    for phrase in phrases if len(phrases) > 1 and not request.topics else ():
+        words, subjects = list_content_words(phrase), list_subject_words(phrase)
+        if words and not any(one.mentions(word) for one in terms for word in words):
+            absent.append(phrase)
+        elif subjects and not any(one.mentions(word) for one in terms for word in subjects):
+            doubtful.append(phrase)
+    return absent, doubtful
 
 
 def list_overlooked(request: TailorInput, checker: EvidenceChecker, cited: Container[int]) -> list[CheckedUnit]:
@@ -85,10 +107,13 @@ def _compare_topics(
     units: list[CheckedUnit] = []
     for number, topic in enumerate(request.topics):
         others = {term for other in request.topics if other != topic for term in extract_query_terms(other)}
-        own = frozenset(term for term in extract_query_terms(topic) if term not in others)
+        mine = frozenset(extract_query_terms(topic))
+        own = mine - others
         about = [
             passage for passage in checker.passages
             if own & passage.place_terms.union(*(part.terms for part in passage.parts))
+            # A passage under the other side's heading is about that side, whatever it mentions.
+            and (own & passage.place_terms or not (others - mine) & passage.place_terms)
         ]  # fmt: skip
         block = number * BLOCKS_PER_PASSAGE * (MAX_PASSAGES + 1)
         units.append(_make_heading(f"**{topic[:1].upper()}{topic[1:]}**", block))
@@ -103,10 +128,7 @@ def _quote_passages(
     question: str, passages: Sequence[Passage], persona: Persona, block: int, *, by_sentence: bool, limit: int | None
 ) -> list[CheckedUnit]:
     """The quotations of the best passages. `block` is the number of their first block."""
-    best = max((passage.chunk.relevance_score for passage in passages), default=0.0)
-    relevant = [
-        passage for passage in passages if passage.chunk.relevance_score >= MIN_RELATIVE_RELEVANCE * best
-    ][:MAX_PASSAGES]  # fmt: skip
+    relevant = _select_relevant(question, passages)
     units: list[CheckedUnit] = []
     for at, passage in enumerate(relevant):
         scores = _score_parts(question, passage)
@@ -122,6 +144,28 @@ def _quote_passages(
             chosen = sorted(sorted(chosen, key=lambda at: (-scores[at], at))[:limit])
         units += _make_quotations(passage, chosen, start + 1, by_sentence=by_sentence)
     return units
+
+
+def _select_relevant(question: str, passages: Sequence[Passage]) -> list[Passage]:
+    """The most relevant passages, and the best one for each thing that the question asks for, in their order.
+
+    Next to a passage about one of several things, those about the others seem less relevant than they are.
+    """
+    needed: list[int] = []
+    terms = {passage.number: PassageTerms(passage.chunk) for passage in passages}
+    phrases = list_asked_things(question)
+    for phrase in phrases if len(phrases) > 1 else ():
+        share, _, number = max(
+            ((one.compute_share(phrase), one.has_heading_word(phrase), -number) for number, one in terms.items()),
+            default=(0.0, False, 0),
+        )
+        if share > MIN_PHRASE_SHARE and -number not in needed:
+            needed.append(-number)
+    top = max((passage.chunk.relevance_score for passage in passages), default=0.0)
+    least = MIN_RELATIVE_RELEVANCE * top
+    others = [one.number for one in passages if one.chunk.relevance_score >= least and one.number not in needed]
+    chosen = {*needed, *others[: max(0, MAX_PASSAGES - len(needed))]}
+    return [passage for passage in passages if passage.number in chosen]
 
 
 def _score_parts(question: str, passage: Passage) -> list[int]:
