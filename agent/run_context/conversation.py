@@ -7,9 +7,9 @@ from agent.core.models import ChatMessage, Tier
 from agent.core.run_state import RunState
 from agent.llm.prompts import render
 from agent.run_context.run import Run
-from agent.run_context.token_estimates import estimate_prompt_tokens
+from agent.run_context.token_estimates import CHARS_PER_TOKEN, estimate_prompt_tokens
 
-USUAL_CONTEXT_TOKENS = 32_768
+USUAL_CONTEXT_TOKENS, LARGEST_CONTEXT_TOKENS = 32_768, 65_536
 TRIED_MESSAGES = 20
 INSTRUCTION_ROLES = ("system", "developer")
 
@@ -54,12 +54,15 @@ def count_fitting_messages(run: Run, messages: Sequence[ChatMessage], *, tier: T
 
     The other half is for instructions, results and the answer. Some endpoints cut a prompt that is too long in silence,
     and with it the instructions. Where the context is not known, it is taken for a usual one, and a few messages are
-    tried even if they are long: most endpoints then refuse the call, which is repeated with fewer.
+    tried even if they are long: most endpoints then refuse the call, which is repeated with fewer. Of a larger one no
+    more is filled: each answer would wait until all of it is read.
     """
     context = find_context_tokens(run, tier)
-    left = (context or USUAL_CONTEXT_TOKENS) // 2
+    left = min(context or USUAL_CONTEXT_TOKENS, LARGEST_CONTEXT_TOKENS) // 2
     for count, message in enumerate(reversed(messages)):
-        left -= estimate_prompt_tokens((message.to_openai(),), ())
+        # By bytes: a Chinese character is a token rather than a quarter of one.
+        wide = len(message.content.encode("utf-8", "replace")) // CHARS_PER_TOKEN
+        left -= max(wide, estimate_prompt_tokens((message.to_openai(),), ()))
         if left < 0:
             return count if context is not None else max(count, min(TRIED_MESSAGES, len(messages)))
     return len(messages)
@@ -67,7 +70,9 @@ def count_fitting_messages(run: Run, messages: Sequence[ChatMessage], *, tier: T
 
 def find_context_tokens(run: Run, tier: Tier) -> int | None:
     """The context of the model that answers on this tier, in tokens; None if it is not known."""
-    measured = run.engine.models.find_measured(run.room) if tier == "fast" else None
+    models, room = run.engine.models, run.room
+    is_fast = tier == "fast" or models.list_upstreams(tier, room)[:1] == models.list_upstreams("fast", room)[:1]
+    measured = models.find_measured(room) if is_fast else None
     return measured.context_tokens if measured is not None else None
 
 

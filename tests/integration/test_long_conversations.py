@@ -55,3 +55,12 @@ async def test_a_known_context_is_filled_and_not_exceeded(
         await bench.run(QUESTION, **make_messages(60, 2_000))
         prompt = read_prompt(bench, "completion")
     assert prompt.count("'message ") == count
+
+
+async def test_a_character_that_is_a_token_counts_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    messages = [ChatMessage(role="user", content=f"message {at} " + "\u4f1a\u8bae" * 140) for at in range(60)]
+    async with engine_bench(tmp_path, script(*PLANNED)) as bench:
+        monkeypatch.setattr(conversation, "find_context_tokens", lambda run, tier: 8_192)
+        await bench.run(QUESTION, messages=(*messages,), prompt_position=60)
+        prompt = read_prompt(bench, "completion")
+    assert 10 < prompt.count("'message ") < 20
