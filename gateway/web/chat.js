@@ -202,7 +202,9 @@ async function say(text) {
       if (!areRead) throw new Failure("Not sent: a file could not be read. Remove it below, or attach another one.");
       if (chat === here) target = start.target(); // documents have a room of their own
     }
-    const sent = await deliver(`${pathOf(here.id)}/messages`, { content: text, images, room: target || undefined, approvals });
+    const held = (isHeld) => reply.progress({ text: isHeld ? "Waiting for the key’s limit of requests a minute" : "Sending" });
+    const message = { content: text, images, room: target || undefined, approvals };
+    const sent = await deliver(`${pathOf(here.id)}/messages`, message, (path, body, { once }) => post(path, body, { once, held }));
     if (chat !== here) return past.refresh(); // another chat was opened meanwhile; this one goes on
     if (isReply && sent.answer === current?.id) return; // its own stream goes on
     if (isReply || sent.parent !== here.head) return await reload(); // another tab was faster
