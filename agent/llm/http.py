@@ -59,10 +59,13 @@ class _Sending:
 
 @dataclass(slots=True)
 class _Opened:
-    """What a streamed call took to be opened: the body that was sent last, and the number of requests."""
+    """What a streamed call took to be opened: the bodies that were sent, one a request."""
 
-    body: JsonObject = field(default_factory=dict)
-    requests: int = 0
+    bodies: list[JsonObject] = field(default_factory=list)
+
+    @property
+    def requests(self) -> int:
+        return len(self.bodies)
 
 
 def _trace_kept_connections() -> aiohttp.TraceConfig:
@@ -107,22 +110,21 @@ class HttpModelClient:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """See `ModelClient.complete`."""
-        requests = 0
+        bodies: list[JsonObject] = []
         while True:
-            body = self._support.build_body(request, stream=False)
-            requests += 1
+            bodies.append(self._support.build_body(request, stream=False))
             try:
                 with self._explain_errors():
-                    reply = await self._complete(request, body)
+                    reply = await self._complete(request, bodies[-1])
             except LEARNABLE as error:
-                error.requests = requests
-                if not self._support.learn(request, body, error):
+                error.requests = len(bodies)
+                if not self._support.learn(request, bodies, error):
                     raise
             else:
                 thinks = bool(reply.reasoning) or begins_with_thoughts(reply.text)
-                self._support.confirm(request, body, thinks=thinks)
+                self._support.confirm(request, bodies[-1], thinks=thinks)
                 reply = self._support.restore_reply(request, reply)
-                return reply if requests == 1 else replace(reply, requests=requests)
+                return reply if len(bodies) == 1 else replace(reply, requests=len(bodies))
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         """See `ModelClient.stream`."""
@@ -143,7 +145,7 @@ class HttpModelClient:
                         yield chunk
             except LEARNABLE as error:
                 is_in_stream = "reported" in error.details  # those before it were learnt from when it was opened
-                if has_begun or not is_in_stream or not self._support.learn(request, opened.body, error):
+                if has_begun or not is_in_stream or not self._support.learn(request, opened.bodies, error):
                     raise
             else:
                 return
@@ -176,7 +178,7 @@ class HttpModelClient:
                     self._streaming.discard(response)
             for chunk in reader.end():
                 yield chunk
-            self._support.confirm(request, opened.body, thinks=reader.has_thoughts)
+            self._support.confirm(request, opened.bodies[-1], thinks=reader.has_thoughts)
 
     async def check(self) -> None:
         """See `ModelClient.check`. Requests the list of models; an endpoint without that list still counts as
@@ -270,10 +272,9 @@ class HttpModelClient:
     async def _open_stream(self, request: ModelRequest, opened: _Opened) -> aiohttp.ClientResponse:
         """The response of a streamed call after its status was checked. Notes the body and the requests it took."""
         while True:
-            opened.requests += 1
-            opened.body = self._support.build_body(request, stream=True)
+            opened.bodies.append(self._support.build_body(request, stream=True))
             async with asyncio.timeout(request.timeout_s):  # the head too can come one byte at a time
-                response = await self._post(self._build_call_arguments(request, opened.body, stream=True))
+                response = await self._post(self._build_call_arguments(request, opened.bodies[-1], stream=True))
                 if response.status < 300:
                     return response
                 async with response:
@@ -281,7 +282,7 @@ class HttpModelClient:
                         response.status, response.headers, await _read_bounded(response), self._where
                     )
             error.requests = opened.requests
-            if not self._support.learn(request, opened.body, error):
+            if not self._support.learn(request, opened.bodies, error):
                 raise error
 
     async def _post(self, arguments: dict[str, Any]) -> aiohttp.ClientResponse:

@@ -7,7 +7,7 @@ lasts as long as the process.
 
 import logging
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -27,6 +27,7 @@ from agent.llm.refusals import (
     list_refused_parameters,
     names_system_role,
     read_room,
+    strip_numbers,
 )
 from agent.llm.schema_derivation import derive_schema
 from agent.llm.schema_dialect import SMALLEST, WHOLE, SchemaDialect, narrow_dialect
@@ -49,10 +50,14 @@ _ROLE_FORMS: tuple[RoleForm, ...] = ("joined", "no_system")
 DERIVED_SCHEMAS = 16
 HOPELESS = 50
 FAULTS = 2
-"""How often a call with a schema must fail (500) before it is tried without, and how often that must help."""
+"""How often a call with a schema must fail (500) before it is tried without."""
+MOST_REQUESTS = 6
+"""The requests of one call after which nothing more is tried on a guess."""
 log = logging.getLogger(__name__)
 
 Change = Callable[[WireForm], WireForm]
+Kind = tuple[str, str | None]
+"""What calls have in common whose forms are tried together: their purpose, and the name of their schema."""
 
 
 class ParameterSupport:
@@ -65,14 +70,14 @@ class ParameterSupport:
         self._certain: dict[str, WireForm] = {}
         """The form of a model before one of its calls was repeated on a guess."""
         self._hopeless: deque[tuple[str, str]] = deque(maxlen=HOPELESS)
-        """The newest refusals, by model and message, against which no guess has helped."""
+        """The newest refusals, by model and words, against which no guess has helped."""
         self._replied: set[str] = set()
         self._faults: Counter[str] = Counter()
         """Calls with a schema that failed one after another, by model."""
         self._unsure: set[str] = set()
-        """Models whose newest guess follows words about something else, such as a crash that may pass by itself."""
-        self._helped: Counter[str] = Counter()
-        """How often such a guess, or leaving the schema out after failures, has helped, by model."""
+        """Models whose newest guess follows an error that does not say what is wrong, and that may pass by itself."""
+        self._helped: dict[str, tuple[WireForm, Kind]] = {}
+        """The form that has helped once after such an error, and the calls that it helped, by model."""
         self._derived: deque[tuple[JsonObject, SchemaDialect, tuple[JsonObject, bool]]] = deque(maxlen=DERIVED_SCHEMAS)
         """The newest schemas with what was derived of them: a call asks for it with its body and with each chunk, and
         forty tools take 50 ms."""
@@ -93,46 +98,63 @@ class ParameterSupport:
         """Whether the model has replied before."""
         return model in self._replied
 
-    def learn(self, request: ModelRequest, sent: JsonObject, error: ModelError) -> bool:
-        """Records what an error says about the body that was sent.
+    def learn(self, request: ModelRequest, bodies: Sequence[JsonObject], error: ModelError) -> bool:
+        """Records what an error says about the body that was sent last. `bodies` are all that were sent for this call.
 
-        Returns whether the next request would differ, so that it is worth repeating at once.
+        Returns whether the next request would differ from all of them, so that it is worth repeating at once.
         """
-        if self._count_fault(request, sent, error):
+        if self._count_fault(request, bodies[-1], error):
             return False
         steps = (self._learn_room, self._learn_parameter, self._learn_schema, self._learn_roles, self._guess)
-        if any(step(request, sent, error) for step in steps):
+        is_learnt = any(step(request, bodies, error) for step in steps)
+        if is_learnt and self._differs(request, bodies, self._get_form(request.model)):
             return True
         if request.model in self._certain:  # no guess has helped
-            self._hopeless.append((request.model, error.message))
+            self._hopeless.append((request.model, strip_numbers(error.message)))
             self._unsure.discard(request.model)
             self._forms[request.model] = self._certain.pop(request.model)
         return False
 
     def confirm(self, request: ModelRequest, sent: JsonObject, *, thinks: bool) -> None:
-        """Records that the model has replied to this body, so that what was guessed is right. `thinks` says that it
-        wrote thoughts.
+        """Records that the model has replied to this body, so that what was guessed for it is right. `thinks` says that
+        it wrote thoughts.
         """
-        model, form = request.model, self._get_form(request.model)
+        model = request.model
         self._replied.add(model)
-        if thinks and not form.thinks:
+        if request.response_schema is not None:
+            self._faults.pop(model, None)
+        self._confirm_guess(request, sent)
+        if thinks and not self._get_form(model).thinks:
             self._note(model, lambda one: replace(one, thinks=True))
-        has_schema = _has_own_schema(request, sent)
-        faults = self._faults.pop(model, 0) if has_schema or request.response_schema is not None else 0
-        if model not in self._certain:
-            return
-        before, form = self._certain.pop(model), self._get_form(model)
-        is_tried = self._is_sent(request, sent) if has_schema else request.response_schema is not None
-        if model in self._unsure or (faults >= FAULTS and not has_schema):
-            self._unsure.discard(model)
-            self._helped[model] += 1
-            if self._helped[model] < FAULTS:  # the server may only have been down for a while
-                self._forms[model] = before
-                return
-        self._forms[model] = form if is_tried else replace(form, dialect=before.dialect)
 
-    def _learn_room(self, request: ModelRequest, sent: JsonObject, error: ModelError) -> bool:
+    def _confirm_guess(self, request: ModelRequest, sent: JsonObject) -> None:
+        """Keeps the form that is tried if this body was written in it, and would not have been without: other calls may
+        have been under way. After an error that did not say what is wrong a guess must help twice, and between that no
+        call of the same kind may succeed without it: the server may only have been down for a while.
+        """
+        model, guess, kind = request.model, self._get_form(request.model), _get_kind(request)
+        if model not in self._certain and model not in self._helped:
+            return
+        before = self._certain.get(model, guess)
+        if not self._differs(request, [sent], before):
+            form, helped_kind = self._helped.get(model, (before, None))
+            if kind == helped_kind and self._differs(request, [sent], form):
+                del self._helped[model]
+            return
+        if model not in self._certain or self._differs(request, [sent], guess):
+            return
+        del self._certain[model]
+        form = guess if request.response_schema is not None else replace(guess, dialect=before.dialect)
+        if model in self._unsure and model not in self._helped:
+            self._forms[model], self._helped[model] = before, (form, kind)
+        else:
+            self._forms[model] = form
+            self._helped.pop(model, None)
+        self._unsure.discard(model)
+
+    def _learn_room(self, request: ModelRequest, bodies: Sequence[JsonObject], error: ModelError) -> bool:
         """Asks for a shorter reply, if the prompt is too long only together with it."""
+        sent = bodies[-1]
         name = find_limit(sent)
         limit = sent[name] if name is not None else None
         if not isinstance(error, ModelContextError) or not isinstance(limit, int):
@@ -142,13 +164,14 @@ class ParameterSupport:
         room = read_room(error.message, limit)
         if room is not None and room.reply_tokens < LEAST_REPLY_TOKENS:
             return False
-        if not self._try(request, sent, partial(replace, reply_room=ReplyRoom(room, count_prompt_chars(sent)))):
+        if not self._try(request, bodies, partial(replace, reply_room=ReplyRoom(room, count_prompt_chars(sent)))):
             return False
         log.info("the model %s takes no reply of this length after its prompt: %s", request.model, error.message)
         return True
 
-    def _learn_parameter(self, request: ModelRequest, sent: JsonObject, error: ModelError) -> bool:
+    def _learn_parameter(self, request: ModelRequest, bodies: Sequence[JsonObject], error: ModelError) -> bool:
         """Leaves out the one parameter of the body that is refused and that may be left out."""
+        sent = bodies[-1]
         name = _find_refused(sent, error)
         if name is not None:
             log.info("the model %s refuses %s, which is no longer sent: %s", request.model, name, error.message)
@@ -157,25 +180,29 @@ class ParameterSupport:
         value_name = find_refused_value(error, OPTIONAL & sent.keys()) if _is_own(request) else None
         if value_name is None:
             return False
-        value = (value_name, encode_value(sent[value_name]))
+        # A limit that was fitted to its prompt differs from call to call: it is noted as it was before.
+        form = replace(self._get_form(request.model), reply_room=None, refused_values=frozenset())
+        unfitted = self._write(request, form, stream="stream" in sent)
+        value = (value_name, encode_value(unfitted.get(value_name, sent[value_name])))
         log.info("the model %s refuses this %s: %s", request.model, value_name, error.message)
         self._note(request.model, lambda form: replace(form, refused_values=form.refused_values | {value}))
         return True
 
-    def _learn_roles(self, request: ModelRequest, sent: JsonObject, error: ModelError) -> bool:
+    def _learn_roles(self, request: ModelRequest, bodies: Sequence[JsonObject], error: ModelError) -> bool:
         """Takes the next form of messages that differs from the one that was sent."""
         if not is_role_refusal(error):
             return False
         form = self._get_form(request.model)
         further = _ROLE_FORMS[_ROLE_FORMS.index(form.roles) :] if form.roles in _ROLE_FORMS else _ROLE_FORMS
         for roles in further[-1:] if names_system_role(error) else further:
-            if self._try(request, sent, partial(replace, roles=roles)):
+            if self._try(request, bodies, partial(replace, roles=roles)):
                 log.info("the model %s gets its messages %s: %s", request.model, roles, error.message)
                 return True
         return False
 
-    def _learn_schema(self, request: ModelRequest, sent: JsonObject, error: ModelError) -> bool:
+    def _learn_schema(self, request: ModelRequest, bodies: Sequence[JsonObject], error: ModelError) -> bool:
         """Takes the next smaller dialect whose schema differs from the one that was sent."""
+        sent = bodies[-1]
         if not _has_own_schema(request, sent) or not is_schema_refusal(error):
             return False
         dialect = self._get_form(request.model).dialect
@@ -186,32 +213,33 @@ class ParameterSupport:
         log.info("the model %s takes %s: %s", request.model, learnt, error.message)
         return True
 
-    def _guess(self, request: ModelRequest, sent: JsonObject, error: ModelError) -> bool:
+    def _guess(self, request: ModelRequest, bodies: Sequence[JsonObject], error: ModelError) -> bool:
         """Tries one form after another for a call that is refused without a reason, unless none has helped before.
 
         A call of the engine's own is one that the endpoint must take in some form, whatever its words are.
         """
+        model = request.model
         if not is_unexplained_refusal(error, in_any_words=_is_own(request)):
             return False
-        if (request.model, error.message) in self._hopeless:
+        if (model, strip_numbers(error.message)) in self._hopeless:
             return False
-        if not is_unexplained_refusal(error, in_any_words=False):
-            self._unsure.add(request.model)
-        current = self._get_form(request.model)
-        guesses = list(self._list_guesses(request, self._certain.get(request.model, current)))
-        tried = guesses.index(current) if current in guesses else 0
-        return any(self._try(request, sent, partial(_take, guess)) for guess in guesses[tried:])
+        current = self._get_form(model)
+        certain = replace(self._certain.get(model, current), roles=current.roles)  # words may have named the roles
+        if any(self._try(request, bodies, partial(_take, guess)) for guess in self._list_guesses(request, certain)):
+            self._unsure.add(model)
+            return True
+        return False
 
     def _list_guesses(self, request: ModelRequest, form: WireForm) -> Iterator[WireForm]:
-        """Yields forms that lack one thing: parts of the schema, all of it, the system role, our own parameters; then
-        all of these."""
+        """Yields forms that lack parts of the schema, all of it, our own parameters, the last two. The system's role
+        comes last: without it instructions weigh less."""
+        refused = form.refused | (OPTIONAL if _is_own(request) else {"stream_options"})
         if form.dialect is not None:
             yield replace(form, dialect=form.dialect.join(SMALLEST))
             yield replace(form, dialect=None)
+        yield replace(form, refused=refused)
+        yield replace(form, dialect=None, refused=refused)
         yield replace(form, roles="no_system")
-        own = OPTIONAL if _is_own(request) else frozenset({"stream_options"})
-        yield replace(form, refused=form.refused | own)
-        yield replace(form, dialect=None, refused=form.refused | own, roles="no_system")
 
     def _count_fault(self, request: ModelRequest, sent: JsonObject, error: ModelError) -> bool:
         """Counts the failures of a server with this model's schemas. After the second in a row the next attempt does
@@ -222,14 +250,15 @@ class ParameterSupport:
             return False
         self._faults[request.model] += 1
         if self._faults[request.model] >= FAULTS:
+            self._unsure.add(request.model)
             self._certain.setdefault(request.model, self._get_form(request.model))
             self._forms[request.model] = replace(self._get_form(request.model), dialect=None)
         return True
 
-    def _try(self, request: ModelRequest, sent: JsonObject, change: Change) -> bool:
-        """Changes the form on a guess, if the body then differs from the one that was sent. Returns whether it does."""
+    def _try(self, request: ModelRequest, bodies: Sequence[JsonObject], change: Change) -> bool:
+        """Changes the form on a guess, if that gives a body that was not sent yet. Returns whether it does."""
         form = self._get_form(request.model)
-        if self._write(request, change(form), stream="stream" in sent) == sent:
+        if len(bodies) >= MOST_REQUESTS or not self._differs(request, bodies, change(form)):
             return False
         self._certain.setdefault(request.model, form)
         self._forms[request.model] = change(form)
@@ -287,6 +316,10 @@ class ParameterSupport:
         body = request.to_openai(stream=stream, schema=self._derive(request, form)[0])
         return form.write(body, is_own=_is_own(request))
 
+    def _differs(self, request: ModelRequest, bodies: Sequence[JsonObject], form: WireForm) -> bool:
+        """Whether the body in this form is none of these."""
+        return self._write(request, form, stream="stream" in bodies[-1]) not in bodies
+
     def _is_sent(self, request: ModelRequest, sent: JsonObject) -> bool:
         """Whether a body with the model's dialect would have the schema that was sent."""
         schema = self._derive(request)[0]
@@ -295,6 +328,10 @@ class ParameterSupport:
 
 def _take(guess: WireForm, _: WireForm) -> WireForm:
     return guess
+
+
+def _get_kind(request: ModelRequest) -> Kind:
+    return request.purpose, request.response_schema.name if request.response_schema is not None else None
 
 
 def _is_own(request: ModelRequest) -> bool:

@@ -54,6 +54,9 @@ _WHERE = re.compile(r"https?://\S+(?: answered \d{3})?")
 """What our own messages say of the endpoint before its words."""
 _NUMBER = re.compile(r"(?<![\w.,-])\d[\d,]*(?![\w-]|\.\d)")
 
+_WITH_DIGITS = re.compile(r"[\w-]*\d[\w-]*")
+"""Figures, times, and the ids of requests."""
+
 
 class Room(NamedTuple):
     """What an error says of a context: its size, and how much of it the prompt takes, in tokens."""
@@ -140,6 +143,11 @@ def is_unexplained_refusal(error: ModelError, *, in_any_words: bool) -> bool:
     if error.details.get("param") or error.details.get("code"):
         return False
     return in_any_words or _INVALID.search(error.message) is not None or _EMPTY.search(error.message) is not None
+
+
+def strip_numbers(message: str) -> str:
+    """An error's message without its figures and the ids of requests, which differ each time."""
+    return _WITH_DIGITS.sub("", message)
 
 
 def is_unexplained_fault(error: ModelError) -> bool:

@@ -126,12 +126,13 @@ class LiteLLMClient:
 
     async def _ask(self, litellm: ModuleType, request: ModelRequest, *, stream: bool) -> tuple[Any, JsonObject]:
         """The SDK's response, and the body that was sent. Repeats the call at once without what its model refuses."""
+        bodies: list[JsonObject] = []
         while True:
-            body = self._support.build_body(request, stream=stream)
+            bodies.append(self._support.build_body(request, stream=stream))
             try:
-                return await self._ask_once(litellm, request, body), body
+                return await self._ask_once(litellm, request, bodies[-1]), bodies[-1]
             except LEARNABLE as error:
-                if not self._support.learn(request, body, error):
+                if not self._support.learn(request, bodies, error):
                     raise
 
     async def _ask_once(self, litellm: ModuleType, request: ModelRequest, body: JsonObject) -> Any:

@@ -59,7 +59,8 @@ class WireForm:
     refused: frozenset[str] = frozenset()
     """Parameters, and fields of messages, that are not sent."""
     refused_values: frozenset[tuple[str, str]] = frozenset()
-    """Parameters, with the value as JSON, that are not sent by the engine itself. A caller learns of them."""
+    """Parameters, with the value as JSON, that are not sent by the engine itself; a limit as it is before it is fitted
+    to the prompt. A caller learns of them."""
     roles: RoleForm = "as_is"
     reply_room: ReplyRoom | None = None
     thinks: bool = False

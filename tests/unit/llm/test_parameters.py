@@ -1,7 +1,7 @@
 """What an endpoint's error says of a parameter, and what becomes of the next call."""
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import pytest
@@ -68,16 +68,16 @@ def test_the_limit_is_sent_under_its_other_name_and_then_not_at_all() -> None:
     for name, left in (("max_tokens", {"max_completion_tokens": 50}), ("max_completion_tokens", {})):
         sent = support.build_body(asked, stream=False)
         error = fault({"error": {"message": "no", "param": name, "code": "unsupported_parameter"}})
-        assert support.learn(asked, sent, error)
+        assert support.learn(asked, [sent], error)
         body = support.build_body(asked, stream=False)
         assert {key: value for key, value in body.items() if key.startswith("max_")} == left
-    assert not support.learn(asked, body, error), "nothing is left to leave out"
+    assert not support.learn(asked, [body], error), "nothing is left to leave out"
 
 
 def test_what_is_learnt_holds_for_its_model_alone() -> None:
     support, asked = ParameterSupport(), request(temperature=0.0)
     error = fault({"error": {"message": "no", "param": "temperature", "code": "unsupported_value"}})
-    assert support.learn(asked, support.build_body(asked, stream=False), error)
+    assert support.learn(asked, [support.build_body(asked, stream=False)], error)
     other = ModelRequest("other", asked.messages, "completion", temperature=0.0)
     assert "temperature" not in support.build_body(asked, stream=True)
     assert "temperature" in support.build_body(other, stream=True)
@@ -88,8 +88,8 @@ def test_a_callers_own_format_is_not_left_out() -> None:
     error = fault({"error": {"message": "response_format json_schema is not supported"}})
     support = ParameterSupport()
     ours, theirs = request(response_schema=schema), request(options={"response_format": {"type": "json_object"}})
-    assert not support.learn(theirs, support.build_body(theirs, stream=False), error)
-    assert support.learn(ours, support.build_body(ours, stream=False), error)
+    assert not support.learn(theirs, [support.build_body(theirs, stream=False)], error)
+    assert support.learn(ours, [support.build_body(ours, stream=False)], error)
     assert "response_format" not in support.build_body(ours, stream=False)
 
 
@@ -159,8 +159,8 @@ def test_a_value_that_is_refused_is_left_out_of_our_own_calls_and_told_to_a_call
     user: JsonObject = {"role": "user", "content": "hi"}
     theirs = request(temperature=0.0)
     ours, warmer = (ModelRequest("m", (user,), "planner", temperature=one) for one in (0.0, 0.7))
-    assert not support.learn(theirs, support.build_body(theirs, stream=False), error)
-    assert support.learn(ours, support.build_body(ours, stream=False), error)
+    assert not support.learn(theirs, [support.build_body(theirs, stream=False)], error)
+    assert support.learn(ours, [support.build_body(ours, stream=False)], error)
     assert "temperature" not in support.build_body(ours, stream=False)
     assert "temperature" in support.build_body(warmer, stream=False), "another value is sent"
     assert "temperature" in support.build_body(theirs, stream=False)
@@ -169,7 +169,9 @@ def test_a_value_that_is_refused_is_left_out_of_our_own_calls_and_told_to_a_call
 def test_a_word_of_a_message_names_no_parameter() -> None:
     support, asked = ParameterSupport(), request(options={"user": "u1", "seed": 1}, temperature=0.5)
     for message in ("this user is not permitted", "unsupported: either temperature or seed"):
-        assert not support.learn(asked, support.build_body(asked, stream=False), fault({"error": {"message": message}}))
+        assert not support.learn(
+            asked, [support.build_body(asked, stream=False)], fault({"error": {"message": message}})
+        )
 
 
 def test_a_guess_that_does_not_help_is_taken_back() -> None:
@@ -180,13 +182,13 @@ def test_a_guess_that_does_not_help_is_taken_back() -> None:
     asked = ModelRequest("m", (system, user), "planner", response_schema=schema, temperature=0.0, max_tokens=9)
     before = support.build_body(asked, stream=False)
     bodies = [before]
-    while support.learn(asked, bodies[-1], fault({"error": {"message": "Bad Request"}})):
+    while support.learn(asked, bodies, fault({"error": {"message": "Bad Request"}})):
         bodies.append(support.build_body(asked, stream=False))
     assert 3 < len(bodies) < 7
     assert len({str(body) for body in bodies}) == len(bodies)
     assert support.build_body(asked, stream=False) == before
-    assert not support.learn(asked, before, fault({"error": {"message": "Bad Request"}})), "it is not tried again"
-    assert support.learn(asked, before, fault({"error": {"message": "temperature is not supported"}}))
+    assert not support.learn(asked, [before], fault({"error": {"message": "Bad Request"}})), "it is not tried again"
+    assert support.learn(asked, [before], fault({"error": {"message": "temperature is not supported"}}))
 
 
 def test_a_model_that_thinks_gets_room_for_its_thoughts_beside_the_limit_of_the_text() -> None:
@@ -209,7 +211,7 @@ def test_a_refusal_in_other_words_must_come_twice_before_anything_is_left_out_fo
     asked = ModelRequest("m", (user,), "planner", response_schema=schema)
     before = support.build_body(asked, stream=False)
     for is_learnt in (False, True):
-        assert support.learn(asked, before, fault({"error": {"message": "The model has crashed."}}))
+        assert support.learn(asked, [before], fault({"error": {"message": "The model has crashed."}}))
         smaller = support.build_body(asked, stream=False)
         assert smaller != before
         support.confirm(asked, smaller, thinks=False)
@@ -223,10 +225,129 @@ def test_calls_that_are_refused_at_once_try_the_same_form() -> None:
     sent = support.build_body(asked, stream=True)
     for message in ("Bad Request", "Conversation roles must alternate user/assistant"):
         support = ParameterSupport()
-        assert support.learn(asked, sent, fault({"error": {"message": message}}))
+        assert support.learn(asked, [sent], fault({"error": {"message": message}}))
         first = support.build_body(asked, stream=True)
-        assert support.learn(asked, sent, fault({"error": {"message": message}}))
+        assert support.learn(asked, [sent], fault({"error": {"message": message}}))
         assert support.build_body(asked, stream=True) == first != sent
+
+
+OBJECT: JsonObject = {"type": "object", "properties": {"a": {"type": "string", "maxLength": 2}}, "required": [],
+                      "additionalProperties": False}  # fmt: skip
+SCHEMA = ResponseSchema("x", OBJECT)
+SYSTEM: JsonObject = {"role": "system", "content": "Be brief."}
+USER: JsonObject = {"role": "user", "content": "hi"}
+DECISION = ModelRequest("m", (SYSTEM, USER), "planner", response_schema=SCHEMA, temperature=0.0, max_tokens=900)
+ANSWER = ModelRequest("m", (SYSTEM, USER), "completion", temperature=0.5)
+
+
+def refuse(message: str, status: int = 400) -> ModelError:
+    return fault({"error": {"message": message}}, status)
+
+
+def send(
+    support: ParameterSupport, asked: ModelRequest, answer: Callable[[JsonObject], ModelError | None]
+) -> list[Any]:
+    """The bodies of one call, whose last is the one that was taken, or after which it was given up."""
+    bodies: list[JsonObject] = []
+    while len(bodies) < 30:
+        bodies.append(support.build_body(asked, stream=False))
+        error = answer(bodies[-1])
+        if error is None:
+            support.confirm(asked, bodies[-1], thinks=False)
+            break
+        if not support.learn(asked, bodies, error):
+            break
+    return bodies
+
+
+def has_system(body: JsonObject) -> bool:
+    return SYSTEM in list(body["messages"] if isinstance(body["messages"], list) else [])
+
+
+@pytest.mark.parametrize("rest", ["Bad Request", "", "Expected a boolean.", "Provider returned error"])
+@pytest.mark.parametrize("is_roles_first", [True, False])
+@pytest.mark.parametrize("taken", ["nothing", "no schema", "no parameters"])
+def test_a_call_is_sent_a_few_times_and_never_twice_alike(rest: str, taken: str, *, is_roles_first: bool) -> None:
+    def answer(body: JsonObject) -> ModelError | None:
+        is_refused = {"nothing": True, "no schema": "response_format" in body, "no parameters": "temperature" in body}
+        if has_system(body) and (is_roles_first or not is_refused[taken]):
+            return refuse("System role not supported")
+        return refuse(rest) if is_refused[taken] else None
+
+    support = ParameterSupport()
+    before = support.build_body(DECISION, stream=False)
+    bodies = send(support, DECISION, answer)
+    assert len(bodies) <= 6
+    assert len({str(body) for body in bodies}) == len(bodies)
+    assert (answer(bodies[-1]) is None) == (taken != "nothing")
+    if taken == "nothing":
+        assert support.build_body(DECISION, stream=False) == before
+
+
+def test_a_limit_that_was_fitted_to_its_prompt_and_is_too_large_is_not_sent_again() -> None:
+    def answer(body: JsonObject) -> ModelError | None:
+        limit = body.get("max_tokens")
+        if isinstance(limit, int) and limit > 5_192:
+            return refuse(f"maximum context length is 8192 tokens. You requested {3_000 + limit} tokens (3000 in the "
+                          f"messages, {limit} in the completion)")  # fmt: skip
+        return refuse("max_tokens must be less than or equal to 4096") if isinstance(limit, int) else None
+
+    support = ParameterSupport()
+    asked = ModelRequest("m", (SYSTEM, USER), "planner", max_tokens=7_000)
+    assert [body.get("max_tokens") for body in send(support, asked, answer)] == [7_000, 5_192, None]
+    longer = ModelRequest("m", (SYSTEM, {**USER, "content": "hi, " * 20}), "planner", max_tokens=7_000)
+    assert len(send(support, longer, answer)) == 1, "nor a prompt of another length"
+
+
+def test_a_guess_is_not_confirmed_by_a_call_that_was_sent_without() -> None:
+    support = ParameterSupport()
+    other = support.build_body(ANSWER, stream=False)
+    for _ in range(2):
+        bodies = [support.build_body(ANSWER, stream=False)]
+        while support.learn(ANSWER, bodies, refuse(f"Invalid request: image {len(bodies)} could not be decoded")):
+            support.confirm(ANSWER, other, thinks=False)
+            bodies.append(support.build_body(ANSWER, stream=False))
+        assert support.build_body(ANSWER, stream=False) == other
+
+
+@pytest.mark.parametrize("asked", [ANSWER, DECISION], ids=["answer", "decision"])
+@pytest.mark.parametrize("message", ["", "Bad Request", "Invalid request"])
+def test_odd_refusals_that_pass_by_themselves_change_nothing(asked: ModelRequest, message: str) -> None:
+    support = ParameterSupport()
+    before = support.build_body(asked, stream=False)
+    for _ in range(3):
+        errors = [refuse(message)]
+        assert len(send(support, asked, lambda _: errors.pop() if errors else None)) == 2  # noqa: B023
+        assert send(support, asked, lambda _: None) == [before]
+
+
+def test_outages_that_are_apart_cost_no_schema() -> None:
+    support = ParameterSupport()
+    for _ in range(3):
+        for _ in range(2):
+            assert "response_format" in send(support, DECISION, lambda _: refuse("Internal Server Error", 500))[0]
+        assert "response_format" not in send(support, DECISION, lambda _: None)[0]
+        assert "response_format" in send(support, DECISION, lambda _: None)[0]
+
+
+def test_a_success_of_other_calls_does_not_put_off_what_a_refused_schema_teaches() -> None:
+    def answer(body: JsonObject) -> ModelError | None:
+        return refuse("Bad Request") if "'x'" in str(body.get("response_format")) else None
+
+    support = ParameterSupport()
+    small = ModelRequest("m", (USER,), "supervisor", response_schema=ResponseSchema("y", {"type": "object"}))
+    for _ in range(2):
+        assert len(send(support, DECISION, answer)) > 1
+        assert len(send(support, small, answer)) == 1
+    assert len(send(support, DECISION, answer)) == 1
+
+
+def test_a_refusal_against_which_nothing_helps_is_the_same_with_another_id() -> None:
+    support = ParameterSupport()
+    message = "Internal error 5{0} at 12:0{0}:07 (request req-a{0}f, 5b1e{0}c9d-77aa-4b0e-a1b2-c3d4e5f6a7b8)"
+    assert 1 < len(send(support, DECISION, lambda _: refuse(message.format(1)))) <= 6
+    assert len(send(support, DECISION, lambda _: refuse(message.format(2)))) == 1
+    assert len(send(support, DECISION, lambda _: refuse("Another error"))) > 1
 
 
 def test_instructions_and_neighbours_become_one_message_and_calls_stay() -> None:
