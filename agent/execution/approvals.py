@@ -17,6 +17,7 @@ from agent.policy.approval import (
     ToolFingerprint,
     build_approval_request,
     compute_digest,
+    get_approved_item,
     get_call_decision,
     is_approved_with_plan,
     is_plan_approved,
@@ -91,7 +92,7 @@ async def check_approval(
     A reply that is neither yes nor no goes to the model; without a model, the gateway asks again and lists the replies
     that it understands.
     """
-    examined = await examine_call(run, tool, args, site, tainted=tainted)
+    examined = await examine_call(run, tool, args, site, tainted=tainted, explain=explain)
     reason, untrusted = examined.reason, examined.untrusted
     if site.is_allowed or (reason is None and not run.state.approvals):
         return CheckedCall(untrusted=untrusted)
@@ -121,11 +122,21 @@ async def check_approval(
     raise ApprovalPendingError
 
 
-async def examine_call(run: Run, tool: Tool, args: JsonObject, site: CallSite, *, tainted: bool) -> ExaminedCall:
+async def examine_call(
+    run: Run,
+    tool: Tool,
+    args: JsonObject,
+    site: CallSite,
+    *,
+    tainted: bool,
+    explain: Callable[[], Awaitable[str]] | None = None,
+) -> ExaminedCall:
     """The reason why a person must allow a call, and what of it comes from outside."""
     egress = await find_egress_problem(run, tool.spec, args, site) if tool.spec.reads_over_network else None
     untrusted, asked_args = await _find_asked_arguments(run, tool, args, site, tainted=tainted)
     reason = _find_approval_reason(run, tool, args, site, tainted=tainted, asked_args=asked_args)
+    if reason is None or tool.spec.requires_approval:
+        reason = await _find_unseen_reason(run, tool, site, explain) or reason
     return ExaminedCall(reason or (egress.reason if egress is not None else None), untrusted, egress)
 
 
@@ -210,7 +221,12 @@ async def _is_shown_otherwise(run: Run, tool: Tool, site: CallSite, explain: Cal
         return False
     request = next((request for request in reversed(run.state.approvals) if request.call_id == site.call_id), None)
     seen = request.items[0].shown_sha256 if request is not None else ""
-    return bool(seen) and seen != _compute_sha256(remove_live_parts(await explain()))
+    return bool(seen) and not is_as_shown(seen, await explain())
+
+
+def is_as_shown(sha256: str, explanation: str) -> bool:
+    """Whether an explanation is the one whose `shown_sha256` a question has."""
+    return sha256 == _compute_sha256(remove_live_parts(explanation))
 
 
 def _compute_sha256(text: str) -> str:
@@ -232,11 +248,8 @@ def _find_approval_reason(
 ) -> str | None:
     """The reason why a person must allow this call; None if nobody must, or if the approved plan showed it."""
     spec = tool.spec
-    if spec.requires_approval:
-        if isinstance(tool, ExplainingTool):  # a plan shows the arguments only
-            return "this is done once a person has seen it"
-        if not _was_shown_in_plan(run, spec.name, site):
-            return "the operator requires approval for every call of this tool"
+    if spec.requires_approval and not _was_shown_in_plan(run, spec.name, site):
+        return "the operator requires approval for every call of this tool"
     if not spec.has_side_effect:
         return None
     if asked_args:
@@ -252,6 +265,22 @@ def _find_approval_reason(
     if is_asked and not is_approved_with_plan(run.state, site.step_id, spec, args):
         return "a sub-agent is to change something"
     return None
+
+
+async def _find_unseen_reason(
+    run: Run, tool: Tool, site: CallSite, explain: Callable[[], Awaitable[str]] | None
+) -> str | None:
+    """The reason to show a person what the call would do: nobody has seen it, or it is something else by now."""
+    if explain is None or not isinstance(tool, ExplainingTool):
+        return None
+    was_shown = _was_shown_in_plan(run, tool.spec.name, site)
+    if not was_shown and not tool.spec.requires_approval:
+        return None
+    item = get_approved_item(run.state, site.step_id) if was_shown else None
+    seen = item.shown_sha256 if item is not None else ""
+    # The question about a plan shows nothing of what an earlier change of the same plan may change.
+    is_seen = is_as_shown(seen, await explain()) if seen else not tool.spec.requires_approval
+    return None if is_seen else "this is done once a person has seen it"
 
 
 def _was_shown_in_plan(run: Run, tool: str, site: CallSite) -> bool:

@@ -116,7 +116,7 @@ async def _make_first_call(
         before,
         tainted=tainted,
         foresee_failure=partial(foresee_failure, run, tool, args, site, tainted=tainted),
-        explain=partial(_explain_call, run, tool, args, context),
+        explain=partial(explain_call, run, tool, args, context),
     )
     if checked.refused is not None:
         return checked.refused
@@ -136,12 +136,17 @@ async def foresee_failure(
     """The failure of a call that would be made at `site`, if its tool can predict one."""
     if not isinstance(tool, PreflightTool):
         return None
-    context = _build_tool_context(run, site, _make_key(run, site), tainted=tainted)
+    context = build_call_context(run, site, tainted=tainted)
     try:
         await tool.preflight(restore_args(run.state, args), context)
     except ToolError as error:
         return _build_failed_return(tool.spec, site, error, monotonic())
     return None
+
+
+def build_call_context(run: Run, site: CallSite, *, tainted: bool) -> ToolContext:
+    """What a tool is given of its run, for a call at `site`."""
+    return _build_tool_context(run, site, _make_key(run, site), tainted=tainted)
 
 
 def _make_key(run: Run, site: CallSite) -> str:
@@ -150,7 +155,7 @@ def _make_key(run: Run, site: CallSite) -> str:
     return f"{run.run_id}:{plan_version}:{site.step_id}:{site.attempt}:{site.place}"
 
 
-async def _explain_call(run: Run, tool: Tool, args: JsonObject, context: ToolContext) -> str:
+async def explain_call(run: Run, tool: Tool, args: JsonObject, context: ToolContext) -> str:
     """The tool's explanation of the call for a person; "" if it has none."""
     if not isinstance(tool, ExplainingTool):
         return ""

@@ -276,6 +276,31 @@ async def test_the_chat_saves_the_run_before_and_asks_before_it_is_used(
     assert asked["metadata"]["status"] == "awaiting_approval"
 
 
+async def test_a_yes_to_a_recipe_is_a_yes_to_the_steps_that_were_shown(
+    tmp_path: Path, model_server: ScriptedServer
+) -> None:
+    """The question shows the steps; a recipe that was saved again while it waited is shown before it is used."""
+    applies = plans({"tool": "recipe_apply", "inputs": {"name": "order-part"}}, about="confirm the recipe")
+    async with world(tmp_path, model_server, applies, *MODEL) as made:
+        await save(made)
+        asked = await made.run("confirm the recipe")
+        assert "one of {{part}}" in asked["response"], asked["response"]
+        store = get_recipes(made.stepgate).store
+        staged = await store.get_staged("local", "order-part")
+        first, order, *rest = staged.steps
+        evil = order.model_copy(update={"args": {"x": "nine hundred for eve"}})
+        await store.stage("local", staged.model_copy(update={"steps": (first, evil, *rest)}))
+        run_id = asked["metadata"]["run_id"]
+        await made.client.post(f"/v1/runs/{run_id}/approve", json={"approvals": ids_of(asked)})
+        again = await made.wait(run_id)
+        assert again["status"] == "awaiting_approval", again
+        assert "nine hundred for eve" in json.dumps(again)
+        assert (await made.client.get("/v1/recipes/order-part")).json()["state"] == "staged"
+        await made.client.post(f"/v1/runs/{run_id}/approve", json={"approvals": ids_of(again)})
+        await made.wait(run_id)
+        assert (await made.client.get("/v1/recipes/order-part")).json()["state"] == "in use"
+
+
 async def test_two_confirmations_at_once_apply_one_version(tmp_path: Path, model_server: ScriptedServer) -> None:
     async with world(tmp_path, model_server, *MODEL) as made:
         await save(made)

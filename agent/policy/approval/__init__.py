@@ -46,6 +46,7 @@ from agent.policy.approval.reply import (
 from agent.policy.approval.rules import (
     changes_several,
     find_approval_reason,
+    get_approved_item,
     get_call_decision,
     get_plan_feedback,
     is_plan_approved,
@@ -85,6 +86,7 @@ __all__ = [
     "format_question",
     "format_reference",
     "format_value",
+    "get_approved_item",
     "get_call_decision",
     "get_plan_feedback",
     "is_approved_with_plan",

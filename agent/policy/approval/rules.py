@@ -72,6 +72,20 @@ def is_plan_approved(state: RunState) -> bool:
     )
 
 
+def get_approved_item(state: RunState, step_id: str) -> ApprovalItem | None:
+    """What a person saw of a step of the current plan when they approved it; None for a step that they edited."""
+    step = next((one for one in (state.plan.steps if state.plan else ()) if one.id == step_id), None)
+    decided = {name for name, decision in state.decisions.items() if decision.decision == "approved"}
+    items = [
+        item
+        for request in state.approvals
+        if request.call_id is None and request.approval_id in decided
+        for item in request.items
+        if item.step_id == step_id and step is not None and (item.tool, item.args) == (step.tool, step.args)
+    ]
+    return items[-1] if items else None
+
+
 def is_plan_awaiting_approval(state: RunState) -> bool:
     """Whether the current plan has an open approval request."""
     return any(request.call_id is None for request in state.pending_approvals)

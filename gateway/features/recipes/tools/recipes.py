@@ -2,10 +2,12 @@
 
 from pydantic import Field
 
-from agent.core.models import DeferredModel
+from agent.core.errors import AgentError
+from agent.core.models import DeferredModel, JsonObject
 from agent.tools import READ_ONLY, PlanHints, Tool, ToolContext, declare_roles
 from agent.tools.stored_things import DESTROYS, SAVES, Arguments, StoredThingTool
 from agent.tools.tool import In, Out
+from gateway.features.recipes.engine.card import format_recipe
 from gateway.features.recipes.engine.recipe_maker import TRIAL_SECONDS, RecipeMaker
 from gateway.features.recipes.engine.renaming import rename_parameters
 from gateway.features.recipes.forms import (
@@ -76,7 +78,7 @@ class RecipeApplyTool(_RecipeTool[RecipeApplyInput, RecipeOutput]):
     """Takes a staged recipe into use, once a person has allowed it."""
 
     name = "recipe_apply"
-    description = "Take a staged recipe into use. The user is always asked first."
+    description = "Take a staged recipe into use. The user is shown its steps and asked first, always."
     annotations = SAVES
     argument_roles = declare_roles(name="id", rename="other")
     hints = PlanHints(source="runs", is_called_by_name=True)
@@ -87,6 +89,15 @@ class RecipeApplyTool(_RecipeTool[RecipeApplyInput, RecipeOutput]):
     async def check(self, args: RecipeApplyInput, context: ToolContext) -> None:
         """Raises `NotFoundError`, `ConflictError` if nothing is staged, and `BadRequestError` for bad new names."""
         rename_parameters(await self._maker.store.get_staged(context.owner, args.name), args.rename)
+
+    async def explain(self, args: JsonObject, context: ToolContext) -> str:
+        """The whole recipe, as it would be called."""
+        wanted = RecipeApplyInput.model_validate(args)
+        try:
+            staged = await self._maker.store.get_staged(context.owner, wanted.name)
+            return format_recipe(rename_parameters(staged, wanted.rename) if wanted.rename else staged)
+        except AgentError as error:  # it was changed since the question
+            return error.message
 
     async def run(self, args: RecipeApplyInput, context: ToolContext) -> RecipeOutput:
         return to_output(await self._maker.store.apply(context.owner, args.name, rename=args.rename), "in use")
