@@ -53,8 +53,8 @@ def make_client(
     repairs: ResultRepairs | None = None,
 ) -> Client:
     """A client for a server, not yet connected. `ended` is called when its process has ended. `requests`
-    handles what the server asks for during a call; without it, no such capability is declared. `repairs` makes results
-    valid and says what it left out.
+    handles what the server asks for during a call; without it, no such capability is declared. Only a trusted server
+    may ask for a reply of the caller's model. `repairs` makes results valid and says what it left out.
 
     Raises `ToolError` if the credential is missing.
     """
@@ -64,7 +64,8 @@ def make_client(
             (repairs or ResultRepairs(name)).apply(transport),
             message_handler=handler,
             elicitation_callback=requests.elicit if requests is not None else None,
-            sampling_callback=requests.sample if requests is not None else None,
+            # The reply of the caller's model goes to the server, and a prompt may ask it for anything.
+            sampling_callback=requests.sample if requests is not None and config.trusted else None,
             logging_callback=make_log_handler(name),
             read_timeout_seconds=max(config.timeout, config.startup_limit_s),
             client_info=types.Implementation(name="stepgate", title="Stepgate", version=version("stepgate")),
