@@ -17,10 +17,12 @@ from agent.policy.approval import (
     ToolFingerprint,
     build_approval_request,
     compute_digest,
+    describe_read_claim,
     get_approved_item,
     get_call_decision,
     is_approved_with_plan,
     is_plan_approved,
+    list_read_servers,
 )
 from agent.policy.guardrails.egress import EgressFinding
 from agent.policy.guardrails.plain_text import remove_live_parts
@@ -132,10 +134,18 @@ async def examine_call(
     explain: Callable[[], Awaitable[str]] | None = None,
 ) -> ExaminedCall:
     """The reason why a person must allow a call, and what of it comes from outside."""
-    egress = await find_egress_problem(run, tool.spec, args, site) if tool.spec.reads_over_network else None
+    spec = tool.spec
+    egress = await find_egress_problem(run, spec, args, site) if spec.reads_over_network else None
     untrusted, asked_args = await _find_asked_arguments(run, tool, args, site, tainted=tainted)
     reason = _find_approval_reason(run, tool, args, site, tainted=tainted, asked_args=asked_args)
-    if reason is None or tool.spec.requires_approval:
+    if spec.read_claim and reason is not None:
+        # What is the user's leaves with the user's words; the rest may be what another source holds in private.
+        egress = await find_egress_problem(run, spec, {name: args[name] for name in untrusted}, site)
+        if spec.read_claim not in list_read_servers(run.state):
+            reason = describe_read_claim((spec.read_claim,))
+        elif not spec.requires_approval:
+            reason = None
+    if reason is None or spec.requires_approval:
         reason = await _find_unseen_reason(run, tool, site, explain) or reason
     return ExaminedCall(reason or (egress.reason if egress is not None else None), untrusted, egress)
 
@@ -158,7 +168,8 @@ def build_call_item(run: Run, tool: Tool, args: JsonObject, site: CallSite) -> A
         args=args,
         intent=_get_step_intent(run, site),
         effect=spec.effect,
-        changes=spec.has_side_effect,
+        changes=spec.has_side_effect and not spec.read_claim,
+        read_claim=spec.read_claim,
     )
 
 
