@@ -5,7 +5,7 @@ from pydantic import Field
 from agent.core.errors import AgentError
 from agent.core.models import DeferredModel, JsonObject
 from agent.tools import READ_ONLY, PlanHints, Tool, ToolContext, declare_roles
-from agent.tools.stored_things import DESTROYS, SAVES, Arguments, StoredThingTool
+from agent.tools.stored_things import DESTROYS, SAVES, Arguments, StoredThingList, StoredThingTool
 from agent.tools.tool import In, Out
 from gateway.features.recipes.engine.card import format_recipe
 from gateway.features.recipes.engine.recipe_maker import TRIAL_SECONDS, RecipeMaker
@@ -14,6 +14,7 @@ from gateway.features.recipes.forms import (
     SAVE_ROLES,
     RecipeOutput,
     RecipeSaveInput,
+    to_line,
     to_options,
     to_output,
     to_shown_output,
@@ -78,7 +79,7 @@ class RecipeApplyTool(_RecipeTool[RecipeApplyInput, RecipeOutput]):
     """Takes a staged recipe into use, once a person has allowed it."""
 
     name = "recipe_apply"
-    description = "Take a staged recipe into use. The user is shown its steps and asked first, always."
+    description = "Take a staged recipe into use. The user is always asked first."
     annotations = SAVES
     argument_roles = declare_roles(name="id", rename="other")
     hints = PlanHints(source="runs", is_called_by_name=True)
@@ -116,14 +117,14 @@ class RecipesListOutput(DeferredModel):
     recipes: list[RecipeOutput]
 
 
-class RecipesListTool(_RecipeTool[RecipesListInput, RecipesListOutput]):
+class RecipesListTool(StoredThingList, _RecipeTool[RecipesListInput, RecipesListOutput]):
     name = "recipes_list"
     description = "List the user's recipes with their parameters, staged ones included."
     annotations = READ_ONLY
 
     async def run(self, args: RecipesListInput, context: ToolContext) -> RecipesListOutput:
         stored = await self._maker.store.list_all(context.owner)
-        return RecipesListOutput(recipes=[to_shown_output(one) for one in stored])
+        return RecipesListOutput(recipes=[to_line(one) for one in stored])
 
     def format_text(self, output: RecipesListOutput) -> str:
         lines = [f"- `{one.usage}` ({one.state}): {one.description}" for one in output.recipes]
