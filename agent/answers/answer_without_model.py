@@ -24,7 +24,6 @@ from agent.planning.routing import LISTINGS
 from agent.planning.rules import find_unknown_part
 from agent.run_context.outputs import cut_text, list_results
 from agent.run_context.run import Run
-from agent.run_context.run_tools import list_allowed_tools
 from agent.skills import Skill
 from agent.text.plurals import format_count
 from agent.tools import PlanHints, ToolSpec
@@ -104,7 +103,7 @@ def format_listing(run: Run) -> str:
                 lines += ["", f"**{hooks.heading}**", ""]
                 lines += [f"- `{one.usage}`: {_get_first_sentence(one.description)}" for one in commands]
     if command != "/skills":
-        specs = run.engine.registry.list_specs(list_allowed_tools(run))
+        specs = run.engine.registry.list_specs(run.allowed_tools)
         lines += ["", "**Tools**", ""] if command != "/tools" else ["**Tools**", ""]
         lines += [f"- `{spec.name}`: {_get_first_sentence(spec.description)}" for spec in specs] or ["- none"]
     return "\n".join(lines)
@@ -130,7 +129,7 @@ def _get_first_sentence(text: str) -> str:
 
 def _describe_capabilities(run: Run) -> str:
     state = run.state
-    names = list_allowed_tools(run)
+    names = run.allowed_tools
     opening, unknown, alternatives = "", "", describe_alternatives(run)
     if state.understanding is not None and state.understanding.route == "greeting":
         opening = "You are welcome. " if _THANKS.match(state.prompt) else "Hello! "

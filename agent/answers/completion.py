@@ -24,6 +24,7 @@ from agent.llm.streamed_reply import to_openai_call
 from agent.run_context.answer_stream import DeltaWriter
 from agent.run_context.conversation import (
     build_instructions,
+    count_fitting_messages,
     remove_instructions,
     split_at_prompt,
     take_newest_messages,
@@ -42,8 +43,6 @@ from agent.run_context.run import Run
 
 LEFT_OUT = "; earlier messages are left out, because the model's context does not hold them"
 """Ends the reason of an answer whose prompt was shortened."""
-HISTORY_MESSAGES = 20
-"""Earlier messages in a completion's prompt. They fit a context of 8k tokens."""
 FAILED_STEPS_RULE = "- What stands inside <failed> blocks could not be found out: say so, and do not fill it in."
 CITATION_RULE = (
     "- Cite sources as [n] right after what they support; but put no [n] into a text that is to be used elsewhere, "
@@ -67,7 +66,7 @@ class CompletionWriter:
         self._attempt = attempt
         self._evidence_writer: EvidenceWriter | None = None
         self._models = MeteredModels(run, step.id, attempt)
-        self._history_limit = HISTORY_MESSAGES
+        self._history_limit = self._count_fitting_messages()
 
     async def write(self, feedback: str | None) -> StepOutput:
         """The answer.
@@ -175,12 +174,19 @@ class CompletionWriter:
             except ModelContextError:
                 if not self._run.room.planning or not self._count_earlier_messages():
                     raise
-                self._history_limit = min(self._history_limit, self._count_earlier_messages()) // 2
+                self._history_limit = self._count_earlier_messages() // 2
+
+    def _count_fitting_messages(self) -> int:
+        """How many earlier messages fit the model's context. A room that does not plan passes all on."""
+        spoken = remove_instructions(split_at_prompt(self._run.state)[0])
+        if not self._run.room.planning:
+            return len(spoken)
+        return count_fitting_messages(self._run, spoken, tier=self._choose_tier())
 
     def _count_earlier_messages(self) -> int:
         """How many earlier messages the prompt holds."""
         before, _ = split_at_prompt(self._run.state)
-        return min(len(remove_instructions(before)), self._history_limit)
+        return len(take_newest_messages(remove_instructions(before), self._history_limit))
 
     async def _stream_answer(
         self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
@@ -188,8 +194,9 @@ class CompletionWriter:
         run, tier = self._run, self._choose_tier()
         messages = self._build_messages(outcomes, sources, feedback)
         model, again = run.engine.models.get_model_name(tier, run.room), run.state.answer_start is not None
-        reason = self._describe_tier(tier) + (LEFT_OUT if self._history_limit < HISTORY_MESSAGES else "")
-        started = AnswerStarted(tier=tier, model=model, reason=reason, restarted=again)
+        left_out = len(remove_instructions(split_at_prompt(run.state)[0])) - self._count_earlier_messages()
+        reason = self._describe_tier(tier) + (LEFT_OUT if left_out else "")
+        started = AnswerStarted(tier=tier, model=model, reason=reason, restarted=again, left_out=left_out)
         await run.note(started, step_id=self._step.id, attempt=self._attempt)
         purpose: Purpose = "task" if _is_task(run) else "completion"
         stream = self._models.stream(
@@ -270,8 +277,7 @@ class CompletionWriter:
         system = self._build_system_prompt(outcomes, sources, (*before, *after))
         messages: list[JsonObject] = [{"role": "system", "content": system}] if system else []
         spoken = remove_instructions(before)
-        newest_messages = take_newest_messages(spoken, self._history_limit) if run.room.planning else spoken
-        messages += [message.to_openai() for message in newest_messages]
+        messages += [message.to_openai() for message in take_newest_messages(spoken, self._history_limit)]
         question = run.state.question
         failed = list_abandoned_steps(run.state)
         if outcomes or failed:
@@ -292,7 +298,10 @@ class CompletionWriter:
             question += f"\n\nAn earlier answer was not accepted: {feedback}"
         request = run.state.request
         if question or request.images or not messages:  # a client may send instructions without a question
-            user_message = ChatMessage(role="user", content=question, images=request.images, name=request.prompt_name)
+            user_message = ChatMessage(
+                role="user", content=question, images=request.images, name=request.prompt_name,
+                image_lines=request.place_images(question, run.state.question),
+            )  # fmt: skip
             messages.append(user_message.to_openai())
         messages += [message.to_openai() for message in remove_instructions(after)]
         return tuple(messages)

@@ -4,6 +4,7 @@ A derivation proves little where many figures could be derived: with thirty numb
 sum or a product of two. So it counts only if few other figures of the same size and precision could be derived too.
 """
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -32,12 +33,13 @@ class Quantity:
 
 def read_quantities(mention: NumberMention) -> list[Quantity]:
     """The values that a number can stand for, without signs."""
-    return [make_quantity(abs(float(one.value)), float(one.step) / 2, mention.unit) for one in mention.readings]
+    return [make_quantity(abs(float(one.centre)), float(one.width) / 2, mention.unit) for one in mention.readings]
 
 
 def list_operands(mention: NumberMention) -> list[Quantity]:
     """The likeliest value of a number, without its sign; of the 2 in `2 x 3 m` also the plain count."""
-    quantities = read_quantities(mention)[:1]
+    first = mention.readings[0]
+    quantities = [make_quantity(abs(float(first.value)), float(first.step) / 2, mention.unit)]
     is_shared = mention.is_factor and mention.unit is not None and mention.unit.dimension == "length"
     return [*quantities, Quantity(quantities[0].value)] if is_shared else quantities
 
@@ -59,7 +61,7 @@ def is_unlikely_hit(figure: Quantity, test: Callable[[Quantity], bool], limit: f
 
 
 def _passes_alone(figure: Quantity, test: Callable[[Quantity], bool], limit: float) -> bool:
-    if not test(figure):
+    if not math.isfinite(figure.value) or not test(figure):
         return False
     probes = [one for one in _iter_probes(figure) if figure.dimension != "%" or one != 100]  # all of anything
     allowed = max(1.0, limit * len(probes))  # of a few figures, one is no large share

@@ -1,16 +1,31 @@
 """Decides whether a date, a time or a span of time follows from the dates, times and spans that are known."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import cached_property
 
-from agent.text.dates import DateMention, DateValue, TimeMention, TimeValue
+from agent.text.dates import WEEKDAYS, DateMention, DateValue, TimeMention, TimeValue
 from agent.text.numbers import NumberMention
 from agent.text.values import KnownValues
 
 _MAX_KNOWN = 60
 """Dates and spans that are combined."""
+_NAME_REACH = 40
+_MAX_WEEKDAY_SHIFT = 14
+_RELATIVE_DAYS = {
+    **dict.fromkeys(("tomorrow", "morgen", "imorgon", "morgon", "demain"), (1,)),
+    **dict.fromkeys(("yesterday", "gestern", "igår", "hier"), (-1,)),
+    **dict.fromkeys(("übermorgen", "övermorgon"), (2,)),
+    **dict.fromkeys(("vorgestern", "förrgår"), (-2,)),
+}
+_NEXT_WORDS_TEXT = """
+next coming following this last nächster nächsten nächste kommenden kommender diesen dieser letzten
+nästa kommande denna förra prochain ce dernier suivant
+"""
+_NEXT_WORDS = frozenset(_NEXT_WORDS_TEXT.split())
+_WORD = re.compile(r"[^\W\d_]+")
 _DAY = 86_400
 _MINUTES_OF_DAY = 24 * 60
 _MONTHS_OF_YEAR = 12
@@ -26,7 +41,30 @@ class DerivedDates:
         """Whether a date or a time of day follows from known ones."""
         if isinstance(mention, TimeMention):
             return self._has_time(mention.value)
-        return any(one.follows_from(date) for one in mention.readings for date in self._dates)
+        return self.has_any(mention.readings)
+
+    def has_any(self, readings: Sequence[DateValue]) -> bool:
+        """Whether one of the readings of a date follows from known ones."""
+        return any(one.follows_from(date) for one in readings for date in self._dates)
+
+    def explain_named_day(self, mention: DateMention, text: str) -> bool:
+        """Whether a day lies as far from a known one as the words of `text` around it say: tomorrow, next Tuesday.
+
+        A name of a day of the week has to be the day's own, and a known day is at most two weeks away."""
+        around = text[max(0, mention.start - _NAME_REACH) : mention.end + _NAME_REACH].lower()
+        words = _WORD.findall(around)
+        shifts = {shift for word in words for shift in _RELATIVE_DAYS.get(word, ())}
+        weekdays = {WEEKDAYS[word] for word in words if word in WEEKDAYS}
+        weekdays = set() if _NEXT_WORDS.isdisjoint(words) else weekdays
+        for reading in mention.readings:
+            for start in self._certain if reading.day is not None else ():
+                day = _resolve(reading, start)
+                if day is not None and (
+                    (day - start).days in shifts
+                    or (day.weekday() in weekdays and abs((day - start).days) <= _MAX_WEEKDAY_SHIFT)
+                ):
+                    return True
+        return False
 
     def explain_number(self, mention: NumberMention) -> bool:
         """Whether a number of days, weeks, months or years is the span between two known dates, or a year is a
@@ -132,6 +170,17 @@ class DerivedDates:
 
     def _list_spans(self, dimension: str) -> list[float]:
         return [float(one) for date in self._known for one in date.list_quantities(dimension)][:_MAX_KNOWN]
+
+
+def _resolve(reading: DateValue, near: date) -> date | None:
+    """The day that a date means, in the year of a day near it where it leaves out the year."""
+    try:
+        day = date(reading.year or near.year, reading.month, reading.day or 1)
+    except ValueError:
+        return None
+    if reading.year is None and abs((day - near).days) > _MAX_WEEKDAY_SHIFT and day.year < 9999:
+        return day.replace(year=day.year + 1) if (day.month, day.day) != (2, 29) else None
+    return day
 
 
 def _shift(day: date, days: int) -> Iterator[date]:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
+from agent.answers.aggregates import Aggregates
+from agent.answers.comparatives import Comparatives
 from agent.answers.regrouped import DigitGroups
 from agent.answers.related_figures import RelatedFigures
 from agent.answers.totals import list_totals
@@ -15,6 +17,10 @@ MAX_EVIDENCE = 60_000
 """Characters of evidence that are read as a whole. Of more, half is the beginning, half what may hold a claim."""
 _CONTEXT = 40
 """Characters beside a number that hold its unit, sign and scale."""
+
+_LINE_NUMBER = re.compile(r"\n[ \t]*(\d{1,7})(?:[:|\t]| \|)(?=\s|$)")
+_MIN_NUMBERED = 3
+"""Lines with consecutive numbers from which on a tool has counted them."""
 
 
 class FigureEvidence:
@@ -29,6 +35,16 @@ class FigureEvidence:
     def related(self) -> RelatedFigures:
         """Its figures by records and columns."""
         return RelatedFigures(self._read, self.known.numbers)
+
+    @cached_property
+    def aggregates(self) -> Aggregates:
+        """What follows from the rows and columns of its tables."""
+        return Aggregates(self.text)
+
+    @cached_property
+    def comparatives(self) -> Comparatives:
+        """Its figures with those of the period before in brackets."""
+        return Comparatives(self._read, self.known.numbers)
 
     @cached_property
     def totals(self) -> list[float]:
@@ -64,3 +80,24 @@ def _cut_evidence(evidence: str, claims: Iterable[ValueMention]) -> str:
         if left <= 0:
             break
     return "\n".join(parts)
+
+
+def drop_line_numbers(evidence: str) -> str:
+    """The text without the numbers of its lines, which a tool has put before them."""
+    evidence = f"\n{evidence}"
+    matches = list(_LINE_NUMBER.finditer(evidence))
+    if len(matches) < _MIN_NUMBERED:
+        return evidence
+    numbers = [int(match[1]) for match in matches]
+    counted = {
+        place
+        for at in range(len(numbers) - 2)
+        if numbers[at + 1] == numbers[at] + 1 and numbers[at + 2] == numbers[at] + 2
+        for place in (at, at + 1, at + 2)
+    }
+    parts: list[str] = []
+    end = 0
+    for at in sorted(counted):
+        parts.append(evidence[end : matches[at].start() + 1])
+        end = matches[at].end()
+    return "".join([*parts, evidence[end:]])

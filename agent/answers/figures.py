@@ -2,39 +2,39 @@
 
 Figures are compared as values: `864.00` is `864`, `63.32` is `63.3224` rounded, `-12.58` is `12.58`, and `12 %` is
 `0.12`. `8,321` is read in the language of its sentence. Other units of the same kind, computed equations and totals
-count as explained, and results of figures that belong together where few other figures would be (`related_figures`).
-Counts under ten, list numbers, code and citations are not claims.
+count as explained, and results of figures that belong together where few other figures would be (`related_figures`,
+`aggregates` of tables, `comparatives` of reports). Counts under ten, labels, code and citations are not claims.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from functools import cached_property
 
 from agent.answers.derivations import Quantity, contains_near, is_among, list_operands, read_quantities
 from agent.answers.derived_dates import DerivedDates
 from agent.answers.equations import Equation, find_equations
-from agent.answers.figure_evidence import FigureEvidence
+from agent.answers.figure_evidence import FigureEvidence, drop_line_numbers
+from agent.answers.instants import Instants
+from agent.answers.labels import Labels
 from agent.answers.periods import names_known_period
+from agent.answers.quoted_figures import has_only_quoted_figures
 from agent.answers.regrouped import has_code_of_shape, has_sister, is_regrouped
 from agent.answers.totals import list_counts, list_totals
 from agent.text.codes import CodeMention
-from agent.text.dates import MONTHS, DateMention, TimeMention, TimeValue
+from agent.text.dates import DateMention, TimeMention, TimeValue
 from agent.text.decimal_marks import get_digits, settle_readings
 from agent.text.number_words import AMBIGUOUS_WORDS, NUMBER_WORDS, SCALES, is_number_word
-from agent.text.numbers import FRACTIONS, NumberMention
+from agent.text.numbers import FRACTIONS, NumberMention, NumberReading
 from agent.text.pieces import split_pieces
+from agent.text.scales import find_scales
 from agent.text.spoken_times import CLOCK_WORDS, HOUR_WORDS, find_spoken_times, list_halves
-from agent.text.superscripts import RAISED
-from agent.text.units import UNITS
 from agent.text.values import KnownValues, ValueMention, find_values
 
 MAX_REPORTED = 5
 """The search stops after this number of unexplained figures."""
 _LINK = re.compile(r"https?://\S+")
-_LINE_NUMBER = re.compile(r"\n[ \t]*(\d{1,7})(?:[:|\t]| \|)(?=\s|$)")
-_MIN_NUMBERED = 3
-"""Lines with consecutive numbers from which on a tool has counted them."""
 _LINE_WORD = re.compile(r"\b(?:lines?|zeilen?|rad(?:er|erna)?|lignes?)\s+(?:\d+\s*[-\u2013]\s*)?$", re.IGNORECASE)
 _OFFSET = re.compile(r"(?:UTC|GMT) ?[-+\u2212]$", re.IGNORECASE)
 _CLOCK_WORD = re.compile(r" (?:to|past|i|över|vor|nach) (?:[^\W\d_]+)\b", re.IGNORECASE)
@@ -47,6 +47,8 @@ _SHORT_YEAR = re.compile(r"['\u2019]$")
 _WORD = re.compile(r"[^\W\d_]+")
 _ORDINAL = re.compile(r"\d(?:st|nd|rd|th|:[ae]|er|ère|ème|e)$", re.IGNORECASE)
 _LONG_CODE = re.compile(r"\d{4}")
+_PER_COUNT = re.compile(r"[ \u00a0]?(?:[^\W\d_]{1,6}[ \u00a0]?)?(?:/|per|pro|je|auf|par|pour|på)[ \u00a0]?(1000?)\b")
+"""What a figure is said of, behind it and its unit."""
 _COUNT_UNITS = ("time", "months", "nights", "x")
 """Dimensions whose small whole numbers are counts like any other: seven days, three times."""
 _IN_TOTALS = 0.05
@@ -62,7 +64,7 @@ def find_unexplained_figures(text: str, evidence: str) -> list[str]:
     """The figures, dates and codes of `text`, as written, that are neither in `evidence` nor derivable from it.
 
     Returns at most `MAX_REPORTED`."""
-    evidence = _drop_line_numbers(evidence)
+    evidence = drop_line_numbers(evidence)
     if has_only_quoted_figures(text, evidence):
         return []
     claims = _find_claims(text)
@@ -95,6 +97,7 @@ class _Search:
     def __init__(self, text: str, claims: Sequence[ValueMention], evidence: FigureEvidence) -> None:
         self._text = text
         self._evidence = evidence
+        self._labels = Labels(text, evidence.text)
         self._numbers = [one for one in claims if isinstance(one, NumberMention)]
         self._claims = [one for one in claims if self._is_claim(one)]
         self._explained: list[NumberMention] = []
@@ -103,7 +106,7 @@ class _Search:
     def list_unexplained(self) -> list[str]:
         """The unexplained figures in order, each once."""
         equations = find_equations(self._text, self._numbers)
-        wrong = [one.result for one in equations if not one.is_right]
+        wrong = [one.results[0] for one in equations if not one.is_right]
         pending = [one for one in self._claims if one not in wrong and not self._is_known(one)]
         unexplained_ids = {id(one) for one in (*pending, *wrong)}
         self._explained += [one for one in self._numbers if id(one) not in unexplained_ids]
@@ -114,7 +117,7 @@ class _Search:
 
     def _remove_derived(self, pending: list[ValueMention], equations: Sequence[Equation]) -> list[ValueMention]:
         """The claims that stay unexplained. An explained one may explain another, so that it is tried twice."""
-        results = [one.result for one in equations if one.is_right]
+        results = [number for one in equations if one.is_right for number in one.results]
         factors = [number for one in equations if one.is_right for number in one.operands]
         for _ in range(2):
             local = KnownValues(*(one.text for one in self._explained), by_language=True)
@@ -164,7 +167,9 @@ class _Search:
         is_count = mention.unit is None or mention.unit.dimension in _COUNT_UNITS
         if whole and abs(mention.value) < 10 and is_count and len(mention.readings) == 1:
             return False
-        return not _LINE_WORD.search(self._text[max(0, mention.start - 24) : mention.start])
+        if _LINE_WORD.search(self._text[max(0, mention.start - 24) : mention.start]):
+            return False
+        return not self._labels.cover(mention)
 
     def _is_whole_word(self, mention: NumberMention) -> bool:
         """Whether no other number word is beside this one, which would make it a part of another number."""
@@ -182,16 +187,30 @@ class _Search:
         if isinstance(mention, TimeMention):
             return any(map(self._is_known_time, self._list_readings(mention)))
         if isinstance(mention, DateMention):
-            return self._dates.explain(mention)
+            return (
+                self._dates.explain(mention)
+                or self._dates.explain_named_day(mention, self._text)
+                or self._instants.explain(mention)
+            )
+        if isinstance(mention, NumberMention) and (self._dates.has_any(mention.dates) or self._is_in_scale(mention)):
+            return True
         if names_known_period(self._text, mention.start, evidence_figures):
             return True
         if isinstance(mention, NumberMention) and (
             self._is_short_year(mention)
             or self._is_known_clock(mention)
+            or self._is_year_before(mention)
             or is_regrouped(self._text, mention, self._evidence.digit_groups)
         ):
             return True
         return isinstance(mention, NumberMention) and self._dates.explain_number(mention)
+
+    def _is_year_before(self, mention: NumberMention) -> bool:
+        """Whether a number is the year before a known one, of which the evidence gives figures without naming it."""
+        if mention.unit is not None or not mention.text.isdigit():
+            return False
+        year = int(mention.value)
+        return year + 1 in self._evidence.known.years and self._evidence.comparatives.has_period_before
 
     def _is_known_clock(self, mention: NumberMention) -> bool:
         """Whether a number without a unit is a known time that is written with a point: 16.45."""
@@ -205,7 +224,15 @@ class _Search:
 
     def _is_known_time(self, time: TimeMention) -> bool:
         evidence = self._evidence
-        return evidence.known.contains(time) or time.value in evidence.spoken_times or self._dates.explain(time)
+        if evidence.known.contains(time) or time.value in evidence.spoken_times or self._dates.explain(time):
+            return True
+        return self._instants.explain(time) or evidence.known.has_span(time)
+
+    def _is_in_scale(self, mention: NumberMention) -> bool:
+        """Whether a bare number is a known one in a scale that the answer names elsewhere: 702 below `SEK m`."""
+        if mention.unscaled is not None or mention.is_word:
+            return False
+        return any(self._evidence.known.contains(_scale(mention, one)) for one in self._scales)
 
     def _is_short_year(self, mention: NumberMention) -> bool:
         """Whether a number is a known year without its century: '87."""
@@ -221,10 +248,14 @@ class _Search:
         if mention.unit is not None and dates.explain_number(mention):
             return True
         quantities = read_quantities(mention)
-        if mention.unscaled:  # of a table in millions
-            scale = mention.value / mention.unscaled
-            quantities += [one.divide(float(scale)) for one in quantities if scale in self._evidence.known.scales]
-        if any(one is mention for one in factors) and any(_is_conversion(one.value) for one in quantities):
+        if mention.unscaled:  # of a table in thousands or millions
+            scales = [float(one) for one in self._evidence.known.scales if 1 < one <= mention.value / mention.unscaled]
+            quantities += [one.divide(scale) for one in quantities for scale in scales]
+        if (count := _PER_COUNT.match(self._text, mention.end)) is not None:  # 7.5 l/100 km
+            quantities += [one.divide(float(count[1])) for one in quantities]
+        if any(one is mention for one in factors) and any(
+            _is_conversion(one.value) or self._is_growth(one.value) for one in quantities
+        ):
             return True
         return any(self._follows(one, mention) for one in quantities)
 
@@ -241,7 +272,18 @@ class _Search:
             return True
         start, end = self._get_sentence(mention)
         others = [one for other in self._list_neighbours(mention) for one in list_operands(other)]
-        return self._evidence.related.explain(figure, self._text[start:end], others)
+        sentence = self._text[start:end]
+        evidence = self._evidence
+        return (
+            evidence.related.explain(figure, sentence, others)
+            or evidence.comparatives.explain(figure)
+            or evidence.aggregates.explain(figure, sentence, others)
+        )
+
+    def _is_growth(self, value: float) -> bool:
+        """Whether a factor of an equation is a known percentage, or what it makes of a whole: 0.25 or 1.25 of 25 %."""
+        shares = list(map(float, self._evidence.known.list_quantities("%")))
+        return any(contains_near(shares, 100 * one, 1e-6) for one in (value, abs(value - 1)))
 
     def _list_neighbours(self, mention: NumberMention) -> list[NumberMention]:
         """The explained numbers of the mention's own sentence."""
@@ -261,6 +303,14 @@ class _Search:
         return list_totals(text[: mention.start] + " " * (mention.end - mention.start) + text[mention.end :])
 
     @cached_property
+    def _scales(self) -> list[Decimal]:
+        return sorted(find_scales(self._text))
+
+    @cached_property
+    def _instants(self) -> Instants:
+        return Instants(self._evidence.text, self._text)
+
+    @cached_property
     def _dates(self) -> DerivedDates:
         return DerivedDates(self._evidence.known)
 
@@ -271,6 +321,12 @@ _CONVERSIONS = (
     3.6, 3.785412, 4.184, 28.349523, 1.8, 32,
 )  # fmt: skip
 """Factors between units. They need no evidence as numbers of an equation."""
+
+
+def _scale(mention: NumberMention, factor: Decimal) -> NumberMention:
+    """A number of a table in thousands or millions as what it stands for."""
+    readings = tuple(NumberReading(one.value * factor, one.step * factor) for one in mention.readings)
+    return replace(mention, readings=readings, unscaled=mention.value)
 
 
 def _is_conversion(value: float) -> bool:
@@ -293,72 +349,3 @@ def _get_shown(mention: ValueMention) -> str:
     if isinstance(mention, NumberMention) and not mention.is_word:
         return get_digits(mention.text) or mention.text
     return mention.text.strip()
-
-
-def _drop_line_numbers(evidence: str) -> str:
-    """The text without the numbers of its lines, which a tool has put before them."""
-    evidence = f"\n{evidence}"
-    matches = list(_LINE_NUMBER.finditer(evidence))
-    if len(matches) < _MIN_NUMBERED:
-        return evidence
-    numbers = [int(match[1]) for match in matches]
-    counted = {
-        place
-        for at in range(len(numbers) - 2)
-        if numbers[at + 1] == numbers[at] + 1 and numbers[at + 2] == numbers[at] + 2
-        for place in (at, at + 1, at + 2)
-    }
-    parts: list[str] = []
-    end = 0
-    for at in sorted(counted):
-        parts.append(evidence[end : matches[at].start() + 1])
-        end = matches[at].end()
-    return "".join([*parts, evidence[end:]])
-
-
-_FRACTION_SIGNS = frozenset(FRACTIONS)
-_POWER = re.compile(rf"\d[{RAISED}]|\d\^")
-_FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
-_AMBIGUOUS = re.compile(r"\d{1,3}[.,]\d{3}")
-_AFTER = re.compile(r"[ \u00a0\u202f]?(?:[^\W\d_]+|[%\u2030\u00b0]|\d)")
-_NEXT_WORD = re.compile(r"(?:st|nd|rd|th|er|[.]|:e)?[ \u00a0]*(?:of |de |den )?([^\W\d_]+)")
-_QUOTED_WORD = re.compile(r"[^\W\d_]{2,}")
-_JOINTS = frozenset("-_/:.'\u2019+\u2212@#\\")
-_MONTHS_BEFORE = frozenset((*MONTHS, *(f"{name}." for name in MONTHS)))
-
-
-def has_only_quoted_figures(text: str, evidence: str) -> bool:
-    """Whether every figure of a text is in the evidence with the same unit, and none is computed.
-
-    False means that the values have to be compared, not that one of them is missing."""
-    if "=" in text or "\u2248" in text or "http" in text or _POWER.search(text) or not _FRACTION_SIGNS.isdisjoint(text):
-        return False
-    words = _QUOTED_WORD.findall(text.lower())
-    if any(word in SCALES or (is_number_word(word) and NUMBER_WORDS.get(word, 13) > 12) for word in words) or (
-        not HOUR_WORDS.isdisjoint(words) and find_spoken_times(text)
-    ):
-        return False
-    known = set(_FIGURE.findall(evidence))
-    return all(_is_quoted(text, match, known, evidence) for match in _FIGURE.finditer(text))
-
-
-def _is_quoted(text: str, match: re.Match[str], known: set[str], evidence: str) -> bool:
-    figure, start, end = match[0], match.start(), match.end()
-    if figure not in known or _AMBIGUOUS.fullmatch(figure):
-        return False
-    before, after = text[start - 1 : start], text[end : end + 1]
-    if before in _JOINTS or before.isalnum() or (after in _JOINTS and text[end + 1 : end + 2].isalnum()):
-        return False
-    if not _MONTHS_BEFORE.isdisjoint(text[max(0, start - 24) : start].lower().split()[-2:]):
-        return False
-    following = _NEXT_WORD.match(text, end)
-    if following is not None and following[1].lower() in MONTHS:
-        return False
-    follower = _AFTER.match(text, end)
-    if follower is None:
-        return True
-    word = follower[0].lstrip().lower()
-    if word.isdigit():
-        return False  # digits may be grouped by spaces
-    is_unit = word in UNITS or not word[0].isalpha() or follower[0][0].isalpha()
-    return not is_unit or text[start : follower.end()] in evidence

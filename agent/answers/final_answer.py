@@ -27,7 +27,7 @@ from agent.core.plan_outcome import (
     list_cut_texts,
     list_undone,
 )
-from agent.core.run_state import RunState
+from agent.core.run_state import RunState, StepState
 from agent.llm.port import describe_interruption
 from agent.planning.round_parts import list_unmade_changes
 from agent.run_context.outputs import list_results, load_output, number_sources, parse_cited_ids
@@ -187,6 +187,9 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
     doubts: list[Uncertainty] = (
         _list_translation_fallbacks(state) + _list_unresolved_doubts(state) + _list_ignored_replies(state)
     )
+    if state.answer_start is not None and (count := state.answer_start.left_out):
+        message = f"the answer does not consider the first {count:,} messages of the conversation: they did not fit"
+        doubts.append(Uncertainty(level="notable", message=message))
     if state.unread_tokens:
         message = (
             f"the model's server left out about {state.unread_tokens:,} tokens of a prompt, so the answer may lack "
@@ -203,6 +206,7 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
                 step_id=step.id,
             )
             for step in list_abandoned_steps(state)
+            if not _list_unknown_outcomes(state.get_step(step.id))  # reported below
         ]
     doubts += [
         Uncertainty(level="notable", message=CUT.format(step.title), step_id=step.id) for step in list_cut_texts(state)
@@ -210,12 +214,9 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
     if interruption := find_interruption(state):
         doubts.append(Uncertainty(level="notable", message=describe_interruption(interruption)))
     for step_id, step in state.steps.items():
+        for message in _list_unknown_outcomes(step):
+            doubts.append(Uncertainty(level="blocking", message=message, step_id=step_id))
         for attempt in step.attempts:
-            doubts += [
-                Uncertainty(level="blocking", message=call.unknown_outcome.message, step_id=step_id)
-                for call in attempt.calls
-                if call.unknown_outcome is not None
-            ]
             doubts += [
                 Uncertainty(
                     level="blocking",
@@ -231,6 +232,17 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
             if attempt.output is not None and attempt.output.fallback_reason and attempt.verdict is not None:
                 doubts.append(Uncertainty(level="notable", message=attempt.output.fallback_reason, step_id=step_id))
     return tuple(doubts)
+
+
+def _list_unknown_outcomes(step: StepState) -> list[str]:
+    """A message for each call of the step that may have changed something and whose result never came."""
+    messages: list[str] = []
+    for call in (call for attempt in step.attempts for call in attempt.calls):
+        if call.unknown_outcome is not None:
+            messages.append(call.unknown_outcome.message)
+        elif call.result is not None and call.result.error_code == "ERR_TOOL_UNKNOWN_OUTCOME":
+            messages.append(f"{call.intent.tool}: {call.result.error}")
+    return messages
 
 
 def _build_citations(

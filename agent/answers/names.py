@@ -8,10 +8,12 @@ that it is one.
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
+from agent.text.common_names import COMMON_NAMES
 from agent.text.dates import MONTHS
 from agent.text.given_names import GIVEN_NAMES
+from agent.text.number_words import NUMBER_WORDS
 from agent.text.pieces import split_pieces
 from agent.text.stop_words import BY_LANGUAGE, ENGLISH, detect_candidate_languages
 
@@ -41,6 +43,21 @@ monday tuesday wednesday thursday friday saturday sunday montag dienstag mittwoc
 sonntag måndag tisdag onsdag torsdag fredag lördag söndag lundi mardi mercredi jeudi vendredi samedi dimanche
 """
 _DAYS = frozenset(_DAYS_WORDS.split())
+_ROLES_WORDS = """
+contact contacts owner owners manager managers director responsible ceo cfo cto chair chairman chairwoman author written
+led supervisor deputy assignee assigned reviewer approver representative
+zuständig ansprechpartner ansprechpartnerin geschäftsführer geschäftsführerin leiter leiterin verantwortlich
+stellvertreter stellvertreterin autor autorin kontakt inhaber inhaberin
+ansvarig kontaktperson kontakta chef vd ägare författare ställföreträdare handläggare
+responsable contactez directeur directrice gérant gérante auteur propriétaire
+"""
+_ROLES = frozenset(_ROLES_WORDS.split())
+"""Words behind which a person's name stands, perhaps with `is`, `by` or a colon between."""
+_BEHIND_ROLE = re.compile(r"(?P<role>[^\W\d_]+)(?:\s(?:is|by|to|ist|är|est|sind|av|von|par))?\s?:?[\s*_]{1,4}$")
+_CALL = re.compile(r"(?:contact|contactez|kontakta)\s", re.IGNORECASE)
+_TURNED = re.compile(r"(?P<last>[^\W\d_a-z][^\W\d_]+), (?P<first>[^\W\d_a-z][^\W\d_]+)")
+"""A family name before the given name: "Lindberg, Anna"."""
+_MIN_TITLE_WORDS, _MAX_TITLE_WORDS = 2, 8
 _NEAR_WORDS = 3
 """The words of a name may be this far apart in the evidence, in any order: "Lindqvist, Dr. Anna"."""
 
@@ -66,7 +83,7 @@ def _has_candidate(text: str) -> bool:
 
 
 _CANDIDATE = re.compile(
-    r"(?:[^\W\d_a-z][\w'\u2019-]{0,60}\.?|\b[a-zäöåéß]{1,14}\.?)[ \u00a0](?:[a-z]{1,3} ){0,2}[^\W\d_a-z]"
+    r"(?:[^\W\d_a-z][\w'\u2019-]{0,60}\.?|\b[a-zäöåéß]{1,14}\.?),?[ \u00a0](?:[a-z]{1,3} ){0,2}[^\W\d_a-z]"
 )
 
 
@@ -112,8 +129,14 @@ class _KnownWords:
 _SPLIT_WORD = re.compile(r"[^\W\d_]+")
 
 
+_PLAIN_LETTERS = str.maketrans({"\u00f8": "o", "\u0142": "l", "\u00e6": "a", "\u0153": "o", "\u0111": "d"})
+_UMLAUT = re.compile(r"(?<=[aou])e")
+
+
+@lru_cache(maxsize=8192)
 def _normalize(word: str) -> str:
-    return word.casefold()
+    """A word without its accents: Mueller, Muller and M\u00fcller are one name."""
+    return _UMLAUT.sub("", _remove_accents(word.casefold()).translate(_PLAIN_LETTERS))
 
 
 def _iter_names(text: str, known: _KnownWords) -> Iterator[tuple[list[str], str]]:
@@ -121,7 +144,7 @@ def _iter_names(text: str, known: _KnownWords) -> Iterator[tuple[list[str], str]
     whole = detect_candidate_languages(text)
     labels = [match.span() for match in _LABEL.finditer(text)]
     for piece in split_pieces(text):
-        if piece.kind in ("heading", "head", "rule", "code"):
+        if piece.kind in ("heading", "head", "rule", "code") or _is_title_line(text, piece.start, piece.end):
             continue
         start = next((last for first, last in labels if first <= piece.start < last), piece.start)
         sentence = text[start : piece.end]
@@ -129,13 +152,34 @@ def _iter_names(text: str, known: _KnownWords) -> Iterator[tuple[list[str], str]
         may_be_german = not languages or "de" in languages
         for part in sentence.split("|") if piece.kind == "row" else (sentence,):
             for name in _iter_sentence_names(part, known, may_be_german=may_be_german):
+                if _is_common(name):
+                    continue
                 yield name, _find_written(part, name)
+
+
+def _is_title_line(text: str, start: int, end: int) -> bool:
+    """Whether a piece is a line of its own before an empty one, without an end, and mostly in capitalised words."""
+    line = text[start:end].rstrip()
+    if (
+        line[-1:] in ".!?:;,"
+        or "\n" in line
+        or not text.startswith("\n\n", end)
+        or text[start - 1 : start] not in ("", "\n")
+    ):
+        return False
+    words = _WORD.findall(line)
+    if not _MIN_TITLE_WORDS <= len(words) <= _MAX_TITLE_WORDS or any(map(_is_given_name, words)):
+        return False
+    return 3 * len([word for word in words if word[0].isupper()]) >= 2 * len(words)
 
 
 def _iter_sentence_names(sentence: str, known: _KnownWords, *, may_be_german: bool) -> Iterator[list[str]]:
     """Yields the names of one sentence or cell that have to be known."""
-    for words, is_first, title in _iter_sequences(sentence):
-        if title:
+    yield from _iter_turned_names(sentence)
+    for words, is_first, title, start in _iter_sequences(sentence):
+        if person := _find_person_of_role(sentence, words, start, may_be_german=may_be_german):
+            yield person
+        elif title:
             yield _cut_name(words, may_be_german=may_be_german)
         elif not is_first or _is_given_name(words[0]):
             yield from _list_certain_names(words, may_be_german=may_be_german)
@@ -146,6 +190,39 @@ def _iter_sentence_names(sentence: str, known: _KnownWords, *, may_be_german: bo
                 yield from _list_certain_names(words, may_be_german=may_be_german)
         elif not known.contains(words):
             yield from _list_certain_names(words[1:], may_be_german=may_be_german)
+
+
+def _iter_turned_names(sentence: str) -> Iterator[list[str]]:
+    """Yields the names whose family name stands first, behind a role or alone: "Contact: Lindberg, Anna"."""
+    alone = sentence.strip(" .*_\n\t")
+    for match in _TURNED.finditer(sentence):
+        if _is_given_name(match["first"]) and (alone == match[0] or _is_behind_role(sentence, match.start())):
+            yield [match["first"], match["last"]]
+
+
+def _find_person_of_role(sentence: str, words: Sequence[str], start: int, *, may_be_german: bool) -> list[str]:
+    """The name of whom a role is said, "Contact Xiaoming Wang"; [] if the sequence is behind no role, or names a
+    department. In a language that capitalises nouns, the role has to be said of somebody: "Leiter Vertrieb" is none."""
+    if words[0].lower() in _ROLES and len(words) > 1 and (not may_be_german or _CALL.match(sentence, start)):
+        words = words[1:]
+    elif len(words) < 2 or not _is_behind_role(sentence, start):
+        return []
+    if any(word.lower() in COMMON_NAMES for word in words):
+        return []
+    return list(words[:2] if may_be_german else words)
+
+
+def _is_behind_role(sentence: str, at: int) -> bool:
+    role = _BEHIND_ROLE.search(sentence, max(0, at - 40), max(0, at))
+    return role is not None and role["role"].lower() in _ROLES
+
+
+def _is_common(words: Sequence[str]) -> bool:
+    """Whether a name consists of words that need no evidence: a state, a product, a law, a greeting, a number."""
+    return len(words) > 1 and all(
+        word.lower() in COMMON_NAMES or word.lower() in NUMBER_WORDS or word.lower() in _list_stop_words()
+        for word in words
+    )
 
 
 def _list_certain_names(words: list[str], *, may_be_german: bool) -> list[list[str]]:
@@ -190,8 +267,8 @@ def _find_written(sentence: str, name: Sequence[str]) -> str:
     return match[0].strip() if match is not None else " ".join(name)
 
 
-def _iter_sequences(sentence: str) -> Iterator[tuple[list[str], bool, bool]]:
-    """Yields sequences of capitalised words; whether each begins the sentence, and whether a title stands before it."""
+def _iter_sequences(sentence: str) -> Iterator[tuple[list[str], bool, bool, int]]:
+    """Yields sequences of capitalised words; whether each begins the sentence and is behind a title, and its place."""
     words = list(_WORD.finditer(sentence))
     at = 0
     while at < len(words):
@@ -208,7 +285,7 @@ def _iter_sequences(sentence: str) -> Iterator[tuple[list[str], bool, bool]]:
         if titles:  # "Laut Frau Dr. Kranz"
             names, title = names[titles[-1] + 1 :], True
         if names and (len(names) > 1 or title):
-            yield names, is_first and not title, title
+            yield names, is_first and not title, title, words[at].start()
         at = end
 
 

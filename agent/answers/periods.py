@@ -1,6 +1,7 @@
-"""Decades and centuries that an answer names after a year of its evidence: the 1990s, 90er-Jahre, 1700-talet."""
+"""Decades, centuries and weeks that an answer names after a date of its evidence: the 1990s, 90er-Jahre, KW 11."""
 
 import re
+from datetime import date
 from decimal import Decimal
 
 from agent.text.values import KnownValues
@@ -11,11 +12,17 @@ _PERIOD = re.compile(
     re.IGNORECASE,
 )
 _FRENCH = re.compile(r"\bannées[ \u00a0]$", re.IGNORECASE)
+_WEEK_BEFORE = re.compile(r"\b(?:weeks?|kw|kalenderwochen?|vecka|veckorna|v\.|semaine|sem\.)[ \u00a0]?$", re.IGNORECASE)
+_WEEK = re.compile(
+    r"(?P<week>\d{1,2})(?![\d.,]\d)(?P<after>(?:\.|st|nd|rd|th|e)?[ \u00a0](?:kw|kalenderwoche)\b)?", re.IGNORECASE
+)
 _DECADE, _CENTURY = 10, 100
 
 
 def names_known_period(text: str, start: int, known: KnownValues) -> bool:
-    """Whether the number at `start` names a decade or a century that holds a known year."""
+    """Whether the number at `start` names a decade or a century that holds a known year, or the week of a known day."""
+    if _names_known_week(text, start, known):
+        return True
     match = _PERIOD.match(text, start)
     if match is not None and match["century"]:
         last = int(match["century"]) * _CENTURY
@@ -27,6 +34,14 @@ def names_known_period(text: str, start: int, known: KnownValues) -> bool:
     if len(digits) == 2:
         return any(_has_year(known, century + first, century + first + _DECADE) for century in (1800, 1900, 2000))
     return _has_year(known, first, first + (_CENTURY if first % _CENTURY == 0 else _DECADE))
+
+
+def _names_known_week(text: str, start: int, known: KnownValues) -> bool:
+    week = _WEEK.match(text, start)
+    if week is None or not (week["after"] or _WEEK_BEFORE.search(text, max(0, start - 16), start)):
+        return False
+    days = ((one.year, one.month, one.day) for one in known.dates if one.year is not None and one.day is not None)
+    return any(date(year, month, day).isocalendar().week == int(week["week"]) for year, month, day in days)
 
 
 def _read_french(text: str, start: int) -> str:

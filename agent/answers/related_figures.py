@@ -14,7 +14,7 @@ from itertools import combinations, product
 
 from agent.answers.derivations import Quantity, contains_near, is_unlikely_hit, list_operands, make_quantity
 from agent.text.numbers import NumberMention
-from agent.text.values import find_unit_of_label
+from agent.text.unit_labels import find_unit_of_label
 
 MAX_RECORDS = 400
 """Records that are read. Of longer evidence nearly every figure could be derived."""

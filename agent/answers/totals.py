@@ -4,11 +4,9 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from agent.text.numbers import find_numbers
+from agent.answers.tables import MAX_CELLS, read_number
 from agent.text.pieces import split_pieces
 
-MAX_CELLS = 60_000
-"""Cells of tables that are read."""
 _SEPARATORS = ("\t", "|", ";", ",")
 _MIN_ADDENDS = 3
 
@@ -17,7 +15,7 @@ def list_totals(text: str) -> list[float]:
     """The sums and averages of columns and JSON lists with at least three numbers, and counts of equal cells."""
     totals: list[float] = []
     for column in _iter_columns(text):
-        numbers = [number for cell in column if (number := _read_number(cell)) is not None]
+        numbers = [number for cell in column if (number := read_number(cell)) is not None]
         totals += _sum_up(numbers)
         totals += [float(count) for count in Counter(map(str, column)).values() if count > 1]
     return sorted(set(totals))
@@ -40,21 +38,6 @@ def _sum_up(numbers: Sequence[float]) -> list[float]:
         return []
     total = sum(numbers)
     return [abs(total), abs(total / len(numbers))]
-
-
-def _read_number(cell: object) -> float | None:
-    """The number of a cell that holds nothing else but its unit."""
-    if isinstance(cell, bool) or not isinstance(cell, str | int | float):
-        return None
-    if not isinstance(cell, str):
-        return float(cell)
-    text = cell.strip()
-    if not text or len(text) > 40 or not any(map(str.isdigit, text)):
-        return None
-    numbers = find_numbers(text)
-    if len(numbers) != 1 or len(numbers[0].text) < len(text) - 4:
-        return None
-    return float(numbers[0].value)
 
 
 def _iter_columns(text: str) -> Iterator[Sequence[object]]:

@@ -32,6 +32,7 @@
         ToolSetupError
         ToolOutputError
         ToolTimeoutError
+        ToolOutcomeUnknownError
       RunError                      a run cannot reach its goal
         PlanInvalidError
         ReferenceMissingError
@@ -50,10 +51,9 @@
       ConfigError                   a setting is wrong; only at start
       StaleEpochError               another process has claimed the run; stop
 
-Errors of other packages are subclasses of the first level: of documents that cannot be read, `IngestError`.
-
-Raise the narrowest `AgentError`. Doors render `error.to_failure()` and never look inside. Failures of tools and steps
-that the supervisor can act on travel as data (`StepOutput.error`) with the same codes.
+Errors of other packages are subclasses of the first level: of documents that cannot be read, `IngestError`. Raise the
+narrowest `AgentError`. Doors render `error.to_failure()` and never look inside. Failures of tools and steps that the
+supervisor can act on travel as data (`StepOutput.error`) with the same codes.
 """
 
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -94,10 +94,7 @@ class AgentError(Exception):
 
 
 class RequestError(AgentError):
-    """The base class of refusals: nothing was changed, and the caller can change the request or wait.
-
-    Unlike `RunError`, which ends work that was begun.
-    """
+    """The base class of refusals: nothing was begun, as with `RunError`. The caller can change the request or wait."""
 
     code = "ERR_BAD_REQUEST"
 
@@ -213,8 +210,7 @@ class ModelRequestError(ModelError):
     `details` holds the HTTP `status` and, where the provider names them, its `param` and `code`."""
 
     code = "ERR_MODEL_REQUEST"
-    written: str = ""
-    """What the model wrote, where the provider refuses that and not the request: a call that was not offered (Groq)."""
+    written = ""  # by the model, where the provider refuses that: a call that was not offered (Groq)
 
 
 class ModelEndpointError(ModelRequestError):
@@ -254,8 +250,7 @@ class ToolUnknownError(ToolError):
 
 class ToolQuarantinedError(ToolUnknownError):
     """Raised by the registry, and by the tool itself, for a foreign tool whose description or schemas differ from those
-    a person accepted. The message says which command to run. The tool was not called.
-    """
+    a person accepted. The message says which command to run. The tool was not called."""
 
     code = "ERR_TOOL_QUARANTINED"
 
@@ -268,16 +263,14 @@ class ToolDeniedError(ToolError):
 
 class ToolInputError(ToolError):
     """Raised if arguments do not fit the schema (the tool was not called), and by tools for arguments that can never
-    succeed, such as a missing file. Repeating the call does not help.
-    """
+    succeed, such as a missing file. Repeating the call does not help."""
 
     code = "ERR_TOOL_INPUT"
 
 
 class ToolSetupError(ToolError):
     """Raised by a tool whose operator has not provided yet what it works on. The message says which command or setting
-    does. Ends the run, because another plan would fail too; if another tool may help, raise `ToolInputError`.
-    """
+    does. Ends the run, because another plan would fail too; if another tool may help, raise `ToolInputError`."""
 
     code = "ERR_TOOL_SETUP"
 
@@ -294,11 +287,16 @@ class ToolTimeoutError(ToolError):
     code = "ERR_TOOL_TIMEOUT"
 
 
-class RunError(AgentError):
-    """The base class of what keeps a run from its goal: its plan, a skill, a sub-agent, a budget or a guard.
+class ToolOutcomeUnknownError(ToolError):
+    """Raised when a call that may change something was sent and its result never came: it ran out of time, or its
+    connection broke. Unlike `ToolTimeoutError`, which is of calls that may be repeated."""
 
-    Unlike `ModelError` and `ToolError`, which are about one call.
-    """
+    code = "ERR_TOOL_UNKNOWN_OUTCOME"
+
+
+class RunError(AgentError):
+    """The base class of what keeps a run from its goal: its plan, a skill, a sub-agent, a budget or a guard. Unlike
+    `ModelError` and `ToolError`, which are about one call."""
 
 
 class PlanInvalidError(RunError):

@@ -18,6 +18,9 @@ class FailureKind(NamedTuple):
     recoverable: bool
 
 
+OUTCOME_UNKNOWN = "it is not known whether the call was executed"
+"""The end of messages about calls that may have had their effect."""
+
 FAILURES: dict[str, FailureKind] = {
     "ERR_BAD_REQUEST": FailureKind("the request cannot be understood", "refuse it before a run exists", 400, False),
     "ERR_AUTH": FailureKind("there is no API key, or it is invalid", "refuse; create or renew a key", 401, False),
@@ -83,8 +86,8 @@ FAILURES: dict[str, FailureKind] = {
     "ERR_TOOL_TIMEOUT": FailureKind("the tool did not finish in time", "retry once, then replan", 504, True),
     "ERR_TOOL_FAILED": FailureKind("the tool reported or raised an error", "retry once, then replan", 502, True),
     "ERR_TOOL_UNKNOWN_OUTCOME": FailureKind(
-        "a side effect started before a crash and its result was never recorded",
-        "never repeat it; the tool or a person must find out",
+        "a side effect started and its result never came: a crash, a time limit or a broken connection",
+        "do not repeat it, unless a read shows that it did not happen; else a person must find out",
         500,
         False,
     ),

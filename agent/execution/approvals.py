@@ -26,9 +26,10 @@ from agent.policy.approval import (
 )
 from agent.policy.guardrails.egress import EgressFinding
 from agent.policy.guardrails.plain_text import remove_live_parts
+from agent.policy.redaction.inbound import restore_args
 from agent.run_context.calls import CallSite
 from agent.run_context.run import Run
-from agent.tools import ExplainingTool, Tool
+from agent.tools import ExplainingTool, Tool, ToolContext
 
 
 class ApprovalPendingError(Exception):
@@ -195,6 +196,13 @@ async def ask_for_approval(
         call_id=site.call_id,
     )
     await run.emit(*before, EventDraft(request, site.step_id, site.attempt))
+
+
+async def explain_call(run: Run, tool: Tool, args: JsonObject, context: ToolContext) -> str:
+    """The tool's explanation of the call for a person; "" if it has none."""
+    if not isinstance(tool, ExplainingTool):
+        return ""
+    return await tool.explain(restore_args(run.state, args), context)
 
 
 def build_shown_text(run: Run, egress: EgressFinding | None, explanation: str = "") -> dict[str, object]:

@@ -20,7 +20,7 @@ MAX_NAMED = 3
 
 def describe_sources(run: Run, tool: str, args: JsonObject, site: CallSite) -> dict[str, str]:
     """For each argument where its value comes from: the user's words, results of earlier steps, or a model."""
-    words, step = collect_own_words(run.state), _find_step(run.state, site)
+    words, step = collect_own_words(run), _find_step(run.state, site)
     confirmed = list_confirmed_values(run.state, without_call=site.call_id)
     planned = step.args if step is not None and step.action != "skill" and not site.span else {}
     called = find_called_step(run.state, tool, site)

@@ -47,7 +47,7 @@ async def find_asked_arguments(
 def find_untrusted_args(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite) -> dict[str, ArgumentRole]:
     """The arguments whose values are not the user's, with their roles, of a call that may hold such values."""
     state = run.state
-    words = collect_own_words(state)
+    words = collect_own_words(run)
     step = find_called_step(state, spec.name, site)
     recorded = get_call_decision(state, state.get_step(site.step_id).find_attempt(site.attempt), site.call_id)
     # A call that was asked about follows its own answer, which is bound to the tool's description too.

@@ -6,7 +6,6 @@ from dataclasses import replace
 from agent.core.models import Plan
 from agent.policy.redaction.requests import redact_client_tools
 from agent.run_context.run import Run
-from agent.run_context.run_tools import list_allowed_tools
 from agent.tools import ToolSpec, UserSource
 from agent.tools.catalogue import Catalogue, SkillCard, find_worst_effect
 from agent.tools.client_tools import build_client_specs
@@ -18,7 +17,7 @@ CACHED_CATALOGUES = 100
 def build_catalogue(run: Run) -> Catalogue:
     """The skills, then the tools, each sorted by name: the same text for the same room, for prompt caches."""
     wanted = run.state.request.metadata.get("skills")
-    names = list_allowed_tools(run)
+    names = run.allowed_tools
     registry, skills = run.engine.registry, run.room.skills
     offered = tuple(hooks.get_catalogue_key(run) for hooks in run.hooks)
     key = (registry.version, *names, "/", *(skills or ()), skills is None, repr(wanted), offered)

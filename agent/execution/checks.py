@@ -28,6 +28,7 @@ _OUTCOME_OF_ERROR = {
     "ERR_MODEL_OUTPUT": Outcome.RETRY,
     # Not RETRY: it may have changed something before it failed.
     "ERR_SUBAGENT_FAILED": Outcome.REPLAN,
+    "ERR_TOOL_UNKNOWN_OUTCOME": Outcome.REPLAN,
     "ERR_TOOL_INPUT": Outcome.REPLAN,
     "ERR_TOOL_UNKNOWN": Outcome.REPLAN,
     "ERR_TOOL_DENIED": Outcome.REPLAN,

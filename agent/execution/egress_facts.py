@@ -8,12 +8,21 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from agent.core.errors import SkillUnknownError, ToolDeniedError
-from agent.core.events import StepOutput
+from agent.core.events import AnswerFinished, StepOutput
 from agent.core.models import JsonObject, PlanStep
 from agent.core.run_state import AttemptState, CallState, RunState
 from agent.policy.approval import is_plan_approved
-from agent.policy.guardrails.egress import EgressFacts, EgressFinding, ReadText, find_egress, judge_redirect
+from agent.policy.guardrails.egress import (
+    EgressFacts,
+    EgressFinding,
+    ReadText,
+    find_egress,
+    iter_address_keys,
+    judge_redirect,
+    list_repeated_links,
+)
 from agent.policy.guardrails.message_labels import split_attachments
+from agent.policy.guardrails.run_links import split_messages
 from agent.run_context.calls import CallSite
 from agent.run_context.message_labels import collect_replies
 from agent.run_context.outputs import load_output, to_step_output
@@ -61,7 +70,7 @@ async def check_redirect(run: Run, site: CallSite, source: str, target: str) -> 
 async def collect_facts(run: Run, site: CallSite, nested: Sequence[ReadText] = ()) -> EgressFacts:
     """The facts about what the run has read so far, and where its addresses may come from."""
     state = run.state
-    reads = [*nested, *_iter_shown_answers(state)]
+    reads = [*nested, *await _read_shown_answers(run)]
     for attempt, step in _iter_attempts(state):
         if attempt.taken_from and attempt.output is not None:  # of another run, whose calls are not in this log
             address = str(attempt.args.get("url") or "")
@@ -76,6 +85,20 @@ async def collect_facts(run: Run, site: CallSite, nested: Sequence[ReadText] = (
         starts_untrusted=_is_shaped_by_reading(state, -1),
         extra=tuple(_iter_remembered(state)),
     )
+
+
+async def find_repeated_links(run: Run, answer: str) -> tuple[str, ...] | None:
+    """The addresses in the answer of a run that a later message may have fetched; None if the answer holds none."""
+    if next(iter_address_keys(answer), None) is None:
+        return None
+    steps = run.state.plan.steps if run.state.plan is not None else ()
+    skills = [CallSite(step.id, 1) for step in steps if step.action == "skill"]
+    facts = await collect_facts(run, CallSite("", 1))
+    installed = [text for site in skills for text in _iter_given(run, site)]
+    outputs = [own.output for own in run.state.steps.values() if own.output is not None]
+    sources = [source.url for output in outputs for source in output.sources if source.url]
+    texts = (*installed, *sources, *split_messages(run.state)[1])
+    return await asyncio.to_thread(list_repeated_links, answer, facts, texts)
 
 
 def make_nested_read(spec: ToolSpec, args: JsonObject, text: str, *, tainted: bool) -> ReadText:
@@ -179,14 +202,30 @@ def _iter_remembered(state: RunState) -> Iterator[str]:
         yield from (earlier.text for earlier in state.retrieval.earlier_results if earlier.tainted)
 
 
-def _iter_shown_answers(state: RunState) -> Iterator[ReadText]:
-    """Yields the answers of a conversation that is stored here. A client's history may hold what nobody was shown."""
+async def _read_shown_answers(run: Run) -> list[ReadText]:
+    """The answers of a conversation that is stored here. A client's history may hold what nobody was shown."""
+    state = run.state
     recalled = state.retrieval
     if recalled is None or recalled.source != "conversation":
-        return
-    for message in recalled.history:
-        if message.role == "assistant":
-            yield ReadText(message.content, is_untrusted=state.tainted, is_private=state.tainted, is_shown=True)
+        return []
+    answers = [message.content for message in recalled.history if message.role == "assistant"]
+    private = state.tainted
+    repeated = await _load_repeated_links(run) if private else None
+    return [
+        ReadText(text, is_untrusted=private, is_private=private, is_shown=True, repeated_keys=repeated)
+        for text in answers
+    ]
+
+
+async def _load_repeated_links(run: Run) -> frozenset[str]:
+    """The addresses in the answers of this conversation that no model made up, as their runs recorded them."""
+    if run.repeated_links is None:
+        conversation, parent = run.state.request.conversation_id or "", run.state.request.parent
+        run_ids = await run.engine.conversations.list_answer_runs(run.state.owner, conversation, parent=parent)
+        logs = [await run.journal.read_events(run_id) for run_id in run_ids if run_id != run.run_id]
+        answers = [event.body for log in logs for event in log if isinstance(event.body, AnswerFinished)]
+        run.repeated_links = frozenset(key for answer in answers for key in answer.links or ())
+    return run.repeated_links
 
 
 def _iter_attempts(state: RunState) -> Iterator[tuple[AttemptState, PlanStep | None]]:

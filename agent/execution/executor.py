@@ -40,6 +40,7 @@ class RunExecutor:
         run.start_clock()
         try:
             await run.load_feature_data()
+            await run.redaction.load_stored_texts()
             await run.note(RunClaimed(worker=self._worker, resumed=run.epoch > 1))
             await self._drive_until_end_or_wait(run)
         except StaleEpochError:

@@ -14,8 +14,6 @@ from datetime import datetime
 from itertools import islice
 
 from agent.core.errors import AgentError
-from agent.core.json_walk import iter_texts
-from agent.core.models import PlanStep
 from agent.run_context.ground import GroundFile
 from agent.run_context.run import Run
 from agent.text.terms import extract_query_terms
@@ -28,11 +26,8 @@ MAX_FILES, MAX_COLLECTIONS, MAX_SERVERS = 60, 40, 20
 NAME_CHARS, INSTRUCTION_CHARS, MAX_WORDS = 120, 400, 12
 _WORD = re.compile(r"[^\W\d_]+")
 SHORTEST_WORD = 3
-EXACT_CHARS = 5
-_TOKEN = re.compile(r"[\w@.+:/-]+")
-_EXACT = re.compile(r"[@\d]|\w\.\w")
-QUOTED_LETTERS = 20
-"""Letters. A match of this length is not a coincidence."""
+INSTRUCTIONS_HEAD = "What connected servers say about their use:"
+COLLECTIONS_HEAD = "Document collections"
 
 
 async def build_ground(run: Run, catalogue: Catalogue) -> str:
@@ -58,7 +53,7 @@ async def build_ground(run: Run, catalogue: Catalogue) -> str:
     instructions = sources.list_instructions() if servers else {}
     texts = {name: text for name, text in instructions.items() if name in servers and text.strip()}
     if texts:
-        lines.append("What connected servers say about their use:")
+        lines.append(INSTRUCTIONS_HEAD)
         shown = sorted(texts.items())[:MAX_SERVERS]
         lines += [f"- {clean_line(name, NAME_CHARS)}: {clean_line(text, INSTRUCTION_CHARS)}" for name, text in shown]
     return "\n".join(lines)
@@ -107,36 +102,6 @@ def _count_words(path: str) -> int:
     return max(len(_WORD.findall(part)) for part in path.split("/"))
 
 
-def quotes_ground(changing: Sequence[PlanStep], ground: str, said: str) -> bool:
-    """Whether one of these steps, which change something, has an argument with text from the ground that is missing in
-    `said`, the user's words. Such a step needs approval: otherwise the author of a file name could choose what is sent.
-    """
-    if not changing:
-        return False
-    ground_letters, own = _keep_letters(ground), _keep_letters(said)
-    # The first line is the date, which the user need not say. Addresses, amounts and numbers are short, but exact.
-    exact, own_text = ground.partition("\n")[2].casefold(), said.casefold()
-    for step in changing:
-        text = "\n".join(iter_texts(dict(step.args)))
-        if any(token in exact and token not in own_text for token in _find_exact_tokens(text)):
-            return True
-        given = _keep_letters(text)
-        pieces = (given[at : at + QUOTED_LETTERS] for at in range(len(given) - QUOTED_LETTERS + 1))
-        if any(piece in ground_letters and piece not in own for piece in pieces):
-            return True
-    return False
-
-
-def _find_exact_tokens(text: str) -> set[str]:
-    """The tokens that name one exact thing: with `@`, an inner dot or a digit, of `EXACT_CHARS` or more."""
-    tokens = (token.strip(".,:;/-") for token in _TOKEN.findall(text.casefold()))
-    return {token for token in tokens if len(token) >= EXACT_CHARS and _EXACT.search(token)}
-
-
-def _keep_letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))
-
-
 def clean_line(text: str, limit: int) -> str:
     """Text as one line without control and format characters, at most `limit` characters long."""
     visible = "".join(char if unicodedata.category(char)[0] != "C" else " " for char in text)
@@ -151,10 +116,10 @@ def _describe_now(timezone: str) -> str:
 
 def _describe_collections(collections: dict[str, int]) -> list[str]:
     if not collections:
-        return ["Document collections: none."]
+        return [f"{COLLECTIONS_HEAD}: none."]
     lines = [
         f"- {clean_line(name, NAME_CHARS)}: {count:,} document{'s' if count != 1 else ''}"
         for name, count in list(collections.items())[:MAX_COLLECTIONS]
     ]
     more = [f"- and {len(collections) - MAX_COLLECTIONS} more"] if len(collections) > MAX_COLLECTIONS else []
-    return [f"Document collections ({len(collections)}):", *lines, *more]
+    return [f"{COLLECTIONS_HEAD} ({len(collections)}):", *lines, *more]

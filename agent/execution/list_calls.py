@@ -23,6 +23,7 @@ from agent.execution.approvals import (
     build_shown_text,
     describe_arguments,
     examine_call,
+    explain_call,
     find_earlier_rejection,
     is_as_shown,
     make_tool_fingerprinter,
@@ -33,7 +34,6 @@ from agent.execution.tool_gateway import (
     BLOB_CHARS,
     build_call_context,
     call_tool,
-    explain_call,
     foresee_failure,
     report_lost_effect,
 )
@@ -43,7 +43,6 @@ from agent.policy.approval import compute_digest, get_call_decision
 from agent.run_context.calls import CallSite
 from agent.run_context.outputs import load_output, load_whole_output, to_step_output
 from agent.run_context.run import Run
-from agent.run_context.run_tools import list_allowed_tools
 from agent.tools import Tool, is_shown_call_by_call
 from agent.tools.spec import drop_unset_inputs
 
@@ -71,7 +70,7 @@ class ListCalls:
         run, name = self._run, self._step.tool
         calls = await self._list_calls()
         begin = await build_start({**self._step.args, FOR_EACH: calls}, tainted=self._tainted)
-        if name not in list_allowed_tools(run):
+        if name not in run.allowed_tools:
             await run.emit(*begin)
             lost = [await report_lost_effect(run, self._make_site(place)) for place in range(1, len(calls) + 1)]
             unknown = next((one for one in lost if one is not None), None)

@@ -20,7 +20,6 @@ from agent.policy.redaction.inbound import restore_args
 from agent.run_context.calls import CallSite
 from agent.run_context.message_labels import collect_own_words
 from agent.run_context.run import Run
-from agent.run_context.run_tools import list_allowed_tools
 from agent.tools import ToolContext, ToolResult, is_shown_call_by_call
 
 
@@ -72,7 +71,7 @@ class NestedCalls:
     def _holds(self, args: JsonObject) -> bool:
         """Whether each value is the user's, or one of the outer call, which a person could have been asked about."""
         outer = self._list_outer_values()
-        words = collect_own_words(self.run.state)
+        words = collect_own_words(self.run)
         return all(value in outer or words.hold(value) for value in args.values())
 
     def _list_outer_values(self) -> list[JsonValue]:
@@ -91,7 +90,7 @@ def list_parent_tools(run: Run, site: CallSite) -> frozenset[str]:
     parent = run.state.subagents.get(site.span)
     if parent is not None:
         return frozenset(parent.start.tools)
-    available = list_allowed_tools(run)
+    available = run.allowed_tools
     steps = run.state.plan.steps if run.state.plan else ()
     step = next((one for one in steps if one.id == site.step_id), None)
     if step is not None and step.action == "skill":

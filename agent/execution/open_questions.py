@@ -7,7 +7,6 @@ from agent.core.plan_outcome import is_complete
 from agent.core.run_state import RunState
 from agent.execution.static_plans import plan_completion_only
 from agent.planning.planned import Planned
-from agent.policy.guardrails.run_links import clean_question
 from agent.run_context.run import Run
 
 WITHHELD_QUESTION = "The assistant has a question, but this room's output policy blocks it."
@@ -28,8 +27,7 @@ async def ask_open_question(run: Run) -> None:
         return
     checked = await run.redaction.check_answer((await assemble_answer(run)).text)
     question = checked.text if checked.failure is None else WITHHELD_QUESTION
-    question = clean_question(question, run.state)
-    await run.emit(InputRequested(question=question))
+    await run.emit(InputRequested(question=run.redaction.clean_question(question)))
 
 
 def _asks_user(state: RunState) -> bool:

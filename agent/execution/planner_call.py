@@ -8,6 +8,7 @@ from agent.core.events import AnswerStarted, StepOutput
 from agent.core.models import JsonObject
 from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ResponseSchema, read_end
 from agent.planning.parse import is_longer_than_word, read_word
+from agent.planning.prompt import count_left_out
 from agent.planning.reply import AnswerDetector
 from agent.planning.request import AnswerForm
 from agent.run_context.answer_stream import DeltaWriter
@@ -138,7 +139,9 @@ class _AnswerStream:
 def note_answer_started(run: Run) -> AnswerStarted:
     """The event that begins a planner's answer."""
     model = run.engine.models.get_model_name("fast", run.room)
-    return AnswerStarted(tier="fast", model=model, reason=REASON, restarted=run.state.answer_start is not None)
+    left_out = count_left_out(run.state.retrieval.history) if run.state.retrieval is not None else 0
+    restarted = run.state.answer_start is not None
+    return AnswerStarted(tier="fast", model=model, reason=REASON, restarted=restarted, left_out=left_out)
 
 
 def build_answer_output(run: Run, reply: ModelReply) -> StepOutput:

@@ -1,11 +1,12 @@
-"""Calls that a run does not repeat: those that failed permanently, and reading the same thing for several steps."""
+"""Calls that a run does not repeat: those that failed permanently, changes that may have been made, and reading the
+same thing for several steps."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 
 from agent.core.events import ToolReturned
 from agent.core.models import JsonObject, Outcome, Plan, PlanStep
-from agent.core.run_state import AttemptState, RunState
+from agent.core.run_state import AttemptState, CallState, RunState
 from agent.run_context.calls import CallSite, build_key
 from agent.run_context.outputs import SHOWN_ARG_CHARS, shorten_args
 from agent.run_context.run import Run
@@ -16,6 +17,9 @@ LASTING_ERRORS = frozenset(
 )
 """Error codes of failures that the same call with the same arguments repeats."""
 
+
+UNKNOWN_OUTCOME = "ERR_TOOL_UNKNOWN_OUTCOME"
+"""The code of calls that may have changed something and whose result never came."""
 
 REPEATED = "not called again, because the same call failed before: "
 """Precedes the reason of a call that is not made."""
@@ -112,3 +116,46 @@ async def call_once(
         return returned
     finally:
         call.result.set_result(result)
+
+
+def find_unknown_outcome(state: RunState, spec: ToolSpec, args: JsonObject) -> str | None:
+    """The reason why this change is not made: the same call of this run may have been executed. None if it may be made.
+
+    It may be made once a later call has read something, which can show that it did not happen, or if a person requested
+    the plan.
+    """
+    if spec.effect != "effect" or (state.plans and state.plans[-1].asked_for):
+        return None
+    for attempt, call in _iter_calls(state):
+        if call.intent.tool != spec.name or call.intent.args != args or not _is_unknown(call):
+            continue
+        if not has_read_since(state, attempt):
+            problem = call.result.error if call.result is not None else None
+            return f"not called again, because the same call may have been executed: {problem or spec.name}"
+    return None
+
+
+def may_have_happened(state: RunState, attempt: AttemptState | None) -> bool:
+    """Whether a call of the attempt may have changed something, and nothing has been read since."""
+    return attempt is not None and any(map(_is_unknown, attempt.calls)) and not has_read_since(state, attempt)
+
+
+def has_read_since(state: RunState, attempt: AttemptState) -> bool:
+    """Whether a call has read something after the attempt: it started when the attempt's calls had ended."""
+    ended = attempt.started_at + sum(call.result.duration for call in attempt.calls if call.result is not None)
+    return any(
+        call.intent.effect == "read" and call.result is not None and call.result.error_code is None
+        for other, call in _iter_calls(state)
+        if other.started_at >= ended
+    )
+
+
+def _is_unknown(call: CallState) -> bool:
+    return call.unknown_outcome is not None or (call.result is not None and call.result.error_code == UNKNOWN_OUTCOME)
+
+
+def _iter_calls(state: RunState) -> Iterator[tuple[AttemptState, CallState]]:
+    for step in state.steps.values():
+        for attempt in step.attempts:
+            for call in attempt.calls:
+                yield attempt, call

@@ -6,6 +6,7 @@ from agent.core.run_state import StepState
 from agent.execution.catalogue import build_catalogue, drop_unusable
 from agent.execution.decide import find_doubt
 from agent.execution.ground import find_empty_sources
+from agent.execution.repeated_calls import UNKNOWN_OUTCOME
 from agent.planning.request import RoundResult
 from agent.planning.round_parts import MISSING, PARTS
 from agent.run_context.outputs import load_output
@@ -50,7 +51,8 @@ async def list_rounds(run: Run) -> tuple[RoundResult, ...]:
             failed = own.status != "succeeded"
             text = await _describe_result(run, own)
             part = str(served.get(step.id) or step.intent)
-            rounds.append(RoundResult(number, step.tool, step.args, text, failed, missing, part))
+            unknown = own.output.error_code == UNKNOWN_OUTCOME
+            rounds.append(RoundResult(number, step.tool, step.args, text, failed, missing, part, unknown))
     return tuple(rounds)
 
 

@@ -22,7 +22,6 @@ from agent.run_context.calls import CallSite
 from agent.run_context.model_calls import MeteredModels, to_assistant_turn
 from agent.run_context.outputs import SKILL_CHARS, cut_text, format_args, format_data_block
 from agent.run_context.run import Run
-from agent.run_context.run_tools import list_allowed_tools
 from agent.skills import Skill
 from agent.tools import Tool
 
@@ -180,7 +179,7 @@ class SkillExecutor:
 
 def list_scoped_tools(run: Run, skill: Skill, step: PlanStep) -> dict[str, Tool]:
     """The tools that a skill may call in a step, and its file reader."""
-    available = list_allowed_tools(run)
+    available = run.allowed_tools
     named = list_step_tools(run, step, available)
     tools: dict[str, Tool] = {
         name: run.engine.registry.get(name) for name in skill.select_tools(available) if name in named
@@ -192,6 +191,6 @@ def list_scoped_tools(run: Run, skill: Skill, step: PlanStep) -> dict[str, Tool]
 
 def list_scoped_tools_by_rules(run: Run, skill: Skill, step: PlanStep) -> dict[str, Tool]:
     """The tools that rules may call for a skill: those of the step, and those the skill names for rules."""
-    available = list_allowed_tools(run)
+    available = run.allowed_tools
     named = list_step_tools(run, step, available).union(skill.rules_tools)
     return {name: run.engine.registry.get(name) for name in skill.select_rules_tools(available) if name in named}

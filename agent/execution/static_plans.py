@@ -8,7 +8,6 @@ from agent.core.plan_references import find_references, quote_literal, quote_tex
 from agent.planning.reply_schema import describe_requested_call
 from agent.run_context.outputs import cut_text
 from agent.run_context.run import Run
-from agent.run_context.run_tools import list_allowed_tools
 from agent.skills import Skill
 from agent.tools.catalogue import find_worst_effect
 
@@ -37,7 +36,7 @@ def _plan_room_skill(run: Run, skill: Skill, task: str, why: str) -> Plan:
     ]
     if lines:
         given_args["conversation"] = quote_literal("\n".join(lines))
-    tools = skill.select_tools(list_allowed_tools(run))
+    tools = skill.select_tools(run.allowed_tools)
     last = PlanStep(
         id=f"s{len(before) + 1}",
         executor="skill",
@@ -58,7 +57,7 @@ def plan_skill(run: Run, name: str, task: str, why: str) -> Plan:
     if skill.name == run.room.skill:
         return _plan_room_skill(run, skill, task, why)
     # The user chose the skill, so it gets the tools that its author lists. What it reads chooses none.
-    tools = skill.select_tools(list_allowed_tools(run))
+    tools = skill.select_tools(run.allowed_tools)
     step = PlanStep(
         id="s1",
         executor="skill",

@@ -22,7 +22,7 @@ from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex
 
 LABELLED_SOURCES: frozenset[TaintSource] = frozenset(
-    {"conversation", "history", "unknown_answers", "attachment", "room", "results"}
+    {"conversation", "history", "unknown_answers", "attachment", "room", "results", "ground"}
 )
 """After other untrusted text, such as a recipe's, nothing of the plan counts as the user's."""
 
@@ -48,7 +48,7 @@ def label_steps(run: Run, plan: Plan, sources: Collection[TaintSource]) -> tuple
     if "conversation" in sources and not _is_conversation_stored(run.state):
         return ()
     specs = {spec.name: spec for spec in build_catalogue(run).tools}
-    words = collect_own_words(run.state)
+    words = collect_own_words(run)
     return tuple(_label_step(run, plan, step, words, specs, sources) for step in plan.steps if step.is_work)
 
 

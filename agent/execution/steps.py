@@ -22,7 +22,6 @@ from agent.planning.list_steps import is_list_step
 from agent.run_context.calls import CallSite
 from agent.run_context.outputs import load_output, shorten_args, to_step_output
 from agent.run_context.run import Run
-from agent.run_context.run_tools import list_allowed_tools
 
 
 async def run_attempt(run: Run, start: Start) -> None:
@@ -116,7 +115,7 @@ class StepExecutorAgent:
         self, args: JsonObject, begin: tuple[EventDraft, ...], *, tainted: bool
     ) -> tuple[list[EventDraft], StepOutput]:
         """The draft of the tool's return, for the transaction of the attempt's end, and the output."""
-        if self._step.tool not in list_allowed_tools(self._run):
+        if self._step.tool not in self._run.allowed_tools:
             await self._run.emit(*begin)
             lost = await report_lost_effect(self._run, self._site)
             if lost is not None:
@@ -135,7 +134,7 @@ class StepExecutorAgent:
         if self._run.room.required_tools or self._run.room.tools_by_topic:  # only these rooms refine results
             returned, problem = await refine_result(self._run, tool, args, returned, self._site)
         output = to_step_output(returned, fallback_reason=problem)
-        if returned.error_code == "ERR_TOOL_UNKNOWN_OUTCOME":
+        if _has_unknown_outcome(self._run, self._step, self._site.attempt):
             return [], output
         return [EventDraft(returned, self._site.step_id, self._site.attempt)], output
 

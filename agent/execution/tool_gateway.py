@@ -17,27 +17,30 @@ from agent.core.errors import (
     AgentError,
     StaleEpochError,
     SubAgentFailedError,
+    ToolDeniedError,
     ToolError,
     ToolInputError,
+    ToolOutcomeUnknownError,
     ToolOutputError,
     ToolTimeoutError,
 )
 from agent.core.events import EventDraft, StepUnknown, ToolCalled, ToolReturned
+from agent.core.failures import OUTCOME_UNKNOWN
 from agent.core.models import JsonObject
 from agent.core.run_state import CallState
-from agent.execution.approvals import ApprovalPendingError, check_approval
+from agent.execution.approvals import ApprovalPendingError, check_approval, explain_call
 from agent.execution.arguments import find_argument_problem, find_output_problem, has_literal_from_outside
 from agent.execution.broken_connections import is_broken_connection
 from agent.execution.egress_facts import check_redirect
 from agent.execution.nested_calls import NestedCalls
-from agent.execution.repeated_calls import call_once
+from agent.execution.repeated_calls import UNKNOWN_OUTCOME, call_once, find_unknown_outcome
 from agent.execution.tool_models import RunModel
 from agent.policy.redaction.events import ResultParts
 from agent.policy.redaction.inbound import restore_args
 from agent.run_context.calls import CallSite
 from agent.run_context.message_labels import collect_own_words
 from agent.run_context.run import Run
-from agent.tools import ExplainingTool, PreflightTool, Tool, ToolContext, ToolResult, ToolSpec
+from agent.tools import PreflightTool, Tool, ToolContext, ToolResult, ToolSpec
 from agent.tools.spec import drop_unset_inputs
 
 log = logging.getLogger(__name__)
@@ -102,10 +105,12 @@ async def _make_first_call(
 ) -> ToolReturned:
     """Makes a new call: validates it, checks the approval, records the intent, executes it."""
     problem = find_argument_problem(tool.spec, args)
-    if problem is not None:
+    unknown = None if problem is not None else find_unknown_outcome(run.state, tool.spec, args)
+    if problem is not None or unknown is not None:
         if before:
             await run.emit(*before)
-        return _build_failed_return(tool.spec, site, ToolInputError(problem), monotonic())
+        refusal = ToolInputError(problem) if problem is not None else ToolDeniedError(unknown or "")
+        return _build_failed_return(tool.spec, site, refusal, monotonic())
     key = _make_key(run, site)
     context = _build_tool_context(run, site, key, tainted=tainted)
     checked = await check_approval(
@@ -155,13 +160,6 @@ def _make_key(run: Run, site: CallSite) -> str:
     return f"{run.run_id}:{plan_version}:{site.step_id}:{site.attempt}:{site.place}"
 
 
-async def explain_call(run: Run, tool: Tool, args: JsonObject, context: ToolContext) -> str:
-    """The tool's explanation of the call for a person; "" if it has none."""
-    if not isinstance(tool, ExplainingTool):
-        return ""
-    return await tool.explain(restore_args(run.state, args), context)
-
-
 async def report_lost_effect(run: Run, site: CallSite) -> ToolReturned | None:
     """Records `step.unknown` for a side effect that started but whose tool is gone. Returns None without one.
 
@@ -191,7 +189,7 @@ def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = F
         conversation_id=conversation,
         # Who approves one call approves no later request that is made of its words.
         tainted=tainted or has_literal_from_outside(run.state, site.step_id),
-        get_own_words=partial(collect_own_words, run.state),
+        get_own_words=partial(collect_own_words, run),
         subagents=subagents,
         model=RunModel(run, site) if run.works_with_model else None,
         retrieval_mode=run.room.retrieval_mode,
@@ -217,6 +215,7 @@ async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, conte
     limit = min(spec.timeout_s or run.engine.settings.tool_timeout_s, max(0.1, run.seconds_left))
     started = monotonic()
     tries = 0
+    error: AgentError
     slot = _get_call_slot(run, spec)
     while True:
         tries += 1
@@ -225,7 +224,7 @@ async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, conte
             async with slot, asyncio.timeout(limit):
                 result = await tool.call(restore_args(run.state, args), context)
         except TimeoutError:
-            error: AgentError = ToolTimeoutError(f"{spec.name} did not finish within {limit:g} s", agent_id=spec.name)
+            error = _make_timeout_error(spec, limit)
         except ToolError as failure:
             error, is_broken = failure, is_broken_connection(failure)
         except AgentError as failure:
@@ -245,6 +244,14 @@ async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, conte
             await asyncio.sleep(min(pause, run.seconds_left))
             continue
         return _build_failed_return(spec, site, error, started, tries)
+
+
+def _make_timeout_error(spec: ToolSpec, limit: float) -> ToolError:
+    """The error of a call that took longer than `limit` seconds."""
+    problem = f"{spec.name} did not finish within {limit:g} s"
+    if spec.effect != "effect":
+        return ToolTimeoutError(problem, agent_id=spec.name)
+    return ToolOutcomeUnknownError(f"{problem}; {OUTCOME_UNKNOWN}", agent_id=spec.name)
 
 
 def _wrap_agent_error(spec: ToolSpec, failure: AgentError) -> AgentError:
@@ -303,6 +310,7 @@ async def build_return(
     if len(encoded) + len(text) > BLOB_CHARS:
         payload = json.dumps({"value": value, "text": text}, ensure_ascii=False)
         blob = await run.journal.put_blob(payload.encode(), run_id=run.run_id)
+        run.redaction.note_stored_text(blob, text)
         value, text = None, text[: BLOB_CHARS // 8]
     try:
         returned = ToolReturned(
@@ -363,9 +371,7 @@ async def _record_unknown(run: Run, site: CallSite, called: ToolCalled) -> ToolR
     )
     unknown = StepUnknown(call_id=site.call_id, tool=called.tool, key=called.key, message=message)
     await run.emit(EventDraft(unknown, site.step_id, site.attempt))
-    return ToolReturned(
-        call_id=site.call_id, tool=called.tool, error_code="ERR_TOOL_UNKNOWN_OUTCOME", error=message, text=message
-    )
+    return ToolReturned(call_id=site.call_id, tool=called.tool, error_code=UNKNOWN_OUTCOME, error=message, text=message)
 
 
 def _build_failed_return(

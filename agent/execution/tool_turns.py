@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from agent.core.concurrent_calls import gather_all
-from agent.core.errors import ToolError
+from agent.core.errors import ToolOutcomeUnknownError
 from agent.core.events import AssistantTurn, EventDraft, StepOutput, ToolRefused, ToolReturned
+from agent.core.failures import OUTCOME_UNKNOWN
 from agent.core.models import JsonObject, Source
 from agent.execution.approvals import ApprovalPendingError
-from agent.execution.repeated_calls import LASTING_ERRORS
+from agent.execution.repeated_calls import LASTING_ERRORS, UNKNOWN_OUTCOME
 from agent.execution.tool_gateway import call_tool, report_lost_effect
 from agent.llm.call_forms import read_calls
 from agent.llm.streamed_reply import to_openai_call
@@ -104,7 +105,7 @@ class ToolTurns:
         if tool is None:
             lost = await report_lost_effect(self._run, site)
             if lost is not None:
-                raise ToolError(lost.error or "the outcome of a call is unknown", agent_id=call.name)
+                raise _make_unknown_outcome_error(lost)
             allowed = ", ".join(self._tools) or "none"
             return await self._refuse(
                 call, site, f"{call.name!r} is not among this {self._caller_kind}'s tools ({allowed})"
@@ -121,8 +122,8 @@ class ToolTurns:
         except ApprovalPendingError:
             return None
         await record_return(self._run, site, returned)
-        if returned.error_code == "ERR_TOOL_UNKNOWN_OUTCOME":
-            raise ToolError(returned.error or "the outcome of a call is unknown", agent_id=call.name)
+        if returned.error_code == UNKNOWN_OUTCOME:
+            raise _make_unknown_outcome_error(returned)
         self._note_failure(call, tool, returned)
         return await self._format_result(returned, call.args)
 
@@ -175,6 +176,10 @@ def _has_started(run: Run, site: CallSite) -> bool:
     """Whether the intent of this call is in the log."""
     attempt = run.state.get_step(site.step_id).find_attempt(site.attempt)
     return attempt is not None and attempt.find_call(site.call_id) is not None
+
+
+def _make_unknown_outcome_error(returned: ToolReturned) -> ToolOutcomeUnknownError:
+    return ToolOutcomeUnknownError(returned.error or OUTCOME_UNKNOWN, agent_id=returned.tool)
 
 
 def _build_call_key(call: RequestedCall) -> tuple[str, str]:

@@ -4,7 +4,6 @@ import logging
 
 from agent.core.errors import AgentError
 from agent.run_context.run import Run
-from agent.run_context.run_tools import list_allowed_tools
 
 log = logging.getLogger(__name__)
 
@@ -22,9 +21,7 @@ async def list_unasked_sources(run: Run, tool: str) -> tuple[str, ...]:
         return ()
     if tool not in registry or not registry.get(tool).spec.hints.is_search:
         return ()
-    searches = {
-        spec.hints.source: spec.name for spec in registry.list_specs(list_allowed_tools(run)) if spec.hints.is_search
-    }
+    searches = {spec.hints.source: spec.name for spec in registry.list_specs(run.allowed_tools) if spec.hints.is_search}
     tool_sources = registry.list_sources(
         set().union(*(_list_step_tools(run, step.tool) for step in state.plans[0].plan.steps))
     )
@@ -44,8 +41,4 @@ async def list_unasked_sources(run: Run, tool: str) -> tuple[str, ...]:
 
 def _list_step_tools(run: Run, name: str) -> set[str]:
     """The tool of a step, or the tools of its skill."""
-    return (
-        {name, *run.engine.skills.get(name).select_tools(list_allowed_tools(run))}
-        if name in run.engine.skills
-        else {name}
-    )
+    return {name, *run.engine.skills.get(name).select_tools(run.allowed_tools)} if name in run.engine.skills else {name}

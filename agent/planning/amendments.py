@@ -34,4 +34,6 @@ def explain_pending_call(spec: ToolSpec) -> str:
     """The reason why the gateway asks about a call again: the call's effect and the replies that it understands."""
     others = spec.hints.accepted_wishes
     wishes = f" Besides yes and no I understand {others}." if others else ""
-    return f"no model carries this, and your words were neither yes nor no. What it does: {spec.description}{wishes}"
+    return (
+        f"no model is there to read your reply, and it is neither yes nor no. What it does: {spec.description}{wishes}"
+    )

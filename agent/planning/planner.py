@@ -181,7 +181,10 @@ def _drop_repeated_calls(raw: RawPlan, request: PlanningRequest) -> RawPlan:
         args = rename_references(step.args, names)
         call = (step.tool, _serialize_args(args))
         if call in happened:
-            raise PlanInvalidError([f"step {step.id} calls {step.tool} as it has been done already; do not repeat it"])
+            problem = (
+                f"step {step.id} calls {step.tool} as it has been done already, or may have been; do not repeat it"
+            )
+            raise PlanInvalidError([problem])
         earlier_step = succeeded.get(call)
         if earlier_step is not None:
             names[step.id] = earlier_step

@@ -5,21 +5,22 @@ The parts that are the same for every request come first, so that endpoints can 
 
 from collections.abc import Sequence
 
-from agent.core.models import JsonObject
+from agent.core.models import ChatMessage, JsonObject
 from agent.llm.prompts import format_block, render
 from agent.planning.request import PlanningRequest
 from agent.planning.validate import format_problems
 from agent.tools.catalogue import CatalogueView, shorten
 from agent.tools.extracted_fields import EXTRACT
 
-HISTORY_MESSAGES = 20
 HISTORY_RESULTS = 6
 HISTORY_CHARS = 12_000
-"""Characters of history in the prompt: the newest messages whole, older ones shortened."""
+"""Characters of history in the prompt: the newest messages whole, older ones shortened, the oldest left out."""
 MESSAGE_CHARS = 1_000
 """Characters of an older message."""
 NEWEST_MESSAGES, NEWEST_CHARS = 4, 4_000
 """A follow-up question refers to the newest messages, so they get more characters."""
+SHORTEST_CHARS = 100
+"""Characters below which a message is left out in place of being shortened."""
 CALL_CHARS = 200
 RESULT_CHARS = 2_000
 QUESTION_CHARS = 8_000
@@ -101,9 +102,20 @@ def format_context(request: PlanningRequest) -> list[str]:
 
 def format_history(request: PlanningRequest) -> list[str]:
     """The newest messages and results of the client's own tools. The last ones get more characters."""
+    lines, left_out = _select_history(request.history)
+    return [f"[{left_out:,} earlier messages are left out here]", *lines] if left_out else lines
+
+
+def count_left_out(history: Sequence[ChatMessage]) -> int:
+    """How many messages of a conversation the prompt does not hold."""
+    return _select_history(history)[1]
+
+
+def _select_history(history: Sequence[ChatMessage]) -> tuple[list[str], int]:
+    """The lines of the messages that fit, and how many messages do not."""
     names: dict[object, str] = {}
     lines: list[tuple[bool, str, str]] = []
-    for message in request.history:
+    for message in history:
         for call in message.tool_calls:
             function = call.get("function")
             if isinstance(function, dict):
@@ -115,17 +127,19 @@ def format_history(request: PlanningRequest) -> list[str]:
             lines.append((True, f"result of {called}", message.content))
         elif message.role in ("user", "assistant") and message.content:
             lines.append((False, message.role, message.content))
-    spoken = [place for place, (is_result, *_) in enumerate(lines) if not is_result][-HISTORY_MESSAGES:]
+    spoken = [place for place, (is_result, *_) in enumerate(lines) if not is_result]
     returned = [place for place, (is_result, *_) in enumerate(lines) if is_result][-HISTORY_RESULTS:]
     newest = set(spoken[-NEWEST_MESSAGES:])
     left = HISTORY_CHARS
     history_lines: list[str] = []
     for place in sorted((*spoken, *returned), reverse=True):
         _, speaker, text = lines[place]
+        if left < min(len(text), SHORTEST_CHARS):
+            return history_lines[::-1], sum(one <= place for one in spoken)
         cut = truncate(text, min(max(left, 0), NEWEST_CHARS if place in newest else MESSAGE_CHARS))
         left -= len(cut)
         history_lines.append(f"{speaker}: {cut}")
-    return history_lines[::-1]
+    return history_lines[::-1], 0
 
 
 def truncate(text: str, limit: int) -> str:

@@ -47,6 +47,12 @@ def check_repetition(data: JsonObject, rounds: Sequence[RoundResult]) -> None:
     call = next((one for one in earlier if one is not None and one.failed), earlier[0] if earlier else None)
     if call is None or None in earlier:
         return
+    if call.may_have_happened:
+        problem = (
+            f"{call.tool} may have done this already: {call.text[:300]}. Do not call it for this again, with other "
+            "inputs neither; call a tool that shows whether it happened, or answer"
+        )
+        raise RepeatedCallError(call, problem)
     problem = (
         f"{call.tool} failed with these inputs: {call.text[:300]}. Use other values, one call for each, or answer"
         if call.failed

@@ -38,6 +38,8 @@ class RoundResult:
     """The steps that the planner named when it planned the round, those for later too."""
     part: str = ""
     """The one of them that the call is for."""
+    may_have_happened: bool = False
+    """Whether it failed without a result, and may have changed something."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Sequence
 
 from agent.core.languages import ENGLISH, get_language_name
-from agent.core.models import ChatMessage
+from agent.core.models import ChatMessage, Tier
 from agent.core.run_state import RunState
 from agent.llm.prompts import render
 from agent.run_context.run import Run
+from agent.run_context.token_estimates import estimate_prompt_tokens
 
+USUAL_CONTEXT_TOKENS = 32_768
+TRIED_MESSAGES = 20
 INSTRUCTION_ROLES = ("system", "developer")
 
 
@@ -44,6 +47,28 @@ def name_language(run: Run) -> str:
 def remove_instructions(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
     """The messages without instructions, which are in the system message."""
     return tuple(message for message in messages if message.role not in INSTRUCTION_ROLES)
+
+
+def count_fitting_messages(run: Run, messages: Sequence[ChatMessage], *, tier: Tier) -> int:
+    """How many of the newest messages fit half of the context of the model that answers on this tier.
+
+    The other half is for instructions, results and the answer. Some endpoints cut a prompt that is too long in silence,
+    and with it the instructions. Where the context is not known, it is taken for a usual one, and a few messages are
+    tried even if they are long: most endpoints then refuse the call, which is repeated with fewer.
+    """
+    context = find_context_tokens(run, tier)
+    left = (context or USUAL_CONTEXT_TOKENS) // 2
+    for count, message in enumerate(reversed(messages)):
+        left -= estimate_prompt_tokens((message.to_openai(),), ())
+        if left < 0:
+            return count if context is not None else max(count, min(TRIED_MESSAGES, len(messages)))
+    return len(messages)
+
+
+def find_context_tokens(run: Run, tier: Tier) -> int | None:
+    """The context of the model that answers on this tier, in tokens; None if it is not known."""
+    measured = run.engine.models.find_measured(run.room) if tier == "fast" else None
+    return measured.context_tokens if measured is not None else None
 
 
 def take_newest_messages(messages: Sequence[ChatMessage], limit: int) -> tuple[ChatMessage, ...]:

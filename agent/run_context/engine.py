@@ -77,7 +77,7 @@ class Engine:
     ground: GroundSources = field(default_factory=GroundSources)
     """The sources of the planner's ground block."""
     allowed_tools: dict[Hashable, tuple[str, ...]] = field(default_factory=dict)
-    """Cached names of the tools that a run may use, by all that decides on them. See `list_allowed_tools`."""
+    """Cached names of the tools that a run may use, by all that decides on them."""
     catalogues: dict[Hashable, Catalogue] = field(default_factory=dict)
     """Cached catalogues by their inputs."""
     progress: RunProgress = field(default_factory=RunProgress)

@@ -5,8 +5,10 @@ The one place for the histories of all doors: whatever a client sends, a run rea
 
 import asyncio
 from collections.abc import Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from agent.core.errors import NotFoundError
 from agent.core.events import AnswerFinished, RunWaiting, TextLabel
@@ -24,7 +26,8 @@ from agent.policy.guardrails.message_labels import (
 )
 from agent.policy.redaction.inbound import restore_text
 from agent.run_context.run import Run
-from agent.text.own_words import OwnWords
+from agent.text.own_words import MAX_CHARS, OwnWords
+from agent.text.relative_dates import list_resolved
 from agent.text.replies import Reply, ShownValues
 from agent.tools import ToolSpec
 
@@ -81,16 +84,20 @@ def label_prompt(prompt: str, *, has_images: bool = False) -> TextLabel | None:
     return TextLabel(source="attachment", trusted=False, private=True)
 
 
-def collect_own_words(state: RunState) -> OwnWords:
-    """The words of the user and the operator in this conversation, as models see it and as it was written.
+def collect_own_words(run: Run) -> OwnWords:
+    """The words of the user and the operator in this conversation, as models see it and as it was written. Days that
+    this request names in words count from the start of the run.
 
     That are the room's and the client's instructions, the user's messages without attached texts, and what a person
     answered to a question of this run, without what a question showed. Nothing counts where the request itself may be
     somebody else's words.
     """
+    state = run.state
     if state.has_untrusted_prompt:
         return OwnWords()
-    return OwnWords(*_list_own_texts(state), replies=collect_replies(state))
+    began = datetime.fromtimestamp(state.created_at, ZoneInfo(run.engine.settings.timezone))
+    resolved = list_resolved(get_own_prompt(state)[-MAX_CHARS:], began.date())
+    return OwnWords(*resolved, *_list_own_texts(state), replies=collect_replies(state))
 
 
 def collect_replies(state: RunState) -> tuple[Reply, ...]:

@@ -9,11 +9,12 @@ import json
 import secrets
 import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import JsonValue
 
-from agent.core.errors import UnsafeAnswerError
+from agent.core.errors import NotFoundError, UnsafeAnswerError
 from agent.core.event_loop import compute_beside_loop
 from agent.core.events import (
     AnswerFinished,
@@ -28,6 +29,7 @@ from agent.core.models import JsonObject, PlanStep, Source
 from agent.core.plan_outcome import is_answer_step
 from agent.llm.call_forms import read_calls
 from agent.llm.port import ModelReply
+from agent.policy.guardrails.run_links import clean_question, iter_stored_results
 from agent.policy.redaction.answers import (
     AnswerFilters,
     CheckedAnswer,
@@ -53,7 +55,9 @@ class RunRedaction:
         collector finds it, which stops the event loop for as long as it searches."""
         self.secrets = (*run.engine.secrets, *run.engine.models.keys)
         """The secrets of the settings and the keys of the models."""
-        self._events = EventRedactor(lambda: weak_run.state, self.secrets)
+        self._stored_texts: dict[str, str] = {}
+        """The whole texts of results that the log only begins, by the ids of their blobs."""
+        self._events = EventRedactor(lambda: weak_run.state, self.secrets, self._stored_texts)
         self._redacted: dict[int, EventBody] = {}
         """Redacted events that are not yet appended, by identity."""
 
@@ -76,6 +80,20 @@ class RunRedaction:
         if holds_text(body):
             self._redacted[id(body)] = body
         return body
+
+    def note_stored_text(self, blob: str, text: str) -> None:
+        """Notes the whole text of a result whose beginning alone goes into the log: links are compared with it."""
+        self._stored_texts[blob] = text
+
+    async def load_stored_texts(self) -> None:
+        """Loads such texts of results that another process, or another run, has stored. Raises `StoreError`.
+
+        A text that was deleted meanwhile stays missing.
+        """
+        for result in iter_stored_results(self._run.state):
+            if result.blob is not None and result.blob not in self._stored_texts:
+                with suppress(NotFoundError):
+                    self._stored_texts[result.blob] = json.loads(await self._run.journal.get_blob(result.blob))["text"]
 
     async def redact_result(
         self, text: str, value: JsonValue, sources: tuple[Source, ...], encoded: str | None = None
@@ -179,7 +197,11 @@ class RunRedaction:
 
     def release_answer(self, answer: AnswerFinished, text: str) -> AnswerFinished:
         """The answer for people. `text` is its text after the room's policy."""
-        return self.mark_redacted(release_answer(answer, text, self._run.state, self.secrets))
+        return self.mark_redacted(release_answer(answer, text, self._run.state, self.secrets, self._stored_texts))
+
+    def clean_question(self, text: str) -> str:
+        """A model's question to the user, in which nothing loads by itself and no link carries what was read."""
+        return clean_question(text, self._run.state, self._stored_texts)
 
     def note_streamed_text(self, text: str, shown: str) -> None:
         """Notes a streamed text and what its filters made of it, so that it is not searched again if they found
@@ -192,7 +214,7 @@ class RunRedaction:
 
     def make_stream_filters(self) -> AnswerFilters:
         """The factory of the filters for a streamed answer."""
-        return AnswerFilters(self._run.state, self.secrets)
+        return AnswerFilters(self._run.state, self.secrets, self._stored_texts)
 
     # Redaction of model calls and replies.
 

@@ -15,6 +15,7 @@ from agent.core.errors import ConflictError, TooLargeError
 from agent.core.event_loop import INLINE_CHARS, SharedEvent
 from agent.core.events import Event, EventBody, EventDraft, RunWaiting
 from agent.core.models import Room
+from agent.core.models.request import read_explicit_tool_calls
 from agent.core.run_reducer import apply, fold
 from agent.core.run_state import RunState
 from agent.llm.profile import ModelProfile, choose_profile
@@ -29,6 +30,8 @@ from agent.storage.journal import Claim, Journal, RunAppend
 
 log = logging.getLogger(__name__)
 
+CACHED_CHOICES = 100
+"""Cached lists of allowed tools; one for each room, owner and choice of tools by callers."""
 PendingAppend = tuple[Sequence[EventDraft], asyncio.Future[None] | None]
 """The events of one call, and the future of its caller; None for a note."""
 
@@ -51,6 +54,8 @@ class Run:
         """The hooks of features that concern the run; `load_feature_data` drops those without rows of the owner."""
         self.feature_data: dict[str, object] = {}
         """What features keep of the owner, by the name of their hooks. Loaded when the run is executed."""
+        self.repeated_links: frozenset[str] | None = None
+        """The addresses in earlier answers of the conversation that no model made up, once they are loaded."""
         self.stop_requested = SharedEvent()
         """Set when a person cancels the run. Stops all work in progress."""
         self.decision_made = SharedEvent()
@@ -87,6 +92,18 @@ class Run:
     def redaction(self) -> RunRedaction:
         """Redacts every event before the log, and every text before a model."""
         return RunRedaction(self)
+
+    @property
+    def allowed_tools(self) -> tuple[str, ...]:
+        """The names of the tools that this run may use. Cached for all runs that are alike in what decides on them."""
+        wanted, room, cache = self.state.request.metadata.get("tools"), self.room, self.engine.allowed_tools
+        called = tuple(call.tool for call in read_explicit_tool_calls(self.state.request))
+        key = (self.engine.registry.version, self.state.owner, room.id, room.tools, repr(wanted), called)
+        if key not in cache:
+            if len(cache) >= CACHED_CHOICES:
+                cache.clear()
+            cache[key] = self.engine.registry.list_allowed(room, self.state.owner, wanted, called)
+        return cache[key]
 
     @property
     def journal(self) -> Journal:

@@ -8,10 +8,11 @@ import json
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.models import ChatMessage, JsonObject
+from agent.core.models.words import Role, read_stored_role
 from agent.core.own_ids import OwnIds
 from agent.policy.guardrails.message_labels import label_message, list_digests
 from agent.runs.sessions import build_unknown_conversation_error
@@ -216,11 +217,11 @@ def build_unknown_item_error(item_id: str) -> NotFoundError:
     return NotFoundError(f"there is no item {item_id[:100]!r} in this conversation")
 
 
-def read_message(item: JsonObject) -> tuple[str, Literal["user", "assistant"]]:
+def read_message(item: JsonObject) -> tuple[str, Role]:
     """The text of a message and the role it has for runs; an empty text for items of other kinds."""
     if item.get("type", "message") != "message":
         return "", "user"
-    role: Literal["user", "assistant"] = "assistant" if item.get("role") == "assistant" else "user"
+    role = read_stored_role(item.get("role"))
     content = item.get("content")
     if not isinstance(content, list):
         return str(content or ""), role

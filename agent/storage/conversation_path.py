@@ -31,6 +31,13 @@ class ConversationTurns(ABC):
         rows = await self._read_turns("role, text", owner, conversation_id, limit, parent)
         return [(str(role), str(text)) for role, text in reversed(rows)]
 
+    async def list_answer_runs(
+        self, owner: str, conversation_id: str, *, limit: int = 40, parent: str | None = None
+    ) -> list[str]:
+        """See `ConversationStore.list_answer_runs`."""
+        rows = await self._read_turns("run_id, role", owner, conversation_id, limit, parent)
+        return [str(run_id) for run_id, role in reversed(rows) if role == "assistant"]
+
     async def find_last_run(self, owner: str, conversation_id: str, *, parent: str | None = None) -> str | None:
         """See `ConversationStore.find_last_run`."""
         rows = await self._read_turns("run_id, id", owner, conversation_id, 1, parent)

@@ -233,6 +233,14 @@ class ConversationStore(Protocol):
         """
         ...
 
+    async def list_answer_runs(
+        self, owner: str, conversation_id: str, *, limit: int = 40, parent: str | None = None
+    ) -> list[str]:
+        """The ids of the runs that wrote the answers among the turns that `list_turns` returns, in their order. Of a
+        message that a client added, it is the item's id.
+        """
+        ...
+
     async def find_last_run(self, owner: str, conversation_id: str, *, parent: str | None = None) -> str | None:
         """The id of the run that wrote the newest turn of a conversation, or of the branch that ends with
         `parent`; None if it has no turns.

@@ -15,6 +15,7 @@ _JOINT = re.compile(rf",?{_SPACE}*(?:(?:and|und|och|et|y|e){_SPACE}+)?", re.IGNO
 _ONE_BEFORE = re.compile(
     rf"\b(?P<one>[^\W\d_]+){_SPACE}(?P<unit>[^\W\d_]+),?{_SPACE}(?:(?:and|und|och|et|y|e){_SPACE})?$", re.IGNORECASE
 )
+_INCHES = re.compile(r"[ \u00a0]?(?:in\b\.?|[\"\u2033])")
 _RANGE_SIGNS = ("-", "\u2013")
 _ARTICLES = frozenset({"a", "an", "una", "uno", "un"})
 _MAX_BEFORE = 40
@@ -27,11 +28,13 @@ _ISO_DURATION = re.compile(
 def join_units(text: str, mentions: Sequence[NumberMention]) -> list[NumberMention]:
     """The numbers of a text in order; two that state one quantity become one, in the smaller unit.
 
-    A unit belongs to all numbers of a range or of dimensions: `15-20 km`, `40 x 30 x 25 cm`, but not to the count of
-    `3 x 250 ml`. The article before the larger unit counts as one: `an hour and 35 minutes`."""
+    A unit and a scale belong to all numbers of a range, a unit to those of dimensions: `15-20 km`, `2-3 million`,
+    `40 x 30 x 25 cm`, but not to the count of `3 x 250 ml`. The article before the larger unit counts as one: `an hour
+    and 35 minutes`."""
     joined: list[NumberMention] = []
-    for mention in _share_units(text, mentions):
+    for one in _share_units(text, mentions):
         previous = joined[-1] if joined else None
+        mention = _read_inches(text, previous, one)
         if previous is not None and _belong_together(text, previous, mention):
             joined[-1] = _add(text, previous.value, previous.unit, mention, previous.start)
             continue
@@ -44,13 +47,45 @@ def join_units(text: str, mentions: Sequence[NumberMention]) -> list[NumberMenti
     return joined
 
 
+def _read_inches(text: str, previous: NumberMention | None, mention: NumberMention) -> NumberMention:
+    """A number as inches where it follows feet and says so: `5 ft 11 in`. "In" alone is a preposition."""
+    if previous is None or previous.unit != UNITS["foot"] or mention.unit is not None:
+        return mention
+    end = _INCHES.match(text, mention.end) if text[previous.end : mention.start].strip() in ("", ",") else None
+    if end is None:
+        return mention
+    return replace(mention, text=text[mention.start : end.end()], end=end.end(), unit=UNITS["inch"])
+
+
 def _share_units(text: str, mentions: Sequence[NumberMention]) -> list[NumberMention]:
     shared = list(mentions)
     for place in range(len(shared) - 2, -1, -1):
         one, following = shared[place], shared[place + 1]
         if following.unit is not None and _shares_unit(one, text[one.end : following.start], following.unit):
             shared[place] = replace(one, unit=following.unit)
+        if following.unscaled and _shares_scale(one, text[one.end : following.start], following.unscaled):
+            shared[place : place + 2] = _share_scale(shared[place], shared[place + 1])
     return shared
+
+
+def _share_scale(one: NumberMention, following: NumberMention) -> list[NumberMention]:
+    """Both ends of a range with the scale of the last one: what they round lies between them."""
+    assert following.unscaled
+    scale = abs(following.value / following.unscaled)
+    first = tuple(NumberReading(each.value * scale, each.step * scale) for each in one.readings)
+    return [
+        replace(
+            one, readings=tuple(replace(each, below=Decimal(0), above=each.step) for each in first), unscaled=one.value
+        ),
+        replace(
+            following, readings=tuple(replace(each, below=each.step, above=Decimal(0)) for each in following.readings)
+        ),
+    ]
+
+
+def _shares_scale(one: NumberMention, between: str, following: Decimal) -> bool:
+    """Whether the scale word of a range is that of its first number too: `48-49 thousand`, `1.2-1.8k`."""
+    return one.unscaled is None and one.unit is None and between in _RANGE_SIGNS and 0 < one.value < abs(following)
 
 
 def _shares_unit(one: NumberMention, between: str, unit: Unit) -> bool:

@@ -5,6 +5,7 @@ in two ways (`03/04/2024`) has two readings.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -26,16 +27,31 @@ _MONTH_NAMES = (
 )
 """The names of each month in English, Swedish, Danish, Norwegian, German, French, Spanish, Italian, Portuguese, Dutch
 and Finnish, and their abbreviations."""
-MONTHS = {name: number for number, names in enumerate(_MONTH_NAMES, start=1) for name in names.split()}
-_WEEKDAY_NAMES = """
-monday tuesday wednesday thursday friday saturday sunday måndag tisdag onsdag torsdag fredag lördag söndag mandag
-tirsdag lørdag søndag montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag lundi mardi mercredi
-jeudi vendredi samedi dimanche lunes martes miércoles jueves viernes sábado domingo lunedì martedì mercoledì giovedì
-venerdì sabato domenica segunda-feira terça-feira quarta-feira quinta-feira sexta-feira maandag dinsdag woensdag
-donderdag vrijdag zaterdag zondag maanantai tiistai keskiviikko torstai perjantai lauantai sunnuntai
-"""
-WEEKDAYS = frozenset(_WEEKDAY_NAMES.split())
-"""The names of the days of the week in the same languages."""
+
+
+def _write_plainly(name: str) -> tuple[str, ...]:
+    """A name as it is written, without its accents, and with `ae` for an umlaut."""
+    plain = "".join(char for char in unicodedata.normalize("NFD", name) if not unicodedata.combining(char))
+    return name, plain, name.replace("ä", "ae")
+
+
+MONTHS = {
+    spelling: number
+    for number, names in enumerate(_MONTH_NAMES, start=1)
+    for name in names.split()
+    for spelling in _write_plainly(name)
+}
+_WEEKDAY_NAMES = (
+    "monday måndag mandag montag lundi lunes lunedì segunda-feira maandag maanantai",
+    "tuesday tisdag tirsdag dienstag mardi martes martedì terça-feira dinsdag tiistai",
+    "wednesday onsdag mittwoch mercredi miércoles mercoledì quarta-feira woensdag keskiviikko",
+    "thursday torsdag donnerstag jeudi jueves giovedì quinta-feira donderdag torstai",
+    "friday fredag freitag vendredi viernes venerdì sexta-feira vrijdag perjantai",
+    "saturday lördag lørdag samstag sonnabend samedi sábado sabato zaterdag lauantai",
+    "sunday söndag søndag sonntag dimanche domingo domenica zondag sunnuntai",
+)
+WEEKDAYS = {name: number for number, names in enumerate(_WEEKDAY_NAMES) for name in names.split()}
+"""The names of the days of the week in the same languages; Monday is 0."""
 _ALONE = frozenset(
     name for name in MONTHS if len(name) > 4 and name not in {"march", "marts", "marzo", "maart", "enero", "julio"}
 )
@@ -50,12 +66,14 @@ _TIME = re.compile(
     | (?<![\w.,:])(?P<hour2>1[0-2]|0?[1-9])(?:[.](?P<minute2>[0-5]\d))?{_SPACE}*(?P<half2>[ap]\.?m)\b\.?
     | \b(?:kl\.?|klockan|klokken){_SPACE}*(?P<hour3>[01]?\d|2[0-4])(?:[.:](?P<minute3>[0-5]\d))?(?![\w:]|[.,]\d)
     | (?<![\w.,:])(?P<hour4>[01]?\d|2[0-4])(?:[.:](?P<minute4>[0-5]\d))?{_SPACE}*uhr\b
+    | (?<![^\W\d_])T(?P<hour6>[01]\d|2[0-3])(?P<minute6>[0-5]\d)(?:[0-5]\d)?Z?(?!\w)
     | (?<![\w.,:])(?P<hour5>[01]?\d|2[0-4]){_SPACE}?h{_SPACE}?(?P<minute5>[0-5]\d)(?!{_SPACE}?(?:min|m)|\w)
     """,
     re.IGNORECASE | re.VERBOSE,
 )
 _UNTIL = re.compile(rf"{_SPACE}*[-\u2013]{_SPACE}*(?P<hour>[01]?\d|2[0-4])[.:](?P<minute>[0-5]\d)(?![\w:]|[.,]\d)")
 """The end of a range of times whose sign stands before its beginning only: `kl. 13.00-14.45`."""
+_COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)")
 _ISO_TIME = re.compile(r"(?<![^\W\d_])T(?=\d\d:\d\d)")
 
 
@@ -122,13 +140,26 @@ def find_times(text: str) -> list[TimeMention]:
     return list(_iter_times(_ISO_TIME.sub(" ", text)))
 
 
+def is_date(value: DateValue) -> bool:
+    """Whether the calendar has such a day or month; 29 February counts where no year is given."""
+    try:
+        date(value.year or 2000, value.month, value.day or 1)
+    except ValueError:
+        return False
+    return True
+
+
 @cache
 def _compile_date_pattern() -> re.Pattern[str]:
     """Compiled at first use: the names of the months of all languages are in it four times, 3 % of the start."""
     return re.compile(
         rf"""
         (?<![\w.,/-])(?P<iso>{_YEAR}(?P<mark>[-/.])\d{{1,2}}(?P=mark)\d{{1,2}})(?![\d-])
+        | (?<![\w.,/-])(?P<compact>(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))(?=T\d{{4}}(?:\d\d)?Z?\b)
         | (?<![\w./-])(?P<numeric>\d{{1,2}}(?P<mark2>[./-])\d{{1,2}}(?P=mark2)(?:{_YEAR}|\d\d))(?![\w-]|[./]\d)
+        | (?<![\w./-])(?P<spaced>\d{{1,2}}\.{_SPACE}\d{{1,2}}\.{_SPACE}{_YEAR})(?![\w-]|[./]\d)
+        | (?<![\w./-])(?P<day0>\d{{1,2}})(?P<mark0>[-/.])(?P<month0>{_MONTH})\.?(?P=mark0)
+          (?P<year0>{_YEAR}|\d\d)(?![\w-])
         | (?<![\w.,/-])(?P<year_month>(?:19|20)\d\d-(?:0[1-9]|1[0-2]))(?![\w-])
         | (?<![\w.,])(?P<day>\d{{1,2}})(?:st|nd|rd|th|:?e|er|\.|º)?{_SPACE}*(?:of|de|den)?{_SPACE}+
           (?P<month>{_MONTH})\b\.?(?:,?{_SPACE}*(?:de{_SPACE}+|del{_SPACE}+)?(?P<year>{_YEAR})(?!\d))?
@@ -143,22 +174,20 @@ def _compile_date_pattern() -> re.Pattern[str]:
 
 def _iter_dates(text: str) -> Iterator[DateMention]:
     for match in _compile_date_pattern().finditer(text):
-        readings = tuple(value for value in _read_date(match) if _exists(value))
+        readings = tuple(value for value in _read_date(match) if is_date(value))
         if readings:
             yield DateMention(match[0], match.start(), match.end(), readings)
 
 
 def _read_date(match: re.Match[str]) -> Iterator[DateValue]:
-    if match["iso"]:
-        year, month, day = (int(part) for part in re.split(r"[-/.]", match["iso"]))
-        yield DateValue(year, month, day)
-    elif match["numeric"]:
-        first, second, year = (int(part) for part in re.split(r"[-/.]", match["numeric"]))
-        # Two digits mean this century: documents of a workplace rarely reach further back.
-        year += 2000 if year < 100 else 0
-        yield DateValue(year, second, first)
+    if match["iso"] or match["compact"]:
+        year, month, day = re.findall(r"\d+", match["iso"]) if match["iso"] else _COMPACT.findall(match["compact"])[0]
+        yield DateValue(int(year), int(month), int(day))
+    elif match["numeric"] or match["spaced"]:
+        first, second, year = map(int, re.findall(r"\d+", match["numeric"] or match["spaced"]))
+        yield DateValue(_complete(year), second, first)
         if match["mark2"] == "/" and first != second:  # only the slash is written month first
-            yield DateValue(year, first, second)
+            yield DateValue(_complete(year), first, second)
     elif match["year_month"]:
         year, month = (int(part) for part in match["year_month"].split("-"))
         yield DateValue(year, month)
@@ -166,30 +195,26 @@ def _read_date(match: re.Match[str]) -> Iterator[DateValue]:
         if match["month4"].lower() in _ALONE:
             yield DateValue(None, MONTHS[match["month4"].lower()])
     else:
-        name = match["month"] or match["month2"] or match["month3"]
-        if name == "may" and match["month2"]:  # "you may 5 times ..."
+        name = match["month"] or match["month0"] or match["month2"] or match["month3"]
+        year_text = match["year"] or match["year0"] or match["year2"] or match["year3"]
+        day_text = match["day"] or match["day0"] or match["day2"]
+        if name == "may" and not year_text:  # "you may 5 times ...", "up to 10 may ..."
             return
-        year_text = match["year"] or match["year2"] or match["year3"]
-        day_text = match["day"] or match["day2"]
         yield DateValue(
-            int(year_text) if year_text else None, MONTHS[name.lower()], int(day_text) if day_text else None
+            _complete(int(year_text)) if year_text else None, MONTHS[name.lower()], int(day_text) if day_text else None
         )
 
 
-def _exists(value: DateValue) -> bool:
-    """Whether the calendar has such a day; 29 February counts where no year is given."""
-    try:
-        date(value.year or 2000, value.month, value.day or 1)
-    except ValueError:
-        return False
-    return True
+def _complete(year: int) -> int:
+    """Two digits mean this century: documents of a workplace rarely reach further back."""
+    return year + 2000 if year < 100 else year
 
 
 def _iter_times(text: str) -> Iterator[TimeMention]:
     for match in _TIME.finditer(text):
         groups = match.groupdict()
-        hour = int(next(groups[name] for name in ("hour", "hour2", "hour3", "hour4", "hour5") if groups[name]))
-        minute = next((groups[f"minute{n}"] for n in ("", "2", "3", "4", "5") if groups[f"minute{n}"]), "0")
+        hour = int(next(groups[name] for name in ("hour", *(f"hour{n}" for n in range(2, 7))) if groups[name]))
+        minute = next((groups[f"minute{n}"] for n in ("", *range(2, 7)) if groups[f"minute{n}"]), "0")
         half = groups["half"] or groups["half2"]
         if half and hour <= 12:
             hour = hour % 12 + (12 if half[0].lower() == "p" else 0)

@@ -1,15 +1,95 @@
-"""Parts of CSV files besides rows: the `sep=` of Excel, lines above the table, quotes that a backslash escapes."""
+"""How a CSV file is written: the `sep=` of Excel, lines above the table, its delimiter, quotes that a backslash
+escapes, frames of dashes and pipes."""
 
 import csv
 import re
+from collections.abc import Sequence
+from typing import NamedTuple
 
 DELIMITERS = ",;|\t"
 """From the one that texts contain most often."""
 _SEPARATOR = re.compile(r'\ufeff?"?sep=(.)"?\r?\n', re.IGNORECASE)
 _ESCAPED = re.compile(r'(?:^|[,;\t|])"[^"\n]*\\"[^,;\t|\r\n]', re.MULTILINE)
+_ESCAPE = re.compile(r'\\(["\\])')
 _DECIMAL = re.compile(r"[-+]?\d+(?:[.\u00a0' ]\d{3})*(?:,\d+)?(?: ?[^\W\d_]{1,3}| ?[%€$£])?")
+_CSV_LINE = re.compile(r"[^\d\s,],\S|\S,[^\d\s,]")
+_QUOTED_CELL = re.compile(r'"[^"\n]*"')
+_RULE = re.compile(r"\s*[-+|=:\u2500-\u257f\s]*[-=\u2500]{3,}[-+|=:\u2500-\u257f\s]*")
+_FRAMED = re.compile(r"\s*\|.*\|\s*", re.DOTALL)
 _SAMPLE = 10_000
 _MAX_TITLES = 10
+_GUESS_LINES = 50
+_EVEN = 0.95
+"""The share of lines with equally many cells from which on a delimiter divides a table evenly."""
+_DIVIDING_COMMA = re.compile(r",(?! )(?!(?<=\d,)\d)")
+"""A comma that is not part of a number or a text."""
+
+
+class Dialect(NamedTuple):
+    """How the rows of a text are written, and what is above them.
+
+    `skipped` counts the characters before the table, `lines` those lines of them that are rows of the file.
+    """
+
+    delimiter: str = ","
+    skipped: int = 0
+    titles: tuple[str, ...] = ()
+    lines: int = 0
+    has_escapes: bool = False
+    """Whether quotes in cells have a backslash before them."""
+    has_spaces: bool = False
+    """Whether quoted cells are behind a space."""
+    has_frame: bool = False
+    """Whether rows begin and end with a pipe, and lines of dashes are drawn between them."""
+
+
+def find_dialect(text: str, delimiter: str = "") -> Dialect:
+    """The dialect of a text, or of its beginning. A delimiter that the file names says more than the given one."""
+    named, separator = find_separator(text)
+    delimiter = (named if separator else delimiter or named) or ""
+    titles, length = find_titles(text[separator:], delimiter)
+    skipped = separator + length
+    table = text[skipped:]
+    has_escapes = has_escaped_quotes(table)
+    lines = [line for line in table.split("\n", _GUESS_LINES)[:_GUESS_LINES] if line.strip()]
+    framed = [line for line in lines if not is_rule(line)]
+    has_frame = delimiter in {"", "|"} and len(framed) > 1 and all(map(_FRAMED.fullmatch, framed))
+    if has_frame:
+        delimiter = "|"
+    elif not delimiter:
+        delimiter = guess_delimiter([unescape_quotes(line) for line in lines] if has_escapes else lines)
+    return Dialect(
+        delimiter,
+        skipped,
+        titles,
+        text[separator:skipped].count("\n"),
+        has_escapes,
+        has_spaced_quotes(table, delimiter),
+        has_frame,
+    )
+
+
+def guess_delimiter(lines: Sequence[str]) -> str:
+    """The delimiter that divides most of the lines into equally many cells; a comma if none does.
+
+    Where several do, a comma is the likeliest to be part of a text or a number: another one that divides the lines
+    evenly comes first if each comma there is between digits or before a space.
+    """
+    fits = {sign: _fit_delimiter(lines, sign) for sign in DELIMITERS}
+    even = [sign for sign in DELIMITERS[1:] if fits[sign] > (_EVEN, 1)]
+    if even and not any(map(_DIVIDING_COMMA.search, lines)):
+        return max(even, key=lambda sign: (*fits[sign], DELIMITERS.index(sign)))
+    return max(DELIMITERS, key=lambda sign: (*fits[sign], DELIMITERS.index(sign) * (1 if fits[sign][0] else -1)))
+
+
+def _fit_delimiter(lines: Sequence[str], delimiter: str) -> tuple[float, int]:
+    """The share of lines that have the commonest number of cells, and that number; 0 where it is 1."""
+    try:
+        counts = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
+    except csv.Error:  # a cell longer than the module allows
+        return 0.0, 1
+    common = max(set(counts), key=counts.count, default=1)
+    return (counts.count(common) / len(counts) if common > 1 else 0.0), common
 
 
 def find_separator(text: str) -> tuple[str, int]:
@@ -34,11 +114,20 @@ def has_spaced_quotes(text: str, delimiter: str) -> bool:
     return re.search(rf'{sign} +"[^"\n]*" *(?:{sign}|\r?$)', text, re.MULTILINE) is not None
 
 
-def double_escaped_quotes(text: str) -> str:
-    """The text with doubled quotes in place of escaped ones, where the file escapes any."""
-    if not has_escaped_quotes(text):
-        return text
-    return re.sub(r'\\(["\\])', lambda found: '""' if found[1] == '"' else "\\", text)
+def unescape_quotes(text: str) -> str:
+    """The text with doubled quotes in place of escaped ones."""
+    return _ESCAPE.sub(lambda match: '""' if match[1] == '"' else "\\", text)
+
+
+def is_rule(line: str) -> bool:
+    """Whether a line is only drawn: dashes, with the corners of a frame."""
+    return _RULE.fullmatch(line) is not None
+
+
+def strip_frame(line: str) -> str:
+    """A line without the pipes around it."""
+    stripped = line.strip()
+    return (stripped[1:-1] if _FRAMED.fullmatch(stripped) and len(stripped) > 1 else stripped) + "\n"
 
 
 def _has_one_column(text: str) -> bool:
@@ -68,3 +157,26 @@ def _count_cells(line: str, delimiter: str) -> int:
     except csv.Error:  # a cell longer than the module allows
         return 1
     return max((sum(bool(cell.strip()) for cell in row) for row in rows), default=0)
+
+
+def separate_csv_cells(text: str) -> str:
+    """The text with `;` between the cells of lines that are CSV, where `151,2870` are two cells.
+
+    Below such a line, one with as many commas is CSV too, though it has only digits beside them."""
+    lines: list[str] = []
+    commas = 0
+    for line in text.split("\n"):
+        count = line.count(",") if ", " not in line else 0
+        is_csv = _CSV_LINE.search(line) is not None or (0 < count == commas)
+        commas = count if is_csv else 0
+        lines.append(_separate(line) if is_csv else line)
+    return "\n".join(lines)
+
+
+def _separate(line: str) -> str:
+    parts: list[str] = []
+    at = 0
+    for quoted in _QUOTED_CELL.finditer(line):
+        parts += [line[at : quoted.start()].replace(",", ";"), quoted[0]]
+        at = quoted.end()
+    return "".join([*parts, line[at:].replace(",", ";")])

@@ -86,7 +86,8 @@ def _weigh(text: str, index: int) -> float:
     if script == "LATIN":
         return _GOOD if sign.islower() or not text[index - 1 : index].islower() else _BAD
     if script in {"HIRAGANA", "KATAKANA"} or sign.lower() in _FREQUENT:
-        return _GOOD
+        # A letter alone, as after an amount, may be a sign of another encoding: words say more.
+        return _FAIR if is_alone and script not in _EAST_ASIAN | {"HANGUL"} else _GOOD
     return _RARE if script in {"CJK", "HANGUL"} else _FAIR
 
 

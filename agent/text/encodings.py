@@ -65,6 +65,12 @@ def decode(data: bytes) -> Decoded:
     return decoded._replace(uncertainties=(f"the encoding was guessed: {decoded.encoding}", *decoded.uncertainties))
 
 
+def find_encoding(data: bytes) -> str | None:
+    """The encoding of a text or of its beginning, as `decode` finds it; None for binary data."""
+    decoded = decode(data[:_SAMPLE])
+    return None if "\0" in decoded.text else decoded.encoding
+
+
 def _guess_wide(data: bytes) -> str | None:
     """UTF-16 by the zeros that every second byte of a text in a Latin script is; None for anything else."""
     half = len(data) // 2

@@ -85,7 +85,7 @@ _SCALE_TABLE = """
 1000000        million millions mn mio mill miljon miljoner millionen millioner millones
 1000000        millón milione milioni milhão milhões
 10000000       crore crores
-1000000000     md mds billion billions bn mrd mdkr mia miljard miljarder milliarde milliarden
+1000000000     md mds mdr billion billions bn mrd mia miljard miljarder milliarde milliarden
 1000000000     milliarder milliard milliards
 1000000000000  trillion trillions biljon biljoner billionen
 """

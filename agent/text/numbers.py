@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
+from agent.text.dates import DateValue
 from agent.text.number_words import (
     AMBIGUOUS_WORDS,
     HALF_TAIL,
@@ -23,6 +24,7 @@ from agent.text.number_words import (
     read_number_word,
     read_scale_word,
 )
+from agent.text.rounding import ABOUT, LOOK_BEHIND, Rounding, find_rounding
 from agent.text.superscripts import RAISED_DIGITS, lower_figures
 from agent.text.units import UNITS, Unit, find_unit
 
@@ -32,7 +34,11 @@ _FRACTION = "".join(FRACTIONS)
 
 _SCALED_CURRENCIES = {
     f"{prefix}{code}": (factor, code)
-    for prefix, factor in (("t", Decimal(1000)), ("k", Decimal(1000)), ("m", Decimal(10**6)))
+    for prefix, factor in (
+        *dict.fromkeys(("t", "k"), Decimal(1000)).items(),
+        *dict.fromkeys(("m", "mn"), Decimal(10**6)).items(),
+        *dict.fromkeys(("md", "mdr"), Decimal(10**9)).items(),
+    )
     for code in ("sek", "eur", "usd", "gbp", "chf", "nok", "dkk", "kr", "€")
 }
 """Abbreviations such as MSEK, TEUR and tkr."""
@@ -55,29 +61,38 @@ _SIGN = re.compile(r"(?:(?:(?<![\w)\]%.])|(?<=\w\s))[-\u2212]|\bminus )[$€£¥
 _WORD = re.compile(r"[^\W\d_]+")
 _GROUPED = re.compile(rf"\d{{1,3}}(?:([,.'\u2019\u066c{SPACES}])\d{{3}})(?:\1\d{{3}})*(?:[.,\u066b]\d+)?")
 _INDIAN = re.compile(r"\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d+)?")
-_APPROXIMATE = re.compile(
-    r"(?:\b(?:about|around|approximately|approx\.?|roughly|nearly|almost|some|circa|ca\.?|over|more than|less than|"
-    r"under|ungefär|omkring|cirka|runt|nästan|drygt|knappt|över|etwa|rund|ungefähr|zirka|fast|gut|knapp|über|unter|environ|"
-    r"quelque|presque|près de|plus de|moins de|autour de|unos|casi|alrededor de|circa|quasi)|[~≈±])\s?"
-    r"[$€£¥₹]?$",
-    re.IGNORECASE,
-)
-_APPROXIMATE_ENDS = "~≈±$€£¥₹."
 _CURRENCY_SIGNS = ("$", "€", "£", "¥", "₹")
 _POWER = re.compile(rf"[{SPACES}]?[x×·*][{SPACES}]?10\^?(?P<power>.+)")
 _FACTOR = re.compile(r"(?<![^\W\d_])[xX×]$")
 _TIMES = re.compile(r"(?<![^\W\d])\d[xX]$")
 """Before the second number of `120x80`."""
+_YEAR = re.compile(r"(?:19|20)(?:0[1-9]|[1-9]\d)")
 _MAX_DIGITS = 40
 """Longer runs of digits are data, not quantities."""
 
 
 @dataclass(frozen=True, slots=True)
 class NumberReading:
-    """A value that a number can stand for. Every known value within half a `step` rounds to it."""
+    """A value that a number can stand for. Every known value within half a `step` rounds to it, or, behind words such
+    as "more than", one that lies not more than `below` and `above` from it."""
 
     value: Decimal
     step: Decimal
+    below: Decimal | None = None
+    above: Decimal | None = None
+
+    @property
+    def centre(self) -> Decimal:
+        """The middle of the values that the number can stand for: 48,500 of "more than 48,000"."""
+        if self.below is None or self.above is None:
+            return self.value
+        shift = (self.above - self.below) / 2
+        return self.value + (shift if self.value >= 0 else -shift)
+
+    @property
+    def width(self) -> Decimal:
+        """How far those values lie apart."""
+        return self.step if self.below is None or self.above is None else self.below + self.above
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +101,7 @@ class NumberMention:
 
     `readings` has more than one value for an ambiguous form (`1.234`). `parts` are the numbers of a form that may be a
     list instead (`5 100`, `151,2870`), or of one in two units (`is_sum`). `unscaled` is the number before its scale
-    word (`1.5` of `1.5 million`)."""
+    word (`1.5` of `1.5 million`). `dates` are those that it is a part of if its form is one: `15.3.`, `12/2`."""
 
     text: str
     start: int
@@ -97,6 +112,7 @@ class NumberMention:
     unscaled: Decimal | None = None
     is_word: bool = False
     is_sum: bool = False
+    dates: tuple[DateValue, ...] = ()
 
     @property
     def value(self) -> Decimal:
@@ -144,15 +160,19 @@ def _iter_words(text: str, *, is_claim: bool) -> Iterator[NumberMention]:
         if factor == 1 and is_claim and word in AMBIGUOUS_WORDS:
             continue
         unscaled = None
-        is_rounded = value == Decimal("0.5") or _is_approximate(text[max(0, match.start() - 16) : match.start()])
+        rounding = find_rounding(text[max(0, match.start() - LOOK_BEHIND) : match.start()], text, at)
+        if rounding is None and value == Decimal("0.5"):
+            rounding = ABOUT
         if factor != 1:
             unscaled = value
             value, at = read_lower_places(text, value * factor, factor, scale_end)
             if (half := HALF_TAIL.match(text, at)) is not None:
                 value, at = value + factor / 2, half.end()
         unit, start, end = find_unit(text, match.start(), at)
-        is_rounded = is_rounded and value == int(value)
-        reading = NumberReading(value, _find_step(Decimal(int(value)), approximate=True) if is_rounded else Decimal(0))
+        if rounding is None and value and value % 1000 == 0:
+            rounding = ABOUT  # "forty-eight thousand" says no more than the thousands
+        is_whole = value == int(value)
+        reading = _read(Decimal(int(value)), rounding, is_word=True) if is_whole else NumberReading(value, Decimal(0))
         yield NumberMention(text[start:end], start, end, (reading,), unit, (), unscaled, is_word=True)
 
 
@@ -162,34 +182,24 @@ def _is_part_of_word(text: str, start: int, end: int) -> bool:
 
 
 def _read_digits(match: re.Match[str]) -> NumberMention | None:
-    text, before = match.string, match.string[max(0, match.start() - 16) : match.start()]
+    text, before = match.string, match.string[max(0, match.start() - LOOK_BEHIND) : match.start()]
     if (before[-1:].isalnum() and not _TIMES.search(before)) or before[-1:] in ("_", "\\"):
         return None  # the digits of a name
     scale, currency = _read_scale(match, before)
     plain, parts = _read_separators(match["digits"])
     signed = _SIGN.search(before)
     sign = -1 if signed is not None else 1
-    approximate = _is_approximate(before)
-    readings = tuple(
-        dict.fromkeys(
-            NumberReading(sign * scale * value, scale * _find_step(value, approximate=approximate)) for value in plain
-        )
-    )
-    if not readings:
+    if not plain:
         return None
     unit, start, end = find_unit(text, match.start("digits"), match.end())
     if currency:
         unit, end = UNITS[currency], match.end()
+    rounding = None if unit is None and _is_year(match) else find_rounding(before, text, end)
+    readings = tuple(dict.fromkeys(_read(value, rounding, sign * scale) for value in plain))
     if signed is not None:
         start = min(start, match.start() - len(signed[0]))
     unscaled = sign * plain[0] if scale != 1 else None
     return NumberMention(text[start:end].strip(), start, end, readings, unit, tuple(parts), unscaled)
-
-
-def _is_approximate(before: str) -> bool:
-    """Whether a number behind this text is a round one: about, nearly, more than."""
-    last = before.rstrip()[-1:]  # looked at first, because most numbers stand behind no such word
-    return bool(last) and (last.isalpha() or last in _APPROXIMATE_ENDS) and _APPROXIMATE.search(before) is not None
 
 
 def _read_scale(match: re.Match[str], before: str) -> tuple[Decimal, str]:
@@ -256,7 +266,23 @@ def _to_decimal(text: str) -> Decimal:
         return Decimal(0)
 
 
-def _find_step(value: Decimal, *, approximate: bool) -> Decimal:
+def _read(
+    value: Decimal, rounding: Rounding | None, factor: Decimal = Decimal(1), *, is_word: bool = False
+) -> NumberReading:
+    """The reading of a number that stands for `factor` times its value. One in words is exact if nothing rounds it."""
+    if rounding is None:
+        return NumberReading(factor * value, Decimal(0) if is_word else abs(factor) * _find_step(value))
+    step = _find_step(value, approximate=True)
+    below, above = (abs(factor) * one for one in rounding.measure(value, step))
+    return NumberReading(factor * value, abs(factor) * step, below, above)
+
+
+def _is_year(match: re.Match[str]) -> bool:
+    """Whether a bare number can be a year that no words round: "under 2024" is Swedish for "during 2024"."""
+    return _YEAR.fullmatch(match["digits"]) is not None and match.end() == match.end("digits")
+
+
+def _find_step(value: Decimal, *, approximate: bool = False) -> Decimal:
     """The place value of the last digit shown. Behind "about", zeros at the end are not shown digits."""
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)

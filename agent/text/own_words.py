@@ -1,22 +1,25 @@
 """Compares literals with the words of a person as values: does this address, amount, date or phrase stand there?
 
 Unlike `agent.text.values`, which checks what an answer claims, nothing is rounded and nothing follows from anything:
-"50" is in "$50" and "50.00", and is not in "500" or "50.4".
+"50" is in "$50" and "50.00", and is not in "500" or "50.4", as "500" is not in "12 500". Case and characters that look
+alike make no difference in prose; they do in addresses, paths and ids (`agent.text.spelling`).
 """
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from pydantic import JsonValue
 
-from agent.text.codes import find_codes
+from agent.text.codes import CodeMention, find_codes
 from agent.text.dates import DateMention, DateValue, TimeMention, TimeValue
 from agent.text.numbers import NumberMention
 from agent.text.pieces import split_pieces
+from agent.text.spelling import fold_digits, is_address, normalise_spelling, space_words
 from agent.text.terms import detect_script, extract_terms, has_content_words, map_query_terms
 from agent.text.units import Unit, can_share_value
 from agent.text.values import find_values
@@ -36,18 +39,22 @@ MIN_CODE_CHARS: Final = 5
 MIN_SHARED: Final = 0.6
 """Share of a sentence's content words in a restatement of it."""
 _UNSPACED_SCRIPTS: Final = frozenset({"CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"})
-_QUOTES: Final = str.maketrans(dict.fromkeys("“”„‟«»‹›「」『』", '"') | dict.fromkeys("‘’‚‛`´", "'"))  # noqa: RUF001 - typographic quotes are meant
 _OPENING: Final = frozenset("\"'([{<:;,=*_|>~")
 """Characters that may stand right before a value: quotes, brackets, and marks of lists and Markdown."""
 _CLOSING: Final = frozenset("\"')]}>;,*_|<~")
 _STOPS: Final = frozenset(".:?!")
 """Characters that end a value only where a space or the text's end follows: `bo@example.org.` but not `.org.evil`."""
 _SEPARATORS: Final = re.compile(r"[\n,;<>()\[\]{}\"|]+")
-_BETWEEN_WORDS: Final = re.compile(r"(?<=[^\W_])[-_\s]+(?=[^\W_])")
 SCHEME: Final = re.compile(r"(?:https?://|mailto:|tel:)")
 _BARE_HOST: Final = re.compile(r"[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:/\S*)?")
 _CODE: Final = re.compile(r"[\w+ -]+")
 _DIGIT_EDGE: Final = re.compile(r"[^\W\d_][0-9]|[0-9][^\W\d_]")
+_DIGIT_GROUPS: Final = re.compile(r"(?<![\d.,-])\d{3,}(?: \d{3,}){2,}(?![\d.,-])")
+"""The number of an account or a card, if its groups are as long as each other: `1234 5678 9012`."""
+_GROUPED_CODE: Final = re.compile(r"\b[a-z]{2}\d\d[ -]")
+NEAR_CHARS: Final = 6
+"""Characters on either side of a place within which a number that goes on there has a digit."""
+_SENTENCE_END: Final = re.compile(r"[.!?:;\n][\"')\]]*\s*\Z")
 _TIME_MARKS: Final = frozenset({"t", "z"})
 _SPEAKER: Final = frozenset({"user"})
 """Models write what users say of themselves in the third person."""
@@ -81,12 +88,15 @@ class OwnWords:
 
     def hold_name(self, name: str) -> bool:
         """Whether the texts contain a name in some spelling, in whole words: `support-team` is `Support Team`."""
+        if is_address(name):
+            return self._hold_phrase(normalise_spelling(name))
         return OwnWords(*map(space_words, self._texts))._hold_phrase(normalise_spelling(space_words(name)))
 
     def state(self, text: str) -> bool:
         """Whether a text says nothing that is not in the texts: each of its values and content words is there.
 
-        Weaker than `hold`: the words may have another order, so it fits sentences and no addresses or names.
+        Weaker than `hold`: the words may have another order and leave out a "not". So it fits a comparison, and neither
+        what is stored as the person's own nor addresses and names.
         """
         if self._hold_text(text):
             return True
@@ -111,6 +121,23 @@ class OwnWords:
                 best, most = sentence, shared
         return best
 
+    def find_statement(self, text: str, opening: re.Pattern[str]) -> str | None:
+        """The person's own words for a text: the text, if it is whole sentences of theirs, or the sentence that it
+        restates or is a part of, whose other words may turn it round: "not allergic". None if it says anything else.
+
+        `opening` matches what may stand before a sentence, such as "remember that".
+        """
+        own_text, phrase = self._normalised, normalise_spelling(text).strip().rstrip(".!?")
+        start = own_text.find(phrase) if phrase else -1
+        while start >= 0:
+            end, before = start + len(phrase), own_text[:start]
+            begins = not before or _SENTENCE_END.search(before) is not None
+            begins = begins or opening.fullmatch(re.split(r"[.!?;\n]\s*", before)[-1].strip()) is not None
+            if begins and (end == len(own_text) or own_text[end] in ".!?\n"):
+                return text
+            start = own_text.find(phrase, start + 1)
+        return self.find_restated(text)
+
     def _hold_text(self, value: str) -> bool:
         text = normalise_spelling(value).strip().rstrip(".!?").strip("\"'").strip()
         if not text:
@@ -130,10 +157,23 @@ class OwnWords:
     def _hold_phrase(self, text: str) -> bool:
         own_text, start = self._normalised, 0
         while (at := own_text.find(text, start)) >= 0:
-            if _is_whole(own_text, at, at + len(text)):
+            if self._is_whole(at, at + len(text)):
                 return True
             start = at + 1
         return False
+
+    def _is_whole(self, start: int, end: int) -> bool:
+        """Whether a part of the texts is not a part of a longer word, number, address or path."""
+        own_text = self._normalised
+        is_whole = _begins_value(own_text, start) and _ends_value(own_text, end)
+        return is_whole and not self._is_in_number(start) and not self._is_in_number(end)
+
+    def _is_in_number(self, at: int) -> bool:
+        """Whether a number or a code goes on at a place: `500` begins within `12 500`."""
+        if not any(map(str.isdigit, self._normalised[max(at - NEAR_CHARS, 0) : at + NEAR_CHARS])):
+            return False
+        place = bisect_right(self._numeric_starts, at) - 1
+        return any(start < at < end for start, end in self._numeric_spans[max(place - 1, 0) : place + 1])
 
     def _hold_address(self, text: str) -> bool:
         """Whether a web, mail or phone address stands there with another scheme or without one."""
@@ -154,7 +194,7 @@ class OwnWords:
             return False
         plus = r"\+" if text.startswith("+") else ""
         pattern = plus + "[ -]?".join(map(re.escape, letters))
-        return any(_is_whole(self._normalised, *match.span()) for match in re.finditer(pattern, self._normalised))
+        return any(self._is_whole(*match.span()) for match in re.finditer(pattern, self._normalised))
 
     def _hold_quantity(self, value: str) -> bool:
         """Whether a text that is a number, a date or a time, and nothing else, stands there."""
@@ -194,6 +234,24 @@ class OwnWords:
         return "\n".join(map(normalise_spelling, self._texts))
 
     @cached_property
+    def _numeric_spans(self) -> list[tuple[int, int]]:
+        """The places of numbers and codes in the normalised texts, without the units behind them."""
+        # As `_normalised`, of the same length, with the ends of lines: no number goes on behind one.
+        text = "\n".join("\n".join(filter(None, map(normalise_spelling, one.splitlines()))) for one in self._texts)
+        mentions = [one for one in find_values(text) if isinstance(one, NumberMention | CodeMention)]
+        if _GROUPED_CODE.search(text):  # such codes are known by their capitals
+            mentions += find_codes("".join(char.upper() if len(char.upper()) == 1 else char for char in text))
+        spans = [(one.start, one.end) for one in mentions]
+        # From the first letter or digit, without a bullet, to the last digit, without a unit.
+        cores = [(start, re.search(r"[^\W_](?:.*\d)?", text[start:end], re.DOTALL)) for start, end in spans]
+        spans = [(start + core.start(), start + core.end()) for start, core in cores if core is not None]
+        return sorted({*spans, *_iter_digit_groups(text)})
+
+    @cached_property
+    def _numeric_starts(self) -> list[int]:
+        return [start for start, _ in self._numeric_spans]
+
+    @cached_property
     def _sentences(self) -> list[str]:
         whole = (*self._texts, *(reply.text for reply in self._replies))
         texts = (text[piece.start : piece.end] for text in whole for piece in split_pieces(text))
@@ -224,32 +282,12 @@ class OwnWords:
 
     @cached_property
     def _mentions(self) -> list[Quantity]:
-        mentions = (mention for text in self._texts for mention in find_values(_prepare(text)))
-        return [mention for mention in mentions if isinstance(mention, Quantity)]
+        return [mention for text in self._texts for mention in _iter_quantities(_prepare(text))]
 
 
 def is_quantity(text: str) -> bool:
     """Whether a text is a number, a date or a time, and nothing else."""
     return OwnWords(text)._hold_quantity(text)
-
-
-def space_words(name: str) -> str:
-    """A name without case, its words with single spaces between them: `Support_Team` becomes `support team`."""
-    return _BETWEEN_WORDS.sub(" ", name.strip().casefold())
-
-
-def normalise_spelling(text: str) -> str:
-    """The text without case and invisible characters, with single spaces, one kind of quotes and digits."""
-    composed = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
-    visible = "".join(char for char in composed if char.isspace() or unicodedata.category(char) != "Cf")
-    return " ".join(fold_digits(visible).translate(_QUOTES).split())
-
-
-def fold_digits(text: str) -> str:
-    """The text with the digits of every script as 0 to 9."""
-    if text.isascii():
-        return text
-    return "".join(str(unicodedata.decimal(char)) if char.isdecimal() else char for char in text)
 
 
 def is_unspaced(char: str) -> bool:
@@ -281,9 +319,22 @@ def _separate_digit(edge: re.Match[str]) -> str:
     return f"{before} {after}" if is_unspaced(letter) else edge[0]
 
 
-def _is_whole(text: str, start: int, end: int) -> bool:
-    """Whether `text[start:end]` is not a part of a longer word, number, address or path."""
-    return _begins_value(text, start) and _ends_value(text, end)
+def _iter_quantities(text: str) -> Iterator[Quantity]:
+    """Yields the quantities of a text; the groups of a long number that names something are none."""
+    groups = list(_iter_digit_groups(text))
+    for mention in find_values(text):
+        span = (mention.start, mention.end)
+        is_part = any(start <= span[0] and span[1] <= end and span != (start, end) for start, end in groups)
+        if isinstance(mention, Quantity) and not is_part:
+            yield mention
+
+
+def _iter_digit_groups(text: str) -> Iterator[tuple[int, int]]:
+    """Yields where groups of digits stand that are as long as each other; the last one may be shorter."""
+    for match in _DIGIT_GROUPS.finditer(text):
+        first, *_, last = lengths = [len(group) for group in match[0].split()]
+        if set(lengths[:-1]) == {first} and last <= first:
+            yield match.span()
 
 
 def _begins_value(text: str, start: int) -> bool:

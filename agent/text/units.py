@@ -52,6 +52,8 @@ cm      length      0.01      cm centimetre centimetres centimeter centimeters z
 m       length      1         m metre metres meter meters mètre mètres metros metri
 km      length      1000      km kilometre kilometres kilometer kilometers kilomètre kilomètres kilómetros chilometri
 mile    length      1609.344  mile miles
+mil     length      10000     mil
+yard    length      0.9144    yard yards yd yds
 inch    length      0.0254    inch inches
 foot    length      0.3048    foot feet ft
 km/h    speed       1         km/h kmh kph km/t km/tim
@@ -61,6 +63,8 @@ knot    speed       1.852     knots knot kn knop knoten
 m²      area        1         m² m2 sqm kvm kvadratmeter quadratmeter
 km²     area        1000000   km² km2 sqkm quadratkilometer kvadratkilometer
 ha      area        10000     ha hectare hectares hektar
+acre    area        4046.8564224  acre acres
+ft²     area        0.09290304  ft² ft2 sqft
 mg      mass        0.000001  mg milligram milligrams milligramm
 g       mass        0.001     g gram grams gramm gramme grammes
 kg      mass        1         kg kilo kilos kilogram kilograms kilogramm kilogramme kilogrammes
@@ -71,10 +75,20 @@ ml      volume      0.001     ml millilitre millilitres milliliter
 cl      volume      0.01      cl
 dl      volume      0.1       dl
 l       volume      1         l litre litres liter liters
-m³      volume      1000      m³ m3
+m³      volume      1000      m³ m3 kubikmeter
+cm³     volume      0.001     cm³ cm3 cc
+gallon  volume      3.785411784  gallon gallons gal
 W       power       1         w watt watts
 kW      power       1000      kw kilowatt kilowatts
 MW      power       1000000   mw megawatt megawatts
+hp      power       745.69987158  hp bhp horsepower
+PS      power       735.49875  ps hk hästkrafter cv
+Pa      pressure    0.00001   pa pascal
+hPa     pressure    0.001     hpa mbar
+kPa     pressure    0.01      kpa
+MPa     pressure    10        mpa
+bar     pressure    1         bar bars
+psi     pressure    0.0689475729  psi
 Wh      energy      0.001     wh
 kWh     energy      1         kwh
 MWh     energy      1000      mwh
@@ -86,6 +100,9 @@ kHz     frequency   1000      khz
 MHz     frequency   1000000   mhz
 GHz     frequency   1000000000  ghz
 B       bytes       0.000001  byte bytes octets
+kbit    bytes       0.000125  kbit kbits kbps
+Mbit    bytes       0.125     mbit mbits mbps megabit megabits
+Gbit    bytes       125       gbit gbits gbps gigabit gigabits
 kB      bytes       0.001     kb kilobyte kilobytes
 MB      bytes       1         mb megabyte megabytes
 GB      bytes       1000      gb gigabyte gigabytes
@@ -108,14 +125,17 @@ for _line in _TABLE.strip().splitlines():
 
 UNITS_OF_LABELS = {"s": UNITS["seconds"], **UNITS}
 """The spellings in labels such as `duration_s`."""
-BINARY_FACTORS = {f"{letter}B": UNITS[f"{letter}ib".lower()].factor for letter in "kMGT"}
-"""The factors of kB, MB, GB and TB where they count in powers of 1,024."""
+OTHER_FACTORS = {f"{letter}B": UNITS[f"{letter}ib".lower()].factor for letter in "kMGT"} | {"hp": UNITS["ps"].factor}
+"""The factors of kB, MB, GB and TB where they count in powers of 1,024, and of a metric horsepower."""
 _CROWNS = frozenset(("SEK", "NOK", "DKK"))
 _QUALIFIER = (
     r"(?:(?:full|working|calendar|business|paid|whole|more|extra|consecutive|gross|hela|fulla|ganze|ganzen|volle|vollen|"
     r"weitere|betalda|bezahlte)[ -])?"
 )
-_PHRASE = "percentage points?|basis points?|points de base|per cent|pour cent"
+_PHRASE = (
+    "percentage points?|points? de pourcentage|basis points?|points de base|per cent|pour cent|"
+    r"(?:sq\.?|square) (?:ft|feet|foot|m|met(?:er|re)s?|km|kilomet(?:er|re)s?)(?!\w)|us gallons?"
+)
 _AFTER = re.compile(
     rf"[ \t\u00a0\u2007\u2009\u202f-]{{0,2}}{_QUALIFIER}(?P<word>{_PHRASE}|us\$|%|‰|°\s?[cf]?|"
     r"[€$£¥₹×]|m[²³]|k?m/(?:h|s|tim|t)(?![^\W\d_])|[^\W\d_]+[²³]?)",
@@ -126,7 +146,8 @@ _BEFORE = re.compile(
     re.IGNORECASE,
 )
 _PHRASES = {"per cent": "%", "pour cent": "%", "percentage point": "pp", "percentage points": "pp",
-            "basis point": "bp", "basis points": "bp", "points de base": "bp"}  # fmt: skip
+            "basis point": "bp", "basis points": "bp", "points de base": "bp", "point de pourcentage": "pp",
+            "points de pourcentage": "pp", "us gallon": "gallon", "us gallons": "gallon"}  # fmt: skip
 
 
 def find_unit(text: str, start: int, end: int) -> tuple[Unit | None, int, int]:
@@ -136,7 +157,7 @@ def find_unit(text: str, start: int, end: int) -> tuple[Unit | None, int, int]:
     after = _AFTER.match(text, end)
     if after is not None:
         word = after["word"].lower().replace(" ", "")
-        unit = UNITS.get(_PHRASES.get(after["word"].lower(), word))
+        unit = UNITS.get(_PHRASES.get(after["word"].lower(), word)) or _read_area(after["word"])
         if word == "s" and text[end].isspace():  # right behind a number it is a plural: the 1990s
             unit = UNITS["seconds"]
         if unit is not None:
@@ -145,6 +166,14 @@ def find_unit(text: str, start: int, end: int) -> tuple[Unit | None, int, int]:
     if before is not None:
         return UNITS[(before["sign"] or before["code"]).lower()], before.start(), end
     return None, start, end
+
+
+def _read_area(phrase: str) -> Unit | None:
+    """The unit of "sq ft" and "square metres"; None for other words."""
+    square, _, length = phrase.lower().partition(" ")
+    if square.rstrip(".") not in ("sq", "square") or length not in UNITS:
+        return None
+    return UNITS.get(f"{UNITS[length].name.replace('foot', 'ft')}²")
 
 
 def can_share_value(unit: Unit, other: Unit | None) -> bool:

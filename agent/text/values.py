@@ -16,36 +16,38 @@ from agent.text.codes import CodeMention, find_codes, make_code_key
 from agent.text.compound_quantities import find_iso_durations, join_units
 from agent.text.dates import DateMention, DateValue, TimeMention, TimeValue, find_dates, find_times
 from agent.text.decimal_marks import get_digits, settle_readings
-from agent.text.number_words import ORDINAL_WORDS, SCALES
+from agent.text.delimited import separate_csv_cells
+from agent.text.loose_dates import attach_dates, list_named_hours, list_possible_dates
+from agent.text.number_words import ORDINAL_WORDS
 from agent.text.numbers import NumberMention, NumberReading, find_numbers
-from agent.text.units import BINARY_FACTORS, UNITS_OF_LABELS, Unit, can_share_value
+from agent.text.scales import CENT, find_scales
+from agent.text.unit_labels import find_unit_of_label
+from agent.text.units import OTHER_FACTORS, UNITS_OF_LABELS, Unit, can_share_value
+from agent.text.word_quantities import find_word_quantities
 
 ValueMention = DateMention | TimeMention | NumberMention | CodeMention
 
 _MARKUP: Final = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`"  # code
     r"|\[\d{1,3}(?:\s*[,;\u2013-]\s*\d{1,3})*\](?!\()|\u3010\d{1,3}\u3011"  # citations
-    r"|^[ \t>#|*-]*\d{1,3}[.):](?=\s|\*)",  # the numbers of a list
+    r"|^[ \t>#|*-]*(?:\d{1,3}[.):]|\(\d{1,3}\))(?=\s|\*)",  # the numbers of a list
     re.DOTALL | re.MULTILINE,
 )
-_SCALE_WORD: Final = re.compile(rf"\b(?:{'|'.join(sorted(SCALES, key=len, reverse=True))})\b", re.IGNORECASE)
 _SMALL_MILLION: Final = re.compile(r"\dm$")
 _WORD_ENDING: Final = re.compile(r"(?<=\w)-[^\W\d_]{3,}$")
 _VERSION: Final = re.compile(r"[vV]?(?P<plain>(?P<short>\d+\.\d+)\.\d.*)")
+_SHORT_RUN: Final = re.compile(r"(?<=[^\W\d_])\d{1,3}(?!\d)")
 _CLOCK: Final = re.compile(r"(\d+):(\d\d):(\d\d)")
 _DECIMAL_COMMA: Final = re.compile(r"^\D*\d+,\d{1,2}(?!\d)")
 """In an answer, 5,4 is not a list of 5 and 4."""
-_CSV_LINE: Final = re.compile(r"[^\d\s,],\S|\S,[^\d\s,]")
 _SHARE: Final = re.compile(
     r"(?<![\d/.,-])(?P<part>\d{1,3})(?:/|\s(?:in|of|out of|av|von|sur|på)\s)(?P<whole>\d{1,3})(?![\d/.,-]\d|\d)"
 )
 _MIN_NATIONAL: Final = 6
 """Digits of a telephone number without the zeros before it. Fewer are the end of any other number."""
-_LABEL: Final = re.compile(r"(?<![^\W_])(?P<word>[^\W\d_]+(?:[²³]|\d(?!\d))?)\)?[\"']?\s?[:=]?\s?[\"']?$")
-_CAMEL: Final = re.compile(r"(?<=[a-z])[A-Z]+[a-z]*$")
-_MAX_LABEL: Final = 30
+_MAX_AMOUNT: Final = Decimal(10) ** 20  # of larger numbers, a decimal has too few digits for a remainder
+_MEGA, _MIN_BYTES = Decimal(10**6), 10_000
 _YEAR: Final = re.compile(r"1\d{3}|20\d\d|2100")
-_QUOTED_CELL: Final = re.compile(r'"[^"\n]*"')
 
 
 def find_values(text: str, *, is_claim: bool = False) -> list[ValueMention]:
@@ -61,8 +63,8 @@ def find_values(text: str, *, is_claim: bool = False) -> list[ValueMention]:
         mentions: Sequence[ValueMention] = find(rest)
         all_mentions += mentions
         rest = _blank(rest, mentions)
-    all_mentions += join_units(rest, find_numbers(rest, is_claim=is_claim))
-    return sorted(all_mentions, key=lambda mention: mention.start)
+    all_mentions += attach_dates(rest, join_units(rest, find_numbers(rest, is_claim=is_claim)))
+    return sorted(all_mentions, key=_get_start)
 
 
 class KnownValues:
@@ -77,6 +79,7 @@ class KnownValues:
         self.numbers: list[NumberMention] = []
         """The numbers in the order of the texts."""
         self._dates: set[DateValue] = set()
+        self._possible_dates: set[DateValue] = set()
         self._times: set[TimeValue] = set()
         self._codes: set[str] = set()
         self._labelled_years: set[int] = set()
@@ -136,14 +139,19 @@ class KnownValues:
         """Whether a number of the texts has this value, in whatever unit."""
         return self._has_value(value, Decimal(0))
 
+    def has_span(self, time: TimeMention) -> bool:
+        """Whether a time with seconds is a known span of time: 3:31:45 for 12705 seconds."""
+        span = _read_clock(time)
+        return span is not None and self._has_quantity(span.value, Decimal(1), span.unit)
+
     def find_missing(self, text: str, *, ignore_sign: bool = False) -> list[ValueMention]:
         """The values that a text claims and the known texts do not hold, in order."""
         claims = find_values(text, is_claim=True)
         return [mention for mention in claims if not self.contains(mention, ignore_sign=ignore_sign)]
 
     def _add(self, text: str) -> None:
-        text_of_cells = _split_csv_cells(text)
-        mentions = find_values(text_of_cells)
+        text_of_cells = separate_csv_cells(text)
+        mentions = sorted([*find_values(text_of_cells), *find_word_quantities(text_of_cells)], key=_get_start)
         for mention in settle_readings(text_of_cells, mentions) if self._by_language else mentions:
             match mention:
                 case DateMention(readings=dates):
@@ -159,7 +167,9 @@ class KnownValues:
                     self._add_number(mention, text_of_cells)
         self._numbers += [(share, None) for share in _iter_shares(text)] if self._by_language else []
         self._numbers += find_iso_durations(text)
-        self.scales |= {SCALES[match[0].lower()] for match in _SCALE_WORD.finditer(text)}
+        self._possible_dates.update(list_possible_dates(text))
+        self._times.update(list_named_hours(text))
+        self.scales |= find_scales(text)
         self._squeezed.append("".join(char for char in text.casefold() if char.isalnum()))
 
     def _add_number(self, mention: NumberMention, text: str) -> None:
@@ -181,8 +191,9 @@ class KnownValues:
 
     def _add_code(self, mention: CodeMention) -> None:
         self._codes.add(mention.key)
-        # The numbers of a code can be spoken of without the rest: "version 2", "tickets 7 and 8".
+        # The numbers of a code can be spoken of without the rest: "version 2", "tickets 7 and 8", week 46 of W46.
         self._numbers += [(one.value, None) for one in find_numbers(mention.text.replace("-", " "))]
+        self._numbers += [(Decimal(digits), None) for digits in _SHORT_RUN.findall(mention.text)]
         if (version := _VERSION.match(mention.text)) is not None:  # 2.18 is said of 2.18.0
             self._numbers.append((Decimal(version["short"]), None))
 
@@ -193,11 +204,11 @@ class KnownValues:
             self._settled.add(abs(mention.value))
 
     def _has_date(self, claim: DateValue) -> bool:
-        for date in self._dates:
-            if claim.follows_from(date):
-                # A date without its year leaves it to the rest of the text.
-                return date.year is not None or claim.year is None or self._has_year(claim.year)
-        return False
+        # A date without its year leaves it to the rest of the text.
+        return any(
+            claim.follows_from(date) and (date.year is not None or claim.year is None or self._has_year(claim.year))
+            for date in (*self._dates, *self._possible_dates)
+        )
 
     def _has_year(self, year: int) -> bool:
         return year in self._years or self._has_value(Decimal(year), Decimal(0))
@@ -205,7 +216,9 @@ class KnownValues:
     def _has_code(self, mention: CodeMention) -> bool:
         if mention.key in self._codes or any(mention.key in text for text in self._squeezed):
             return True
-        if mention.is_number and self._has_phone(mention.key):
+        if mention.is_number and self._has_phone(
+            make_code_key(mention.text.replace("(0)", "")), mention.text[0] == "+"
+        ):
             return True
         if (version := _VERSION.match(mention.text)) is not None and make_code_key(version["plain"]) in self._codes:
             return True
@@ -213,24 +226,34 @@ class KnownValues:
         code = _WORD_ENDING.sub("", mention.text)
         return code != mention.text and make_code_key(code) in self._codes
 
-    def _has_phone(self, key: str) -> bool:
-        """Whether a number is known with the prefix of its country, or without it: 070 is +46 70."""
+    def _has_phone(self, key: str, has_country: bool = False) -> bool:
+        """Whether a number is known with the prefix of its country, or without it: 070 is +46 70, and +1 415 is 415."""
+        if any(key in text for text in self._squeezed):
+            return True
         national = key.lstrip("0") if key.startswith("0") else ""
         if len(national) >= _MIN_NATIONAL and any(national in text for text in self._squeezed):
             return True
-        local_numbers = (code.lstrip("0") for code in self._codes if code.startswith("0") and code.isdigit())
+        local_numbers = (
+            code.lstrip("0") for code in self._codes if code.isdigit() and (has_country or code.startswith("0"))
+        )
         return any(len(number) >= _MIN_NATIONAL and key.endswith(number) for number in local_numbers)
 
+    def _has_plain_phone(self, mention: NumberMention) -> bool:
+        """Whether a number without marks is a telephone's: 0701234567."""
+        digits = mention.text
+        return digits[:1] == "0" and digits.isdigit() and len(digits) > _MIN_NATIONAL and self._has_phone(digits)
+
     def _has_number(self, mention: NumberMention, *, ignore_sign: bool, ignore_unit: bool) -> bool:
+        if any(self._has_date(one) for one in mention.dates) or self._has_plain_phone(mention):
+            return True
         if self._by_language and len(mention.readings) > 1:
-            is_spelled_so = get_digits(mention.text) in self._open_spellings
-            return is_spelled_so or any(abs(reading.value) in self._settled for reading in mention.readings)
+            return self._has_open_number(mention)
         for reading in mention.readings:
             if ignore_unit and mention.unit is not None and self._has_other_unit(reading, mention.unit):
                 return True
-            if self._has_quantity(reading.value, reading.step, mention.unit):
+            if self._has_quantity(reading.centre, reading.width, mention.unit):
                 return True
-            if ignore_sign and self._has_absolute(reading.value, reading.step):
+            if ignore_sign and self._has_absolute(reading.centre, reading.width):
                 return True
             whole = reading.value == reading.value.to_integral_value()
             if mention.unit is None and whole and int(reading.value) in self._years:
@@ -242,28 +265,40 @@ class KnownValues:
             return True
         return self._has_scaled(mention)
 
+    def _has_open_number(self, mention: NumberMention) -> bool:
+        """Whether the texts spell a number so, or have one of its values, of which nothing says which one it is."""
+        is_spelled_so = get_digits(mention.text) in self._open_spellings
+        return is_spelled_so or any(abs(reading.value) in self._settled for reading in mention.readings)
+
     def _is_cardinal_word(self, mention: NumberMention) -> bool:
         return mention.is_word and self._by_language and mention.text.lower() not in ORDINAL_WORDS
 
     def _has_scaled(self, mention: NumberMention) -> bool:
         """Whether a number is one of a table in thousands or millions: "1.5 million" for 1.5, "2.4 billion" for 2400;
         or a "1.5m" that means one and a half million."""
-        step = mention.readings[0].step
+        value, step = mention.readings[0].centre, mention.readings[0].width
         if _SMALL_MILLION.search(mention.text):
-            return self._has_value(mention.value * 10**6, step * 10**6)
-        if mention.unscaled is None and mention.value % 1000 == 0:  # 18,600,000 for the 18.6 of a table in millions
+            return self._has_value(value * 10**6, step * 10**6)
+        if CENT in self.scales and self._has_value(mention.value / CENT, Decimal(0)):  # 1,299 for 129900 cents
+            return True
+        if (
+            mention.unscaled is None and abs(mention.value) < _MAX_AMOUNT and mention.value % 1000 == 0
+        ):  # 18,600,000 for the 18.6 of a table in millions
             return any(self._has_value(mention.value / one, Decimal(0)) for one in self.scales)
         if not mention.unscaled:
             return False
         scale = mention.value / mention.unscaled
         return any(
-            self._has_value(mention.value / one, step / one if one != scale else Decimal(0)) for one in self.scales
+            self._has_value(value / one, step / one)
+            if one != scale
+            else self._has_value(mention.value / one, Decimal(0))
+            for one in self.scales
         )
 
     def _has_other_unit(self, reading: NumberReading, unit: Unit) -> bool:
         """Whether a number has this value and none or another kind of unit: 5 kg and 5 euros, but not 5 kg and 5 g."""
-        start = bisect_left(self._values, reading.value - reading.step / 2)
-        end = bisect_right(self._values, reading.value + reading.step / 2)
+        start = bisect_left(self._values, reading.centre - reading.width / 2)
+        end = bisect_right(self._values, reading.centre + reading.width / 2)
         return any(other is None or other.dimension != unit.dimension for _, other in self._numbers[start:end])
 
     def _has_part(self, value: Decimal, *, is_word: bool) -> bool:
@@ -275,19 +310,30 @@ class KnownValues:
     def _has_quantity(self, value: Decimal, step: Decimal, unit: Unit | None) -> bool:
         if unit is None:
             return self._has_value(value, step) or (self._by_language and self._has_share(value, step))
-        if unit.dimension == "%" and self._has_value(value * unit.factor / 100, step * unit.factor / 200, bare=True):
+        if unit.dimension == "%" and self._has_value(value * unit.factor / 100, step * unit.factor / 100, bare=True):
             return True
         known_quantities = self._by_dimension.get(unit.dimension, [])
         base, half = value * unit.factor, step * unit.factor / 2
         if _is_any_between(known_quantities, base - half, base + half):
             return True
-        if unit.name in BINARY_FACTORS:  # "MB" is said of both
-            base, half = value * BINARY_FACTORS[unit.name], step * BINARY_FACTORS[unit.name] / 2
+        if unit.dimension == "bytes" and self._has_bytes(value, step, (unit.factor, OTHER_FACTORS.get(unit.name))):
+            return True
+        if unit.name in OTHER_FACTORS:  # "MB" and "hp" are said of two
+            base, half = value * OTHER_FACTORS[unit.name], step * OTHER_FACTORS[unit.name] / 2
             if _is_any_between(known_quantities, base - half, base + half):
                 return True
         start = bisect_left(self._values, value - step / 2)
         end = bisect_right(self._values, value + step / 2)
         return any(can_share_value(unit, other) for _, other in self._numbers[start:end])
+
+    def _has_bytes(self, value: Decimal, step: Decimal, factors: Iterable[Decimal | None]) -> bool:
+        """Whether a long bare number is this many bytes: 6442450944 is 6 GiB."""
+        return any(
+            value * factor * _MEGA >= _MIN_BYTES
+            and self._has_value(value * factor * _MEGA, step * factor * _MEGA, bare=True)
+            for factor in factors
+            if factor is not None
+        )
 
     def _has_share(self, value: Decimal, step: Decimal) -> bool:
         """Whether a bare fraction is a percentage of the texts: 0.175 is 17.5 %."""
@@ -309,6 +355,10 @@ class KnownValues:
         return at < len(self._absolute) and self._absolute[at][0] <= abs(value) + step / 2
 
 
+def _get_start(mention: ValueMention) -> int:
+    return mention.start
+
+
 def _read_clock(mention: TimeMention) -> NumberMention | None:
     """What a time with seconds is as a span of time: `3:28:18`."""
     match = _CLOCK.match(mention.text)
@@ -317,16 +367,6 @@ def _read_clock(mention: TimeMention) -> NumberMention | None:
     hours, minutes, seconds = map(int, match.groups())
     reading = NumberReading(Decimal(hours * 3600 + minutes * 60 + seconds), Decimal(1))
     return NumberMention(mention.text, mention.start, mention.end, (reading,), UNITS_OF_LABELS["s"])
-
-
-def find_unit_of_label(text: str, start: int) -> Unit | None:
-    """The unit that ends the label of a value: `duration_s: 9300`, `"sizeBytes": 512`, `Weight (kg): 72`."""
-    label = _LABEL.search(text, max(0, start - _MAX_LABEL), start)
-    if label is None:
-        return None
-    last = _CAMEL.search(label["word"])
-    unit = UNITS_OF_LABELS.get(label["word"].lower())
-    return unit if unit is not None or last is None else UNITS_OF_LABELS.get(last[0].lower())
 
 
 def _iter_shares(text: str) -> Iterator[Decimal]:
@@ -358,26 +398,3 @@ def _blank(text: str, mentions: Iterable[ValueMention]) -> str:
         parts += [text[at : mention.start], " " * (mention.end - mention.start)]
         at = mention.end
     return "".join([*parts, text[at:]])
-
-
-def _split_csv_cells(text: str) -> str:
-    """The text with `;` between the cells of lines that are CSV, where `151,2870` are two cells.
-
-    Below such a line, one with as many commas is CSV too, though it has only digits beside them."""
-    lines: list[str] = []
-    commas = 0
-    for line in text.split("\n"):
-        count = line.count(",") if ", " not in line else 0
-        is_csv = _CSV_LINE.search(line) is not None or (0 < count == commas)
-        commas = count if is_csv else 0
-        lines.append(_separate(line) if is_csv else line)
-    return "\n".join(lines)
-
-
-def _separate(line: str) -> str:
-    parts: list[str] = []
-    at = 0
-    for quoted in _QUOTED_CELL.finditer(line):
-        parts += [line[at : quoted.start()].replace(",", ";"), quoted[0]]
-        at = quoted.end()
-    return "".join([*parts, line[at:].replace(",", ";")])

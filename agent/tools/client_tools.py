@@ -18,7 +18,7 @@ from agent.tools.external_schema import find_schema_problem
 from agent.tools.spec import ToolAnnotations, ToolSpec
 
 CLIENT_ORIGIN: Final = "client"
-MAX_CLIENT_TOOLS: Final = 64
+MAX_OFFERED_TOOLS: Final = 64
 MAX_TOOL_CHARS: Final = 10_000
 """Characters of one tool as JSON."""
 MAX_TOOLS_CHARS: Final = 60_000
@@ -39,8 +39,8 @@ def check_client_tools(request: AgentRequest, room: Room, taken: Container[str])
     skills of this gateway. Rooms that offer none take every list.
     """
     tools = request.client_tools if room.offers_client_tools else ()
-    if len(tools) > MAX_CLIENT_TOOLS:
-        raise BadRequestError(f"tools: {len(tools)} are given; at most {MAX_CLIENT_TOOLS} are taken", param="tools")
+    if len(tools) > MAX_OFFERED_TOOLS:
+        raise BadRequestError(f"tools: {len(tools)} are given; at most {MAX_OFFERED_TOOLS} are taken", param="tools")
     seen: set[str] = set()
     total = 0
     for index, tool in enumerate(tools):

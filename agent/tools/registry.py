@@ -1,8 +1,10 @@
 """`ToolRegistry`: the tools of a gateway, from which rooms and skills select."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+
+from pydantic import JsonValue
 
 from agent.core.errors import ToolQuarantinedError, ToolUnknownError
 from agent.core.models import LOCAL_OWNER, Room
@@ -96,6 +98,17 @@ class ToolRegistry:
         it names none, and those of its own servers.
         """
         return [spec for spec in self.list_specs() if spec.is_visible_to(owner) and spec.is_allowed_in(room)]
+
+    def list_allowed(self, room: Room, owner: str, wanted: JsonValue, called: Container[str]) -> tuple[str, ...]:
+        """The names of the owner's tools that a room and a caller allow, in order of name. `wanted` is the caller's
+        list, if it is one. If neither lists tools, omits opt-in tools, except those in `called`.
+        """
+        specs = self.list_room_specs(room, owner)
+        if isinstance(wanted, list):
+            names = {self.resolve_in_room(room, str(name)) for name in wanted}
+            return tuple(spec.name for spec in specs if spec.name in names)
+        every = room.tools is not None
+        return tuple(spec.name for spec in specs if every or not spec.is_opt_in or spec.name in called)
 
     def resolve_in_room(self, room: Room, name: str) -> str:
         """The registered name of what a room calls by this name: `server__tool` is a tool of the room's own server,

@@ -3,6 +3,7 @@
 There is no kept library for this in Python (docs/adr/0014-workbooks.md).
 """
 
+import unicodedata
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from fractions import Fraction
 from functools import lru_cache
@@ -31,6 +32,7 @@ BUILTIN_FORMATS = {
 
 
 _MAX_DECIMALS = 30
+_UNITS = frozenset({"text", "percent"})
 
 
 @lru_cache(maxsize=1024)
@@ -51,6 +53,16 @@ def classify_format(code: str) -> FormatKind:
     zeros = [token.text for token in section.tokens if token.kind == "digit"]
     is_plain = not section.has("point", "comma", "percent", "exponent", "slash")
     return "code" if is_plain and zeros[:2] == ["0", "0"] else "number"
+
+
+@lru_cache(maxsize=1024)
+def find_unit(code: str) -> str:
+    """The unit that a format shows beside a number: a currency, a word or %; empty without one."""
+    section = split_format(code)[0]
+    pieces = ["%" if token.kind == "percent" else token.text for token in section.tokens if token.kind in _UNITS]
+    return "".join(
+        sign for sign in "".join(pieces) if sign.isalpha() or unicodedata.category(sign) == "Sc" or sign == "%"
+    )
 
 
 def format_number(value: float, code: str, *, date1904: bool = False) -> str:

@@ -1,5 +1,5 @@
-"""Texts of a sheet beside its cells: comments of both kinds, messages for people who fill cells in, and the headers and
-footers of its pages."""
+"""Parts of a sheet beside its cells: comments of both kinds, messages for people who fill cells in, the headers and
+footers of its pages, and the totals of its tables."""
 
 import re
 from collections.abc import Iterator
@@ -31,6 +31,11 @@ def read_input_message(validation: Element) -> tuple[list[str], str]:
     texts = (" ".join(validation.get(name, "").split()) for name in ("promptTitle", "prompt"))
     places = validation.get("sqref") or validation.findtext("{*}sqref") or ""
     return places.split(), ": ".join(filter(None, texts))
+
+
+def find_totals_area(root: Element | None) -> str:
+    """The area of a table whose last row holds its totals; empty for another."""
+    return str(root.get("ref", "")) if root is not None and root.get("totalsRowCount", "0") != "0" else ""
 
 
 def iter_page_heads(element: Element) -> Iterator[str]:

@@ -26,7 +26,7 @@ from agent.workbooks.package import (
     decode_string,
     get_name,
 )
-from agent.workbooks.remarks import iter_page_heads, read_comments, read_input_message
+from agent.workbooks.remarks import find_totals_area, iter_page_heads, read_comments, read_input_message
 
 MAX_CELLS = 2_000_000
 """An empty sheet may claim 17 billion cells; those that are stored count."""
@@ -37,7 +37,6 @@ _MAX_SPILLED = 10_000
 """Cells of a sheet that formulas of others fill; a formula may claim billions."""
 _UNKNOWN_FORMULA = "?"
 """One that the file only refers to, or that a data table has instead."""
-_ERROR = "#"
 
 
 class Cell(NamedTuple):
@@ -77,6 +76,8 @@ class Sheet:
     drawing: str = ""
     controls: str = ""
     """The part of its form controls and of the shapes of comments."""
+    totals: list[Merge] = field(default_factory=list)
+    """The cells of rows that tables of the sheet add for their totals."""
     is_cut: bool = False
     linked_cells: int = 0
     """Cells that show a picture or an entry of an online service, and store an error for programs that show neither."""
@@ -207,7 +208,7 @@ def open_workbook(file: bytes | IO[bytes]) -> Workbook:
 
 def is_error(text: str) -> bool:
     """Whether a value is one of Excel's errors, such as #N/A."""
-    return text.startswith(_ERROR) and text in _ERRORS
+    return text.startswith("#") and text in _ERRORS
 
 
 _ERRORS = frozenset(
@@ -253,6 +254,17 @@ def _add_related(package: WorkbookPackage, sheet: Sheet, relation: Relation) -> 
         sheet.controls = relation.target
     elif relation.kind in {"comments", "threadedComment"}:
         sheet.comments |= read_comments(package.read(relation.target))
+    elif relation.kind == "table" and (area := _parse_area(find_totals_area(package.read(relation.target)))):
+        sheet.totals.append(area._replace(top=area.bottom))
+
+
+def _parse_area(text: str) -> Merge | None:
+    """The cells of an area such as `A1:C3`; None for another text."""
+    corners = _ADDRESS.findall(text)
+    if len(corners) != 2:
+        return None
+    (left, top), (right, bottom) = corners
+    return Merge(int(top), count_column(left), int(bottom), count_column(right))
 
 
 class _SheetReader:
@@ -277,10 +289,8 @@ class _SheetReader:
             while element.getprevious() is not None:  # what was read is freed
                 del element.getparent()[0]
         elif name == "mergeCell":
-            matches = _ADDRESS.findall(element.get("ref", ""))
-            if len(matches) == 2:
-                (left, top), (right, bottom) = matches
-                self._sheet.merges.append(Merge(int(top), count_column(left), int(bottom), count_column(right)))
+            if area := _parse_area(element.get("ref", "")):
+                self._sheet.merges.append(area)
         elif name == "headerFooter":
             self._sheet.page_heads = list(dict.fromkeys(iter_page_heads(element)))
         elif name == "dataValidation":
@@ -346,11 +356,9 @@ class _SheetReader:
             return Cell(value, index)
         if is_text:  # the formula's value is a text without letters
             return None
-        if len(corners := _ADDRESS.findall(spills)) == 2:
-            (left, top), (right, bottom) = corners
-            place = Merge(int(top), count_column(left), int(bottom), count_column(right))
-            if place.left <= place.right:  # else no row has a cell that would count to the limit
-                self._spilling.append((place, formula))
+        place = _parse_area(spills)
+        if place and place.left <= place.right:  # else no row has a cell that would count to the limit
+            self._spilling.append((place, formula))
         return Cell(None, index, formula, shift) if formula else None
 
     def _read_formula(self, element: Element, column: int) -> tuple[str, tuple[int, int]]:

@@ -1,18 +1,23 @@
-"""The table on a sheet: lines above it, its header over one or more rows, and the rows below."""
+"""The tables on a sheet: lines above, a header over one or more rows, and the rows below."""
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import pairwise
 from typing import NamedTuple
 
+from agent.text.table_head import HeadCell, classify_text, count_contrast, find_head
 from agent.workbooks.sheets import Sheet, TypedValue, Workbook, iter_merged
 
-_LOOK_AHEAD = 50
-"""Rows that show how wide a table is."""
+_LOOK_AHEAD = 72
+"""Rows that show where a table begins."""
 _MAX_TITLES = 20
 _MAX_HEADER_ROWS = 4
+_MAX_BESIDE = 20
+"""Tables side by side; more groups of columns are one table with empty columns."""
 _YEARS = range(1900, 2101)
 _WIDTH_SHARE = 0.5
-"""Of the cells of the widest row: a row with fewer stands above the table."""
+"""Of the cells of the widest row: a row with fewer is above the table."""
 
 
 class SheetTable(NamedTuple):
@@ -32,8 +37,14 @@ class SheetTable(NamedTuple):
     """For each cell that a merge covers, the cell that it shows."""
 
 
-def find_table(book: Workbook, sheet: Sheet, *, with_hidden: bool = False) -> SheetTable | None:
-    """The table of a sheet without its hidden rows and columns; None if nothing is there."""
+_Covered = Mapping[tuple[int, int], tuple[int, int]]
+_Used = Mapping[int, Sequence[int]]
+"""The columns that have something to show, by row."""
+
+
+def find_tables(book: Workbook, sheet: Sheet, *, with_hidden: bool = False) -> list[SheetTable]:
+    """The tables of a sheet without its hidden rows and columns, in reading order. There are several where empty rows
+    or columns divide cells that each have a header of their own."""
     covered = {(row, column): (top, left) for row, column, top, left in iter_merged(sheet)}
     hidden_rows = frozenset() if with_hidden else frozenset(sheet.hidden_rows)
     hidden_columns = frozenset() if with_hidden else frozenset(sheet.hidden_columns)
@@ -45,24 +56,8 @@ def find_table(book: Workbook, sheet: Sheet, *, with_hidden: bool = False) -> Sh
     for (row, left), column in {} if with_hidden else find_moved_cells(sheet).items():
         if book.show(sheet, row, left):
             used.setdefault(row, []).append(column)
-    if not used:
-        return None
-    used = {row: sorted(set(places)) for row, places in sorted(used.items())}
-    rows = list(used)
-    columns = tuple(sorted({column for places in used.values() for column in places}))
-    layout = _Layout(book, sheet, covered, columns)
-    top = layout.find_top(rows, used)
-    bottom = layout.find_bottom(rows, top)
-    titles = [" ".join(layout.show_title(row, column) for column in used[row]) for row in rows[:top]]
-    return SheetTable(
-        titles=tuple(titles),
-        names=tuple(layout.join_names(rows[top : bottom + 1])),
-        columns=columns,
-        rows=tuple(rows[bottom + 1 :]),
-        has_header=layout.is_header(rows[top]),
-        first_row=rows[top],
-        covered=covered,
-    )
+    whole = _Layout(book, sheet, covered, {row: sorted(set(places)) for row, places in sorted(used.items())})
+    return [_make_table(part) for region in _split_rows(whole) for part in _split_columns(region)]
 
 
 def show_cell(book: Workbook, sheet: Sheet, table: SheetTable, row: int, column: int) -> str:
@@ -72,9 +67,19 @@ def show_cell(book: Workbook, sheet: Sheet, table: SheetTable, row: int, column:
 
 
 def get_typed_cell(book: Workbook, sheet: Sheet, table: SheetTable, row: int, column: int) -> TypedValue | None:
-    """The typed value of a cell, merged cells as in `show_cell`."""
+    """The typed value of a cell, merged cells as in `show_cell`; but a number is in the first row only, as a sum counts
+    it. A year, and what the first column has, names rows and is in each."""
     top, left = table.covered.get((row, column), (row, column))
-    return book.get_typed(sheet, top, left) if _is_first(table, left, column) else None
+    if not _is_first(table, left, column):
+        return None
+    typed = book.get_typed(sheet, top, left)
+    return None if top < row and is_counted_once(table, typed, column) else typed
+
+
+def is_counted_once(table: SheetTable, typed: TypedValue | None, column: int) -> bool:
+    """Whether a value that is merged downwards is an amount: it belongs to all of its rows together."""
+    is_amount = typed is not None and typed.kind in {"general", "number", "duration"} and not _is_year(typed)
+    return is_amount and column != table.columns[0]
 
 
 def find_moved_cells(sheet: Sheet) -> dict[tuple[int, int], int]:
@@ -95,32 +100,137 @@ def _is_first(table: SheetTable, left: int, column: int) -> bool:
     return left == column or table.columns[bisect_left(table.columns, left)] == column
 
 
+def _make_table(layout: "_Layout") -> SheetTable:
+    rows = layout.rows
+    top = layout.find_top()
+    bottom = layout.find_bottom(top)
+    has_header = layout.is_header(rows[top])
+    names = layout.join_names(rows[top : bottom + 1])
+    if bottom == top:
+        head = find_head(layout.make_grid(), top)
+        has_header = head.has_names
+        merged = layout.count_merged_rows(head.top) if has_header else 0
+        top, bottom = head.top - merged, max(head.bottom - 1, head.top)
+        is_joined = bottom > head.top and not merged
+        names = list(head.names) if is_joined else layout.join_names(rows[top : bottom + 1])
+    titles = [" ".join(layout.show_title(row, column) for column in layout.used[row]) for row in rows[:top]]
+    return SheetTable(
+        titles=tuple(titles),
+        names=tuple(names),
+        columns=layout.columns,
+        rows=tuple(rows[bottom + 1 :]),
+        has_header=has_header,
+        first_row=rows[top],
+        covered=layout.covered,
+    )
+
+
+def _split_rows(layout: "_Layout") -> Iterator["_Layout"]:
+    """Yields the rows of each table. Lines of one cell between two tables are above the lower one."""
+    tables: list[list[int]] = []
+    lines: list[int] = []
+    for block in _group(layout.rows, layout.hidden_rows):
+        if tables and all(len(layout.used[row]) == 1 for row in block):
+            lines += block
+            continue
+        first = [*lines[-_MAX_TITLES:], *block[:_LOOK_AHEAD]]
+        is_next = tables and layout.select(first).is_table() and layout.select(tables[-1][:_LOOK_AHEAD]).is_table()
+        if is_next or not tables:
+            tables.append([])
+        tables[-1] += [*lines, *block]
+        lines = []
+    if lines:
+        tables[-1] += lines
+    yield from (layout.select(rows) for rows in tables)
+
+
+def _split_columns(layout: "_Layout") -> Iterator["_Layout"]:
+    """Yields the columns of each table, if each begins with a column that names its rows or in a row of its own."""
+    groups = _group(layout.columns, layout.hidden_columns)
+    if len(groups) == 1:
+        yield layout
+        return
+    parts = [layout.select(layout.rows, frozenset(columns)) for columns in groups] if len(groups) <= _MAX_BESIDE else []
+    has_own_rows = len({part.rows[0] for part in parts}) == len(parts)
+    is_divided = len(parts) > 1 and all(part.is_table() and (has_own_rows or part.names_rows()) for part in parts)
+    yield from parts if is_divided else [layout]
+
+
+def _group(numbers: Sequence[int], hidden: AbstractSet[int]) -> list[list[int]]:
+    """Rows or columns in groups that follow each other, but for hidden ones."""
+    groups = [[number] for number in numbers[:1]]
+    for before, number in pairwise(numbers):
+        if all(one in hidden for one in range(before + 1, number)):
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return groups
+
+
 class _Layout:
-    def __init__(
-        self,
-        book: Workbook,
-        sheet: Sheet,
-        covered: Mapping[tuple[int, int], tuple[int, int]],
-        columns: Sequence[int],
-    ) -> None:
+    """The cells of a sheet, or of some of its rows and columns."""
+
+    def __init__(self, book: Workbook, sheet: Sheet, covered: _Covered, used: _Used) -> None:
         self._book = book
         self._sheet = sheet
-        self._covered = covered
-        self._columns = columns
+        self.covered = covered
+        self.used = used
+        self.rows = tuple(used)
+        self.columns = tuple(sorted({column for places in used.values() for column in places}))
+        self.hidden_rows = sheet.hidden_rows
+        self.hidden_columns = sheet.hidden_columns
 
-    def find_top(self, rows: Sequence[int], used: Mapping[int, Sequence[int]]) -> int:
+    def select(self, rows: Sequence[int], columns: AbstractSet[int] | None = None) -> "_Layout":
+        """The layout of some of the rows, and of some of the columns if they are given."""
+        if len(rows) == len(self.rows) and columns is None:
+            return self
+        chosen = {row: [one for one in self.used[row] if columns is None or one in columns] for row in rows}
+        return _Layout(self._book, self._sheet, self.covered, {row: places for row, places in chosen.items() if places})
+
+    def make_grid(self) -> list[list[HeadCell]]:
+        """The first cells, as the search for a header needs them. A name over several columns is in the first."""
+        return [[self._classify(row, column) for column in self.columns] for row in self.rows[:_LOOK_AHEAD]]
+
+    def _classify(self, row: int, column: int) -> HeadCell:
+        top, left = self.covered.get((row, column), (row, column))
+        text = " ".join(self._book.show(self._sheet, top, left).split()) if left == column else ""
+        typed = self._book.get_typed(self._sheet, top, left) if text else None
+        if typed is None:
+            return HeadCell("text" if text else "", text)
+        if typed.kind == "text":
+            kind = classify_text(text)
+            return HeadCell(kind if kind in {"", "label"} else "text", text)
+        if typed.kind in {"date", "datetime", "time", "duration"}:
+            return HeadCell("moment", text)
+        return HeadCell("label" if _is_year(typed) else "number", text)
+
+    def is_table(self) -> bool:
+        """Whether the first rows have a header that names values of another kind below it."""
+        if len(self.columns) < 2 or len(self.rows) < 2:
+            return False
+        layout = self.select(self.rows[:_LOOK_AHEAD])
+        grid = layout.make_grid()
+        head = find_head(grid, layout.find_top())
+        # A form has one value for each of its names.
+        return head.has_names and head.bottom + 1 < len(grid) and count_contrast(grid, head.bottom - 1) > 0
+
+    def names_rows(self) -> bool:
+        """Whether the first column has texts or dates."""
+        kinds = [row[0].kind for row in self.make_grid() if row[0].kind]
+        return 2 * sum(kind in {"text", "moment"} for kind in kinds) > len(kinds)
+
+    def find_top(self) -> int:
         """The index of the first row that is about as wide as the table; those above it are titles."""
-        first = rows[: _MAX_TITLES + 1]
-        width = max(len(used[row]) for row in rows[:_LOOK_AHEAD])
-        for index, row in enumerate(first):
-            filled = sum(bool(self._show(row, column)) for column in self._columns)
-            if width < 2 or (len(used[row]) >= 2 and filled >= _WIDTH_SHARE * width):
+        width = max(len(self.used[row]) for row in self.rows[:_LOOK_AHEAD])
+        for index, row in enumerate(self.rows[: _MAX_TITLES + 1]):
+            filled = sum(bool(self._show(row, column)) for column in self.columns)
+            if width < 2 or (len(self.used[row]) >= 2 and filled >= _WIDTH_SHARE * width):
                 return index
         return 0
 
-    def find_bottom(self, rows: Sequence[int], top: int) -> int:
+    def find_bottom(self, top: int) -> int:
         """The index of the header's last row."""
-        bottom = top
+        rows, bottom = self.rows, top
         for _ in range(_MAX_HEADER_ROWS):
             row = rows[bottom]
             merges = [one for one in self._sheet.merges if one.top <= row <= one.bottom and one.top >= rows[top]]
@@ -136,10 +246,24 @@ class _Layout:
         """Whether a row names the columns below a merged name, and nothing else."""
         return bool(spans) and self.is_header(row)
 
+    def count_merged_rows(self, top: int) -> int:
+        """The rows above a header that name groups of its columns in merged cells."""
+        count = 0
+        while count < min(top, _MAX_HEADER_ROWS - 1):
+            row, above = self.rows[top - count], self.rows[top - count - 1]
+            spans = any(
+                one.top <= above <= one.bottom and (one.bottom >= row or one.right > one.left)
+                for one in self._sheet.merges
+            )
+            if not spans or len(self.used[above]) < 2 or not self.is_header(above):
+                break
+            count += 1
+        return count
+
     def is_header(self, row: int) -> bool:
         """Whether a row has no values: texts and years may be names."""
-        for column in self._columns:
-            typed = self._book.get_typed(self._sheet, *self._covered.get((row, column), (row, column)))
+        for column in self.columns:
+            typed = self._book.get_typed(self._sheet, *self.covered.get((row, column), (row, column)))
             if typed is not None and typed.kind != "text" and not _is_year(typed):
                 return False
         return True
@@ -148,7 +272,7 @@ class _Layout:
         """The name of each column: what stands above it in the header, each text once."""
         return [
             " ".join(dict.fromkeys(text for row in rows if (text := self._show(row, column))))
-            for column in self._columns
+            for column in self.columns
         ]
 
     def show_title(self, row: int, column: int) -> str:
@@ -156,7 +280,7 @@ class _Layout:
         return self._book.show(self._sheet, row, column) or self._show(row, column)
 
     def _show(self, row: int, column: int) -> str:
-        return self._book.show(self._sheet, *self._covered.get((row, column), (row, column)))
+        return self._book.show(self._sheet, *self.covered.get((row, column), (row, column)))
 
 
 def _is_year(typed: TypedValue) -> bool:

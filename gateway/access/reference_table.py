@@ -8,11 +8,12 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from agent.core.models import Budgets
-from agent.core.models.request import MAX_CLIENT_TOOLS, MAX_METADATA_ENTRIES
+from agent.core.models.request import MAX_METADATA_ENTRIES, MAX_TOOLS_IN_BODY
 from agent.core.settings import PREFIX, Settings
 from agent.core.settings.constants import ConstantSettings
 from agent.net.client import MAX_REDIRECTS
 from agent.storage.api_keys import KeyLimits
+from agent.tools.client_tools import MAX_OFFERED_TOOLS
 from agent.tools.external_schema import MAX_CHARS
 from gateway.access.http_limits import BODY_BYTES_PER_SECOND, MAX_DEPTH
 from gateway.access.idempotency import MAX_KEY_CHARS, MAX_STORED_BYTES
@@ -116,7 +117,8 @@ RUNS = (
 )
 FIXED = (
     ("nesting of objects and lists in a body", MAX_DEPTH, "400"),
-    ("tools of a client in a request", MAX_CLIENT_TOOLS, "413; 400 at the OpenAI door"),
+    ("tools of a client in a body", MAX_TOOLS_IN_BODY, "413; 400 at the OpenAI door"),
+    ("tools of a client that a model is offered", MAX_OFFERED_TOOLS, "400"),
     ("entries of a request's `metadata`", MAX_METADATA_ENTRIES, "413"),
     ("characters of the JSON schema of `response_format`", MAX_CHARS, "400"),
     ("redirects of one fetch", MAX_REDIRECTS, "the fetch fails"),

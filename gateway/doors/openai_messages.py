@@ -48,6 +48,7 @@ def to_agent_request(
     return AgentRequest(
         prompt=prompt.content,
         images=prompt.images,
+        image_lines=prompt.image_lines,
         room=body.model,
         prompt_name=prompt.name,
         messages=(*messages[:last], *messages[last + 1 :]),
@@ -88,6 +89,7 @@ def to_chat_message(message: WireMessage, index: int) -> ChatMessage:
     """A message of the wire as a `ChatMessage`. Raises `RequestFormatError`."""
     texts: list[str] = []
     images: list[str] = []
+    lines: list[int] = []
     if message.content is None and message.refusal is not None:
         texts.append(message.refusal)
     elif isinstance(message.content, str):
@@ -98,6 +100,7 @@ def to_chat_message(message: WireMessage, index: int) -> ChatMessage:
     elif message.content is not None:
         for part_index, part in enumerate(message.content):
             _add_part(part, f"messages[{index}].content[{part_index}]", texts, images)
+            lines += [len("\n".join(texts).split("\n")) if texts else 0] * (len(images) - len(lines))
     elif message.role in ("user", "system", "developer"):
         raise RequestFormatError(
             f"Invalid type for 'messages[{index}].content': expected a string or an array, got null.",
@@ -108,6 +111,7 @@ def to_chat_message(message: WireMessage, index: int) -> ChatMessage:
         role="tool" if message.role == "function" else message.role,
         content="\n".join(texts),
         images=tuple(images),
+        image_lines=tuple(lines),
         tool_calls=tuple(message.tool_calls or ()),
         tool_call_id=message.tool_call_id,
         name=message.name,

@@ -2,10 +2,10 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from agent.core.models import JsonObject
-from agent.core.models.request import MAX_CLIENT_TOOLS
+from agent.core.models.request import MAX_TOOLS_IN_BODY
 
 
 class WireModel(BaseModel):
@@ -29,6 +29,12 @@ class ContentPart(WireModel):
     text: str | None = None
     refusal: str | None = None
     image_url: ImageUrl | None = None
+
+    @field_validator("image_url", mode="before")
+    @classmethod
+    def _convert_text(cls, value: object) -> object:
+        """Accepts the address alone, as several clients send it."""
+        return {"url": value} if isinstance(value, str) else value
 
 
 class WireMessage(WireModel):
@@ -92,7 +98,7 @@ class ChatCompletionRequest(WireModel):
     audio: JsonObject | None = None
     moderation: JsonObject | None = None
     parallel_tool_calls: bool | None = None
-    tools: list[JsonObject] | None = Field(default=None, max_length=MAX_CLIENT_TOOLS)
+    tools: list[JsonObject] | None = Field(default=None, max_length=MAX_TOOLS_IN_BODY)
     tool_choice: Literal["none", "auto", "required"] | JsonObject | None = None
     response_format: JsonObject | None = None
     metadata: JsonObject | None = None

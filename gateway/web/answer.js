@@ -76,7 +76,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
       else if (!isOpen && !metadata.failure) fill(prose, text && el("p.plaintext", { dir: "auto" }, text));
       if (!isOpen || isAsked) now.textContent = summary(view);
       fold.classList.toggle("over", !isOpen || isAsked);
-      fill(lines, ...trace(steps, unfolded).childNodes, el("li.line", {}, el("a", { href: `#/runs/${view.run_id}` }, "Open the run with its plan")));
+      fill(lines, ...trace(steps, unfolded).childNodes, el("li.line.needs-agent", {}, el("a", { href: `#/runs/${view.run_id}` }, "Open the run with its plan")));
       fill(cited, !isOpen && sourceRow(metadata));
       if (metadata.failure) fill(after, failed(metadata.failure, again));
       else fill(after, !isOpen && notes(metadata), isAsked && question(view));

@@ -6,6 +6,8 @@ const REST_MS = 3_000; // after "Not now", nothing that is still being loaded as
 let asking = null;
 let declined = -REST_MS;
 let isReached = true; // the gateway, by the last request
+const MOST_WAITS = 5; // for the key's limit of requests, of at most a minute each
+let limitedUntil = 0; // when the key allows another request, by the last refusal
 
 /** A request that was refused or failed, with the gateway's message. */
 export class Failure extends Error {
@@ -35,10 +37,12 @@ export function askForKey(problem = "") {
   return asking;
 }
 
-/** Returns the response of a successful request; asks for a missing key, once for all waiting requests. A `quiet` one, which
- * nobody waits for, asks nothing. `once` is the same for a request that is sent again, which is done once. Throws `Failure`. */
-export async function request(path, { method = "GET", body, accept = "application/json", signal, last = "", once = "", quiet = false } = {}) {
-  for (;;) {
+/** Returns the response of a successful request; asks for a missing key, once for all waiting requests. One that the key's
+ * limit of requests a minute refuses is sent again when the key allows it, after `held(true)`. A `quiet` one, which nobody waits
+ * for, asks nothing and waits for nothing. `once` is the same for a request that is sent again, which is done once. Throws `Failure`. */
+export async function request(path, { method = "GET", body, accept = "application/json", signal, last = "", once = "", quiet = false, held = () => {} } = {}) {
+  for (let waits = 0; ; ) {
+    if (quiet && isAtLimit()) throw new Failure("The key's limit of requests a minute is reached.", { status: 429 });
     const sent = key.get();
     const headers = { accept };
     if (last) headers["last-event-id"] = last;
@@ -58,11 +62,35 @@ export async function request(path, { method = "GET", body, accept = "applicatio
     reached(true);
     if (response.ok) return response;
     const failure = await refused(response);
+    if (isOverLimit(response) && !quiet && (waits += 1) <= MOST_WAITS) {
+      held(true);
+      await untilAllowed(failure.retryAfter, signal);
+      held(false);
+      continue;
+    }
     if (response.status !== 401 || quiet) throw failure;
     if (key.get() !== sent) continue; // somebody has given another key meanwhile
     if (!asking && method === "GET" && performance.now() - declined < REST_MS) throw failure;
     if (!(await askForKey(sent ? errorText(failure) : ""))) throw failure;
   }
+}
+
+/** Whether the key allows no request at this moment. */
+export const isAtLimit = () => performance.now() < limitedUntil;
+
+/** Whether the key's limit of requests refused this one, which the gateway has not begun then. */
+const isOverLimit = (response) => response.status === 429 && response.headers.get("x-ratelimit-remaining-requests") === "0" && response.headers.has("retry-after");
+
+/** Waits until the key allows another request. The event `limitchange` is sent before and after it. */
+async function untilAllowed(seconds, signal) {
+  limitedUntil = Math.max(limitedUntil, performance.now() + 1000 * seconds);
+  dispatchEvent(new Event("limitchange"));
+  await new Promise((resolve) => {
+    setTimeout(resolve, 1000 * seconds);
+    signal?.addEventListener("abort", resolve, { once: true });
+  });
+  dispatchEvent(new Event("limitchange"));
+  signal?.throwIfAborted();
 }
 
 /** Tells the page, by the event `reachchange`, that the connection is lost or back. */

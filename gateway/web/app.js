@@ -1,12 +1,12 @@
 /** The page: its views by the hash of its address, the key dialog, and the gateway's status. */
 
 import { me } from "./access.js";
-import { askForKey, askWith, get, key, readiness } from "./api.js";
+import { askForKey, askWith, get, isAtLimit, key, readiness } from "./api.js";
 import * as build from "./build.js";
 import * as chat from "./chat.js";
-import { forgetDrafts } from "./chat_box.js";
 import * as documents from "./documents.js";
 import { button, el, fill, icon, keepLooking, short } from "./dom.js";
+import { forgetDrafts } from "./drafts.js";
 import * as models from "./models.js";
 import { close } from "./panel.js";
 import * as runs from "./runs.js";
@@ -111,6 +111,8 @@ function drawTheme() {
 async function offerViews() {
   const { scopes, owner: caller } = await me();
   owner = caller;
+  document.body.dataset.scopes = scopes.join(" "); // what needs another one is not shown
+  dispatchEvent(new Event("rightschange"));
   for (const [name, scope] of Object.entries(NEEDS))
     document.querySelector(`header nav a[href="#/${name}"]`).hidden = !scopes.includes(scope);
   if (!location.hash && !scopes.includes(NEEDS.chat)) location.hash = document.querySelector("header nav a:not([hidden])").hash;
@@ -146,13 +148,15 @@ async function drawState() {
   if (number < stateDrawn) return; // a later look was answered first
   stateDrawn = number;
   const isRules = model === null;
+  const isHeld = isAtLimit();
   const banner = models.banner(ready, drawState);
   const usual = model ? short(model.split(",")[0]) : "ready";
-  const word = !ready ? "unreachable" : model === KEYLESS ? "key needed" : !ready.ready ? "not ready" : banner ? "model down" : ready.degraded.length ? "degraded" : isRules ? "no model" : usual;
-  fill(state, el(`span.dot.${ready?.ready ? (ready.degraded.length || isRules || model === KEYLESS ? "awaiting_approval" : "succeeded") : "failed"}`), word);
+  const word = !ready ? "unreachable" : model === KEYLESS ? "key needed" : !ready.ready ? "not ready" : isHeld ? "limit reached" : banner ? "model down" : ready.degraded.length ? "degraded" : isRules ? "no model" : usual;
+  fill(state, el(`span.dot.${ready?.ready ? (ready.degraded.length || isHeld || isRules || model === KEYLESS ? "awaiting_approval" : "succeeded") : "failed"}`), word);
   const shown = banner ?? (model === KEYLESS ? (keyBanner ??= keyNeeded()) : null);
   if (notice.firstChild !== shown) fill(notice, shown);
   const parts = Object.entries(ready?.components ?? {}).map(([name, one]) => `${name}: ${one.detail || (one.ok ? "works" : "does not work")}`);
+  if (isHeld) parts.unshift("This key’s requests of this minute are used up: what waits goes on by itself");
   state.title = parts.join("\n") || "The gateway does not respond";
 }
 
@@ -180,7 +184,7 @@ models.whenChanged(() => {
   drawState();
   chat.refresh();
 });
-for (const sign of ["answerfailed", "reachchange", "online", "offline"]) addEventListener(sign, drawState); // its model may be down
+for (const sign of ["answerfailed", "reachchange", "limitchange", "online", "offline"]) addEventListener(sign, drawState); // its model may be down
 keepLooking(drawState, LOOK_MS);
 build.leadTo((collection) => enterChat("knowledge", `What do the documents in ${collection} say about `));
 documents.leadTo((collection) => enterChat("knowledge", `What do the documents in ${collection} say about `));

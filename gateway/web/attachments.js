@@ -1,16 +1,18 @@
 /** What is attached: pictures go with the next message; other files are read into a collection, that of the chat as a rule. */
 
+import { may } from "./access.js";
 import { errorText, get, send } from "./api.js";
 import { isOwnCollection } from "./conversation.js";
 import { button, count, el, fill, icon } from "./dom.js";
+import { fitTogether, shrink } from "./pictures.js";
 import { upload } from "./upload.js";
 
-const LARGEST_PICTURE = 1_600; // pixels of the longer side that models see
-const LONGEST = 900_000; // characters of a picture: a request holds 5 MB
+const TOO_LARGE = "Not sent: these pictures are too large for one message. Remove some of them.";
+const NO_FILES = "Files need a key with the scope “ingest”, which this one does not have. Pictures can be attached.";
 
-/** The tray above the message box. `filesOf()` returns of the chat that is shown `own()`, which returns the collection of its
- * files, and `read(collection)` and `free(collection)`, which are called when a file was read into one, and when the chat's
- * own one has none any more: another chat may be shown by then. */
+/** The tray above the message box. `filesOf()` returns of the chat that is shown the `chat` itself, `own()`, which returns the
+ * collection of its files, and `read(collection)` and `free(collection)`, which are called when a file was read into one, and
+ * when the chat's own one has none any more: another chat may be shown by then. */
 export function attachments({ filesOf }) {
   const chips = el("ul.attached");
   const collection = el("input", { placeholder: "this chat", list: "collections", maxLength: 200, "aria-label": "Collection for files" });
@@ -18,14 +20,17 @@ export function attachments({ filesOf }) {
   const target = el("label.into", { hidden: true }, el("span", {}, "Files are read into"), collection, known);
   const warning = el("p.problem", { role: "alert", hidden: true });
   const limited = el("div.into", { hidden: true });
-  const element = el("div.tray", { hidden: true }, limited, chips, target, warning);
+  const elsewhere = el("ul.elsewhere"); // files that were not read, of chats that are not shown
+  const element = el("div.tray", { hidden: true }, elsewhere, limited, chips, target, warning);
   let pictures = [];
   let fills = 0; // one more for each chat that is shown
   const reading = new Map(); // item of a file -> promise of what was read, `{ into, id, isNew }`; null if it was not
+  const chatOf = new WeakMap(); // item of a file -> its chat
+  let left = []; // items of files whose chat is not shown, with their promises
   const preparing = new Map(); // item of a picture -> promise of whether it can be sent
 
   function draw() {
-    element.hidden = !chips.childElementCount && limited.hidden;
+    element.hidden = !chips.childElementCount && !elsewhere.childElementCount && limited.hidden;
     target.hidden = !chips.querySelector(".file");
     warning.hidden = true;
   }
@@ -106,7 +111,23 @@ export function attachments({ filesOf }) {
 
   function addFile(file) {
     const { item, state } = chip(file.name, "file", icon("folder"));
-    reading.set(item, readFile(file, state, filesOf()));
+    const files = filesOf();
+    chatOf.set(item, files.chat);
+    reading.set(item, readFile(file, state, files).then((read) => {
+      if (!read && left.some(([one]) => one === item)) reportElsewhere(file.name, state.textContent, files.chat);
+      return read;
+    }));
+  }
+
+  /** Says what became of a file that a person attached before they went to another chat. */
+  function reportElsewhere(name, problem, chat) {
+    const away = button("", () => (line.remove(), draw()), { kind: "plain", picture: "close", title: "Remove this line" });
+    away.setAttribute("aria-label", away.title);
+    const line = el("li", { role: "alert" }, el("span.problem", {}, `${name} was not read: ${problem} `),
+      chat.id && el("a", { href: `#/chat/${encodeURIComponent(chat.id)}` }, "Go to its chat"), away);
+    line.dataset.chat = chat.id;
+    elsewhere.append(line);
+    draw();
   }
 
   /** Reads a file into a collection, and says so beside its name. Returns what was added; null if it was not read. */
@@ -117,7 +138,8 @@ export function attachments({ filesOf }) {
     try {
       const into = chosen || await own();
       const place = chosen ? `in ${into}` : "in this chat";
-      const found = await upload(file, into);
+      const held = (is) => (state.textContent = is ? "waiting for the key’s limit of requests a minute …" : "reading …");
+      const found = await upload(file, into, { held });
       const lacks = found.coverage && found.coverage.share < 0.995 ? `, ${Math.floor(found.coverage.share * 100)} % of its text` : "";
       await read(into).catch(async (error) => {
         if (error.status === 404 && !chosen) await send("DELETE", `v1/collections/${into}`); // its chat was deleted meanwhile
@@ -132,18 +154,35 @@ export function attachments({ filesOf }) {
     }
   }
 
+  /** Attaches pictures, and other files if the key may add some. */
+  async function add(files) {
+    const isPicture = ({ type }) => /^image\/(png|jpe?g|webp|gif)$/.test(type);
+    const mayAdd = files.every(isPicture) || (await may("ingest"));
+    for (const file of files)
+      if (isPicture(file)) addPicture(file);
+      else if (mayAdd) addFile(file);
+    if (!mayAdd) warn(NO_FILES);
+  }
+
+  function warn(text) {
+    element.hidden = false;
+    warning.textContent = text;
+    warning.hidden = !text;
+  }
+
   return {
-    element,
-    add: (files) => files.forEach((file) => (/^image\/(png|jpe?g|webp|gif)$/.test(file.type) ? addPicture(file) : addFile(file))),
+    element, add,
     /** Whether a picture is attached. */
     get hasPictures() {
       return pictures.length > 0 || preparing.size > 0;
     },
-    /** Says that answers come from `what` only, with a button that ends it by `free()`; not without a collection. */
-    limit(collection, what = "", free = null) {
+    /** Says that answers come from `what` only, with a button that ends it by `free()`; not without a collection. One that
+     * `isGone` has none for this chat. */
+    limit(collection, what = "", free = null, { isGone = false } = {}) {
       limited.hidden = !collection;
-      if (collection) fill(limited, el("span", {}, "Answers come from ", el("a", { href: `#/documents/${encodeURIComponent(collection)}` }, what)),
-        button("Use all documents", free, { kind: "plain" }));
+      const from = isGone ? el("span.problem", { role: "alert" }, `This chat is answered from ${what} only, which were deleted.`)
+        : el("span", {}, "Answers come from ", el("a", { href: `#/documents/${encodeURIComponent(collection)}` }, what));
+      if (collection) fill(limited, from, button("Use all documents", free, { kind: "plain" }));
       draw();
     },
     /** Waits for the pictures to be made ready. Returns whether all can be sent, and else says why not: one cannot be read, or
@@ -153,9 +192,11 @@ export function attachments({ filesOf }) {
       const areRead = (await Promise.all(preparing.values())).every(Boolean);
       if (filled !== fills) return false;
       const reason = areRead ? pictures.length > 0 && obstacle() : "Not sent: a picture cannot be read. Remove it, or attach another one.";
-      if (reason) warning.textContent = reason;
-      warning.hidden = !reason;
-      return !reason;
+      const problem = reason || (pictures.length > 0 && !(await fitTogether(pictures)) && TOO_LARGE);
+      if (filled !== fills) return false;
+      if (problem) warn(problem);
+      warning.hidden = !problem;
+      return !problem;
     },
     /** Whether a file is being read, or was not read. */
     get holdsFiles() {
@@ -166,6 +207,7 @@ export function attachments({ filesOf }) {
       const taken = pictures;
       pictures = [];
       if (!keepsFiles) {
+        left.push(...reading);
         for (const all of [reading, preparing]) all.clear();
         collection.value = ""; // another chat's files are not for the same place
         fills += 1;
@@ -174,26 +216,32 @@ export function attachments({ filesOf }) {
       draw();
       return taken;
     },
+    /** Shows the files of a chat again that is opened once more; those of none are of the new chat, whose id is "". */
+    bringBack(chat) {
+      const isIts = ([item]) => chatOf.get(item).id === chat && !chatOf.get(item).begun;
+      const its = left.filter(isIts);
+      left = left.filter((one) => !isIts(one));
+      for (const line of [...elsewhere.children]) if (line.dataset.chat === chat) line.remove(); // it is said beside its file
+      for (const [item, end] of its) {
+        reading.set(item, end);
+        chips.append(item);
+      }
+      draw();
+    },
     /** Waits for the files to be read. Returns whether all were; one that was not stays, with the reason. */
     async settled() {
       const all = [...reading];
       const ends = await Promise.all(all.map(([, end]) => end));
       for (const [at, [item]] of all.entries())
-        if (ends[at] && reading.delete(item)) item.remove();
+        if (ends[at]) {
+          reading.delete(item);
+          left = left.filter(([one]) => one !== item); // sent with a message, by now of a chat that is not shown
+          item.remove();
+        }
       draw();
       return ends.every(Boolean);
     },
     /** Puts back pictures that were taken: they could not be sent. */
     giveBack: (taken) => taken.forEach(({ url, name }) => keep(chip(name, "picture").item, url, name)),
   };
-}
-
-/** Returns a picture as a data address, no larger than models look at: a photograph has 20 MB. */
-async function shrink(file) {
-  const bitmap = await createImageBitmap(file);
-  const scale = Math.min(1, LARGEST_PICTURE / Math.max(bitmap.width, bitmap.height));
-  const canvas = el("canvas", { width: Math.max(1, Math.round(bitmap.width * scale)), height: Math.max(1, Math.round(bitmap.height * scale)) });
-  canvas.getContext("2d").drawImage(bitmap, 0, 0, canvas.width, canvas.height);
-  const whole = file.type === "image/png" ? canvas.toDataURL("image/png") : "";
-  return whole && whole.length < LONGEST ? whole : canvas.toDataURL("image/jpeg", 0.86); // drawings stay sharp
 }

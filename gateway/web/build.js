@@ -2,15 +2,19 @@
 
 import { alarm, approval } from "./answer.js";
 import { events, Failure, get, post, request, errorText } from "./api.js";
+import { activity, listed, mine, theirs } from "./build_messages.js";
 import { composer } from "./composer.js";
 import { deliver } from "./delivery.js";
-import { button, count, el, fill, framed, icon, moment, pause, pinned, words } from "./dom.js";
+import { button, el, fill, framed, icon, moment, pause, pinned } from "./dom.js";
+import { read, write } from "./drafts.js";
+import { follow } from "./follow.js";
 import { guide } from "./guide.js";
-import { showMarkdown } from "./html.js";
+import { growing, showMarkdown } from "./html.js";
 import { workbench } from "./pipeline.js";
-import { sign } from "./trace.js";
 
 const API = "api/v2/agent/conversations";
+const LOOK_MS = 5_000; // between two looks whether an answer has ended whose stream may be lost
+const END_MS = 1_500; // the same once its stream has ended
 
 const list = el("ul.items");
 const stage = el("div.stage");
@@ -41,7 +45,10 @@ export async function show(id = "") {
     fill(stage, talk.element);
     await talk.load();
   } catch (error) {
-    fill(stage, el("div.scroll", {}, el("p.problem", { role: "alert" }, errorText(error))));
+    if (shown !== id) return;
+    shown = null; // so that it is loaded when it is chosen again
+    fill(stage, el("div.scroll", {}, el("div.column.run", {}, el("a.back", { href: "#/build" }, "All conversations"), alarm(errorText(error)),
+      el("div.row", {}, button("Try again", () => show(id), { picture: "again" })))));
   }
 }
 
@@ -76,15 +83,18 @@ function conversation(id) {
   const scroll = el("div.scroll", {}, el("div.column", {}, back, log));
   const stick = pinned(scroll);
   const box = composer({ label: "Message", placeholder: "Describe a change, or ask a question", send, stop });
+  box.box.addEventListener("input", () => write(id, box.box.value));
   const bench = workbench({ conversationId: id, asked: (collection) => lead(collection), changed: look, say });
   const dock = el("div.dock", {}, stick.down, box.element);
   const element = el("div.talk", {}, el("div.words", {}, scroll, dock), bench.element);
   let isBusy = false;
   let running = "";
+  let isToStop = false; // once the run has an id
   let asked = []; // ids of the approvals whose question is displayed
 
   async function load() {
     const detail = await get(`${API}/${id}`);
+    box.box.value = read(id);
     known(detail);
     history(detail);
     stick({ now: true });
@@ -107,21 +117,49 @@ function conversation(id) {
     get(`${API}/${id}`).then(known, () => {}); // what was errorText already is all that matters
   }
 
-  /** Polls for an answer that another client has requested, or whose stream was cut, and shows what was said until then. */
+  /** Shows an answer that another client has requested, or whose stream was cut, as it is written, and at its end what was
+   * said until then. Where its stream cannot be had either, looks tell the end. */
   async function catchUp() {
-    const work = log.appendChild(activity());
-    for (; element.isConnected; await pause(1500)) {
-      const detail = await get(`${API}/${id}`).catch((error) => {
-        if (error.code !== "unreachable") throw error;
-      });
-      if (detail) known(detail);
-      if (!detail || (detail.run_id && !detail.question)) continue;
-      log.replaceChildren();
-      history(detail);
-      stick();
-      break;
+    const [wasBusy, following] = [isBusy, new AbortController()];
+    const [work, prose] = [activity(), el("div.prose")];
+    const reply = log.appendChild(el("article.answer", { "aria-busy": "true", "aria-label": "Answer" }, work, prose));
+    let ended = null;
+    let hasEnded = false;
+    isBusy = true;
+    box.busy(true);
+    const view = ({ status }) => status === "awaiting_approval" && following.abort();
+    const grow = growing(prose);
+    const blocks = (frame) => (grow(frame), stick());
+    const lost = (is) => is && work.progress({ text: "The connection is lost; trying again. Nothing is missed" });
+    const watch = () => follow(`v1/runs/${running}/events?render=html`, { view, blocks, lost, progress: work.progress }, following.signal)
+      .catch(() => {}).then(() => (hasEnded = true));
+    try {
+      for (; element.isConnected; await (ended && !hasEnded ? Promise.race([pause(LOOK_MS), ended]) : pause(END_MS))) {
+        const detail = await get(`${API}/${id}`).catch((error) => {
+          if (error.code !== "unreachable") throw error;
+        });
+        if (detail) known(detail);
+        if (detail && (!detail.run_id || detail.question)) return redraw(detail);
+        running = detail?.run_id ?? running;
+        if (running) ended ??= watch();
+      }
+    } finally {
+      following.abort();
+      reply.remove();
+      if (!wasBusy) settle();
     }
-    work.remove();
+  }
+
+  function redraw(detail) {
+    log.replaceChildren();
+    history(detail);
+    stick();
+  }
+
+  function settle() {
+    [isBusy, running] = [false, ""];
+    box.busy(false);
+    stick();
   }
 
   function history({ messages, messages_note: note, question, approvals, summary }) {
@@ -144,21 +182,20 @@ function conversation(id) {
     if (question) log.append(ask());
   }
 
-  const ask = () => {
-    const box = approval((verb) => say(verb), { canChange: true });
-    return box;
-  };
+  const ask = () => approval((verb) => say(verb), { canChange: true });
 
   async function send(text) {
+    write(id, "");
     if (await say(text)) return;
     box.box.value = [text, box.box.value].filter(Boolean).join("\n\n");
+    write(id, box.box.value);
     box.grow();
   }
 
   /** Sends a message and shows its answer. Returns whether it was sent. */
   async function say(text) {
     if (isBusy) return false;
-    isBusy = true;
+    [isBusy, isToStop] = [true, false];
     box.busy(true);
     const approvals = asked;
     asked = [];
@@ -177,10 +214,7 @@ function conversation(id) {
     } finally {
       reply.setAttribute("aria-busy", "false");
       work.over();
-      isBusy = false;
-      box.busy(false);
-      stick();
-      running = "";
+      settle();
       look();
     }
   }
@@ -197,8 +231,9 @@ function conversation(id) {
 
   /** Cancels the run; what is known by then is the answer. */
   async function stop() {
+    if (!running) return void (isToStop = isBusy);
     try {
-      if (running) await post(`v1/runs/${running}/cancel`);
+      await post(`v1/runs/${running}/cancel`);
     } catch (error) {
       log.lastElementChild?.append(alarm(errorText(error)));
     }
@@ -215,6 +250,7 @@ function conversation(id) {
     const response = await deliver(`${API}/${id}/messages`, body,
       (path, body, { once }) => request(path, { method: "POST", body, once, accept: "text/event-stream" }));
     running = response.headers.get("x-stepgate-run-id") ?? "";
+    if (isToStop) stop();
     for await (const { data: frame } of events(response)) {
       if (frame.type === "text") {
         whole += (frame.approvals && whole ? "\n\n" : "") + frame.content;
@@ -257,40 +293,4 @@ async function anew(id, { currentTarget: pressed }) {
   } finally {
     pressed.disabled = false;
   }
-}
-
-/** Returns the lines of a summary as a Markdown list. */
-const listed = (summary) => summary.split("\n").map((line) => (line.startsWith("- ") ? `  ${line}` : `- ${line}`)).join("\n");
-
-const mine = (text) => el("div.mine", { dir: "auto" }, el("p", {}, text));
-
-function theirs(text) {
-  const prose = el("div.prose");
-  showMarkdown(prose, text);
-  return el("article.answer", { "aria-label": "Answer" }, prose);
-}
-
-/** The activity before an answer: tools and sub-agents, one line each, updated until it has ended. */
-function activity() {
-  const now = el("span", { role: "status" }, "Thinking");
-  const lines = el("ol.trace");
-  const fold = el("details.steps", {}, el("summary", {}, el("span.pulse"), now), lines);
-  const open = new Map();
-  fold.line = (name, status, content, tool = "") => {
-    const state = { started: "running", working: "running" }[status] ?? status;
-    const row = el("li", {},
-      el("div.line", {}, sign(state), el("span.name", {}, words(name)), tool && el("span.quiet", {}, words(tool))),
-      content && el("div.inside", {}, el("pre", { tabIndex: 0, dir: "auto" }, content)));
-    if (open.has(name)) open.get(name).replaceWith(row);
-    else lines.append(row);
-    if (state === "running") open.set(name, row);
-    else open.delete(name);
-    now.textContent = `${words(name)}${tool ? `: ${words(tool)}` : ""}`;
-  };
-  fold.over = () => {
-    fold.classList.add("over");
-    fold.hidden = !lines.childElementCount;
-    now.textContent = `${count(lines.childElementCount, "thing")} done`;
-  };
-  return fold;
 }

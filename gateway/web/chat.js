@@ -30,13 +30,13 @@ takeDrops(view, () => box.element, tray.add);
 let chat = { id: "", previous: null, head: null };
 let current = null; // { id, reply } of the answer that is being written
 let following = new AbortController();
-let [isSending, isBranching] = [false, false];
+let [isSending, isBranching, isToStop] = [false, false, false];
 let opened = Promise.resolve(); // once the chat of the address is loaded: a message sent before waits for it
 const start = welcome({ hero, rooms, picks: models, say, focus: () => box.focus() });
 
 export async function show(id = "") {
   if (id !== chat.id || !id) await (opened = open(id));
-  else past.refresh(id), look();
+  else past.refresh(id), look(), box.look();
   box.focus();
 }
 
@@ -150,7 +150,7 @@ function watchOpen(messages) {
 async function watch(id, reply) {
   const { signal } = following;
   current = { id, reply };
-  box.busy(true);
+  box.busy(reply.element.dataset.status !== "awaiting_approval"); // its question is displayed: words answer it
   const seen = (known) => {
     reply.view(known);
     box.busy(known.status === "queued" || known.status === "running"); // who is asked may write what should change
@@ -192,7 +192,7 @@ async function say(text) {
   stick({ now: true });
   box.busy(true);
   let target = start.target();
-  isSending = true;
+  [isSending, isToStop] = [true, false];
   try {
     await begun(here);
     if (tray.holdsFiles) {
@@ -207,13 +207,14 @@ async function say(text) {
     if (isReply && sent.answer === current?.id) return; // its own stream goes on
     if (isReply || sent.parent !== here.head) return await reload(); // another tab was faster
     replace(asked, reply.element, sent);
+    if (isToStop) stop(); // pressed before the answer had an id
   } catch (error) {
     if (chat === here) box.busy(false);
     const wasDeleted = await isGone(here.id, error);
     box.giveBack(wasDeleted ? "" : here.id, text, pictures);
     if (wasDeleted) return void (here.head = null, chat === here && fill(log, unread(error, null, "Your message waits in a new chat.")));
     if (chat === here && error.status === 409) await reload(); // a question was asked or decided elsewhere
-    if (isReply || error.status === 409) return chat === here && log.append(alarm(errorText(error)));
+    if (isReply || error.status === 409) return chat === here && complain(error);
     reply.fail(error);
     for (const one of [asked, reply.element]) one.classList.add("unsent");
   } finally {
@@ -259,41 +260,33 @@ async function branch(message) {
     past.refresh();
   } catch (error) {
     if (chat !== here) return;
-    log.append(alarm(errorText(error)));
+    complain(error);
     stick({ now: true });
   } finally {
     isBranching = false;
   }
 }
 
-/** Shows another version of a message, with what followed it. */
-async function choose(message) {
-  try {
-    await send("PUT", `${pathOf(chat.id)}/head`, { message });
-    await reload({ keep: true });
-  } catch (error) {
-    log.append(alarm(errorText(error)));
-  }
-}
+const complain = (error) => log.append(alarm(errorText(error)));
 
-/** Stops the answer; what is written by then stays. */
+/** Shows another version of a message, with what followed it. */
+const choose = (message) => send("PUT", `${pathOf(chat.id)}/head`, { message }).then(() => reload({ keep: true })).catch(complain);
+
+/** Stops the answer; what is written by then stays. A message that is being sent is stopped once it is there. */
 async function stop() {
   box.halt();
-  if (!current) return;
+  if (!current) return void (isToStop = isSending);
   const { id, reply } = current;
   reply.progress({ text: "Stopping" });
-  try {
-    await post(`${pathOf(chat.id)}/messages/${id}/stop`);
-  } catch (error) {
-    if (error.status !== 409) log.append(alarm(errorText(error))); // it has ended meanwhile
-  }
+  await post(`${pathOf(chat.id)}/messages/${id}/stop`).catch((error) => error.status === 409 || complain(error)); // it has ended meanwhile
 }
 
-const filesOf = (here) => ({ own: async () => ownCollection(await begun(here)), read: (collection) => readInto(here, collection), free: (collection) => box.free(here.id, collection) });
+const filesOf = (here) => ({ chat: here, own: async () => ownCollection(await begun(here)), read: (collection) => readInto(here, collection), free: (collection) => box.free(here.id, collection) });
 /** A file was read into a collection: from now on the room for documents answers this chat from there. */
 async function readInto(here, collection) {
-  await note(await begun(here), { collection });
-  if (chat !== here) return;
+  const id = await begun(here);
+  await note(id, { collection });
+  if (chat.id !== id) return;
   if (["chat", "stepgate"].includes(rooms.value) && start.has("knowledge")) start.choose("knowledge");
   box.limitTo(collection);
 }

@@ -5,8 +5,8 @@ import { get } from "./api.js";
 import { attachments } from "./attachments.js";
 import { composer } from "./composer.js";
 import { note, ownCollection, pathOf } from "./conversation.js";
+import * as drafts from "./drafts.js";
 
-const NAME = "stepgate.draft.";
 const pictures = new Map(); // of each chat; they are too large for the storage of a tab
 
 /** The box. `send(text)`, `stop()` and `aside` are those of a composer; `filesOf()` that of attachments. */
@@ -17,18 +17,32 @@ export function chatBox({ aside, send, stop, filesOf }) {
   });
   const area = box.box;
   let shown = ""; // the chat; "" is the new one
+  let limit = null; // the collection that the chat is answered from, if from one only
   let halt = () => {};
-  area.addEventListener("input", () => keep(shown, area.value));
+  area.addEventListener("input", () => drafts.write(shown, area.value));
 
   function take(text) {
-    keep(shown, "");
+    drafts.write(shown, "");
     send(text);
   }
 
   function write(text) {
     area.value = text;
-    keep(shown, text);
+    drafts.write(shown, text);
     box.grow();
+  }
+
+  /** Says from which collection the chat that is shown is answered, if from one only, and whether that was deleted. */
+  function limitTo(collection) {
+    limit = collection;
+    const chat = shown;
+    const what = collection === ownCollection(chat) ? "the files of this chat" : `the documents in ${collection}`;
+    const free = () => note(chat, { collection: null }).then(() => chat === shown && limitTo(null));
+    tray.limit(collection, what, free);
+    if (!collection) return;
+    get(`v1/collections/${encodeURIComponent(collection)}`, { quiet: true }).catch(({ status }) => {
+      if (status === 404 && limit === collection && chat === shown) tray.limit(collection, what, free, { isGone: true });
+    });
   }
 
   return {
@@ -38,35 +52,33 @@ export function chatBox({ aside, send, stop, filesOf }) {
     /** Shows what is being written in a chat. */
     open(chat) {
       pictures.set(shown, tray.take());
-      tray.limit(null);
+      limitTo(null);
       halt = () => {}; // what another chat waits for goes on
       shown = chat;
-      write(kept(chat));
+      write(drafts.read(chat));
       tray.giveBack(pictures.get(chat) ?? []);
+      tray.bringBack(chat);
     },
-    /** Says from which collection the chat that is shown is answered, if from one only. */
-    limitTo(collection) {
-      const chat = shown;
-      const free = () => note(chat, { collection: null }).then(() => chat === shown && tray.limit(null));
-      tray.limit(collection, collection === ownCollection(chat) ? "the files of this chat" : `the documents in ${collection}`, free);
-    },
+    limitTo,
+    /** Looks again whether the collection that the chat is answered from is there. */
+    look: () => limitTo(limit),
     /** Answers a chat from all documents again, if it was answered from this collection. */
     async free(chat, collection) {
       const { metadata } = await get(pathOf(chat));
       if (metadata.collection !== collection) return;
       await note(chat, { collection: null });
-      if (chat === shown) tray.limit(null);
+      if (chat === shown) limitTo(null);
     },
     /** The chat that is shown has an id now. */
     rename(chat) {
-      keep(shown, "");
+      drafts.write(shown, "");
       shown = chat;
-      keep(chat, area.value);
+      drafts.write(chat, area.value);
     },
     /** Puts back a message that was not sent, into the box of its chat, before what was written there since. */
     giveBack(chat, text, taken = []) {
       if (chat !== shown) {
-        keep(chat, joined(text, kept(chat)));
+        drafts.write(chat, joined(text, drafts.read(chat)));
         return void (taken.length && pictures.set(chat, [...taken, ...(pictures.get(chat) ?? [])]));
       }
       write(joined(text, area.value));
@@ -81,19 +93,4 @@ export function chatBox({ aside, send, stop, filesOf }) {
   };
 }
 
-/** Somebody else may use the tab from now on. */
-export function forgetDrafts() {
-  for (const name of Object.keys(sessionStorage)) if (name.startsWith(NAME)) sessionStorage.removeItem(name);
-}
-
 const joined = (...texts) => texts.filter(Boolean).join("\n\n");
-const kept = (chat) => sessionStorage.getItem(NAME + chat) ?? "";
-
-function keep(chat, text) {
-  try {
-    if (text) sessionStorage.setItem(NAME + chat, text);
-    else sessionStorage.removeItem(NAME + chat);
-  } catch {
-    // The tab's storage is full: the words stay in their box.
-  }
-}

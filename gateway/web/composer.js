@@ -1,6 +1,7 @@
 /** The message box: Enter sends, Shift+Enter adds a line; during an answer the button stops it. Pictures and files are
  * attached by a button or by pasting them. */
 
+import { may } from "./access.js";
 import { el, fill, icon } from "./dom.js";
 
 /** Calls `send(text)` with the message, and `stop()` while busy. `aside` is shown beside the button. `attach(files)` gets
@@ -49,6 +50,13 @@ export function composer({ label, placeholder, send, stop = null, aside = null, 
     if (!isBusy) submit();
   });
   if (attach) {
+    const offer = async () => {
+      const takesFiles = await may("ingest");
+      clip.title = takesFiles ? "Attach files or pictures" : "Attach pictures";
+      clip.setAttribute("aria-label", clip.title);
+      files.accept = takesFiles ? "" : "image/*";
+    };
+    addEventListener("rightschange", offer); // once they are known, and when another key is used
     box.addEventListener("paste", (event) => {
       if (!event.clipboardData?.files.length) return;
       event.preventDefault();

@@ -5,9 +5,9 @@ import { errorText, get, send } from "./api.js";
 import { may } from "./access.js";
 import { readAgain, readings } from "./document_jobs.js";
 import { pipelineForm } from "./document_pipeline.js";
+import { extentOf, uploader } from "./document_uploads.js";
 import { isOwnCollection, ownCollection } from "./conversation.js";
 import { button, confirming, count, el, fill, icon, moment, takeDrops } from "./dom.js";
-import { upload } from "./upload.js";
 
 const PAGE = 200; // documents that are listed at once
 const PAGES_OF_CHATS = 10; // of 200, in which the chats of collections are looked for
@@ -89,7 +89,7 @@ function start(rows) {
     el("h1", {}, "Add documents"),
     el("p.lead", {}, "Answers cite the passages they rest on. A collection is what is searched together."),
     el("label", {}, "Collection", name, el("datalist", { id: "known-collections" }, rows.map((one) => el("option", { value: one.name })))),
-    uploader(() => name.value.trim() || "documents"),
+    adder({ target: () => name.value.trim() || "documents", ended: refresh }),
     el("p.quiet", {}, "A folder, a site or a Drive is read as a whole in ", el("a", { href: "#/build" }, "Build"), "."),
   ];
 }
@@ -101,61 +101,8 @@ const reading = (rows) => [
   el("p.quiet", {}, "To add files, a key needs the scope “ingest”: whoever gave you this one can make another."),
 ];
 
-/** A place to drop files; each is shown with what was read of it. */
-function uploader(target, done = () => {}) {
-  const reports = el("ul.cardlist");
-  const progress = el("p.quiet", { role: "status" });
-  let [given, read, failed] = [0, 0, 0];
-  const chosen = el("input", { type: "file", multiple: true, hidden: true, onchange: () => take(chosen.files) });
-  const box = el("button.drop", { type: "button", onclick: () => chosen.click() }, icon("save"), el("span", {}, "Drop files here, or press to choose"), el("span.small", {}, "PDF, Word, Excel, PowerPoint, HTML, Markdown, mail, pictures and more"));
-
-  /** Says how far it is: with many files, what failed is out of sight; a screen reader reads out the end of one. */
-  function drawProgress() {
-    const left = given - read - failed;
-    const parts = [left > 0 ? `${read} of ${count(given, "file")} read` : read > 0 && `${count(read, "file")} read`,
-      failed > 0 && `${read > 0 ? failed : count(failed, "file")} could not be read`];
-    fill(progress, parts.filter(Boolean).join(" · "));
-  }
-
-  /** Reads the files one after another: the gateway reads a file at a time anyway. */
-  async function take(files) {
-    const collection = target();
-    const waiting = [...files].map((file) => {
-      const state = el("span.quiet", {}, "waiting");
-      const row = el("li.cardrow", {}, el("div", {}, el("b.cut", { title: file.name }, el("bdi", {}, file.name)), state));
-      reports.append(row);
-      return { file, state, row };
-    });
-    chosen.value = "";
-    given += waiting.length;
-    drawProgress();
-    for (const { file, state, row } of waiting) {
-      state.textContent = "reading …";
-      try {
-        const found = await upload(file, collection);
-        state.textContent = found.unchanged ? "The collection has this file already." : said(found);
-        row.append(el("a.button", { href: address(found.collection, found.document_id) }, "Look"));
-        if (found.note) row.append(el("span.quiet", {}, found.note));
-        read += 1;
-      } catch (error) {
-        state.textContent = errorText(error);
-        state.className = "problem";
-        failed += 1;
-      }
-      drawProgress();
-    }
-    refresh();
-    if (read + failed === given) done(); // else other files are still read, whose rows must stay
-  }
-
-  return Object.assign(el("div.upload", {}, box, chosen, progress, reports), { take });
-}
-
-/** How much of a file was read, in words. */
-function said({ passages, pages, coverage, uncertainties = [] }) {
-  const share = coverage ? `${Math.floor(coverage.share * 1000) / 10} % of its ${coverage.unit} read` : "";
-  return [count(passages, "passage"), pages > 1 && count(pages, "page"), share, uncertainties.length && count(uncertainties.length, "doubt")].filter(Boolean).join(" · ");
-}
+/** A place to drop files, in this view. */
+const adder = (options) => uploader({ ...options, nameOf, look: (read) => address(read.collection, read.document_id) });
 
 async function files(collection, again) {
   const path = `v1/collections/${encodeURIComponent(collection)}`;
@@ -170,7 +117,7 @@ async function files(collection, again) {
       : button("Ask about them", () => lead(collection), { kind: "primary", picture: "send" }),
       mayChange && readAgain(detail, again),
       mayChange && deleting("Delete the collection", () => send("DELETE", path), "#/documents")),
-    mayChange && uploader(() => collection, again),
+    mayChange && adder({ collection, target: () => collection, ended: again }),
     await readings(collection, again),
     mayChange && await pipelineForm(detail, again),
     el("section", {}, el("h2", {}, "Files"), await listing(collection, detail.documents)),
@@ -182,7 +129,7 @@ async function listing(collection, total) {
   const rows = el("ul.items");
   const row = (one) => el("li", {}, el("a.item.row-of", { href: address(collection, one.document_id) },
     el("b.cut", { dir: "auto" }, one.title || one.name),
-    el("span.quiet.cut", { title: one.name }, one.name !== one.title && one.title && [el("bdi", {}, one.name), " · "], said(one)), bar(one.coverage)));
+    el("span.quiet.cut", { title: one.name }, one.name !== one.title && one.title && [el("bdi", {}, one.name), " · "], extentOf(one)), bar(one.coverage)));
   const load = async () => {
     const offset = rows.childElementCount;
     const { data } = await get(`v1/documents?${new URLSearchParams({ collection, limit: PAGE, offset })}`);
@@ -216,7 +163,7 @@ async function document_(collection, id) {
   }, { kind: "plain" });
   return [
     back(address(collection), nameOf(collection)),
-    el("header", {}, el("h1", { dir: "auto" }, found.title || found.name), el("p.facts", {}, found.name !== found.title && el("bdi", {}, found.name), el("span", {}, said(found)), el("span", {}, `read ${moment(found.read_at)}`))),
+    el("header", {}, el("h1", { dir: "auto" }, found.title || found.name), el("p.facts", {}, found.name !== found.title && el("bdi", {}, found.name), el("span", {}, extentOf(found)), el("span", {}, `read ${moment(found.read_at)}`))),
     el("div.row", {}, mayChange && deleting("Delete", () => send("DELETE", path + of), address(collection))),
     lacks.length > 0 && el("section", {}, el("h2", {}, "What was not read, or is doubtful"), el("ul.lines", {}, lacks.map((one) => el("li", {}, one)))),
     el("section", {}, el("h2", {}, count(found.chunks.length, "passage")), shownPassages, more),

@@ -2,9 +2,9 @@
 
 import { me, personOf } from "./access.js";
 import { alarm, approval } from "./answer.js";
-import { Failure, get, post, errorText } from "./api.js";
+import { get, post, errorText } from "./api.js";
 import { isChat } from "./conversation.js";
-import { button, count, el, fill, moment, pause, seconds, stateOf, words } from "./dom.js";
+import { button, count, el, fill, moment, seconds, stateOf, words } from "./dom.js";
 import { follow, OPEN } from "./follow.js";
 import { growing, showHtml } from "./html.js";
 import { citationList, citing } from "./panel.js";
@@ -41,18 +41,7 @@ export async function explore(stage, id, { signal, changed, offers = () => null 
   }
 }
 
-/** Returns the run; at the key's rate limit, after the time that the refusal states. */
-async function look(id, signal) {
-  for (;;) {
-    try {
-      return await get(`v1/runs/${id}`, { signal });
-    } catch (error) {
-      if (!(error instanceof Failure) || error.status !== 429) throw error;
-      await pause(1000 * (error.retryAfter || 5));
-    }
-  }
-}
-
+const look = (id, signal) => get(`v1/runs/${id}`, { signal });
 const back = () => el("a.back", { href: "#/runs" }, "All runs");
 
 /** The sections of the page; their contents change, they do not. Another owner's run is read, not acted on. */

@@ -1,7 +1,8 @@
 /** HTML of answers, as the gateway has rendered and cleaned it. It is parsed in a document of its own, where nothing is
  * loaded or run, and copied element by element from an allow-list: only what is named here can get into the page. */
 
-import { post, request } from "./api.js";
+import { may } from "./access.js";
+import { errorText, Failure, post, request } from "./api.js";
 import { el, icon } from "./dom.js";
 
 const MATHML = "http://www.w3.org/1998/Math/MathML";
@@ -206,8 +207,14 @@ function picture(alt, path) {
   if (!ARTIFACT.test(path) || path.includes("..")) return alt;
   const image = el("img", { alt });
   const below = path.slice(1); // relative, because a proxy may serve the gateway below a path
-  const load = async () => URL.createObjectURL(await (await request(below, { accept: "image/*" })).blob());
+  const load = async () => {
+    if (!(await may("agent"))) throw new Failure("It is shown to a key with the scope “agent”.");
+    return URL.createObjectURL(await (await request(below, { accept: "image/*" })).blob());
+  };
   if (!pictures.has(path)) pictures.set(path, load());
-  pictures.get(path).then((url) => (image.src = url), () => pictures.delete(path)); // without it, the text is shown
+  pictures.get(path).then((url) => (image.src = url), (error) => {
+    pictures.delete(path); // the next look tries again
+    image.replaceWith(el("span.quiet", {}, `${alt || "A picture"}: ${errorText(error)}`));
+  });
   return image;
 }

@@ -82,7 +82,7 @@ function quoted({ words, at, where }) {
   return el("section", {},
     el("blockquote", { dir: "auto" }, words),
     el("p.quiet", {}, place),
-    el("div.row", {},
+    el("div.row.needs-agent", {},
       at.collection && button("In its passage", look(passage)),
       at.collection && button(at.page ? `Open page ${at.page}` : "Open the file", look(file)),
       at.citation_id && button("Verify again", look(proof))),

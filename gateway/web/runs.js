@@ -3,15 +3,17 @@
 import { me, readsAll } from "./access.js";
 import { get, errorText } from "./api.js";
 import { comparison } from "./compare.js";
-import { attempt, button, count, el, fill, moment, short, stateOf } from "./dom.js";
+import { attempt, button, count, el, fill, keepLooking, moment, short, stateOf } from "./dom.js";
 import { explore } from "./explorer.js";
 
 const FILTERS = {
-  "": "Any status", running: "Running", awaiting_approval: "Waiting", succeeded: "Succeeded", partial: "Partial",
+  "": "Any status", queued: "Queued", running: "Running", awaiting_approval: "Waiting", succeeded: "Succeeded", partial: "Partial",
   failed: "Failed", cancelled: "Stopped",
 };
 const SPANS = { "": "Any time", "1d": "Last day", "7d": "Last week", "30d": "Last month" };
 const DAY_MS = 86_400_000;
+const PAGE = 50; // runs that are loaded at once
+const LOOK_MS = 10_000; // between two looks for runs that began or went on
 const NONE = "Choose a run to see its plan, its steps and what it cites.";
 
 const choice = (label, options) => el("select.pill", { "aria-label": label, onchange: () => refresh() },
@@ -101,8 +103,9 @@ function refresh() {
   return load("");
 }
 
-async function load(before) {
-  const wanted = new URLSearchParams({ limit: 50 });
+/** The runs that are wanted, as parameters of a request. */
+function filters(before = "") {
+  const wanted = new URLSearchParams({ limit: PAGE });
   if (before) wanted.set("before", before);
   if (owners.value) wanted.set("owner", owners.value);
   if (filter.value) wanted.set("status", filter.value);
@@ -111,20 +114,43 @@ async function load(before) {
   if (costs.value) wanted.set("min_cost_usd", costs.value);
   if (search.value.trim()) wanted.set("query", search.value.trim());
   if (span.value) wanted.set("since", new Date(Date.now() - Number.parseInt(span.value, 10) * DAY_MS).toISOString());
+  return wanted;
+}
+
+async function load(before) {
   const look = (looks += before ? 0 : 1);
   try {
-    const page = await get(`v1/runs?${wanted}`);
+    const page = await get(`v1/runs?${filters(before)}`);
     if (before ? before !== next : look !== looks) return; // pressed twice, or filtered otherwise meanwhile
     rows = before ? rows.concat(page.data) : page.data;
     next = page.next ?? "";
-    const isFiltered = [...wanted.keys()].some((name) => !["limit", "before"].includes(name));
-    const none = isFiltered ? "No run fits." : "Every request is kept here with its plan and steps.";
-    fill(list, rows.map(item), !rows.length && el("li.quiet.pad", {}, none));
-    more.hidden = !next;
+    draw();
   } catch (error) {
     fill(list, el("li.problem", { role: "alert" }, errorText(error)));
   }
 }
+
+function draw() {
+  const focused = list.contains(document.activeElement) ? document.activeElement.hash : "";
+  const none = filters().size > 1 ? "No run fits." : "Every request is kept here with its plan and steps.";
+  fill(list, rows.map(item), !rows.length && el("li.quiet.pad", {}, none));
+  more.hidden = !next;
+  if (focused) list.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+}
+
+/** Shows runs that began or went on meanwhile; older ones that were asked for stay. */
+async function look() {
+  if (!view.checkVisibility()) return;
+  const number = looks;
+  const page = await get(`v1/runs?${filters()}`, { quiet: true }).catch(() => null); // the next look may succeed
+  if (!page || number !== looks) return; // filtered otherwise meanwhile
+  const [before, newest] = [JSON.stringify(rows), new Set(page.data.map((one) => one.id))];
+  if (rows.length <= PAGE) [rows, next] = [page.data, page.next ?? ""];
+  else rows = page.data.concat(rows.filter((one) => !newest.has(one.id) && one.created_at <= page.data.at(-1)?.created_at));
+  if (JSON.stringify(rows) !== before) draw();
+}
+
+keepLooking(look, LOOK_MS);
 
 function item(run) {
   const about = [moment(run.created_at), stateOf(run), owners.value && run.owner, run.room,

@@ -77,7 +77,7 @@ async function roomForm(room) {
       suggestions: suggestions.split("\n").map((line) => line.trim()).filter(Boolean),
       tools: chosenTools.read(), skills: chosenSkills.read() };
     if (!onlySet) return fields;
-    const isSet = (value) => value !== null && value !== "" && value.length !== 0;
+    const isSet = (value) => value !== null && value !== ""; // an empty list of tools is a choice: none of them
     return Object.fromEntries(Object.entries(fields).filter(([key, value]) => key === "name" || isSet(value)));
   };
   return { element, read };

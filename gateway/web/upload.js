@@ -5,21 +5,26 @@ import { Failure, request } from "./api.js";
 const UNREADABLE = "The browser cannot read it: it may be a folder, or was moved. Add the files of a folder; a folder of the gateway's machine is read as a whole in Build.";
 
 const turns = new Map(); // collection -> the end of its last upload: a file at a time is written into it
+let unsent = 0; // files that are only in this tab so far
+addEventListener("beforeunload", (event) => unsent > 0 && event.preventDefault());
 
-/** Returns what was read of the file, after those that were sent into the collection before. Throws `Failure`, also for what the browser cannot read: sent, a folder that was dropped
+/** Returns what was read of the file, after those that were sent into the collection before; calls `begun()` when it is sent, and
+ * `held(is)` when it waits for the key's limit of requests. Throws `Failure`, also for what the browser cannot read: sent, a folder that was dropped
  * or a file that was moved fails like a lost connection, so that the gateway is asked whether it is there. */
-export function upload(file, collection) {
-  const sent = (turns.get(collection) ?? Promise.resolve()).then(() => sendFile(file, collection));
+export function upload(file, collection, options = {}) {
+  unsent += 1;
+  const sent = (turns.get(collection) ?? Promise.resolve()).then(() => sendFile(file, collection, options)).finally(() => (unsent -= 1));
   turns.set(collection, sent.catch(() => {}));
   return sent;
 }
 
-async function sendFile(file, collection) {
+async function sendFile(file, collection, { begun = () => {}, held }) {
+  begun();
   const form = new FormData();
   form.set("file", file);
   form.set("collection", collection);
   try {
-    return await (await request("v1/documents", { method: "POST", body: form })).json();
+    return await (await request("v1/documents", { method: "POST", body: form, held })).json();
   } catch (error) {
     if (error.code !== "unreachable") throw error;
     await request("health", { quiet: true });

@@ -1,7 +1,8 @@
 /** The beginning of a chat: what can be done here, the rooms, and requests to begin with. */
 
-import { errorText, get } from "./api.js";
-import { button, el, fill, keepLooking, short } from "./dom.js";
+import { may } from "./access.js";
+import { errorText, get, post } from "./api.js";
+import { button, el, fill, icon, keepLooking, short } from "./dom.js";
 import { offer, report } from "./models.js";
 
 const SUGGESTIONS = {
@@ -11,6 +12,7 @@ const SUGGESTIONS = {
   chat: ["Explain in three sentences what an event log is."],
 };
 const BUILDER = "pipelines"; // has a view of its own
+const OF_DOCUMENTS = new Set(["knowledge", "incident"]); // rooms that answer from documents only
 const LOOK_MS = 10_000; // between two looks for a model, while there is none
 
 /** The welcome in `hero`, and the choices of the room in `rooms` and of its model in `picks`, which is hidden where there
@@ -21,6 +23,8 @@ export function welcome({ hero, rooms, picks, say, focus }) {
   let loading = null;
   let isWithoutModel = false;
   let models = null; // what this machine offers
+  let looking = null; // for documents
+  let collections = null; // { number, mayAdd } once it was asked; the number is null where this key may not know it
   rooms.addEventListener("change", draw);
   keepLooking(lookForModels, LOOK_MS);
 
@@ -61,6 +65,17 @@ export function welcome({ hero, rooms, picks, say, focus }) {
     draw();
   }
 
+  /** Finds out whether there are documents, as long as there are none. */
+  async function lookForDocuments() {
+    looking ??= get("v1/collections", { quiet: true }).catch(() => null).finally(() => (looking = null));
+    const listed = await looking;
+    const number = listed && listed.data.length;
+    const mayAdd = number === 0 && (await may("ingest"));
+    if (number === collections?.number) return;
+    collections = { number, mayAdd };
+    draw();
+  }
+
   const has = (id) => known.some((one) => one.id === id);
 
   /** Chooses a room and, if it is still offered there, a model. */
@@ -90,11 +105,28 @@ export function welcome({ hero, rooms, picks, say, focus }) {
       el("button.card", { type: "button", "aria-pressed": String(one === room), onclick: () => pick(one.id) },
         el("b", {}, one.name || one.id), el("span", {}, one.description));
     const suggestion = (text) => el("button.suggestion", { type: "button", onclick: () => say(text) }, text);
+    const lacksDocuments = OF_DOCUMENTS.has(room.id) && collections?.number === 0;
+    const isUnsure = OF_DOCUMENTS.has(room.id) && !collections;
+    if (lacksDocuments || isUnsure) lookForDocuments();
     fill(hero,
       el("h1", {}, "What do you want to do?"),
       isWithoutModel && unconnected(models),
       el("div.cards", { role: "group", "aria-label": "Rooms" }, known.filter((one) => one.id !== BUILDER).map(card)),
-      el("div.suggestions", {}, (room.suggestions?.length ? room.suggestions : SUGGESTIONS[room.id] ?? []).map(suggestion)));
+      lacksDocuments ? withoutDocuments(collections.mayAdd, has("incident") && loadExample)
+        : !isUnsure && el("div.suggestions", {}, (room.suggestions?.length ? room.suggestions : SUGGESTIONS[room.id] ?? []).map(suggestion)));
+  }
+
+  async function loadExample({ currentTarget: press }) {
+    const word = press.textContent;
+    press.disabled = true;
+    press.lastChild.textContent = "Loading …";
+    try {
+      await post("v1/corpus/example");
+      await lookForDocuments();
+    } finally {
+      press.disabled = false;
+      press.lastChild.textContent = word;
+    }
   }
 
   /** The id to send to: the room, with the chosen model if any. */
@@ -111,6 +143,14 @@ export function welcome({ hero, rooms, picks, say, focus }) {
   }
 
   return { load, draw, choose, has, target, sees, describeVision };
+}
+
+/** What is said without documents, with the ways to some. */
+function withoutDocuments(mayAdd, loadExample) {
+  if (!mayAdd) return el("section.unconnected", {}, el("p", {}, "There are no documents yet. A key with the scope “ingest” adds some."));
+  return el("section.unconnected", {}, el("p", {}, "There are no documents yet, and answers here come from them."),
+    el("div.row", {}, el("a.button.primary", { href: "#/documents" }, icon("plus"), "Add documents"), loadExample && button("Load the example company", loadExample)),
+    loadExample && el("p.quiet", {}, "The example: policies, runbooks and tickets, in collections of their own."));
 }
 
 /** What is said without a model, with the models that this machine offers. */

@@ -11,7 +11,7 @@ from agent.run_context.memory import MemorySearchResult, MemoryStore
 from agent.text.terms import extract_query_terms, extract_terms, has_content_words
 from agent.tools import READ_ONLY, PlanHints, ToolAnnotations, ToolContext, TypedTool
 from mcp_tools.builtin.memory_forms import SAVE_ROLES, FoundMemory, MemorySaveInput, to_found_memory
-from mcp_tools.builtin.request_commands import RECALL, REMEMBERING
+from mcp_tools.builtin.request_commands import BEFORE_FACT, RECALL, REMEMBERING
 
 SAVE_ANNOTATIONS = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
 
@@ -38,15 +38,15 @@ class MemorySaveTool(TypedTool[MemorySaveInput, MemorySaveOutput]):
     async def run(self, args: MemorySaveInput, context: ToolContext) -> MemorySaveOutput:
         """Saves the text. The same text twice is one memory.
 
-        A model's wording of what it may have read is the user's own only if it says nothing that the user did not say.
-        If it restates a sentence of the user with words of its own, that sentence is saved in its place.
+        Of a model's wording of what it may have read, the user's own words are saved: whole sentences as they are, and
+        otherwise the sentence that it restates, whose other words may say the opposite.
         """
         if not args.text.strip():
             raise ToolInputError("the text is empty")
         text, tainted = args.text, context.tainted
         if tainted:
             words = await asyncio.to_thread(context.get_own_words)
-            own = text if words.state(text) else words.find_restated(text)
+            own = words.find_statement(text, BEFORE_FACT)
             text, tainted = own or text, own is None
         saved = await self._memory.save(context.owner, text, source=f"run {context.run_id}", tainted=tainted)
         return MemorySaveOutput(id=saved.id, text=saved.text)

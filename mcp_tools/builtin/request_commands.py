@@ -45,11 +45,10 @@ _SEARCH_FILES = re.compile(
 _FIND_IN_FILES = re.compile(
     rf"(?:find|look for)\s+(?:the\s+)?{QUERY}\s+in\s+{MINE}(?:files|notes|folders?)", re.IGNORECASE
 )
-_REMEMBER = re.compile(
-    r"(?:remember|memorize|kom ih\u00e5g)(?: that| this| to| att)?\s*[:,]?\s+"
-    r"(?P<fact>.{1,4000})",
-    re.IGNORECASE | re.DOTALL,
-)
+_BEFORE_FACT = r"(?:remember|memorize|kom ih\u00e5g)(?: that| this| to| att)?\s*[:,]?"
+BEFORE_FACT = re.compile(_BEFORE_FACT, re.IGNORECASE)
+"""What stands before a fact in a request to remember it."""
+_REMEMBER = re.compile(rf"{_BEFORE_FACT}\s+(?P<fact>.{{1,4000}})", re.IGNORECASE | re.DOTALL)
 _RECALL = re.compile(
     r"(?:(?:what do you (?:remember|know)|what did i (?:say|tell you)|vad (?:minns|vet) du)"
     rf"(?:\s+(?:about|of|om)\s+(?P<about>{_THING}))?|"

@@ -213,9 +213,9 @@ def _build_fetcher() -> "httpx.AsyncClient":
 
 
 def _from_html(html: str, url: str) -> _Readable:
-    from mcp_tools.builtin.web_page import read_page  # noqa: PLC0415 - lxml, 4 MB
+    from mcp_tools.builtin.web_page import extract_main_part  # noqa: PLC0415 - lxml, 4 MB
 
-    page = read_page(html, url)
+    page = extract_main_part(html, url)
     return _Readable(page.title, page.text, _list_links(html, url), page.left_out)
 
 

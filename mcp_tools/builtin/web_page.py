@@ -18,14 +18,14 @@ from agent.text.mathml import write_equations
 
 MAX_TABLES, MAX_COLUMNS = 500, 100
 MIN_MATCH_CHARS: Final = 20
-"""Shorter texts, such as "Home", stand in navigation as well."""
+"""Shorter texts, such as "Home", are in navigation as well."""
 MIN_MAIN_CHARS: Final = 40
 """Characters below which a page has no main part: then all of it is read."""
 _AROUND: Final = frozenset({"nav", "footer", "aside", "form", "header"})
 _AROUND_ROLES: Final = frozenset({"navigation", "contentinfo", "complementary", "search", "banner"})
 _WHOLE: Final = frozenset({"main", "article"})
 LINK_SHARE: Final = 0.6
-"""The share of the characters of a block that stand in links from which on it is a list of links."""
+"""A block of which links are at least this share of the characters is a list of links."""
 MIN_LINKS: Final = 3
 COMPARED_WORDS: Final = 60
 """Words of a block that are compared with the main text."""
@@ -34,7 +34,7 @@ _WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class ReadPage:
+class MainPart:
     """The main part of a page as Markdown, and the number of words of the rest."""
 
     title: str
@@ -83,7 +83,7 @@ class _Markdown:
         return text
 
 
-def read_page(page: str, url: str) -> ReadPage:
+def extract_main_part(page: str, url: str) -> MainPart:
     """Reads a page. One that is not HTML is its own text."""
     # Imported here, in the thread: the library takes 0.1 s to import, and most runs fetch no page.
     import trafilatura  # noqa: PLC0415
@@ -91,9 +91,9 @@ def read_page(page: str, url: str) -> ReadPage:
     try:
         root = parse_tree(page)
     except TooDeepError:
-        return ReadPage("", (trafilatura.html2txt(page) or "").strip())
+        return MainPart("", (trafilatura.html2txt(page) or "").strip())
     if root is None:
-        return ReadPage("", "")
+        return MainPart("", "")
     title = _find_title(page, url)
     remove_hidden(root)
     write_equations(root)
@@ -110,7 +110,7 @@ def read_page(page: str, url: str) -> ReadPage:
     _write_links(part, url)
     sink = _Markdown()
     HtmlWalk(sink).visit(part)
-    return ReadPage(title, sink.join(), max(0, left_out))
+    return MainPart(title, sink.join(), max(0, left_out))
 
 
 def _find_title(page: str, url: str) -> str:
@@ -121,7 +121,7 @@ def _find_title(page: str, url: str) -> str:
 
 
 class _MainText:
-    """Says of a text whether it stands in the main text, by its words in their order."""
+    """Says of a text whether the main text holds it, by its words in their order."""
 
     def __init__(self, text: str) -> None:
         words = _split_words(text)

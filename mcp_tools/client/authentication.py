@@ -20,12 +20,15 @@ from agent.net import SafeClient
 from agent.storage.credentials import Bearer, CredentialError, Credentials
 from mcp_tools.client.checked_transport import CheckedTransport
 from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
-from mcp_tools.client.lenient_messages import LenientHttpClient
+from mcp_tools.client.http_refusals import find_refusal_words, read_protocol_error
+from mcp_tools.client.lenient_http import LenientHttpClient, get_media_type
 from mcp_tools.client.oauth_tokens import Login, LoginFile
+from mcp_tools.client.sanitize import sanitize_text
 
 REFRESH_TIMEOUT_S = 20.0
 """Time limit of a token refresh, in seconds; the next connection tries again."""
 
+_FORBIDDEN = 403
 _OAUTH_HINT = 'if it requires a login, set "auth": "oauth"'
 
 
@@ -46,8 +49,8 @@ class ServerAuthentication:
         """With `safe` only the addresses that it allows are connected to."""
         self._folder, self._credentials, self._safe = folder, credentials, safe
         self.problem = ""
-        self.last_status = 200
-        """The HTTP status of the last response to a POST."""
+        self._rejection = ""
+        """The problem, if a response said it."""
         self._remedy = ""
         self._is_revoked = False
 
@@ -71,7 +74,7 @@ class ServerAuthentication:
         Raises `ToolError` if the credential or login is missing.
         """
         self.require_permission()
-        self.problem = ""
+        self.problem = self._rejection = ""
         self._remedy = f"check `headers` or `credential` of its entry; {_OAUTH_HINT} and {format_login_hint(name)}"
         if config.auth == "oauth":
             self._remedy = format_login_hint(name)
@@ -115,13 +118,18 @@ class ServerAuthentication:
         self.require_permission()
 
     async def _on_response(self, response: httpx2.Response) -> None:
-        """Records the status: the SDK reports a rejection without its reason."""
-        if response.request.method == "POST":
-            self.last_status = response.status_code
-        if response.status_code in (401, 403):
-            self.problem = self.problem or f"it rejects our credential with HTTP {response.status_code}: {self._remedy}"
-        elif response.is_success:
-            self.problem = ""
+        """Notes a rejected credential. A 403 with an error of the protocol is the answer to a request."""
+        status = response.status_code
+        if response.is_success:
+            self.problem = self._rejection = ""
+        if status not in (401, 403) or self.problem != self._rejection:  # a credential that is missing comes first
+            return
+        body, kind = await response.aread(), get_media_type(response)
+        if status == _FORBIDDEN and read_protocol_error(kind, body) is not None:
+            return
+        words = sanitize_text(find_refusal_words(status, kind, body)).text
+        reason = f"HTTP {status} ({words})" if words else f"HTTP {status}"
+        self.problem = self._rejection = f"it rejects our credential with {reason}: {self._remedy}"
 
 
 class CredentialAuth(httpx2.Auth):

@@ -23,6 +23,7 @@ from agent.core.atomic_write import write_atomically
 from agent.core.errors import ConfigError
 from agent.core.models import LOCAL_OWNER, ToolOverrides
 from agent.core.value_faults import describe_first_fault
+from mcp_tools.client.entry_dialects import MAX_LIMIT_S, convert_entry, find_placeholder
 from mcp_tools.client.tool_pins import PinPolicy
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
@@ -66,12 +67,11 @@ class McpServerConfig(BaseModel):
     url: str = ""
     headers: Mapping[str, str] = Field(default_factory=dict)
     disabled: bool = False
-    timeout: float = Field(default=60, gt=0, le=3600, description="time limit of a call in seconds")
+    timeout: float = Field(default=60, gt=0, le=MAX_LIMIT_S, description="time limit of a call in seconds")
     startup_timeout: float | None = Field(
         default=None,
         gt=0,
-        le=3600,
-        validation_alias=AliasChoices("startup_timeout", "startupTimeout", "startup_timeout_sec"),
+        le=MAX_LIMIT_S,
         description="time limit of starting, connecting and listing the tools, in seconds; default: 60 for a "
         "`command`, 15 for a `url`",
     )
@@ -160,14 +160,15 @@ class McpServerConfig(BaseModel):
         given = str(data.get("type") or data.get("transport") or "").lower()
         if given and given not in _TRANSPORTS:
             raise ValueError(f"unknown type {given!r}; known: stdio, http, sse")
-        url = data.get("url") or data.get("serverUrl")
+        data = convert_entry(data)
+        url = data["url"]
         transport = _TRANSPORTS.get(given) or ("http" if url else "stdio")
         if transport == "stdio" and not data.get("command"):
             raise ValueError("needs a `command` (stdio) or a `url` (http)")
-        if transport != "stdio" and not _URL.match(str(url or "")):
+        if transport != "stdio" and not _URL.match(str(url)):
             raise ValueError("its `url` must start with http:// or https:// and a host")
         is_off = data.get("disabled") or data.get("enabled", True) is False  # as other programs switch it off
-        read = {"transport": transport, "url": url or "", "disabled": is_off or False}
+        read = {"transport": transport, "disabled": is_off or False}
         return {**data, **_convert_auth_object(data), **read}
 
 
@@ -202,6 +203,12 @@ def read_servers(
             continue
         try:
             expanded = expand(entry, os.environ if environment is None else environment)
+            if (placeholder := find_placeholder(expanded)) is not None:
+                problems.append(
+                    f"MCP server {name!r}: {placeholder} has a value in another client only; write the value, or "
+                    "${NAME} for an environment variable"
+                )
+                continue
             servers[str(name)] = config = McpServerConfig.model_validate(expanded)
             problems += [f"MCP server {name!r}: {line}" for line in config.ignored_settings]
         except KeyError as error:

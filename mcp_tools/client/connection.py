@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import monotonic
 
 from mcp import Client
@@ -22,11 +22,11 @@ CANCEL_AGAIN_S = 5.0
 
 @dataclass
 class Connection:
-    """The live client of a server, and the event that ends it."""
+    """The live client of a server, the event that ends it, and that of a changed list."""
 
     client: Client
     broken: asyncio.Event
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    changed: asyncio.Event
 
 
 class ConnectionSlot:

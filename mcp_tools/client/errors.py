@@ -4,18 +4,18 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
+from agent.core import failures
 from agent.core.errors import AgentError, ToolError, ToolTimeoutError
+from mcp_tools.client.http_refusals import get_refused_status, get_server_data
 from mcp_tools.client.lenient_messages import find_words
 from mcp_tools.client.sanitize import sanitize_text
 from mcp_tools.client.transports import CONNECT_TIMEOUT_S
 
 MAX_ERROR_CHARS = 500
-OUTCOME_UNKNOWN = "; it is not known whether the call was executed"
-"""The end of messages about calls that may have had their effect."""
+OUTCOME_UNKNOWN = f"; {failures.OUTCOME_UNKNOWN}"
 RETIRED = "it was removed from the configuration, disabled or changed there"
 """Why a server is no longer used."""
-_NO_REASON_MESSAGE = "server returned an error response"
-"""The SDK's message for an HTTP status without a protocol error."""
+_CREDENTIAL_STATUSES = (401, 403)
 _UNREADABLE = ("Failed to parse JSON response", "Failed to parse SSE message")
 """How the SDK's messages about answers that are not JSON-RPC begin."""
 _CLIENT_REQUESTS = {
@@ -26,9 +26,13 @@ _CLIENT_REQUESTS = {
 }
 
 
-class ConnectionEndedError(ToolError):
-    """Raised when the connection ends during a call, so its outcome is unknown. Use `ToolError` if the server
-    answered."""
+class LostAnswerError(ToolError):
+    """Raised when the answer to a call that was sent cannot be read, so its outcome is unknown. Use `ToolError` if the
+    server answered."""
+
+
+class ConnectionEndedError(LostAnswerError):
+    """Raised when the connection ends during a call."""
 
 
 class SessionUnknownError(ToolError):
@@ -38,17 +42,18 @@ class SessionUnknownError(ToolError):
     """
 
 
-def make_call_error(name: str, error: Exception, timeout: float, refused: str = "", status: int = 200) -> ToolError:
+def make_call_error(name: str, error: Exception, timeout: float, refused: str = "") -> ToolError:
     """The error for a failed call of server `name` with a time limit of `timeout` seconds.
 
-    `refused` says why the server rejected our credential, if it did; `status` is the last HTTP status.
+    `refused` says why the server rejected our credential, if it did.
     """
-    if refused:
+    status = get_refused_status(error)
+    if refused and (status is None or status in _CREDENTIAL_STATUSES):
         return ToolError(f"MCP server {name!r}: {refused}", agent_id=name)
     if isinstance(error, TimeoutError):
-        return ToolTimeoutError(f"{name} did not answer within {timeout:g} s", agent_id=name)
+        return ToolTimeoutError(f"{name} {error}" if str(error) else _describe_limit(name, timeout), agent_id=name)
     if isinstance(error, MCPError):
-        return _convert_protocol_error(name, error.error, timeout, status)
+        return _convert_protocol_error(name, error.error, timeout)
     if isinstance(error, RuntimeError | ValidationError):  # a result that breaks the server's own schema
         return ToolError(f"MCP server {name!r} returned an invalid result: {describe_cause(error)}", agent_id=name)
     return ConnectionEndedError(
@@ -70,32 +75,29 @@ def add_reason(failure: ConnectionEndedError, name: str, reason: str) -> Connect
     return ConnectionEndedError(f"{failure.message} ({reason})", agent_id=name)
 
 
-def _convert_protocol_error(name: str, error: types.ErrorData, timeout: float, status: int) -> ToolError:
+def _convert_protocol_error(name: str, error: types.ErrorData, timeout: float) -> ToolError:
     message = error.message.lower()
-    # A server that does not know our session returns 404 by the protocol, or 400, as many do, and ignores the call.
-    if message == "session terminated" or (
-        status in (400, 404) and (message == _NO_REASON_MESSAGE or "session" in message)
-    ):
-        return SessionUnknownError(f"MCP server {name!r} does not know our session (HTTP {status})", agent_id=name)
     # The SDK's own errors, by its words: a server's "the account is closed" is about something else.
     if message.startswith("request ") and message.endswith("timed out"):
-        return ToolTimeoutError(f"{name} did not answer within {timeout:g} s", agent_id=name)
+        return ToolTimeoutError(_describe_limit(name, timeout), agent_id=name)
     if message.startswith(("connection closed", "sse stream")):
         return ConnectionEndedError(
             f"MCP server {name!r} closed the connection during the call{OUTCOME_UNKNOWN}", agent_id=name
         )
-    if message == _NO_REASON_MESSAGE:
-        return ToolError(f"MCP server {name!r} rejects the call with HTTP {status} and gives no reason", agent_id=name)
     if error.message in _CLIENT_REQUESTS:
         problem = f"{_CLIENT_REQUESTS[error.message]} during the call, which Stepgate does not forward"
         return ToolError(f"MCP server {name!r} {problem}; give the tool all data as arguments", agent_id=name)
     if error.code == types.PARSE_ERROR and error.message.startswith(_UNREADABLE):
         problem = f"MCP server {name!r} sent an answer that cannot be read{OUTCOME_UNKNOWN}"
-        return ToolError(problem, agent_id=name)
-    message, details = error.message.strip(), find_words(error.data)
+        return LostAnswerError(problem, agent_id=name)
+    message, details = error.message.strip(), find_words(get_server_data(error.data))
     words = ": ".join(dict.fromkeys(filter(None, (message, "" if details in message else details))))
     clean_text = sanitize_text(words[:MAX_ERROR_CHARS]).text or "it reports an error without a message"
     return ToolError(f"MCP server {name!r}: {clean_text}", agent_id=name)
+
+
+def _describe_limit(name: str, timeout: float) -> str:
+    return f"{name} did not answer within {timeout:g} s"
 
 
 def describe_cause(error: BaseException) -> str:

@@ -11,10 +11,10 @@ its owner task is cancelled.
 import asyncio
 import logging
 from collections.abc import Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Literal
 
 import mcp_types as types
 
@@ -25,25 +25,19 @@ from agent.tools import ToolRegistry
 from mcp_tools.client.authentication import ServerAuthentication
 from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
 from mcp_tools.client.connection import Connection, ConnectionSlot, end_owner_tasks
-from mcp_tools.client.errors import (
-    RETIRED,
-    ConnectionEndedError,
-    SessionUnknownError,
-    add_reason,
-    describe_cause,
-    make_call_error,
-    make_retired_error,
-)
+from mcp_tools.client.errors import RETIRED, describe_cause
+from mcp_tools.client.http_refusals import may_be_older_transport
 from mcp_tools.client.idle_stop import UsageTracker
 from mcp_tools.client.lenient_results import ResultRepairs
 from mcp_tools.client.remote_tool import RemoteCall
 from mcp_tools.client.resources import find_resource_tools
+from mcp_tools.client.server_calls import ServerCalls, Status
 from mcp_tools.client.server_requests import ServerRequests
 from mcp_tools.client.starting import StartClock, StartQueue
 from mcp_tools.client.status_line import format_status_line
 from mcp_tools.client.tool_pin_store import PinSettings
 from mcp_tools.client.tool_registration import ToolRegistration
-from mcp_tools.client.transports import CONNECT_TIMEOUT_S, execute_call, fetch_tools, make_client
+from mcp_tools.client.transports import CONNECT_TIMEOUT_S, fetch_tools, make_client
 
 log = logging.getLogger(__name__)
 
@@ -51,16 +45,15 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 """The pause between two attempts to connect. It doubles each time, and a call ends it."""
 STABLE_CONNECTION_S = 10.0
 """A connection that lasted so long was good: after it the pauses start at the shortest again."""
-END_REASON_WAIT_S = 1.0
-"""How long a failed call waits for the reason why its server ended."""
+OLDER_TRANSPORT_S = 5.0
+"""How long a server that refuses the streamable transport may take to connect by the older one: others may hold the
+request for events open for ever."""
 RELIST_SECONDS = 300.0
 """How often the tool list is fetched from a server that announces no changes."""
 LIST_PAUSE_S = 1.0
 """The shortest time between two fetches, however often a server announces changes."""
 PIN_POLL_SECONDS = 2.0
 """How soon a running gateway applies a decision of `stepgate mcp-servers review`."""
-
-Status = Literal["connecting", "ready", "idle", "down", "disabled"]
 
 
 class McpServer:
@@ -91,8 +84,16 @@ class McpServer:
         self._slot = ConnectionSlot()
         self._listed_at = 0.0
         self._has_resources = False
+        self._skips_probe = False
+        """Whether the next connection begins with the handshake of older protocols."""
+        self._has_older_transport = False
+        """Whether the server at a `url` has the transport of 2024, with server-sent events."""
         self._went_down = asyncio.Event()
         """Set while the server is down."""
+        self._calls = ServerCalls(
+            self, self._slot, self._start, self._usage, self._registration, self._authentication, self._requests,
+            self._went_down,
+        )  # fmt: skip
 
     @property
     def _connection(self) -> Connection | None:
@@ -165,57 +166,8 @@ class McpServer:
                 pause = min(LONGEST_PAUSE_S, 2 * pause)
 
     async def call(self, call: RemoteCall) -> types.CallToolResult:
-        """Calls a tool of this server.
-
-        Raises `ToolError` with the server's problem, and `ToolQuarantinedError` if the tool has changed since the
-        caller looked it up.
-        """
-        with self._usage.track_call():
-            try:
-                return await self._call_once(call)
-            except SessionUnknownError:  # a restarted server rejected the call without executing it
-                return await self._call_once(call)
-
-    async def _call_once(self, call: RemoteCall) -> types.CallToolResult:
-        connection = await self._wait_for_connection(call)
-        self._registration.require_unchanged(call.tool, call.definition)
-        limit = self.config.timeout
-        try:
-            with self._requests.track_call(call):
-                return await execute_call(connection.client, call, limit)
-        except Exception as error:
-            if self._is_retired():
-                raise make_retired_error(self.name) from error
-            failure = make_call_error(
-                self.name, error, limit, self._authentication.problem, self._authentication.last_status
-            )
-            if isinstance(failure, SessionUnknownError | ConnectionEndedError):
-                self._slot.drop(connection)
-            if isinstance(failure, ConnectionEndedError):
-                failure = await self._add_end_reason(failure)
-            raise failure from error
-
-    async def _add_end_reason(self, failure: ConnectionEndedError) -> ConnectionEndedError:
-        """The failure with the reason why the server ended, which the owner task learns a moment later."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(END_REASON_WAIT_S):
-                await self._went_down.wait()
-        return add_reason(failure, self.name, self.reason) if self.status == "down" else failure
-
-    async def _wait_for_connection(self, call: RemoteCall) -> Connection:
-        """The connection. Waits for it while the server starts, and else for a short time."""
-        try:
-            connection = await self._slot.wait(self.config, self._start, call.report_progress)
-        except TimeoutError as error:
-            why = self._start.describe() or self.reason or "it has not responded yet"
-            raise ToolError(
-                f"MCP server {self.name!r} is {self.status}: {why}; see `stepgate mcp-servers test {self.name}`",
-                agent_id=self.name,
-            ) from error
-        if connection is None:
-            state = f"no longer used: {RETIRED}" if self._is_retired() else f"down: {self.reason}"
-            raise ToolError(f"MCP server {self.name!r} is {state}", agent_id=self.name)
-        return connection
+        """Calls a tool of this server. Raises `ToolError`; see `ServerCalls.call`."""
+        return await self._calls.call(call)
 
     async def _serve_once(self) -> None:
         """Opens one connection, serves until it is no longer needed, and closes it, all in the owner task."""
@@ -239,26 +191,61 @@ class McpServer:
 
         Raises `ToolError` if this takes longer than the server's `startup_timeout`, and what the client raises.
         """
-        broken = asyncio.Event()
         limit_s = self.config.startup_limit_s
         try:
             self._start.wait()
             async with self._starts.wait_for_turn(self._usage), asyncio.timeout(limit_s) as limit:
                 self._start.start()
-                client = make_client(
-                    self.name, self.config, self._on_message,
-                    access=self._authentication, ended=broken.set, requests=self._requests, repairs=self._repairs,
-                )  # fmt: skip
-                connection = Connection(await stack.enter_async_context(client), broken)
+                connection = await self._open_connection(stack)
                 await self._refresh_tools(connection)
                 return connection
         except TimeoutError as error:
             if not limit.expired():
                 raise
+            self._skips_probe = self._repairs.is_probe_unanswered
             problem = f"no answer within {limit_s:g} s; `startup_timeout` sets another limit"
             raise ToolError(problem, agent_id=self.name) from error
         finally:
             self._start.stop()
+
+    async def _open_connection(self, stack: AsyncExitStack) -> Connection:
+        """A connection with a connected client, opened on the stack.
+
+        Some servers end the connection at any request before `initialize`, or ignore it: they are asked once more
+        without the probe for newer protocols, and first so from then on. So are those that refuse the streamable
+        transport, by that of older servers.
+        """
+        config, refusal = self.config, None
+        if self._has_older_transport:
+            config = _with_older_transport(config)
+        self._has_older_transport = False
+        while True:
+            skips_probe, self._skips_probe = self._skips_probe, False
+            # Events of each attempt, and before the handshake: the list may change while it is being fetched.
+            broken, changed = asyncio.Event(), asyncio.Event()
+            client = make_client(
+                self.name, config, partial(self._on_message, broken, changed), access=self._authentication,
+                ended=broken.set, requests=self._requests, repairs=self._repairs, skips_probe=skips_probe,
+            )  # fmt: skip
+            try:
+                async with asyncio.timeout(None if refusal is None else OLDER_TRANSPORT_S):
+                    await stack.enter_async_context(client)
+            except Exception as error:
+                if refusal is not None:
+                    problem = f"{describe_cause(refusal)}, and it serves no events either: check its `url`"
+                    raise ToolError(problem, agent_id=self.name) from refusal
+                if self._authentication.problem:
+                    raise
+                if config.transport == "http" and may_be_older_transport(error):
+                    config, refusal = _with_older_transport(config), error
+                elif self._repairs.was_probed:
+                    self._skips_probe = True
+                else:
+                    raise
+                continue
+            self._has_older_transport = config.transport != self.config.transport
+            self._skips_probe = skips_probe or self._repairs.is_probe_unanswered
+            return Connection(client, broken, changed)
 
     async def _watch_connection(self, connection: Connection) -> None:
         """Follows changes of the tool list and the pins. Returns when the server is idle for too long; raises
@@ -311,19 +298,20 @@ class McpServer:
         faults = (*faults, *self._repairs.take_faults())
         await self._registration.update_offers([*tools, *resources], connection.client.instructions or "", faults)
 
-    async def _on_message(self, message: object) -> None:
-        connection = self._connection
-        if connection is None:
-            return
+    async def _on_message(self, broken: asyncio.Event, changed: asyncio.Event, message: object) -> None:
         if isinstance(message, types.ToolListChangedNotification):
-            connection.changed.set()
+            changed.set()
         elif isinstance(message, types.ResourceListChangedNotification) and not self._has_resources:
-            connection.changed.set()  # its first resources: add the tools that read them
-        elif isinstance(message, Exception):
-            connection.broken.set()
+            changed.set()  # its first resources: add the tools that read them
+        elif isinstance(message, Exception) and self._connection is not None:
+            broken.set()
 
     def _show_problems(self) -> None:
         self.reason = RETIRED if self._is_retired() else self._registration.problems
+
+
+def _with_older_transport(config: McpServerConfig) -> McpServerConfig:
+    return config.model_copy(update={"transport": "sse"})
 
 
 class McpHub:

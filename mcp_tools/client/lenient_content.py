@@ -4,6 +4,7 @@ import json
 from functools import partial
 from typing import Any
 
+from mcp_tools.client.lenient_messages import find_words
 from mcp_tools.client.valid_fields import Validate, is_valid, select_valid_fields
 
 _REQUIRED = {
@@ -64,15 +65,16 @@ def _is_failure(value: object) -> bool:
 
 def _move_other_fields(result: dict[str, Any]) -> None:
     """Makes fields that the protocol does not have, as in its first drafts (`toolResult`), the content of a call's
-    result that has no other, in place. An error alone is a failure.
+    result that has no other, in place. An error alone is a failure. Beside other content they are added to it.
     """
-    if result["resultType"] != "complete" or result.get("structuredContent") is not None:
-        return
-    if result.get("content") not in (None, [], ""):
+    if result["resultType"] != "complete":
         return
     other = {key: value for key, value in result.items() if key not in _FIELDS}
     for key in other:
         del result[key]
+    if result.get("structuredContent") is not None or result.get("content") not in (None, [], ""):
+        _add_other_fields(result, other)
+        return
     for key, value in other.items():
         if key in _CONTENT_NAMES and len(other) == 1:
             if isinstance(value, list | str):
@@ -84,6 +86,45 @@ def _move_other_fields(result: dict[str, Any]) -> None:
         result["structuredContent"] = other
     if other.keys() == {"error"} and other["error"]:
         result["isError"] = True
+
+
+def _add_other_fields(result: dict[str, Any], other: dict[str, Any]) -> None:
+    """Adds fields that the protocol does not have to the content of a call's result, in place: data as structured
+    content, else as text. A text or an object under `error` is a failure, and its words are added.
+    """
+    if not other:
+        return
+    blocks = _list_items(result.get("content"))
+    text = "\n".join(str(block.get("text", "")) if isinstance(block, dict) else _to_text(block) for block in blocks)
+    error = other.get("error")
+    if isinstance(error, str | dict) and _is_failure(error) and not _is_blank(error):
+        result["isError"] = True
+        words = find_words(error)
+        if words not in text:
+            blocks.append(words)
+        if isinstance(error, str):
+            del other["error"]
+    other = {
+        key: value
+        for key, value in other.items()
+        if not (_is_blank(value) or (isinstance(value, str) and value in text))
+    }
+    structured = result.get("structuredContent")
+    if isinstance(structured, dict):
+        result["structuredContent"] = {**other, **structured}
+    elif structured is None and any(isinstance(value, list | dict) for value in other.values()):
+        result["structuredContent"] = other
+    elif other:  # notes such as a number: the text stays the value of the result
+        blocks.append(json.dumps(other, ensure_ascii=False))
+    if blocks:
+        result["content"] = blocks
+
+
+def _is_blank(value: object) -> bool:
+    """Whether a value says nothing: null, an empty text, or a list or object of nothing else."""
+    if isinstance(value, dict):
+        return all(map(_is_blank, value.values()))
+    return value in (None, "", [], 0, False)
 
 
 def name_contents(result: dict[str, Any]) -> None:

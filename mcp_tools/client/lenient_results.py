@@ -33,6 +33,8 @@ from mcp_tools.mapped_stream import Item, MappedStream
 
 log = logging.getLogger(__name__)
 
+_PROBE = "server/discover"
+_CALLS = ("tools/call", "resources/read")
 MAX_OPEN_REQUESTS = 1000
 """Requests whose answer is awaited. An older one was given up, and the SDK ignores its answer."""
 LISTS: Mapping[str, tuple[str, str]] = {
@@ -64,6 +66,10 @@ class ResultRepairs:
         self._requests: dict[str, tuple[str, Mapping[str, Any]]] = {}
         self._version = LATEST_HANDSHAKE_VERSION
         self._faults: list[str] = []
+        self.was_probed = False
+        """Whether the current connection was asked for the newest protocol, before the handshake of older ones."""
+        self.is_probe_unanswered = False
+        """Whether that request got no answer, not even an error."""
 
     def take_faults(self) -> tuple[str, ...]:
         """Takes the notes since the last time: a line for each entry that was left out of a list, or repaired."""
@@ -75,28 +81,53 @@ class ResultRepairs:
     async def apply(self, transport: Transport) -> AsyncIterator[TransportStreams]:
         """Opens the transport; results that it receives are valid as far as they can be repaired."""
         self._requests.clear()
+        self.was_probed = self.is_probe_unanswered = False
         async with transport as (read, write):
             yield MappedStream(read, self._repair_item), _ObservedStream(write, self._note_request)
 
     def _note_request(self, item: SessionMessage) -> None:
-        if isinstance(item.message, types.JSONRPCRequest):
-            self._requests[str(item.message.id)] = (item.message.method, item.message.params or {})
+        message = item.message
+        if isinstance(message, types.JSONRPCRequest):
+            self._requests[str(message.id)] = (message.method, message.params or {})
             if len(self._requests) > MAX_OPEN_REQUESTS:
                 del self._requests[next(iter(self._requests))]
+            if message.method == _PROBE:
+                self.was_probed = self.is_probe_unanswered = True
+        elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
+            self._requests.pop(str((message.params or {}).get("requestId")), None)
 
     def _repair_item(self, item: Item) -> Item:
-        if not isinstance(item, SessionMessage) or not isinstance(item.message, types.JSONRPCResponse):
+        if not isinstance(item, SessionMessage):
             return item
-        request = self._requests.pop(str(item.message.id), None)
+        message = item.message
+        if isinstance(message, types.JSONRPCError) and message.id is None:
+            message.id = self._find_failed_request()
+        if not isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+            return item
+        request = self._requests.pop(str(message.id), None)
         if request is None:
             return item
         method, params = request
-        result = item.message.result
+        if method == _PROBE:
+            self.is_probe_unanswered = False
+        if isinstance(message, types.JSONRPCError):
+            return item
+        result = message.result
         try:
             self._repair_result(method, params, result)
         except (RecursionError, ValueError) as error:  # too deep, or with numbers that JSON has not: the SDK decides
             log.info("MCP server %r: a result of %s cannot be repaired: %s", self._server, method, error)
         return item
+
+    def _find_failed_request(self) -> str | int | None:
+        """The id of the request that an error without an id answers: the only open one, if it is a call. Other errors
+        may be about a notification, which some servers take for a request."""
+        if len(self._requests) != 1:
+            return None
+        ((number, (method, _)),) = self._requests.items()
+        if method not in _CALLS:
+            return None
+        return int(number) if number.isdecimal() else number
 
     def _repair_result(self, method: str, params: Mapping[str, Any], result: dict[str, Any]) -> None:
         validate = partial(self._validate, method)
@@ -120,7 +151,7 @@ class ResultRepairs:
 
     def _note_version(self, method: str, result: dict[str, Any]) -> None:
         """Notes the protocol version that results are checked against, and completes what the server says of itself."""
-        if method == "server/discover":
+        if method == _PROBE:
             self._version = LATEST_MODERN_VERSION
         elif method == "initialize":
             complete_initialization(result, self._server, partial(self._validate, method))

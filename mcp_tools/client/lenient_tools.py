@@ -5,6 +5,7 @@ output schema, although the call has had its effect. So schemas are set aside in
 and put back afterwards: tools are pinned with them as the server wrote them.
 """
 
+import json
 from typing import Any
 
 import mcp_types as types
@@ -22,10 +23,17 @@ def set_schemas_aside(result: dict[str, Any], validate: Validate) -> list[str]:
     """
     faults: list[str] = []
     tools = result.get("tools")
+    if isinstance(tools, dict):
+        tools = result["tools"] = _list_tools(tools)
     for tool in tools if isinstance(tools, list) else ():
         if isinstance(tool, dict):
             faults += [f"{tool.get('name')}: {fault}" for fault in _set_aside(tool, validate)]
     return faults
+
+
+def _list_tools(tools: dict[str, Any]) -> list[Any]:
+    """The tools of an object by their names."""
+    return [{"name": name, **tool} if isinstance(tool, dict) else tool for name, tool in tools.items()]
 
 
 def restore_schemas(tool: types.Tool) -> types.Tool:
@@ -45,6 +53,8 @@ def _set_aside(tool: dict[str, Any], validate: Validate) -> list[str]:
         aside[_OUTPUT] = output
     elif output is not None:
         faults.append("its output schema is not an object, so it is ignored")
+    for name in tool.keys() & {"inputSchema", "input_schema", "parameters"}:
+        tool[name] = _parse_schema(tool[name])
     given = tool.get("inputSchema")
     if given is None:
         given = tool["inputSchema"] = _take_other_schema(tool)
@@ -57,6 +67,16 @@ def _set_aside(tool: dict[str, Any], validate: Validate) -> list[str]:
     if aside or "_meta" in tool:
         tool["_meta"] = aside
     return faults
+
+
+def _parse_schema(schema: Any) -> Any:
+    """The schema, also if it is written as a JSON text; unchanged if it cannot be read."""
+    if not isinstance(schema, str):
+        return schema
+    try:
+        return json.loads(schema)
+    except (ValueError, RecursionError):
+        return schema
 
 
 def _take_other_schema(tool: dict[str, Any]) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 from mcp import Client
 from mcp.client.auth import OAuthClientProvider
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
@@ -23,6 +24,7 @@ from agent.net import SafeClient
 from mcp_tools.client.authentication import get_expiry
 from mcp_tools.client.config import McpServerConfig, is_confidential_url
 from mcp_tools.client.errors import describe_cause
+from mcp_tools.client.http_refusals import OLDER_TRANSPORT_STATUSES
 from mcp_tools.client.oauth_tokens import Login
 
 LOGIN_TIMEOUT_S = 600.0
@@ -44,7 +46,7 @@ async def log_in(name: str, config: McpServerConfig, show: ShowUrl, allow_hosts:
     try:
         async with asyncio.timeout(LOGIN_TIMEOUT_S), _serve_callback(config.oauth.port) as callback:
             provider = _make_provider(config, storage, callback, show)
-            await _trigger_login(config, provider, allow_hosts)
+            await _trigger_login(config, provider, storage, allow_hosts)
     except TimeoutError as error:
         raise ConfigError(f"MCP server {name!r}: the login was not completed within {LOGIN_TIMEOUT_S:g} s") from error
     except Exception as error:  # boundary to external code: the SDK raises any error, also in groups
@@ -179,27 +181,79 @@ def _make_provider(
     return OAuthClientProvider(config.url, metadata, storage, redirect, callback.wait_for_code)
 
 
-async def _trigger_login(config: McpServerConfig, provider: OAuthClientProvider, allow_hosts: Iterable[str]) -> None:
-    """Connects, which makes the server ask for the login, and lists the tools to verify that it was accepted."""
-    server_url = urlsplit(config.url)
-    safe = SafeClient([server_url.hostname or "", *allow_hosts])
+async def _trigger_login(
+    config: McpServerConfig, provider: OAuthClientProvider, storage: _MemoryTokenStorage, allow_hosts: Iterable[str]
+) -> None:
+    """Connects, which makes the server ask for the login, and lists the tools to verify that it was accepted.
 
-    async def check(request: httpx2.Request) -> None:
-        """Allows only public hosts and TLS, because the server chooses its authorization server."""
-        if (request.url.scheme, request.url.host, request.url.port) == (
-            server_url.scheme,
-            server_url.hostname,
-            server_url.port,
-        ):
+    Once tokens were issued, only their rejection fails the login: another problem of the server is none of its own. An
+    address that refuses the streamable transport is tried with that of older servers.
+    """
+    safe = SafeClient([urlsplit(config.url).hostname or "", *allow_hosts])
+    hooks = _RequestHooks(config.url, safe)
+    try:
+        for is_sse in (True,) if config.transport == "sse" else (False, True):
+            try:
+                async with _open_login_transport(config, provider, hooks, is_sse=is_sse) as client:
+                    await client.list_tools()
+            except Exception as error:
+                if storage.tokens is None and not is_sse and hooks.status in OLDER_TRANSPORT_STATUSES:
+                    continue
+                if storage.tokens is None:
+                    raise
+                if hooks.status in (401, 403):
+                    raise ConfigError(f"the server rejects the new token with HTTP {hooks.status}") from error
+            return
+    finally:
+        await safe.aclose()
+
+
+class _RequestHooks:
+    """Checks the addresses of requests, because the server chooses its authorization server, and notes the status of
+    its last response."""
+
+    def __init__(self, url: str, safe: SafeClient) -> None:
+        self._server, self._safe = httpx2.URL(url), safe
+        self.status = 0
+
+    def make_http_client(
+        self, headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+    ) -> httpx2.AsyncClient:  # fmt: skip
+        """The SDK's HTTP client with these hooks."""
+        http = create_mcp_http_client(headers, timeout, auth)
+        http.event_hooks = {"request": [self._check], "response": [self._note]}
+        return http
+
+    def _is_server(self, url: httpx2.URL) -> bool:
+        return (url.scheme, url.host, url.port) == (self._server.scheme, self._server.host, self._server.port)
+
+    async def _check(self, request: httpx2.Request) -> None:
+        """Allows only public hosts and TLS."""
+        if self._is_server(request.url):
             return
         if not is_confidential_url(str(request.url)):
             raise ConfigError(f"its login page at {request.url.host} has no TLS")
-        await safe.check_url(str(request.url))
+        await self._safe.check_url(str(request.url))
 
-    try:
-        async with create_mcp_http_client(dict(config.headers), auth=provider) as http:
-            http.event_hooks = {"request": [check]}
-            async with Client(streamable_http_client(config.url, http_client=http)) as client:
-                await client.list_tools()
-    finally:
-        await safe.aclose()
+    async def _note(self, response: httpx2.Response) -> None:
+        if self._is_server(response.request.url) and not response.request.url.path.startswith("/.well-known/"):
+            self.status = response.status_code
+
+
+@asynccontextmanager
+async def _open_login_transport(
+    config: McpServerConfig, provider: OAuthClientProvider, hooks: _RequestHooks, *, is_sse: bool
+) -> AsyncIterator[Client]:
+    """A client that logs in when the server asks for it."""
+    headers = dict(config.headers)
+    if is_sse:
+        transport = sse_client(config.url, headers, httpx_client_factory=hooks.make_http_client, auth=provider)
+        async with Client(transport) as client:
+            yield client
+        return
+    async with (
+        hooks.make_http_client(headers, auth=provider) as http,
+        Client(streamable_http_client(config.url, http_client=http)) as client,
+    ):
+        yield client

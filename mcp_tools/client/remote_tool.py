@@ -31,6 +31,9 @@ ReportProgress = Callable[[str], None]
 WAIT_FOR_SERVER_S = 5.0
 """How long a call waits for a server that is down or at a URL. For a command that is starting it waits as long as the
 start may take."""
+MAX_PROGRESS_LIMITS = 10
+"""How many times its limit a call may take while the server reports progress: each report starts the limit again, and a
+server could report for ever."""
 MAX_TOOL_NAME = 48
 MAX_DESCRIPTION = 1_000
 MAX_ERROR = 2_000
@@ -52,6 +55,8 @@ class RemoteCall:
     """Receives the server's progress."""
     ask_client: AskClient = refuse_client_request
     """Asks the client that waits for the run."""
+    may_change: bool = True
+    """Whether the call may change something, so that a lost answer leaves its outcome open."""
 
 
 class ToolServer(Protocol):
@@ -89,7 +94,7 @@ class McpTool:
             is_output_binding=False,
             annotations=_convert_hints(tool.annotations, trusted=hints_trusted or server.config.trusted),
             tainted=True,
-            timeout_s=server.config.timeout + get_connect_wait_s(server.config, is_starting=True),
+            timeout_s=get_longest_call_s(server.config.timeout) + get_connect_wait_s(server.config, is_starting=True),
             argument_roles=_find_argument_roles(tool, choice),
             is_open_world=_is_open_world(tool, choice),
             is_trusted_server=server.config.trusted,
@@ -115,7 +120,13 @@ class McpTool:
 
         result = await self._server.call(
             RemoteCall(
-                self._tool.name, self._definition, sent_args, context.idempotency_key, report, context.ask_client
+                self._tool.name,
+                self._definition,
+                sent_args,
+                context.idempotency_key,
+                report,
+                context.ask_client,
+                self._spec.effect == "effect",
             )
         )
         content = tuple(map(decode_text_resource, dump_blocks(result.content)))
@@ -148,6 +159,11 @@ class McpTool:
 def dump_blocks(content: Iterable[types.ContentBlock]) -> tuple[JsonObject, ...]:
     """The content blocks as JSON."""
     return tuple(block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in content)
+
+
+def get_longest_call_s(timeout: float) -> float:
+    """The time that a call of a server with this `timeout` may take if the server reports progress, in seconds."""
+    return MAX_PROGRESS_LIMITS * timeout
 
 
 def get_connect_wait_s(config: McpServerConfig, *, is_starting: bool) -> float:

@@ -22,7 +22,7 @@ from mcp.shared.message import SessionMessage
 from agent.core.errors import ToolError
 from agent.core.subprocesses import close_pipes, signal_group, wait_for_exit
 from mcp_tools.client.config import McpServerConfig
-from mcp_tools.client.lenient_messages import parse_message
+from mcp_tools.client.lenient_messages import parse_line
 from mcp_tools.client.sanitize import escape_invisible
 
 log = logging.getLogger(__name__)
@@ -127,14 +127,15 @@ async def _read_messages(
                 started = monotonic()
             if not line.strip():
                 continue
-            message = parse_message(line)
-            if message is None:
+            messages = parse_line(line)
+            if not messages:
                 if not has_logged:
                     log.warning("MCP server %r writes invalid messages to its output: %s", name, _escape_line(line))
                 has_logged = True
                 continue
             try:
-                await to_session.send(SessionMessage(message))
+                for message in messages:
+                    await to_session.send(SessionMessage(message))
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
                 return ""  # the connection is over
     return ""

@@ -5,7 +5,7 @@ Requests carry what the operator's file says and nothing of the caller, in parti
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 from typing import Any
 
@@ -16,13 +16,15 @@ from mcp.client._transport import Transport, TransportStreams
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 
 from mcp_tools.client.authentication import ServerAuthentication
 from mcp_tools.client.config import McpServerConfig
+from mcp_tools.client.http_refusals import may_mean_unknown_session
 from mcp_tools.client.lenient_results import ResultRepairs
 from mcp_tools.client.lenient_tools import restore_schemas
 from mcp_tools.client.notifications import make_log_handler, make_progress_handler
-from mcp_tools.client.remote_tool import RemoteCall
+from mcp_tools.client.remote_tool import RemoteCall, get_longest_call_s
 from mcp_tools.client.resources import call_resource_tool, is_resource_tool
 from mcp_tools.client.server_requests import ServerRequests
 from mcp_tools.client.stdio import open_stdio_transport
@@ -51,10 +53,12 @@ def make_client(
     ended: OnEnd = _ignore_end,
     requests: ServerRequests | None = None,
     repairs: ResultRepairs | None = None,
+    skips_probe: bool = False,
 ) -> Client:
     """A client for a server, not yet connected. `ended` is called when its process has ended. `requests`
     handles what the server asks for during a call; without it, no such capability is declared. Only a trusted server
-    may ask for a reply of the caller's model. `repairs` makes results valid and says what it left out.
+    may ask for a reply of the caller's model. `repairs` makes results valid and says what it left out. `skips_probe`
+    begins with the handshake of protocols before 2026.
 
     Raises `ToolError` if the credential is missing.
     """
@@ -63,6 +67,7 @@ def make_client(
         return Client(
             (repairs or ResultRepairs(name)).apply(transport),
             message_handler=handler,
+            mode="legacy" if skips_probe else "auto",
             elicitation_callback=requests.elicit if requests is not None else None,
             # The reply of the caller's model goes to the server, and a prompt may ask it for anything.
             sampling_callback=requests.sample if requests is not None and config.trusted else None,
@@ -86,8 +91,8 @@ def make_client(
 async def fetch_tools(client: Client) -> tuple[list[types.Tool], tuple[str, ...]]:
     """The tools of a server, at most `MAX_TOOLS`, and what is wrong with its list.
 
-    A list that repeats a cursor, goes on without end, or fails after its first page ends there. Raises what the client
-    raises.
+    A list that repeats a cursor, goes on without end, or fails after its first page ends there. A server that does not
+    know the request has none. Raises what the client raises.
     """
     tools: list[types.Tool] = []
     seen: set[str] = set()
@@ -97,6 +102,8 @@ async def fetch_tools(client: Client) -> tuple[list[types.Tool], tuple[str, ...]
         try:
             page = await client.list_tools(cursor=cursor, cache_mode="bypass")
         except MCPError as error:
+            if cursor is None and error.code == types.METHOD_NOT_FOUND:
+                return [], ("it offers no tools of its own",)  # perhaps resources
             if cursor is None or error.code == types.CONNECTION_CLOSED:
                 raise
             problem = f"its list of tools ends after {len(tools)}, because the next page failed"
@@ -116,16 +123,49 @@ async def fetch_tools(client: Client) -> tuple[list[types.Tool], tuple[str, ...]
     return tools[:MAX_TOOLS], (problem,) if problem else ()
 
 
+async def is_session_known(client: Client) -> bool:
+    """Whether the server still answers in the session of this client: it lists its tools. False only if it refuses
+    that as it refuses an unknown session."""
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            await client.list_tools(cache_mode="bypass")
+    except MCPError as error:
+        return error.code == types.METHOD_NOT_FOUND or not may_mean_unknown_session(error)
+    except (TimeoutError, RuntimeError, ValidationError):
+        return True
+    return True
+
+
 async def execute_call(client: Client, call: RemoteCall, limit: float) -> types.CallToolResult:
-    """The result of a call, within `limit` seconds. Raises what the client raises."""
-    if is_resource_tool(call.definition):
-        async with asyncio.timeout(limit):
-            return await call_resource_tool(client, call.definition, call.args)
-    meta = types.RequestParamsMeta(**{"stepgate/idempotencyKey": call.idempotency_key})  # type: ignore[typeddict-unknown-key]
-    progress = make_progress_handler(call.report_progress)
-    return await client.call_tool(
-        call.tool, call.args, read_timeout_seconds=limit, meta=meta, progress_callback=progress
-    )
+    """The result of a call, within `limit` seconds after it was sent, or after the server's last progress.
+
+    Raises `TimeoutError` with the limit that was exceeded, and what the client raises.
+    """
+    loop = asyncio.get_running_loop()
+    end = loop.time() + get_longest_call_s(limit)
+    report = make_progress_handler(call.report_progress)
+    clock = asyncio.timeout(limit)
+
+    async def extend_limit(progress: float, total: float | None, message: str | None) -> None:
+        with suppress(RuntimeError):  # the call has just ended
+            clock.reschedule(min(loop.time() + limit, end))
+        await report(progress, total, message)
+
+    try:
+        async with clock:
+            if is_resource_tool(call.definition):
+                return await call_resource_tool(client, call.definition, call.args)
+            meta = types.RequestParamsMeta(**{"stepgate/idempotencyKey": call.idempotency_key})  # type: ignore[typeddict-unknown-key]
+            spare = get_longest_call_s(limit) + limit  # the SDK's own limit, which must not end the call first
+            return await client.call_tool(
+                call.tool, call.args, read_timeout_seconds=spare, meta=meta, progress_callback=extend_limit
+            )
+    except TimeoutError as error:
+        if not clock.expired():
+            raise
+        if loop.time() >= end:
+            raise TimeoutError(f"did not finish within {get_longest_call_s(limit):g} s") from error
+        raise TimeoutError(f"did not answer within {limit:g} s") from error
 
 
 @asynccontextmanager

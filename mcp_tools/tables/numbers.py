@@ -1,6 +1,8 @@
-"""The types that a column of text may have: the first that all of its values fit."""
+"""Numbers as people write them: plain ones, and amounts with a currency, grouped digits and other signs."""
 
 import re
+from collections.abc import Iterable
+from functools import cache
 from typing import NamedTuple
 
 MAX_SCALE = 9
@@ -15,68 +17,124 @@ class ColumnType(NamedTuple):
     """Every value must match it."""
     expression: str
     """Converts a value: `{text}` stands for the text, `{scale}` for the most decimals of any value."""
-    separator: str = ""
-    """The decimal separator of an exact type; empty for the others."""
+    mark: str = ""
+    """What values of this type say of the whole file: the decimal mark, or whether the `day` or the `month` comes first
+    in a date; empty where the type fits any file."""
     clean: str = "{text}"
-    """Makes a plain number of a value before its decimals are counted."""
+    """Makes a number of digits and a decimal mark of a value."""
+    check: str = ""
+    """A condition that a value must meet besides the pattern."""
+    is_amount: bool = False
+    """Whether values may have units."""
+
+    def matches(self, text: str) -> bool:
+        """Whether a text has the pattern; the check is left to SQL."""
+        return _compile(self.pattern).fullmatch(text) is not None
+
+    @property
+    def is_decimal(self) -> bool:
+        """Whether the type is exact and has decimals."""
+        return self.mark in {".", ","}
+
+
+_CODE_POINT = re.compile(r"\\x\{([0-9a-f]+)\}")
+
+
+@cache
+def _compile(pattern: str) -> re.Pattern[str]:
+    """A pattern of SQL, whose digits are those of ASCII, for Python."""
+    return re.compile(_CODE_POINT.sub(lambda match: chr(int(match[1], 16)), pattern), re.ASCII)
 
 
 _INTEGER_PART = rf"(?:0|[1-9]\d{{0,{MAX_INTEGER_DIGITS - 1}}})"
+_SIGN = r"[-+\x{2212}]"
 _CURRENCY = r"(?:[€$£¥]|EUR|USD|GBP|CHF|SEK|NOK|DKK|kr)"
 _SPACE = r"[ \x{a0}\x{202f}]"
-_GROUPS = rf"(?:\d{{1,3}}(?:[ '\x{{a0}}\x{{202f}}]\d{{3}})+|{_INTEGER_PART})"
-_COMMA_GROUPS = r"\d{1,3}(?:,\d{3})+"
+_GROUPS = rf"(?:[1-9]\d{{0,2}}(?:[ '\x{{2019}}\x{{a0}}\x{{202f}}]\d{{3}}){{1,5}}|{_INTEGER_PART})"
+_POINT_GROUPS = r"[1-9]\d{0,2}(?:\.\d{3}){1,5}"
+_COMMA_GROUPS = r"[1-9]\d{0,2}(?:,\d{3}){1,5}"
 
 
-def _make_accounting(whole: str, decimals: str) -> str:
-    """The pattern of amounts: with a currency before or behind, negative with a sign or in parentheses."""
-    amount = rf"(?:{_CURRENCY}{_SPACE}?)?{whole}{decimals}(?:{_SPACE}?{_CURRENCY})?"
-    return rf"(?:[+-]?{_SPACE}?{amount}|{_CURRENCY}{_SPACE}?-{whole}{decimals}|\({amount}\))"
+def _make_amount(number: str) -> str:
+    """The pattern of amounts: with a currency before or a unit behind, negative with a sign before or behind or in
+    parentheses."""
+    before, behind = rf"(?:{_CURRENCY}{_SPACE}?)?", rf"(?:{_SPACE}?(?:{_CURRENCY}|%))?"
+    return (
+        rf"(?:{_SIGN}?{_SPACE}?{before}{number}{behind}|{_CURRENCY}{_SPACE}?{_SIGN}{_SPACE}?{number}"
+        rf"|\({before}{number}{behind}\)|{before}{number}{_SPACE}?{_SIGN}{behind}|{number}{behind}{_SIGN})"
+    )
 
 
-_SIGN = "CASE WHEN starts_with({text}, '(') THEN '-' ELSE '' END"
-TYPES = (
-    ColumnType(rf"[+-]?{_INTEGER_PART}", "CAST({text} AS BIGINT)"),
-    ColumnType(rf"[+-]?{_INTEGER_PART}?(?:\.\d{{1,{MAX_SCALE}}})?", "CAST({text} AS DECIMAL(38, {scale}))", "."),
+def _clean_amount(mark: str) -> str:
+    sign = "CASE WHEN regexp_matches({text}, '[-(\u2212]') THEN '-' ELSE '' END"
+    return f"({sign} || regexp_replace({{text}}, '[^0-9{mark}]', '', 'g'))"
+
+
+_INTEGER = ColumnType(rf"[+-]?{_INTEGER_PART}", "CAST({text} AS BIGINT)")
+_POINT = ColumnType(
+    rf"[+-]?(?:{_INTEGER_PART}(?:\.\d{{1,{MAX_SCALE}}})?|\.\d{{1,{MAX_SCALE}}})",
+    "CAST({text} AS DECIMAL(38, {scale}))",
+    ".",
+)
+# An integer of more than 15 digits would lose some: it is an identifier and stays text.
+_DOUBLE = ColumnType(
+    r"[+-]?(?:(?:0|[1-9]\d{0,14})(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?|(?i:nan|[+-]?inf)", "CAST({text} AS DOUBLE)"
+)
+PLAIN_NUMBERS = (_INTEGER, _POINT, _DOUBLE)
+"""Numbers as programs write them."""
+NUMBERS = (
+    _INTEGER,
+    # 1 234 kr and €99: no mark is there to be misread.
+    ColumnType(_make_amount(_GROUPS), "CAST({text} AS BIGINT)", "", _clean_amount(""), is_amount=True),
+    _POINT,
     # 1.234,50, as most of Europe writes it
     ColumnType(
-        rf"[+-]?(?:{_INTEGER_PART}|[1-9]\d{{0,2}}(?:\.\d{{3}}){{1,5}})?(?:,\d{{1,{MAX_SCALE}}})?",
-        "CAST(replace(replace({text}, '.', ''), ',', '.') AS DECIMAL(38, {scale}))",
-        ",",
-    ),
-    # 1 234.50, (200.00) and €99, where every value of the column is one
-    ColumnType(
-        _make_accounting(f"(?:{_GROUPS}|{_COMMA_GROUPS})", rf"(?:\.\d{{1,{MAX_SCALE}}})")
-        + "|"
-        + _make_accounting(_GROUPS, ""),
-        "CAST({text} AS DECIMAL(38, {scale}))",
-        ".",
-        f"({_SIGN} || regexp_replace({{text}}, '[^0-9.+-]', '', 'g'))",
-    ),
-    # 1.234,50 € and (200,00)
-    ColumnType(
-        _make_accounting(rf"(?:{_GROUPS}|[1-9]\d{{0,2}}(?:\.\d{{3}})+)", rf"(?:,\d{{1,{MAX_SCALE}}})?"),
+        rf"[+-]?(?:(?:{_INTEGER_PART}|{_POINT_GROUPS})(?:,\d{{1,{MAX_SCALE}}})?|,\d{{1,{MAX_SCALE}}})",
         "CAST(replace({text}, ',', '.') AS DECIMAL(38, {scale}))",
         ",",
-        f"({_SIGN} || regexp_replace({{text}}, '[^0-9,+-]', '', 'g'))",
+        "replace({text}, '.', '')",
     ),
-    # An integer of more than 15 digits would lose some: it is an identifier and stays text.
+    # 1,234.50, (200.00) and €9.99
     ColumnType(
-        r"[+-]?(?:(?:0|[1-9]\d{0,14})(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?|(?i:nan|[+-]?inf)", "CAST({text} AS DOUBLE)"
+        _make_amount(rf"(?:{_GROUPS}|{_COMMA_GROUPS})(?:\.\d{{1,{MAX_SCALE}}})?"),
+        "CAST({text} AS DECIMAL(38, {scale}))",
+        ".",
+        _clean_amount("."),
+        is_amount=True,
     ),
-    ColumnType(r"\d{4}-\d{2}-\d{2}", "CAST({text} AS DATE)"),
-    ColumnType(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?", "CAST({text} AS TIMESTAMP)"),
-    ColumnType(r"(?i:true|false)", "CAST({text} AS BOOLEAN)"),
+    # 1.234,50 €, 17,5 % and 200,00-
+    ColumnType(
+        _make_amount(rf"(?:{_GROUPS}|{_POINT_GROUPS})(?:,\d{{1,{MAX_SCALE}}})?"),
+        "CAST(replace({text}, ',', '.') AS DECIMAL(38, {scale}))",
+        ",",
+        _clean_amount(","),
+        is_amount=True,
+    ),
+    _DOUBLE,
 )
 """In order of preference. A number with leading zeros is an identifier (a postal code) and stays text."""
+EXACT_POINT = _POINT
+"""The plain number with a decimal point."""
 
-_NUMBER_TEXT = [
-    re.compile(one.pattern.replace(r"\x{a0}", "\u00a0").replace(r"\x{202f}", "\u202f"))
-    for one in TYPES
-    if one.separator == "." or "BIGINT" in one.expression
-]
+_ANY_MARK = frozenset({"", ".", ","})
+"""Of a number without a mark."""
+_MINUS = re.compile("[-(\u2212]")
 
 
-def is_number_text(text: str) -> bool:
-    """Whether a text is written like a number, with a point as its decimal separator."""
-    return any(pattern.fullmatch(text.strip()) for pattern in _NUMBER_TEXT)
+def find_common_mark(texts: Iterable[str]) -> str | None:
+    """The decimal mark with which all texts are numbers, empty if they have none; None if a text is not a number or if
+    two marks fit."""
+    fitting: frozenset[str] | None = None
+    for text in texts:
+        marks = frozenset(one.mark for one in NUMBERS if one is not _DOUBLE and one.matches(text.strip()))
+        marks = _ANY_MARK if "" in marks else marks
+        fitting = marks if fitting is None else fitting & marks
+    if not fitting:
+        return None
+    return "" if fitting == _ANY_MARK else next(iter(fitting)) if len(fitting) == 1 else None
+
+
+def make_plain_number(text: str, mark: str) -> str:
+    """A number in the digits and decimal point of programs, of one that has this decimal mark."""
+    digits = re.sub(rf"[^0-9{re.escape(mark)}]", "", text).replace(",", ".")
+    return f"-{digits}" if _MINUS.search(text) else digits

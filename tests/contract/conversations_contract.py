@@ -141,6 +141,9 @@ class ConversationsContract:
         assert await store.conversations.find_last_run("local", "chat", parent="run_2") == "run_2"
         assert await store.conversations.find_last_run("local", "chat", parent="root") is None
         assert await store.conversations.find_last_run("bob", "chat") is None
+        assert await store.conversations.list_answer_runs("local", "chat") == ["run_1", "run_2", "run_3"]
+        assert await store.conversations.list_answer_runs("local", "chat", parent="run_3") == ["run_1", "run_3"]
+        assert await store.conversations.list_answer_runs("bob", "chat") == []
 
     async def test_letters_of_all_alphabets_are_found_in_either_case(self, store: Storage) -> None:
         statements = build_statements(store)

@@ -66,7 +66,7 @@ class Fault:
 
 FAULTS = {
     "hangs": Fault(hangs, "ERR_TOOL_TIMEOUT", 2),
-    "hangs_with_effect": Fault(hangs, "ERR_TOOL_TIMEOUT", 1, EFFECT),
+    "hangs_with_effect": Fault(hangs, "ERR_TOOL_UNKNOWN_OUTCOME", 1, EFFECT),
     "raises": Fault(raises, "ERR_TOOL_FAILED", 2),
     "raises_with_effect": Fault(raises, "ERR_TOOL_FAILED", 1, EFFECT),
     "loses_its_connection": Fault(loses_its_connection, "ERR_TOOL_FAILED", 4, IDEMPOTENT),
@@ -132,7 +132,7 @@ async def test_an_mcp_server_that_dies_in_mid_call_is_told_and_its_effect_not_re
         faults = gateway.faults_of_log(log[0].run_id)
     (returned,) = returns(log, "srv__die")
     assert faults == []
-    assert returned.error_code == "ERR_TOOL_FAILED"
+    assert returned.error_code == "ERR_TOOL_UNKNOWN_OUTCOME"
     assert response.metadata["status"] in ("partial", "aborted")
     assert "srv" in response.response
     assert count.read_text() == "died\n"

@@ -84,6 +84,27 @@ async def test_calls_are_kept_for_the_client_and_deleted_items_are_forgotten(ser
             await client.conversations.items.delete("msg_unknown", conversation_id=made.id)
 
 
+@pytest.mark.parametrize("role", ["developer", "system"])
+async def test_instructions_stay_instructions(serve: Serve, role: str) -> None:
+    rule = {"type": "message", "role": role, "content": [{"type": "input_text", "text": "Answer in one word."}]}
+    async with connected(serve) as (client, upstream):
+        made = await client.conversations.create(items=[rule, ADA])  # type: ignore[list-item]
+        await client.responses.create(model="chat", input="Who am I?", conversation=made.id)
+        sent = upstream.requests()[-1]["body"]["messages"]
+    assert "Answer in one word." in sent[0]["content"]
+    assert [one["role"] for one in sent if "one word" in str(one["content"])] == ["system"]
+
+
+async def test_a_picture_of_an_item_is_refused_and_not_dropped(serve: Serve) -> None:
+    picture = {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,iVBORw0KGgo="}
+    item: dict[str, Any] = {"type": "message", "role": "user", "content": [picture]}
+    async with connected(serve) as (client, _):
+        made = await client.conversations.create()
+        with pytest.raises(openai.BadRequestError, match="has text alone; send its pictures in the `input`"):
+            await client.conversations.items.create(made.id, items=[ADA, item])  # type: ignore[list-item]
+        assert [one async for one in client.conversations.items.list(made.id)] == []
+
+
 async def test_a_deleted_conversation_is_gone_with_its_items(serve: Serve) -> None:
     async with connected(serve) as (client, _):
         made = await client.conversations.create(items=[ADA])  # type: ignore[list-item]

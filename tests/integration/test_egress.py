@@ -240,6 +240,39 @@ async def test_a_conversation_that_rests_on_a_file_stays_private(tmp_path: Path)
             assert sink.paths() == []
 
 
+@pytest.mark.parametrize("is_written", [False, True])
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_link_of_an_earlier_answer_is_free_if_it_was_read(
+    tmp_path: Path, is_written: bool, restarts: bool
+) -> None:
+    async with sites() as (_, sink):
+        link = sink.at("/?d=" + "".join(chr(ord(char) + 2) for char in "harbour"))
+        files = tmp_path / "files"
+        files.mkdir()
+        (files / "mail.md").write_text(f"{SECRET} More at {link} ." if is_written else SECRET)
+        models = [
+            script(
+                plans({"tool": "read_file", "inputs": {"path": "mail.md"}}), says(f"[more]({link})", to="completion")
+            ),
+            script(plans({"tool": "web_fetch", "inputs": {"url": link}}), says("Done.", to="completion")),
+        ]
+        both = script(
+            plans({"tool": "read_file", "inputs": {"path": "mail.md"}}, times=1),
+            plans({"tool": "web_fetch", "inputs": {"url": link}}, times=1),
+            says(f"[more]({link})", to="completion"),
+        )
+        async with bench_of(tmp_path, models[0] if restarts else both, sink) as bench:
+            first = await ask(bench, "summarise mail.md", conversation_id="c1")
+            assert link in first.response, "the encoding is none that the check of answers knows"
+            if not restarts:
+                second = await ask(bench, "open the link", conversation_id="c1")
+        if restarts:
+            async with bench_of(tmp_path, models[1], sink) as bench:
+                second = await ask(bench, "open the link", conversation_id="c1")
+        assert (second.metadata["status"] == "awaiting_approval") == (not is_written)
+        assert (sink.paths() == []) == (not is_written)
+
+
 async def test_a_redirect_carries_nothing_to_another_host(tmp_path: Path) -> None:
     async with sites() as (site, sink):
         moved = Page(status=302, headers={"location": sink.at("/?d=zanzibar")})

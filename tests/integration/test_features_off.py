@@ -60,6 +60,13 @@ async def list_missing_doors(serve: Serve, **options: str) -> set[str]:
         return {door for door in DOORS.values() if (await client.get(door)).status_code == 404}
 
 
+async def test_a_conversation_is_deleted_where_documents_are_off(serve: Serve) -> None:
+    async with serve(None, features="-documents") as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        made = (await client.post("/v1/conversations", json={})).json()["id"]
+        deleted = await client.delete(f"/v1/conversations/{made}")
+    assert (deleted.status_code, deleted.json()["deleted"]) == (200, True)
+
+
 def test_nothing_of_a_feature_that_is_off_is_imported_or_built(tmp_path: Path) -> None:
     program = f"""
 import asyncio, sys

@@ -7,6 +7,7 @@ import json
 import unicodedata
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,18 @@ async def test_what_the_user_asks_for_in_their_own_words_is_not_asked_about(bank
         assert it.effects == [["send_mail", {"to": "bo@example.org", "text": "We are late"}]]
 
 
+@pytest.mark.parametrize(("days", "status"), [(1, "complete"), (2, "awaiting_approval")])
+async def test_a_day_that_the_user_names_from_today_is_theirs(bank: Any, days: int, status: str) -> None:
+    day = (datetime.now(UTC).date() + timedelta(days=days)).isoformat()
+    mail = {"tool": "srv__send_mail", "inputs": {"to": "bo@example.org", "text": f"{day}T19:00"}}
+    asked = "Thanks. Now send mail to bo@example.org with nothing but the moment tomorrow at 7pm."
+    async with bank(*FIRST, plans(mail, {"tool": "completion"}, about="the moment", times=1)) as it:
+        first = await it.chat(user(READ))
+        second = await it.chat(user(READ), assistant(text_of(first)), user(asked))
+        assert status_of(second) == status
+        assert len(it.effects) == (status == "complete")
+
+
 @pytest.mark.parametrize("change", ["as it was", "without Markdown"])
 async def test_a_tool_that_the_earlier_answer_chose_asks_even_with_the_users_own_values(bank: Any, change: str) -> None:
     steps = ({"tool": "srv__close_account", "inputs": {"owner": "Bo Berg"}}, {"tool": "completion"})
@@ -268,6 +281,24 @@ REMEMBERED = {
     "other words for the same": (
         "Remember that my dentist is Dr Holm, on 3 May at 2pm.",
         "The user's dentist is Dr Holm (May 3, 14:00)",
+        "Remember that my dentist is Dr Holm, on 3 May at 2pm.",
+        False,
+    ),
+    "the opposite": (
+        "Please note: I am not allergic to penicillin.",
+        "I am allergic to penicillin",
+        "Please note: I am not allergic to penicillin.",
+        False,
+    ),
+    "the user's words": (
+        "Remember that I am not allergic to penicillin.",
+        "I am not allergic to penicillin",
+        None,
+        False,
+    ),
+    "two sentences": (
+        "Remember: I like tea. My dentist is Dr Holm.",
+        "I like tea. My dentist is Dr Holm.",
         None,
         False,
     ),

@@ -246,3 +246,18 @@ async def test_the_mode_of_a_search_is_set_by_the_gateway_and_by_the_request(ser
             ).json()
     assert [one["retrieval_mode"] for one in by_setting["results"]] == ["vector"], "no word is the same"
     assert [one["retrieval_mode"] for one in by_request["results"]] == ["lexical"]
+
+
+async def test_the_example_company_is_loaded_for_its_caller_once(serve: Serve) -> None:
+    async with client_of(serve) as client:
+        keys = {}
+        for owner, scopes in (("anna", ["agent", "ingest"]), ("bob", ["agent"])):
+            made = await client.post("/v1/admin/keys", json={"owner": owner, "name": "laptop", "scopes": scopes})
+            keys[owner] = {"x-api-key": made.json()["text"]}
+        loaded = [await client.post("/v1/corpus/example", json={}, headers=keys["anna"]) for _ in range(2)]
+        assert [one.status_code for one in loaded] == [201, 201], loaded[0].text
+        assert loaded[0].json() == loaded[1].json()
+        assert [one["name"] for one in loaded[0].json()["data"]] == ["example-company", "example-issues"]
+        assert all(one["documents"] > 0 for one in loaded[0].json()["data"])
+        assert (await client.post("/v1/corpus/example", json={}, headers=keys["bob"])).status_code == 403
+        assert (await client.get("/v1/collections", headers=keys["bob"])).json()["data"] == []

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent.core.errors import ToolError
-from tests.integration.test_mcp_malformed import CONTEXT, listed, server_of
+from tests.integration.test_mcp_malformed import CONTEXT, listed, raw_server_of, server_of
 from tests.support.mcp_raw_program import ECHO
 from tests.support.mcp_server_raw import WRITTEN
 
@@ -70,9 +70,42 @@ async def test_a_refusal_reaches_the_caller_in_the_servers_words(
 
 
 @pytest.mark.parametrize("status", [400, 404])
-async def test_a_refusal_without_a_reason_may_be_an_unknown_session(tmp_path: Path, status: int) -> None:
-    replies = [(status, "text/plain", "no"), (status, "application/json", '{"error": "session not found"}')]
+@pytest.mark.parametrize(
+    ("kind", "body", "words"),
+    [
+        (
+            "application/json",
+            '{"jsonrpc": "2.0", "id": ID, "error": {"code": -32000, "message": "Browser session 17 does not exist"}}',
+            "Browser session 17 does not exist",
+        ),
+        ("application/json", '{"error": "session not found"}', "session not found"),
+        ("text/plain", "the session of parliament is over", "the session of parliament is over"),
+        ("text/html", "<h1>No</h1>", "and gives no reason"),
+    ],
+)
+async def test_a_refusal_in_a_session_that_the_server_knows_is_the_calls_own(
+    tmp_path: Path, status: int, kind: str, body: str, words: str
+) -> None:
+    async with raw_server_of(tmp_path, script_of([(status, kind, body)])) as (raw, registry):
+        with pytest.raises(ToolError, match=words) as raised:
+            await registry.get("srv__t0").call({}, CONTEXT)
+        assert "our session" not in raised.value.message
+        assert raw.list_methods().count("tools/call") == 1
+
+
+async def test_a_forbidden_call_says_why_beside_what_to_do(tmp_path: Path) -> None:
+    protocol = '{"jsonrpc": "2.0", "id": ID, "error": {"code": -32000, "message": "This repository is archived"}}'
+    replies = [
+        (403, "application/json", protocol),
+        (403, "application/json", '{"message": "This repository is archived"}'),
+        (403, "text/html", "<h1>Forbidden</h1>"),
+    ]
+    messages = []
     async with server_of(tmp_path, "json", script_of(replies)) as (_, registry):
         for number in range(len(replies)):
-            with pytest.raises(ToolError, match="does not know our session"):
+            with pytest.raises(ToolError) as raised:
                 await registry.get(f"srv__t{number}").call({}, CONTEXT)
+            messages.append(raised.value.message)
+    assert messages[0] == "MCP server 'srv': This repository is archived"
+    assert "rejects our credential with HTTP 403 (This repository is archived): check `headers`" in messages[1]
+    assert "rejects our credential with HTTP 403: check `headers`" in messages[2]

@@ -88,7 +88,7 @@ async def test_a_login_that_ends_is_told_with_what_to_do(tmp_path: Path) -> None
             authority.good.clear()
             authority.knows_tokens = False
             with pytest.raises(
-                ToolError, match=r"rejects our credential with HTTP 401: run `stepgate mcp-servers login srv`"
+                ToolError, match=r"rejects our credential with HTTP 401 \(who\?\): run `stepgate mcp-servers login srv`"
             ):
                 await echo(server)
             authority.knows_tokens = True
@@ -168,7 +168,8 @@ async def test_a_named_credential_is_read_anew_and_a_refusal_is_told(tmp_path: P
         await until(lambda: server.status == "ready")
         authority.good = {"new": 2**40}
         with pytest.raises(
-            ToolError, match="rejects our credential with HTTP 401: check `headers` or `credential` of its entry"
+            ToolError,
+            match=r"rejects our credential with HTTP 401 \(who\?\): check `headers` or `credential` of its entry",
         ):
             await echo(server)
         keep("new")
@@ -232,3 +233,13 @@ def test_an_entry_that_would_not_keep_its_secret_is_refused(options: dict[str, A
     with pytest.raises(ValueError, match=told) as caught:
         McpServerConfig.model_validate({"url": "https://notes.test/mcp", **options})
     assert "sk-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [{}, {"type": "sse"}])
+async def test_a_login_at_an_older_server_gives_its_tools(tmp_path: Path, kind: dict[str, str]) -> None:
+    async with guarded(Authority(), is_sse=True) as url:
+        config = entry(url, auth="oauth", **kind)
+        await logged_in(tmp_path, config)
+        async with hub_with(tmp_path, config) as server:
+            await until(lambda: server.status == "ready")
+            assert await echo(server) == "echo: x"

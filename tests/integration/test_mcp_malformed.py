@@ -49,6 +49,20 @@ async def server_of(
             await hub.aclose()
 
 
+@asynccontextmanager
+async def raw_server_of(folder: Path, script: dict[str, Any]) -> AsyncIterator[tuple[RawHttpServer, ToolRegistry]]:
+    """The program of a server over HTTP itself, and its tools."""
+    raw, registry = RawHttpServer(script), ToolRegistry()
+    async with raw.serve():
+        hub = McpHub({"srv": McpServerConfig.model_validate({"url": raw.url, "timeout": 5})}, registry, folder, None)
+        await hub.start()
+        try:
+            await until(lambda: hub.servers["srv"].status != "connecting")
+            yield raw, registry
+        finally:
+            await hub.aclose()
+
+
 def listed(*tools: Any, **more: Any) -> dict[str, Any]:
     return {"tools/list": {"result": {"tools": list(tools), **more}}}
 
@@ -138,7 +152,7 @@ PAGES: list[tuple[list[Any], int, str]] = [
     ),
     ([{"tools": [ECHO], "nextCursor": 1}, {"tools": [SECOND], "nextCursor": None}], 2, ""),
     ([{"tools": [ECHO], "nextCursor": "1"}, None], 1, "the next page failed"),
-    ([{"tools": [ECHO], "nextCursor": "1"}, {"tools": {"b": {}}}], 1, "its list of tools is not a list"),
+    ([{"tools": [ECHO], "nextCursor": "1"}, {"tools": "b"}], 1, "its list of tools is not a list"),
 ]
 
 

@@ -72,6 +72,39 @@ async def test_an_error_beside_an_empty_content_is_the_failure(tmp_path: Path, r
         await call(tmp_path, {"result": result})
 
 
+QUEUED = {"content": [{"type": "text", "text": "queued"}]}
+
+
+@pytest.mark.parametrize("error", ["disk full", {"message": "disk full"}, {"code": 7, "message": "disk full"}])
+@pytest.mark.parametrize("result", [QUEUED, {**QUEUED, "isError": False}, {"structuredContent": {"state": "queued"}}])
+async def test_an_error_beside_other_content_is_a_failure_in_its_words(
+    tmp_path: Path, result: dict[str, Any], error: Any
+) -> None:
+    with pytest.raises(ToolError, match="disk full") as raised:
+        await call(tmp_path, {"result": {**result, "error": error, "rows": [1, 2]}})
+    assert "queued" in raised.value.message
+    assert "[1, 2]" in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("fields", "value", "text"),
+    [
+        ({"rows": [1, 2]}, {"rows": [1, 2]}, 'queued\n{"rows": [1, 2]}'),
+        ({"rows": [1, 2], "error": None}, {"rows": [1, 2]}, 'queued\n{"rows": [1, 2]}'),
+        ({"number": 7, "error": 0.5}, 'queued\n{"number": 7, "error": 0.5}', 'queued\n{"number": 7, "error": 0.5}'),
+        ({"toolResult": "queued"}, "queued", "queued"),
+        ({"error": "none", "cursor": ""}, 'queued\n{"error": "none"}', 'queued\n{"error": "none"}'),
+        ({"error": {"code": 0, "message": ""}}, "queued", "queued"),
+        ({"structuredContent": {"a": 1}, "rows": [2]}, {"rows": [2], "a": 1}, 'queued\n{"rows": [2], "a": 1}'),
+    ],
+)
+async def test_fields_beside_the_content_are_not_lost(
+    tmp_path: Path, fields: dict[str, Any], value: Any, text: str
+) -> None:
+    returned = await call(tmp_path, {"result": {**QUEUED, **fields}})
+    assert (returned.value, returned.text) == (value, text)
+
+
 async def test_a_resource_of_which_only_the_address_is_sent_is_named(tmp_path: Path) -> None:
     block = {"type": "resource", "resource": {"uri": "notes://7", "mimeType": "text/plain"}}
     assert "notes://7" in (await call(tmp_path, {"result": {"content": [block]}})).text
@@ -103,3 +136,31 @@ async def test_half_a_character_does_not_cost_a_result(tmp_path: Path, kind: str
 async def test_a_result_of_several_megabytes_arrives(tmp_path: Path, transport: str) -> None:
     reply = {"result": {"content": [{"type": "text", "text": "k" * 3_000_000}]}}
     assert len((await call(tmp_path, reply, transport)).text) == 3_000_000
+
+
+@pytest.mark.parametrize("transport", ["stdio", "json"])
+async def test_a_server_with_resources_alone_is_used(tmp_path: Path, transport: str) -> None:
+    script = {
+        "capabilities": {"resources": {}},
+        "tools/list": {"error": {"code": -32601, "message": "Method not found"}},
+        "resources/list": {"result": {"resources": [{"uri": "a://1", "name": "one"}]}},
+        "resources/read": {"result": {"contents": [{"uri": "a://1", "text": "kept"}]}},
+    }
+    async with server_of(tmp_path, transport, script) as (server, registry):
+        assert server.status_line == "ready, 2 tools: it offers no tools of its own"
+        assert (await registry.get("srv__read_resource").call({"uri": "a://1"}, CONTEXT)).text == "kept"
+
+
+@pytest.mark.parametrize("name", ["inputSchema", "input_schema", "parameters"])
+async def test_a_schema_as_a_json_text_is_read(tmp_path: Path, name: str) -> None:
+    schema = '{"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}'
+    async with server_of(tmp_path, "stdio", listed({"name": "echo", name: schema})) as (server, registry):
+        assert server.status_line == "ready, 1 tool"
+        assert registry.get("srv__echo").spec.input_schema["required"] == ["x"]
+
+
+async def test_tools_as_an_object_by_name_are_read(tmp_path: Path) -> None:
+    tools = {"echo": {"inputSchema": {"type": "object"}}, "other": {"name": "own", "inputSchema": {"type": "object"}}}
+    async with server_of(tmp_path, "stdio", {"tools/list": {"result": {"tools": tools}}}) as (server, registry):
+        assert server.status_line == "ready, 2 tools"
+        assert {"srv__echo", "srv__own"} <= {one.spec.name for one in registry}

@@ -13,7 +13,7 @@ from tests.support.script import plans, says, script
 from tests.support.scripted_server import ScriptedServer
 
 LONG_ID = "call_" + "x" * 600
-IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+IMAGE: dict[str, Any] = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
 HISTORIES: dict[str, list[dict[str, Any]]] = {
     "instructions only": [{"role": "system", "content": "Say hello."}],
     "a developer only": [{"role": "developer", "content": "Say hello."}],
@@ -45,6 +45,7 @@ async def connected(serve: Serve, tmp_path: Path) -> AsyncIterator[openai.AsyncO
     rooms = tmp_path / "rooms"
     rooms.mkdir()
     (rooms / "plain.yaml").write_text("planning: false\nvision: true\n")
+    (rooms / "seeing.yaml").write_text("vision: true\nmemory: false\n")
     model = script(plans({"tool": "completion"}, times=1), says("Hello."))
     async with (
         serve(model, rooms_dir=rooms) as url,
@@ -92,3 +93,28 @@ async def test_a_user_must_send_something(
         with pytest.raises(openai.BadRequestError) as caught:
             await ask(client, room, [{"role": "user", "content": content}])
     assert (caught.value.param, caught.value.code) == ("messages[0].content", code)
+
+
+async def test_the_address_of_a_picture_may_stand_alone(
+    serve: Serve, tmp_path: Path, model_server: ScriptedServer
+) -> None:
+    picture = {"type": "image_url", "image_url": IMAGE["image_url"]["url"]}
+    async with connected(serve, tmp_path) as client:
+        await ask(client, "plain", [{"role": "user", "content": [{"type": "text", "text": "this?"}, picture]}])
+        (request,) = model_server.requests()
+    assert request["body"]["messages"][-1]["content"][1] == IMAGE
+
+
+@pytest.mark.parametrize("room", ["seeing", "plain"])
+async def test_pictures_keep_their_places_among_texts(
+    serve: Serve, tmp_path: Path, model_server: ScriptedServer, room: str
+) -> None:
+    other = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    left, right = {"type": "text", "text": "Left,\nold:"}, {"type": "text", "text": "Right:"}
+    parts = [IMAGE, left, other, IMAGE, right, other]
+    pictures = {"role": "user", "content": parts}
+    async with connected(serve, tmp_path) as client:
+        await ask(client, room, [pictures])
+        await ask(client, "plain", [pictures, {"role": "user", "content": "Which is older?"}])
+        contents = [one["content"] for sent in model_server.requests() for one in sent["body"]["messages"]]
+    assert [one for one in contents if isinstance(one, list)] == [parts, parts]

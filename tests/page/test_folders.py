@@ -98,7 +98,7 @@ async def test_who_may_not_add_a_folder_reads_who_can(devtools: str, serve: Serv
         key = (await client.post("/v1/admin/keys", json=fields)).json()["text"]
         async with page_at(devtools, url) as page:
             await page.evaluate(f"sessionStorage.setItem('stepgate.key', {json.dumps(key)})")
-            await page.send("Page.reload")
+            await reload(page)
             await page.evaluate("location.hash = '#/build'")
             await page.click(".picker summary")
             await page.until("document.querySelector('.picker .inside')?.innerText.includes('stepgate file-roots add')")

@@ -297,7 +297,7 @@ async def test_build_displays_a_question_before_it_is_answered_and_an_answer_who
             await page.click(".talk .decision .primary")
             await page.until("document.querySelector('.build .dock .ended')")
             await page.until(f"!{decision} && document.querySelector('.talk .log').innerText.includes('approved')")
-            assert await page.evaluate("window.cuts") == 1
+            assert await page.evaluate("window.cuts") >= 1
             assert "lost" not in await page.text(".talk .log")
 
 

@@ -3,6 +3,8 @@
 Unlike the pairs in `figure_pairs`, the same results are asked about several times, many answers compute without saying
 so, and some inventions are below what is looked for: counts under ten in words, fractions in words. In the second file
 nearly every other figure is computed from records: totals, differences, shares, changes, spans of time, multiples.
+The third holds what an assistant in an office is asked: tables, mails, contracts, reports and results of tools, whose
+dates, quantities and scales are written in many ways.
 """
 
 import re
@@ -15,7 +17,7 @@ _CHOICE = re.compile(r"\{(?P<true>[^{}|]*)\|(?P<invented>[^{}|]*)\}")
 
 
 def read_answers(name: str = "figure_answers") -> list[FigurePair]:
-    """The pairs of a file, `figure_answers` or `figure_relations`.
+    """The pairs of a file, `figure_answers`, `figure_relations` or `figure_desk`.
 
     A line with `# ` is the results that the lines below it answer."""
     pairs: list[FigurePair] = []

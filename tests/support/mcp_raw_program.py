@@ -14,6 +14,8 @@ from typing import Any
 ECHO: dict[str, Any] = {"name": "echo", "inputSchema": {"type": "object"}}
 ABSENT = "(absent)"
 """The value of a member that an answer leaves out, such as `jsonrpc`."""
+PROGRESS_PAUSE_S = 0.2
+"""The time between two reports of progress."""
 DEFAULTS: dict[str, Any] = {
     "tools/list": {"result": {"tools": [ECHO]}},
     "tools/call": {"result": {"content": [{"type": "text", "text": "done"}]}},
@@ -44,16 +46,38 @@ def answer(message: Mapping[str, Any], script: Mapping[str, Any]) -> dict[str, A
 
 
 def main() -> None:
-    """Serves lines of JSON-RPC. The script's `start_s` delays the start, `sleep METHOD` an answer."""
+    """Serves lines of JSON-RPC by the script, which may also say how.
+
+    `start_s` delays the start, `sleep METHOD` an answer; so many reports of progress precede it as `progress METHOD`
+    says. `first` is what it does at a first message other than `initialize`: `ends`, `hangs` or `ignores` it.
+    `lines METHOD` are written as they are before the answer, and `then METHOD` changes the script after it.
+    """
     path = Path(sys.argv[1])
     script = json.loads(path.read_text())
     time.sleep(script.get("start_s", 0))
     log = path.with_suffix(".log").open("a", buffering=1)
+    is_first = True
     for line in sys.stdin:
         log.write(f"{time.monotonic()} {line}")
         message = json.loads(line)
+        if is_first and message.get("method") != "initialize" and "first" in script:
+            if script["first"] == "ends":
+                sys.exit(1)
+            if script["first"] == "hangs":
+                time.sleep(60)
+            continue
+        is_first = False
         time.sleep(script.get(f"sleep {message.get('method')}", 0))
+        for number in range(script.get(f"progress {message.get('method')}", 0)):
+            token = message["params"]["_meta"]["progressToken"]
+            params = {"progressToken": token, "progress": number}
+            print(json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}), flush=True)
+            time.sleep(PROGRESS_PAUSE_S)
         reply = answer(message, script)
+        for text in script.get(f"lines {message.get('method')}", ()):
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        script |= script.get(f"then {message.get('method')}", {})
         if reply is not None:
             print(json.dumps(reply), flush=True)
 

@@ -131,8 +131,9 @@ class Guarded:
 
 
 @asynccontextmanager
-async def guarded(authority: Authority) -> AsyncIterator[str]:
-    """The URL of an MCP server with the tool `echo` that wants tokens of this authority."""
+async def guarded(authority: Authority, *, is_sse: bool = False) -> AsyncIterator[str]:
+    """The URL of an MCP server with the tool `echo` that wants tokens of this authority. `is_sse`: with the transport
+    of 2024."""
     server = MCPServer("guarded")
 
     @server.tool()
@@ -140,7 +141,7 @@ async def guarded(authority: Authority) -> AsyncIterator[str]:
         """Say it back."""
         return f"echo: {text}"
 
-    mcp = Guarded(server.streamable_http_app(), authority)
+    mcp = Guarded(server.sse_app(sse_path="/mcp") if is_sse else server.streamable_http_app(), authority)
     async with (
         running(uvicorn.Config(authority.app(), port=0, log_config=None)) as authority.url,
         running(uvicorn.Config(mcp, port=0, log_config=None)) as origin,

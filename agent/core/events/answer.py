@@ -20,6 +20,7 @@ class AnswerStarted(EventBody):
     model: str | None
     reason: str
     restarted: bool = False
+    left_out: int = Field(default=0, description="earlier messages that the prompt did not hold")
 
 
 class AnswerDelta(EventBody):
@@ -113,4 +114,9 @@ class AnswerFinished(EventBody):
     )
     digests: tuple[str, ...] = Field(
         default=(), description="by which the text is known when a client sends it back, if it has a label"
+    )
+    links: tuple[str, ...] | None = Field(
+        default=None,
+        description="the addresses in the text that were written in what was read or asked, or by a run that read "
+        "nothing private: a later message may have them fetched. None if nobody looked",
     )

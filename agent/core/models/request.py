@@ -23,11 +23,13 @@ MAX_CONVERSATION_ID_CHARS = 200
 
 
 class ChatMessage(FrozenModel):
-    """One message of a conversation. Images are separate, as data or http URLs."""
+    """One message of a conversation. Images are separate, as data or http URLs. `image_lines` says how many lines of
+    `content` precede each; without it they follow all."""
 
     role: Role
     content: str = ""
     images: tuple[str, ...] = ()
+    image_lines: tuple[int, ...] = ()
     tool_calls: tuple[JsonObject, ...] = Field(default=(), description="calls of the client's own tools, as received")
     tool_call_id: str | None = None
     name: str | None = Field(default=None, description="who speaks, where several have the same role")
@@ -39,10 +41,7 @@ class ChatMessage(FrozenModel):
         """Converts the message to OpenAI's wire form."""
         message: JsonObject = {"role": self.role, "content": self.content}
         if self.images:
-            # Anthropic refuses a text part without text.
-            parts: list[JsonValue] = [{"type": "text", "text": self.content}] if self.content else []
-            parts += [{"type": "image_url", "image_url": {"url": url}} for url in self.images]
-            message["content"] = parts
+            message["content"] = self._build_parts()
         if self.name:
             message["name"] = self.name
         if self.tool_calls:
@@ -52,9 +51,26 @@ class ChatMessage(FrozenModel):
             message["tool_call_id"] = self.tool_call_id
         return message | {key: value for key, value in self.provider_fields.items() if key in PROVIDER_FIELDS}
 
+    def _build_parts(self) -> list[JsonValue]:
+        """The lines of the content and the images between them, as parts of OpenAI's wire form."""
+        lines, start = self.content.split("\n"), 0
+        places = self.image_lines if len(self.image_lines) == len(self.images) else ()
+        parts: list[JsonValue] = []
+        for at, url in enumerate(self.images):
+            place = min(max(places[at], start), len(lines)) if places else len(lines)
+            parts += _build_text_part(lines[start:place])
+            parts.append({"type": "image_url", "image_url": {"url": url}})
+            start = place
+        return parts + _build_text_part(lines[start:])
 
-MAX_CLIENT_TOOLS = 512
-"""Tools that a client may send with a request; OpenAI takes 128. Each is scanned, and models read them all."""
+
+def _build_text_part(lines: list[str]) -> list[JsonValue]:
+    text = "\n".join(lines)
+    return [{"type": "text", "text": text}] if text else []  # Anthropic refuses a text part without text.
+
+
+MAX_TOOLS_IN_BODY = 512
+"""Tools that a body may hold; OpenAI takes 128. `MAX_OFFERED_TOOLS` of them are offered to a model."""
 MAX_METADATA_ENTRIES = 1_000
 """Entries of a request's metadata, those of its own objects not counted."""
 
@@ -99,6 +115,9 @@ class AgentRequest(FrozenModel):
     )
     room: str | None = Field(default=None, description="a room, or `room@model`; null: the default room")
     images: tuple[str, ...] = ()
+    image_lines: tuple[int, ...] = Field(
+        default=(), description="how many lines of the prompt precede each image; without it they follow all"
+    )
     client_tools: tuple[JsonObject, ...] = Field(
         default=(),
         description="tools that the client runs itself; rooms that are a plain model use them, and rooms that plan "
@@ -118,6 +137,14 @@ class AgentRequest(FrozenModel):
         "response_format; the list is in docs/openai.md",
     )
     stream: bool = Field(default=False, description="at /v1/agent: send every event as it happens, then the response")
+
+    def place_images(self, text: str, question: str) -> tuple[int, ...]:
+        """The lines of `text` that precede each image, where it holds the prompt as `question`; () if that has other
+        lines than the prompt, such as a translation."""
+        start = text.rfind(question)
+        if start < 0 or question.count("\n") != self.prompt.count("\n"):
+            return ()
+        return tuple(text.count("\n", 0, start) + line for line in self.image_lines)
 
     @model_validator(mode="before")
     @classmethod

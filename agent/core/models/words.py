@@ -32,6 +32,13 @@ EffectPolicy = Literal["ask_any", "ask_where"]
 what nobody has described."""
 RouteKind = Literal["plan", "direct", "greeting", "command", "skill", "recipe", "task", "tool_calls"]
 Role = Literal["system", "developer", "user", "assistant", "tool"]
+_STORED_ROLES: tuple[Role, ...] = ("assistant", "developer", "system")
+
+
+def read_stored_role(role: object) -> Role:
+    """The role of a message of a stored conversation; any other than the known ones is the user's."""
+    return next((stored for stored in _STORED_ROLES if stored == role), "user")
+
 
 PROVIDER_FIELDS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "extra_content"})
 """Fields of an assistant message, besides OpenAI's, that providers want back with the tool results: what the model

@@ -2,8 +2,13 @@
 
 from agent.core.events import ApprovalItem
 from agent.core.plan_references import find_references
-from agent.execution.approvals import build_shown_text, compute_approval_deadline, make_tool_fingerprinter
-from agent.execution.tool_gateway import build_call_context, explain_call, foresee_failure
+from agent.execution.approvals import (
+    build_shown_text,
+    compute_approval_deadline,
+    explain_call,
+    make_tool_fingerprinter,
+)
+from agent.execution.tool_gateway import build_call_context, foresee_failure
 from agent.policy.approval import build_approval_request, find_approval_reason, get_plan_feedback, list_plan_items
 from agent.run_context.calls import CallSite
 from agent.run_context.run import Run

@@ -27,6 +27,7 @@ from agent.core.failures import FAILURES, AgentFailure
 from agent.core.models import Completeness, JsonObject
 from agent.core.plan_outcome import find_empty_reply, find_halting_step, find_interruption, find_unprovided, list_undone
 from agent.core.run_state import RunState
+from agent.execution.egress_facts import find_repeated_links
 from agent.execution.gates import list_failed_gates
 from agent.llm.port import describe_interruption
 from agent.planning.round_parts import list_unmade_changes
@@ -59,7 +60,9 @@ async def finalize(run: Run) -> None:
         failure = answer.failure.model_copy(update={"stage": "finalize"})
         await run.emit(*bodies, RunFailed(failure=failure))
         return
-    finished = run.redaction.mark_redacted(label_answer(run, run.redaction.release_answer(drafted, answer.text)))
+    labelled = label_answer(run, run.redaction.release_answer(drafted, answer.text))
+    links = await find_repeated_links(run, labelled.text) if state.request.conversation_id is not None else None
+    finished = run.redaction.mark_redacted(labelled.model_copy(update={"links": links}))
     if state.answer_start is None:
         bodies.append(AnswerStarted(tier=None, model=None, reason=_explain_missing_model(state, succeeded=succeeded)))
     ended = _build_terminal_event(run, figures, succeeded=succeeded)

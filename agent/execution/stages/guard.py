@@ -9,7 +9,7 @@ from agent.answers.schema_check import get_requested_schema
 from agent.core.errors import BadRequestError, TooLargeError, ToolUnknownError
 from agent.core.events import InputGuarded, RunFailed
 from agent.core.models import LOCAL_OWNER, MODEL_OPTIONS, AgentRequest, Room, ToolCallRequest
-from agent.core.models.request import CALL_FORM, MAX_CLIENT_TOOLS, MAX_METADATA_ENTRIES, read_explicit_tool_calls
+from agent.core.models.request import CALL_FORM, MAX_METADATA_ENTRIES, MAX_TOOLS_IN_BODY, read_explicit_tool_calls
 from agent.core.plan_references import find_references
 from agent.core.settings import Settings
 from agent.execution.given_plan import take_over_request
@@ -125,7 +125,7 @@ def _check_sizes(request: AgentRequest, settings: Settings) -> None:
         problem = f"{len(messages):,} messages are given; at most {settings.max_messages:,} are taken"
         raise TooLargeError(problem, param="messages")
     for where, what, given, limit in (
-        ("client_tools", "tools", len(request.client_tools), MAX_CLIENT_TOOLS),
+        ("client_tools", "tools", len(request.client_tools), MAX_TOOLS_IN_BODY),
         ("metadata", "entries of metadata", len(request.metadata), MAX_METADATA_ENTRIES),
     ):
         if given > limit:

@@ -21,9 +21,9 @@ from agent.core.events import (
 from agent.core.models import Plan, PlanStep
 from agent.core.models.request import read_explicit_tool_calls
 from agent.core.run_state import RunState
-from agent.execution.catalogue import list_callable, list_read_claims
+from agent.execution.catalogue import build_catalogue, list_callable, list_read_claims
 from agent.execution.decide import Start, find_replan_reason, is_in_round, needs_round
-from agent.execution.ground import quotes_ground
+from agent.execution.ground_quotes import GroundQuotes
 from agent.execution.open_questions import WITHHELD_QUESTION
 from agent.execution.plan_sources import find_first_plan, requires_tools
 from agent.execution.planner_call import PlannerCall, build_answer_output, note_answer_started
@@ -42,7 +42,7 @@ from agent.planning.round_planner import RoundPlanner
 from agent.planning.rules import RulePlanner
 from agent.policy.approval import get_plan_feedback
 from agent.policy.guardrails.message_labels import split_attachments
-from agent.policy.guardrails.run_links import clean_question
+from agent.policy.guardrails.run_links import split_messages
 from agent.run_context.run import Run
 from agent.run_context.run_hooks import PlanInquiry
 
@@ -63,6 +63,7 @@ async def plan(run: Run) -> None:
         planned = await _make_next_plan(run, await build_planning_request(run, reason))
     if planned.recorded:
         await run.emit(*planned.recorded)
+        await run.redaction.load_stored_texts()
         return
     if planned.answer is None and run.state.answer_start is not shown:
         void = AnswerStarted(tier=None, model=None, reason="what was shown was not the answer", restarted=True)
@@ -70,11 +71,10 @@ async def plan(run: Run) -> None:
     if planned.question:
         checked = await run.redaction.check_answer(planned.question)
         question = checked.text if checked.failure is None else WITHHELD_QUESTION  # nor is it in the log
-        question = clean_question(question, run.state)
-        await run.emit(*_list_rejections(planned), InputRequested(question=question))
+        await run.emit(*_list_rejections(planned), InputRequested(question=run.redaction.clean_question(question)))
         return
     planned = await _add_required_tools(run, planned, reason)
-    tainted_by = _list_taint_sources(run.state, planned, reason)
+    tainted_by = _list_taint_sources(run, planned)
     proposed = PlanProposed(
         plan=_set_completion_model(run, planned.plan),
         requested=planned.requested,
@@ -147,14 +147,15 @@ def _is_final_plan(run: Run, proposed: Plan, reason: str | None) -> bool:
     return bool(failed) and failed <= LASTING_ERRORS
 
 
-def _list_taint_sources(state: RunState, planned: Planned, reason: str | None) -> tuple[TaintSource, ...]:
+def _list_taint_sources(run: Run, planned: Planned) -> tuple[TaintSource, ...]:
     """The untrusted text that may have influenced the plan."""
+    state = run.state
     sources: dict[TaintSource, bool] = {
         "conversation": state.tainted,
         "reply": planned.is_embedded,
         "recipe": "recipe" in planned.tainted_by,
         "results": state.plan is not None and has_read_outside(state),
-        "ground": quotes_ground(_list_changes(state, planned.plan), planned.ground, _join_user_texts(state)),
+        "ground": _quotes_ground(run, planned),
     }
     by_model = planned.effective == "llm" or planned.repeats_model
     return (*(name for name, is_there in sources.items() if is_there), *list_message_sources(state, by_model=by_model))
@@ -249,13 +250,28 @@ def _is_planner_refused(run: Run) -> bool:
     )
 
 
-def _list_changes(state: RunState, proposed: Plan) -> list[PlanStep]:
-    return [step for step in proposed.steps if state.has_side_effect(step.tool, step.effect)]
+def _quotes_ground(run: Run, planned: Planned) -> bool:
+    """Whether a step does what names of files or instructions of servers say, or fetches an address with such names."""
+    state, registry = run.state, run.engine.registry
+    changing = {step.id for step in planned.plan.steps if state.has_side_effect(step.tool, step.effect)}
+    steps = [
+        step
+        for step in planned.plan.steps
+        if step.id in changing or (step.tool in registry and registry.get(step.tool).spec.where_args)
+    ]
+    if not planned.ground or not steps:
+        return False
+    specs = {spec.name: spec for spec in build_catalogue(run).tools}
+    quotes = GroundQuotes(planned.ground, _list_own_texts(state), specs)
+    return any(quotes.quotes(step, changes=step.id in changing) for step in steps)
 
 
-def _join_user_texts(state: RunState) -> str:
-    """The user's texts in this conversation."""
-    history = state.retrieval.history if state.retrieval else ()
-    spoken = [message.content for message in history if message.role == "user"]
+def _list_own_texts(state: RunState) -> list[str]:
+    """The user's and the operator's texts in this conversation, and what is remembered as the user's own."""
+    recalled = state.retrieval
     question = state.understanding.question if state.understanding else ""
-    return "\n".join(split_attachments(text).own for text in (state.prompt, question, *spoken))
+    spoken = [message.content for message in recalled.history if message.role == "user"] if recalled else []
+    remembered = [item.text for item in recalled.items if not item.tainted] if recalled else []
+    prompts = () if state.has_outside_prompt else (state.prompt, question)
+    own = (split_attachments(text).own for text in (*prompts, *spoken))
+    return [*state.room.operator_texts, *split_messages(state)[0], *remembered, *own]

@@ -11,6 +11,7 @@ from agent.execution.ground import build_ground
 from agent.execution.ordered_changes import make_order_check
 from agent.execution.plan_sources import requires_tools
 from agent.execution.planner_call import choose_answer_form
+from agent.execution.repeated_calls import may_have_happened
 from agent.execution.rounds import build_round_catalogue, list_rounds
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import extract_context
@@ -56,7 +57,7 @@ async def build_planning_request(run: Run, reason: str | None) -> PlanningReques
         failed=tuple(step for step in previous if state.get_step(step.id).status != "succeeded"),
         original=state.prompt,
         context=extract_context(metadata) if "context" in metadata else {},
-        happened=_list_rejected_effects(state),
+        happened=_list_effects_not_to_repeat(state),
         topics=run.engine.extensions.match_topics(room, f"{state.prompt}\n{question}", metadata),
         redo=_list_tools_to_redo(state)
         | {step.tool for step in previous if state.get_step(step.id).status == "replan"},
@@ -107,13 +108,17 @@ def _get_answer_language(state: RunState) -> str:
     return get_language_name(understood.language)
 
 
-def _list_rejected_effects(state: RunState) -> tuple[PlanStep, ...]:
-    """The side effects that returned a result which a model rejected. If a rule found an error in the result,
-    the planner may repeat the call."""
+def _list_effects_not_to_repeat(state: RunState) -> tuple[PlanStep, ...]:
+    """The side effects that returned a result which a model rejected, and those whose outcome is unknown while nothing
+    was read since. If a rule found an error in the result, the planner may repeat the call."""
     calls = (step for proposed in state.plans for step in proposed.plan.steps if step.action != "skill")
     return tuple(
-        step for step in calls if step.effect == "effect" and _was_rejected_by_model(state.get_step(step.id).last)
+        step for step in calls if step.effect == "effect" and _must_not_repeat(state, state.get_step(step.id).last)
     )
+
+
+def _must_not_repeat(state: RunState, attempt: AttemptState | None) -> bool:
+    return _was_rejected_by_model(attempt) or may_have_happened(state, attempt)
 
 
 def _was_rejected_by_model(attempt: AttemptState | None) -> bool:

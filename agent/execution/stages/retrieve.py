@@ -5,7 +5,8 @@ from itertools import pairwise
 
 from agent.core.errors import AgentError
 from agent.core.events import MemoryItem, MemoryRetrieved
-from agent.core.models import ChatMessage, Role
+from agent.core.models import ChatMessage
+from agent.core.models.words import read_stored_role
 from agent.execution.earlier_run import find_confirmed, find_earlier_results
 from agent.policy.guardrails.message_labels import split_attachments
 from agent.policy.redaction.inbound import HistoryRedactor, restore_long_text
@@ -93,7 +94,11 @@ async def _load_history(run: Run) -> tuple[tuple[ChatMessage, ...], str, bool]:
     tainted = bool(turns) and await store.is_tainted(owner, request.conversation_id, parent=request.parent)
     # A stored message of the user is not marked for what a client attached to it.
     tainted = tainted or any(role == "user" and split_attachments(text).attached for role, text in turns)
-    return tuple(ChatMessage(role=_to_role(role), content=text) for role, text in turns), "conversation", tainted
+    return (
+        tuple(ChatMessage(role=read_stored_role(role), content=text) for role, text in turns),
+        "conversation",
+        tainted,
+    )
 
 
 async def _search_memory(run: Run) -> MemorySearchResult:
@@ -117,7 +122,3 @@ async def _search_memory(run: Run) -> MemorySearchResult:
 
 def _round_score(score: float | None) -> float | None:
     return None if score is None else round(score, 3)
-
-
-def _to_role(role: str) -> Role:
-    return "assistant" if role == "assistant" else "user"

@@ -12,7 +12,8 @@ from agent.core.json_walk import iter_texts
 from agent.core.models import JsonObject, PlanStep
 from agent.core.run_state import RunState
 from agent.policy.approval.rules import changes_several, is_plan_approved
-from agent.text.own_words import OwnWords, space_words
+from agent.text.own_words import OwnWords
+from agent.text.spelling import space_words
 from agent.tools import ToolSpec
 
 

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from agent.policy.guardrails.exfiltration_check import ExfiltrationCheck
 
+MAX_COMPARED_CHARS: Final = 2_000_000
+"""More text from outside is searched for whole addresses only, and others are refused: words take 0.2 s then."""
 _LOCAL: Final = re.compile(
     r"(?!www\.)(?:[/#?.](?!/)|[\w-]+(?:[/?#.]|\Z)(?!.*:))|data:image/(?:png|jpe?g|gif|webp);|tel:|\Z", re.IGNORECASE
 )
@@ -17,14 +19,26 @@ class AddressPolicy:
     """Decides about the addresses in the answers of a run.
 
     `outside` are texts from outside, `inside` texts of the caller and the operator. Addresses on `hosts` are always
-    allowed.
+    allowed. `is_whole` is False if a part of the texts from outside is missing: then only addresses that are in the
+    texts are allowed.
     """
 
-    def __init__(self, outside: Iterable[str] = (), inside: Iterable[str] = (), hosts: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        outside: Iterable[str] = (),
+        inside: Iterable[str] = (),
+        hosts: Iterable[str] = (),
+        *,
+        is_whole: bool = True,
+    ) -> None:
         self._outside = "\n".join(outside)
         self._outside_lower = self._outside.lower()
         self._inside = "\n".join(inside)
-        self._exfiltration_check = ExfiltrationCheck(self._outside, self._inside)
+        self._exfiltration_check = (
+            ExfiltrationCheck(self._outside, self._inside)
+            if is_whole and len(self._outside) <= MAX_COMPARED_CHARS
+            else None
+        )
         self._hosts = frozenset(host.lower() for host in hosts)
 
     def get_host(self, address: str) -> str:
@@ -52,8 +66,9 @@ class AddressPolicy:
             return True
         if not re.match(r"(?:https?:|ftp:)?//|www\.|mailto:", clean, re.IGNORECASE):
             return False
+        check = self._exfiltration_check
         if (
-            not self._outside
+            (not self._outside and check is not None)
             or _contains_whole_address(clean, self._inside)
             or _contains_whole_address(clean, self._outside)
         ):
@@ -61,13 +76,9 @@ class AddressPolicy:
         named = any(
             parent in self._outside_lower for parent in [host.removeprefix("www."), *_list_parent_domains(host)]
         )
-        if named:
+        if named or check is None:
             return False
-        return not (
-            self._exfiltration_check.has_long_leak(clean)
-            if self._is_named_inside(host)
-            else self._exfiltration_check.has_leak(clean)
-        )
+        return not (check.has_long_leak(clean) if self._is_named_inside(host) else check.has_leak(clean))
 
     def can_show(self, address: str) -> bool:
         """Whether the address may be written out, where a renderer can make a link of it."""

@@ -60,12 +60,16 @@ class ReadText:
     server: str = ""
     """The foreign server that returned it."""
     is_shown: bool = False
-    """Whether it is an answer that the user has seen. Its links were checked before it was shown."""
+    """Whether it is an answer that the user has seen, or a file of a skill."""
+    repeated_keys: frozenset[str] | None = None
+    """Of an answer, the addresses that the model repeated: another one may carry words that it had read. None: all."""
 
     @cached_property
     def links(self) -> frozenset[str]:
-        """The addresses that the text holds, as keys."""
+        """The addresses that the text holds and that are not the model's own, as keys."""
         address_keys = set(iter_address_keys(self.text))
+        if self.repeated_keys is not None:
+            address_keys &= self.repeated_keys
         if self.address:
             address_keys |= {
                 key
@@ -184,6 +188,17 @@ def find_egress(
         if isinstance(args[name], dict | list) and _can_spell(args[name]) and not _is_known_whole(args[name], facts):
             return _find_sent_value(json.dumps(args[name], ensure_ascii=False), facts)
     return None
+
+
+def list_repeated_links(answer: str, facts: EgressFacts, texts: Iterable[str] = ()) -> tuple[str, ...]:
+    """The keys of the addresses in an answer that are not a model's own, sorted: they are written in what the run has
+    read, or in `texts`. Of a run that has read nothing private, all.
+    """
+    keys = set(iter_address_keys(answer))
+    if facts.is_private:
+        own = facts.free_keys.union(*(read.links for read in facts.reads))
+        keys &= own.union(*(iter_address_keys(text, bare=True) for text in (*facts.extra, *texts)))
+    return tuple(sorted(keys))
 
 
 def _find_sent_value(value: str, facts: EgressFacts) -> EgressFinding:

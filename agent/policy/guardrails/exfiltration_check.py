@@ -41,7 +41,7 @@ _ADDRESS_WORDS: Final = """
     topic topics tools tutorial tutorials update updates usage users value version versions video videos viewer
     watch website welcome windows
 """
-_COMMON_ADDRESS_WORDS: Final = frozenset(_ADDRESS_WORDS.split())
+COMMON_ADDRESS_WORDS: Final = frozenset(_ADDRESS_WORDS.split())
 """Common words in addresses; that one of them was also read proves nothing."""
 
 
@@ -99,7 +99,7 @@ class ExfiltrationCheck:
     def _extract_significant_words(self, text: str) -> list[str]:
         """The words of a text without common address words and the caller's own words."""
         pieces = re.findall(r"[^\W_]+", text.lower())
-        return [piece for piece in pieces if piece not in _COMMON_ADDRESS_WORDS and not self._is_from_caller(piece)]
+        return [piece for piece in pieces if piece not in COMMON_ADDRESS_WORDS and not self._is_from_caller(piece)]
 
     def _is_from_caller(self, flat: str) -> bool:
         """Whether a word is the caller's own. Numbers never are."""

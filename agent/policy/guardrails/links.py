@@ -15,26 +15,29 @@ from collections.abc import Iterable
 from typing import Final
 
 from agent.policy.guardrails.addresses import AddressPolicy
+from agent.policy.guardrails.drawn_code import label_fence, relabel_fences
 
 LABEL, ADDRESS, TAG = 1_000, 4_000, 2_000
 """A longer label, address or tag counts as plain text (the `<` of the tag is escaped)."""
 MAX_NESTING: Final = 8
 """Nesting depth of brackets; half of it for labels. Hostile text nests thousands."""
 LOOKBACK_CHARS: Final = 80
-"""Characters of the previous output that are kept as context."""
+"""Characters before an address definition that are looked at for the beginning of its line."""
 _START: Final = re.compile(
-    r"!?\[|<(?=[A-Za-z/!?])|(?<![A-Za-z0-9+.-])(?:https?|ftp)://|(?<![\w./@-])www\.|^ {0,3}(?:```"
-    r"|~~~)",
+    r"!?\[|<(?=[A-Za-z/!?])|(?<![A-Za-z0-9+.-])(?:https?|ftp)://|(?<![\w./@-])www\.|^ {0,3}(?:```|~~~)"
+    r"|(?<!`)```|(?<!~)~~~",
     re.IGNORECASE | re.MULTILINE,
 )
 _PARTIAL_START: Final = re.compile(
     r"(?:!|<|(?<![A-Za-z0-9+.-])(?:h|ht|htt|https?:?/?|https?|f|ft|ftp:?/?)|(?<![\w./@-])w{1,3}|^ {1,3}"
-    r"|^ {0,3}(?:`{1,2}|~{1,2}))\Z",
+    r"|^ {0,3}(?:`{1,2}|~{1,2})|(?<!`)`{1,2}|(?<!~)~{1,2})\Z",
     re.IGNORECASE | re.MULTILINE,
 )
+_BLANK_LINE: Final = re.compile(r"^[ \t]*\n", re.MULTILINE)
+_HTML_LINE: Final = re.compile(r"^ {0,3}<[A-Za-z/!?]", re.MULTILINE)
 _URL_END: Final = re.compile(r"[\s<>\"'`\u201c\u201d|\\^{}]")
 _LOADING_TAG: Final = re.compile(
-    r"</?\s*(?:img|image|picture|iframe|frame|frameset|embed|object|applet|video|audio|source|track|link|script"
+    r"</?\s*(?:img|image|picture|pre|textarea|iframe|frame|frameset|embed|object|applet|video|audio|source|track|link|script"
     r"|style|svg|"
     r"base|meta|form|input|button|portal|math|template|noscript)\b",
     re.IGNORECASE,
@@ -50,8 +53,15 @@ _HREF: Final = re.compile(r"[\s\"'/]href\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]
 class LinkFilter:
     """Sanitizes the answers of a run; the arguments are those of `AddressPolicy`."""
 
-    def __init__(self, outside: Iterable[str] = (), inside: Iterable[str] = (), hosts: Iterable[str] = ()) -> None:
-        self._addresses = AddressPolicy(outside, inside, hosts)
+    def __init__(
+        self,
+        outside: Iterable[str] = (),
+        inside: Iterable[str] = (),
+        hosts: Iterable[str] = (),
+        *,
+        is_whole: bool = True,
+    ) -> None:
+        self._addresses = AddressPolicy(outside, inside, hosts, is_whole=is_whole)
 
     def sanitize(self, text: str) -> str:
         """A whole answer, sanitized."""
@@ -96,12 +106,14 @@ class LinkStream:
                 break
             piece, at = step
             parts.append(piece)
-        self._context = text[max(at - LOOKBACK_CHARS, 0) : at]
+        self._context = text[max(at - ADDRESS, 0) : at]
         self._text = text[at:]
         return "".join(parts)
 
     def _scan_fenced_line(self, text: str, at: int, *, final: bool) -> tuple[str, int] | None:
-        """One line of a code block unchanged: nothing in it is loaded or linked."""
+        """One line of a code block: nothing in it is loaded or linked, so it stays as it is. A line that another reader
+        of Markdown may take for the beginning of a block is labelled as one.
+        """
         end = text.find("\n", at, at + ADDRESS)
         if end < 0 and not final and len(text) - at < ADDRESS:
             return None
@@ -109,7 +121,7 @@ class LinkStream:
         begins = at == 0 or text[at - 1] == "\n"
         if begins and re.fullmatch(rf" {{0,3}}{re.escape(self._fence)}{re.escape(self._fence[0])}*\s*", line):
             self._fence = ""
-        return line, at + len(line)
+        return relabel_fences(line), at + len(line)
 
     def _scan_token(self, text: str, at: int, *, final: bool) -> tuple[str, int] | None:
         start = _START.search(text, at)
@@ -134,10 +146,27 @@ class LinkStream:
         line = text[at : end + 1 if end >= 0 else min(len(text), at + ADDRESS)]
         mark = line.strip()[0]
         run = len(line.strip()) - len(line.strip().lstrip(mark))
-        if mark == "`" and "`" in line.strip()[run:]:
+        begins = at == 0 or text[at - 1] == "\n"
+        is_code = mark == "`" and "`" in line.strip()[run:]
+        if is_code or (not begins and relabel_fences(line) == line) or _is_in_html_block(text, at):
             return line[: line.index(mark) + run], at + line.index(mark) + run
-        self._fence = mark * run
-        return line, at + len(line)
+        label = label_fence(text, at, len(line), mark * run, final=final)
+        if label is None:
+            return None
+        if begins:  # elsewhere it begins no block, or one in a quote or a list
+            self._fence = mark * run
+        return label, at + len(line)
+
+
+def _is_in_html_block(text: str, at: int) -> bool:
+    """Whether the line at `at` continues a block of HTML, in which fences are text and tags are live.
+
+    Such a block ends with an empty line (CommonMark 4.6); `pre` and `textarea`, which do not, are removed. Without one
+    in sight it may be such a block.
+    """
+    begin = max(at - ADDRESS, 0)
+    blank = [match.end() for match in _BLANK_LINE.finditer(text, begin, at)]
+    return (not blank and begin > 0) or _HTML_LINE.search(text, blank[-1] if blank else 0, at) is not None
 
 
 def _sanitize(links: AddressPolicy, text: str, depth: int) -> str:

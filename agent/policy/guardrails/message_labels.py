@@ -14,11 +14,29 @@ from agent.core.events import TextLabel
 from agent.core.models import ChatMessage
 from agent.core.surrogates import replace_surrogates
 
-_WRAPPERS: Final = "context|contexts|source|sources|attached_files|attached_file|file_content|documents|search_results"
-_OPENING: Final = re.compile(rf"<(?:{_WRAPPERS})(?=[\s>/])(\s+[\w:-]+\s*=)?", re.IGNORECASE)
+WRAPPERS_OF_CLIENTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Open WebUI": (
+        "context", "contexts", "source", "sources", "attached_files", "attached_file", "file", "files", "documents",
+        "search_results",
+    ),
+    "VS Code": ("attachments", "attachment", "editorContext", "selection"),
+    "Cursor": ("code_selection", "open_and_recently_viewed_files"),
+    "Cline, Roo Code": (
+        "file_content", "folder_content", "url_content", "environment_details", "workspace_diagnostics",
+        "terminal_output", "git_working_state", "git_commit",
+    ),
+    "clients that write documents as Claude's guide says": ("document", "document_content"),
+    "clients that pass results on as the user's messages": ("tool_response", "tool_result", "tool_results"),
+}  # fmt: skip
+"""The tags around text that clients put into a message of the user or the system."""
+_PLACEHOLDERS: Final = frozenset({"file", "files", "document", "selection", "attachment"})
+"""Names that people write in angle brackets themselves: `cp <file>`. Without an attribute and a closing tag they wrap
+nothing."""
+_WRAPPERS: Final = "|".join(dict.fromkeys(name for names in WRAPPERS_OF_CLIENTS.values() for name in names))
+_OPENING: Final = re.compile(rf"<({_WRAPPERS})(?=[\s>/])(\s+[\w:-]+\s*=)?", re.IGNORECASE)
 """The beginning of a tag, with its first attribute. Its end says nothing: attributes have values that others chose,
 with any character."""
-_CLOSING: Final = re.compile(rf"</(?:{_WRAPPERS})\s*>", re.IGNORECASE)
+_CLOSING: Final = re.compile(rf"</({_WRAPPERS})\s*>", re.IGNORECASE)
 _TASK: Final = re.compile(r"\s*#{2,4} Task:", re.IGNORECASE)
 _CHAT_HISTORY: Final = re.compile(r"<chat_history>|#{2,4} Chat History", re.IGNORECASE)
 _ADDED_BLOCK: Final = re.compile(
@@ -48,10 +66,16 @@ def split_attachments(text: str) -> SplitText:
         return SplitText("", text)
     # Without an attribute and any `>` behind it, it is no tag: "What does <context mean?"
     last = text.rfind(">")
-    openings = [match.start() for match in _OPENING.finditer(text) if match[1] or match.start() < last]
+    closing_tags = list(_CLOSING.finditer(text))
+    ends = {match[1].lower(): match.start() for match in closing_tags}  # of each name the last one
+    openings = [
+        match.start()
+        for match in _OPENING.finditer(text)
+        if match[2] or match.start() < (ends.get(match[1].lower(), -1) if match[1].lower() in _PLACEHOLDERS else last)
+    ]
     if not openings:
         return SplitText(text)
-    closings = [match.end() for match in _CLOSING.finditer(text)]
+    closings = [match.end() for match in closing_tags]
     end = closings[-1] if closings and closings[-1] > openings[-1] else len(text)
     return SplitText(f"{text[: openings[0]].strip()}\n{text[end:].strip()}".strip(), text[openings[0] : end])
 

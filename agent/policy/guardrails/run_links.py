@@ -1,29 +1,32 @@
 """Makes the links of a run's texts harmless: of its answer, its questions and what is quoted of a model's words."""
 
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from agent.core.events import StepOutput, ToolReturned
 from agent.core.run_state import RunState
 from agent.policy.guardrails.message_labels import split_attachments
 
 if TYPE_CHECKING:
     from agent.policy.guardrails import LinkFilter
 
-OUTSIDE_CHARS: Final = 200_000
-"""How much of what was read from outside is compared with the links of an answer."""
+CACHED_FILTERS: Final = 4
+"""Filters that are held in memory: each text of a model is compared with all that its run has read."""
 
 
-def make_link_filter(state: RunState) -> "LinkFilter | None":
+def make_link_filter(state: RunState, stored_texts: Mapping[str, str]) -> "LinkFilter | None":
     """The filter that makes the links of an answer harmless; None as long as nothing from outside was read.
 
     Only what tools, memories and earlier answers returned counts as read: a model's own text is not a source.
+    `stored_texts` are the whole texts of the results that the log only begins (`iter_stored_results`), by the ids of
+    their blobs. While one is missing, an answer may link to nothing but what was read.
     """
-    attempts = [attempt for step in state.steps.values() for attempt in step.attempts]
-    calls = (call for attempt in attempts for call in attempt.calls)
-    outside = [call.result.text for call in calls if call.result is not None and call.result.tainted]
-    adopted_outputs = (
-        attempt.output for attempt in attempts if attempt.taken_from
-    )  # the calls are in another run's log
-    outside += [output.text for output in adopted_outputs if output is not None and output.tainted]
+    outside, is_whole = list[str](), True
+    for result in _iter_outside_results(state):
+        whole = stored_texts.get(result.blob) if result.blob is not None else result.text
+        is_whole = is_whole and whole is not None
+        outside.append(result.text if whole is None else whole)
     recalled = state.retrieval
     if recalled is not None:
         outside += [item.text for item in recalled.items if item.tainted]
@@ -35,9 +38,28 @@ def make_link_filter(state: RunState) -> "LinkFilter | None":
             outside.append(message.content)
     if not outside:
         return None
+    return _build_filter(tuple(outside), (*state.room.operator_texts, *own), is_whole)
+
+
+def iter_stored_results(state: RunState) -> Iterator[StepOutput | ToolReturned]:
+    """Yields the results from outside whose text is too long for the log: it holds their beginning."""
+    return (result for result in _iter_outside_results(state) if result.blob is not None)
+
+
+def _iter_outside_results(state: RunState) -> Iterator[StepOutput | ToolReturned]:
+    attempts = [attempt for step in state.steps.values() for attempt in step.attempts]
+    for attempt in attempts:
+        yield from (call.result for call in attempt.calls if call.result is not None and call.result.tainted)
+    for attempt in attempts:  # the calls of a result that was taken over are in another run's log
+        if attempt.taken_from and attempt.output is not None and attempt.output.tainted:
+            yield attempt.output
+
+
+@lru_cache(maxsize=CACHED_FILTERS)
+def _build_filter(outside: tuple[str, ...], inside: tuple[str, ...], is_whole: bool) -> "LinkFilter":
     from agent.policy.guardrails import LinkFilter  # noqa: PLC0415 - loaded with the first request
 
-    return LinkFilter(("\n".join(outside)[:OUTSIDE_CHARS],), [*state.room.operator_texts, *own])
+    return LinkFilter(outside, inside, is_whole=is_whole)
 
 
 def split_messages(state: RunState) -> tuple[list[str], list[str]]:
@@ -66,8 +88,8 @@ def split_messages(state: RunState) -> tuple[list[str], list[str]]:
     return [*filter(None, own)], [*filter(None, outside)]
 
 
-def clean_question(text: str, state: RunState) -> str:
+def clean_question(text: str, state: RunState, stored_texts: Mapping[str, str]) -> str:
     """A model's question to the user: nothing loads by itself, and no link carries what was read."""
     from agent.policy.guardrails import LinkFilter  # noqa: PLC0415 - as above
 
-    return (make_link_filter(state) or LinkFilter()).sanitize(text)
+    return (make_link_filter(state, stored_texts) or LinkFilter()).sanitize(text)

@@ -6,7 +6,7 @@ for in rooms that show their answers whole.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
@@ -90,16 +90,20 @@ async def check_answer(
     return CheckedAnswer(findings.sanitized_content, event)
 
 
-def release_answer(answer: AnswerFinished, text: str, state: RunState, secrets: tuple[str, ...]) -> AnswerFinished:
-    """The answer as it leaves the gateway; `text` is its text after the room's policy."""
+def release_answer(
+    answer: AnswerFinished, text: str, state: RunState, secrets: tuple[str, ...], stored_texts: Mapping[str, str]
+) -> AnswerFinished:
+    """The answer as it leaves the gateway; `text` is its text after the room's policy. `stored_texts`: see
+    `make_link_filter`.
+    """
     tailored = answer.tailored
     if tailored is not None:
         content = text
         if tailored.content != answer.text:
             content = make_answer_secret_finder(state.room.guard_output, secrets).redact(tailored.content)
-        tailored = tailored.model_copy(update={"content": _restore(content, state)})
+        tailored = tailored.model_copy(update={"content": _restore(content, state, stored_texts)})
     calls = tuple(_restore_call(call, state) for call in answer.tool_calls)
-    released = _restore(text, state)
+    released = _restore(text, state, stored_texts)
     uncertainties = (*answer.uncertainties, *_explain_removal(released, get_answer_guards(state)))
     return answer.model_copy(
         update={"text": released, "tailored": tailored, "tool_calls": calls, "uncertainties": uncertainties}
@@ -109,9 +113,9 @@ def release_answer(answer: AnswerFinished, text: str, state: RunState, secrets: 
 class AnswerFilters:
     """Makes the filters for the streams of one answer: its text, and the reasoning behind it."""
 
-    def __init__(self, state: RunState, secrets: tuple[str, ...]) -> None:
+    def __init__(self, state: RunState, secrets: tuple[str, ...], stored_texts: Mapping[str, str]) -> None:
         self._secrets = make_answer_secret_finder(state.room.guard_output, secrets)
-        self._links = make_link_filter(state)
+        self._links = make_link_filter(state, stored_texts)
         self._own_text = collect_caller_text(state) if get_answer_guards(state).pii == "redact_answer" else None
         self._placeholders = get_placeholders_for_people(state)
 
@@ -179,8 +183,8 @@ def _explain_removal(text: str, guards: OutputGuards) -> list[Uncertainty]:
     return [Uncertainty(level="info", message=message)]
 
 
-def _restore(text: str, state: RunState) -> str:
-    links, placeholders = make_link_filter(state), get_placeholders_for_people(state)
+def _restore(text: str, state: RunState, stored_texts: Mapping[str, str]) -> str:
+    links, placeholders = make_link_filter(state, stored_texts), get_placeholders_for_people(state)
     if links is not None:
         text = links.sanitize(text)
     return placeholders.restore(text) if placeholders is not None else text

@@ -44,9 +44,12 @@ class EventRedactor:
     is redacted.
 
     `get_state` returns the run's present state: an answer may repeat what trusted tools have returned meanwhile.
+    `stored_texts`: see `make_link_filter`.
     """
 
-    def __init__(self, get_state: Callable[[], RunState], secrets: tuple[str, ...]) -> None:
+    def __init__(
+        self, get_state: Callable[[], RunState], secrets: tuple[str, ...], stored_texts: Mapping[str, str]
+    ) -> None:
         state = get_state()
         guards = state.room.guard_output
         self._guards = guards
@@ -56,6 +59,7 @@ class EventRedactor:
         self._answers = make_answer_secret_finder(guards, secrets)
         self._is_personal = guards.pii in ("redact", "block")
         self._get_state = get_state
+        self._stored_texts = stored_texts
         self._caller_text = collect_caller_text(state) if self._is_personal else ""
         self.clean_text = ""
         """The last text of a model in which nothing was found that an answer may not hold. A text passes several times:
@@ -170,7 +174,7 @@ class EventRedactor:
         ]
 
     def _clean_links(self, text: str) -> str:
-        links = make_link_filter(self._get_state()) if has_live_parts(text) else None
+        links = make_link_filter(self._get_state(), self._stored_texts) if has_live_parts(text) else None
         return links.sanitize(text) if links is not None else text
 
     def _suspects(self, texts: Iterable[str]) -> bool:
@@ -309,7 +313,7 @@ class EventRedactor:
 
     def _redact_gate_checked(self, body: ev.GateChecked) -> ev.GateChecked:
         failures = tuple(map(self.redact_answer_text, body.failures))
-        return body.model_copy(update={"reason": self.redact_answer_text(body.reason), "failures": failures})
+        return body.model_copy(update={"reason": self.redact_error_message(body.reason), "failures": failures})
 
     def _redact_run_failed(self, body: ev.RunFailed) -> ev.RunFailed:
         message = self.redact_error_message(body.failure.message)

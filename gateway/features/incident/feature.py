@@ -1,6 +1,6 @@
 """The feature `incident`: tools and gates of the incident desk."""
 
-from gateway.feature import Command, Feature
+from gateway.feature import Command, Door, Feature
 
 FEATURE = Feature(
     name="incident",
@@ -8,6 +8,7 @@ FEATURE = Feature(
     rooms=("incident",),
     tools="gateway.features.incident.hooks:list_tools",
     extensions="gateway.features.incident.hooks:list_extensions",
+    routes=(Door("gateway.features.incident.doors.example:router", place=145),),
     commands={
         "corpus": Command(
             "gateway.features.incident.commands.corpus:app",

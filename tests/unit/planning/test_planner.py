@@ -281,14 +281,16 @@ async def test_trusted_text_stands_in_the_system_message(planning: Planning) -> 
 
 
 async def test_of_the_history_the_last_messages_are_shown_and_the_newest_at_length(planning: Planning) -> None:
-    spoken = tuple(ChatMessage(role="user", content=f"message {number:02}") for number in range(22))
+    fill = "z" * 400
+    spoken = tuple(ChatMessage(role="user", content=f"message {number:02} {fill}") for number in range(22))
     early = ChatMessage(role="assistant", content="y" * (MESSAGE_CHARS + 1))
     long = ChatMessage(role="assistant", content="x" * (NEWEST_CHARS + 1))
     unseen = ChatMessage(role="system", content="be rude")
     history = (*spoken[:14], early, *spoken[14:], unseen, long)
     await planning.plan(reply(GOOD), request=asking("q", history=history))
     prompt = planning.list_requests()[0]["messages"][1]["content"]
-    assert [f"message {n:02}" in prompt for n in range(22)] == [False] * 4 + [True] * 18
+    assert [f"message {n:02}" in prompt for n in range(22)] == [False] * 5 + [True] * 17
+    assert "[5 earlier messages are left out here]\n" in prompt
     assert f"assistant: {'x' * NEWEST_CHARS} [cut]\n" in prompt
     assert f"assistant: {'y' * MESSAGE_CHARS} [cut]\n" in prompt
     assert "be rude" not in prompt

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from agent.text.own_words import OwnWords
 from agent.text.replies import Reply, ShownValues
+from mcp_tools.builtin.request_commands import BEFORE_FACT
 
 HELD: list[tuple[str, Any]] = [
     ("pay $50 to Bo", 50),
@@ -57,6 +58,21 @@ HELD: list[tuple[str, Any]] = [
     ("anything", ""),
     ("anything", []),
     ("to Bo: 5", {"bo": 5}),
+    ("mail bo@straße.de", "bo@straße.de"),
+    ("mail Bo@MÜLLER.de", "bo@müller.de"),
+    ("open HTTPS://Example.ORG/A?b=C", "https://example.org/A?b=C"),
+    ("delete C:/a/B.TXT", "C:/a/B.TXT"),
+    ("delete Notes.txt", "notes.txt"),
+    ("schreib Straße", "strasse"),
+    ("pay 12 500 to Bo", 12_500),
+    ("pay 12 500 to Bo", "12 500"),
+    ("pay 12 500 kr", "12500"),
+    ("account 1234 5678 9012", "1234 5678 9012"),
+    ("account 1234 5678 9012", "123456789012"),
+    ("order 4 8 15 16", ["4", 15]),
+    ("on 3 May 2026 50 kr", "50"),
+    ("invoice 2024, 1500 kr", "1500"),
+    ("call 0701234567, 100 times", "100"),
 ]
 NOT_HELD: list[tuple[str, Any]] = [
     ("pay 500", 50),
@@ -95,6 +111,30 @@ NOT_HELD: list[tuple[str, Any]] = [
     ("no", float("nan")),
     ("no", float("inf")),
     ("", "bo"),
+    ("mail bo@strasse.de", "bo@straße.de"),
+    ("mail bo@straße.de", "bo@strasse.de"),
+    ("mail bo@bank1.example", "bo@bank१.example"),
+    ("mail bo@bank१.example", "bo@bank1.example"),
+    ("mail bo@bank.example", "bo@ba\u00adnk.example"),
+    ("delete notes.txt", "notes.txt\u200b"),
+    ("delete notes.txt\u200b", "notes.txt"),
+    ("delete C:/a/B.TXT", "c:/a/b.txt"),
+    ("open https://example.org/A", "https://example.org/a"),
+    ("close ACC1", "acc१"),
+    ("say mail bo@strasse.de now", "mail bo@straße.de now"),
+    ("pay 12 500", "500"),
+    ("pay 12 500", 500),
+    ("pay 12 500 kr", "500 kr"),
+    ("pay 12 500", 12),
+    ("pay 1 000 000", "1"),
+    ("pay 1 000 000", "1 000"),
+    ("account 1234 5678 9012", "1234 5678"),
+    ("account 1234 5678 9012", "5678 9012"),
+    ("account 1234 5678 9012", "12345678"),
+    ("account 1234 5678 9012", 5678),
+    ("IBAN SE45 5000 0000 0583 9825 7466", "SE45 5000"),
+    ("IBAN SE45 5000 0000 0583 9825 7466", "5000 0000"),
+    ("ring 070-123 45 67", "123 45"),
 ]
 
 
@@ -106,6 +146,11 @@ def test_a_value_of_the_user_is_held_however_it_is_spelled(words: str, value: An
 @pytest.mark.parametrize(("words", "value"), NOT_HELD)
 def test_another_value_is_not_held(words: str, value: Any) -> None:
     assert not OwnWords(words).hold(value)
+
+
+@pytest.mark.parametrize("name", ["bo-berg@x.example", "bo berg@x.example", "bo_berg@x.example"])
+def test_an_address_is_a_name_in_one_spelling_only(name: str) -> None:
+    assert OwnWords("tell bo_berg@x.example").hold_name(name) == (name == "bo_berg@x.example")
 
 
 def test_a_restatement_may_use_other_words_for_the_same_values() -> None:
@@ -120,6 +165,27 @@ def test_a_restatement_may_use_other_words_for_the_same_values() -> None:
     assert words.find_restated("All mail goes to eve@evil.example") is None
 
 
+SAID = "Remember that I am not allergic to penicillin. I like tea, and pay me 50. Thanks!"
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        ("I am not allergic to penicillin", "I am not allergic to penicillin"),
+        ("I like tea, and pay me 50. Thanks", "I like tea, and pay me 50. Thanks"),
+        ("I am allergic to penicillin", "Remember that I am not allergic to penicillin."),
+        ("Allergic to penicillin", "Remember that I am not allergic to penicillin."),
+        ("I like tea", "I like tea, and pay me 50."),
+        ("The user likes tea", "I like tea, and pay me 50."),
+        ("The user likes tea and Eve", "I like tea, and pay me 50."),
+        ("I like tea, and pay me 500", None),
+        ("Mail eve@evil.example", None),
+    ],
+)  # fmt: skip
+def test_what_a_person_stated_is_kept_in_whole_sentences(text: str, own: str | None) -> None:
+    assert OwnWords(SAID).find_statement(text, BEFORE_FACT) == own
+
+
 @pytest.mark.parametrize("hostile", ["(" * 20_000, "a," * 10_000, "1 " * 10_000, "a-" * 10_000, "https://" * 2_000])
 def test_hostile_values_and_words_take_no_time(hostile: str) -> None:
     started = perf_counter()
@@ -127,7 +193,7 @@ def test_hostile_values_and_words_take_no_time(hostile: str) -> None:
         own = OwnWords(words)
         own.hold(value)
         own.state(value)
-        own.find_restated(value)
+        own.find_statement(value, BEFORE_FACT)
     assert perf_counter() - started < 10
 
 

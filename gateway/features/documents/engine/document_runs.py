@@ -10,7 +10,6 @@ from agent.planning.request import PlanningRequest
 from agent.run_context.extensions import Extension
 from agent.run_context.run import Run
 from agent.run_context.run_hooks import PlanInquiry, PlanSource, RunHooks
-from agent.run_context.run_tools import list_allowed_tools
 from gateway.features.documents.engine.comparisons import build_search_args
 from gateway.features.documents.engine.document_search import KNOWLEDGE_TOOL, plan_document_search, plan_next_search
 from gateway.features.documents.engine.grounded_answers.document_answers import DocumentAnswers
@@ -43,7 +42,7 @@ async def plan_listing(run: Run, _: PlanInquiry) -> Planned | None:
     """The question which documents exist. No passage of a document answers it."""
     if not asks_for_listing(run.state.question):
         return None
-    return build_ruled(plan_document_listing(run)) if LISTING_TOOL in list_allowed_tools(run) else None
+    return build_ruled(plan_document_listing(run)) if LISTING_TOOL in run.allowed_tools else None
 
 
 async def plan_lookup(run: Run, inquiry: PlanInquiry) -> Planned | None:

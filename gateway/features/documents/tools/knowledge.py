@@ -118,10 +118,17 @@ async def search_collections(
     """
     collections = await library.list_collections(owner)
     if not collections:
-        raise ToolInputError("there are no documents yet; `stepgate ingest FOLDER --collection NAME` reads some")
+        raise ToolInputError(
+            "there are no documents yet; add some in Documents on the web page, or by `stepgate ingest FOLDER "
+            "--collection NAME`"
+        )
     names = [args.collection] if args.collection else list(collections)
     if args.collection and args.collection not in collections:
-        raise ToolInputError(f"there is no collection {args.collection!r}; there are {', '.join(collections)}")
+        raise ToolInputError(
+            f"there is no collection {args.collection!r} (it may have been deleted); there are "
+            f"{', '.join(collections)}. To search all of them, leave the collection out; a chat that is limited to it "
+            "has the button “Use all documents”"
+        )
     parts, notes = await _search_parts(library, args, owner, names)
     clarify = ""
     if not parts:

@@ -13,7 +13,6 @@ from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import gateway_command, run_with_gateway
 from gateway.features.documents.parts import get_documents
 from gateway.features.incident.engine.collection_names import EXAMPLE_COLLECTIONS
-from gateway.packaged_files import PACKAGE_ROOT
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
@@ -26,7 +25,6 @@ app = typer.Typer(
 )
 
 MAX_SHOWN_FAULTS = 20
-EXAMPLE = PACKAGE_ROOT / "config" / "examples"
 EXAMPLE_COMPANY, EXAMPLE_ISSUES = EXAMPLE_COLLECTIONS
 SAMPLE = "P1 incident: user profile picture errors causing latency and failures."
 
@@ -116,27 +114,17 @@ def load_example(
     if remove:
         run_with_gateway(_remove_example)
         return
-    import tempfile  # noqa: PLC0415 - `--help` does not need it
-
-    from gateway.features.documents.engine.ingest.corpus_mapping import load_mapping  # noqa: PLC0415 - as above
-    from gateway.features.documents.engine.ingest.corpus_prepare import prepare  # noqa: PLC0415 - as above
     from gateway.features.incident.engine.evidence import choose_collections  # noqa: PLC0415 - as above
+    from gateway.features.incident.engine.example_company import load_example_company  # noqa: PLC0415 - `--help` does not need it
 
     async def work(stepgate: "Stepgate") -> None:
-        read = await get_documents(stepgate).library.ingest(
-            LOCAL_OWNER, EXAMPLE_COMPANY, EXAMPLE / "company" / "documents"
-        )
+        into = folder.expanduser() if folder is not None else None
+        read, prepared, built = await load_example_company(stepgate, LOCAL_OWNER, into)
         print(f"{EXAMPLE_COMPANY}: {read.read} documents read, {read.unchanged} unchanged")
-        with tempfile.TemporaryDirectory(prefix="stepgate-corpus-") as temporary:
-            into = folder.expanduser() if folder is not None else Path(temporary)
-            corpora = []
-            for name in ("tickets", "incidents"):
-                mapping = load_mapping(EXAMPLE / "mappings" / f"{name}.yaml")
-                report = prepare(mapping, [EXAMPLE / "company" / f"{name}.csv"], into / f"{name}.jsonl")
-                _print_prepared(report)
-                corpora.append(report.path)
-            _print_built(await get_documents(stepgate).corpus.build(LOCAL_OWNER, EXAMPLE_COMPANY, corpora[:1]))
-            _print_built(await get_documents(stepgate).corpus.build(LOCAL_OWNER, EXAMPLE_ISSUES, corpora))
+        for corpus in prepared:
+            _print_prepared(corpus)
+        for collection in built:
+            _print_built(collection)
         chosen = await choose_collections(get_documents(stepgate).library, LOCAL_OWNER, None)
         if chosen != EXAMPLE_COLLECTIONS:
             print(f"The room `incident` searches {chosen.knowledge} and {chosen.issues}, unless its `collections` are:")

@@ -12,6 +12,7 @@ from functools import cache
 
 from agent.text.dates import MONTHS, DateValue, find_dates, find_times
 from agent.text.number_words import NUMBER_WORDS
+from agent.text.relative_dates import DAYS_AHEAD
 from agent.text.spoken_times import find_spoken_times
 from agent.text.units import UNITS
 from gateway.features.incident.engine.due_moments import (
@@ -45,11 +46,6 @@ _FILLING = (
     r"klockan|kl\.?|les?|la|au|à|du|de|ce|cette|est)(?!\w)[\s,]*|l['\u2019])*"
 )
 """Small words between a word for an end and its day, or between a day and its time."""
-_AHEAD: Mapping[int, str] = {
-    0: r"today|tonight|heute|i\s?dag|aujourd['\u2019]hui",
-    1: r"tomorrow|(?-i:morgen)|i\s?morgon|demain",
-    2: r"übermorgen|i\s?övermorgon|après-demain",
-}
 _PERIODS: Mapping[Period, str] = {
     "day": r"(?:business\s+)?day|tage?s?|dag(?:en)?s?|journée",
     "week": r"week|woche|vecka(?:n)?s?|semaine",
@@ -167,7 +163,7 @@ def _compile() -> Mapping[str, re.Pattern[str]]:
         r"|(?P<eow>eow)(?!\w)|(?P<eom>eom)(?!\w)",
         "duration": rf"(?P<count>\d{{1,5}}|[^\W\d_]+(?:-[^\W\d_]+)*)[\s-]*(?P<business>{_BUSINESS})?\s*"
         rf"(?P<unit>{units})(?!\w)(?P<after>\s+(?:{_BUSINESS})(?!\w))?",
-        **{str(ahead): rf"(?:{names})(?!\w)" for ahead, names in _AHEAD.items()},
+        **{str(ahead): rf"(?:{names})(?!\w)" for ahead, names in DAYS_AHEAD.items()},
     }
     words = {name: rf"(?<![\w-])(?:{form})" for name, form in words.items()}
     return {name: re.compile(form, re.IGNORECASE) for name, form in (parts | words).items()}
@@ -211,7 +207,7 @@ def _iter_mentions(text: str, forms: Mapping[str, re.Pattern[str]]) -> Iterator[
         names = _load_weekdays("wide" if match["day"] else "abbreviated")
         day = names[(match["day"] or match["short"]).lower()]
         yield _Mention(*match.span(), "weekday", weekday=day, is_next=match["next"] is not None)
-    for ahead in _AHEAD:
+    for ahead in DAYS_AHEAD:
         yield from (_Mention(*match.span(), "day", ahead=ahead) for match in forms[str(ahead)].finditer(text))
     yield from _iter_times(text, forms)
     yield from map(_read_period, forms["period"].finditer(text))

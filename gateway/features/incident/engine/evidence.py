@@ -90,7 +90,8 @@ async def require_collection(library: Library, owner: str, collection: str, make
     if collection not in collections:
         raise ToolSetupError(
             f"there is no collection {collection!r} to search; `{make}` creates it, `stepgate corpus example` creates "
-            "an example in collections of its own, and `collections` of the room names others"
+            "an example in collections of its own, as does “Load the example company” in a new chat on the web page, "
+            "and `collections` of the room names others"
         )
 
 

@@ -40,6 +40,7 @@ from starlette.requests import Request
 
 from agent.core.errors import AgentError, BadRequestError, ConflictError, NotFoundError, RoomUnknownError, TooLargeError
 from agent.core.models import ENDED_STATUSES, AgentRequest, ChatMessage, JsonObject
+from agent.core.models.words import read_stored_role
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.policy.approval import format_named_approval, parse_decision, split_approval_ids
@@ -232,7 +233,7 @@ async def _attach_files(call: _Call, request: AgentRequest, content: MessageCont
         return ContextMessage(request)
     owner, context_id = call.caller.owner, request.conversation_id or ""
     turns = await call.stepgate.sessions.list_turns(owner, [context_id]) if request.messages is None else []
-    history = [ChatMessage(role="assistant" if one.role == "assistant" else "user", content=one.text) for one in turns]
+    history = [ChatMessage(role=read_stored_role(one.role), content=one.text) for one in turns]
     files = [ChatMessage(role="user", content=text) for text in content.files]
     messages = (*(request.messages or ()), *history, *files)
     named = request.model_copy(update={"messages": messages})

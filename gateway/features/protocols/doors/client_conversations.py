@@ -24,6 +24,7 @@ from gateway.doors.openai import OPENAI_ERRORS
 from gateway.features.documents.parts import get_documents
 from gateway.features.protocols.doors.response_input import convert_input, list_input_items
 from gateway.features.protocols.engine.conversation_files import find_unshared_collection
+from gateway.render.errors import RequestFormatError
 
 router = APIRouter(
     prefix="/v1/conversations", tags=["OpenAI"], route_class=OpenAIRoute, dependencies=[require_scope("chat")]
@@ -85,7 +86,7 @@ async def delete_conversation(conversation_id: str, stepgate: Gateway, caller: C
     for run_id in await stepgate.client_conversations.delete(caller.owner, conversation_id):
         with contextlib.suppress(ConflictError):  # it has ended meanwhile
             await stepgate.service.cancel_run(run_id, owner=caller.owner, reason="its conversation was deleted")
-    if caller.has_scope("ingest"):
+    if caller.has_scope("ingest") and "documents" in stepgate.host.context.features:
         collection = await find_unshared_collection(
             caller.owner,
             conversation_id,
@@ -130,7 +131,14 @@ async def delete_item(conversation_id: str, item_id: str, stepgate: Gateway, cal
 
 def _read_items(stepgate: Stepgate, items: list[JsonObject]) -> list[JsonObject]:
     """The items as they are kept, without secrets of the gateway. Raises `RequestFormatError`."""
-    convert_input(items, "items")
+    for number, message in enumerate(convert_input(items, "items")):
+        if isinstance(message.content, list) and any(part.image_url is not None for part in message.content):
+            # The history of runs is text: a picture would be lost in silence.
+            problem = (
+                "a message of a conversation has text alone; send its pictures in the `input` of a request "
+                f"(message {number + 1} of the items)"
+            )
+            raise RequestFormatError(problem, "items", "unsupported_parameter")
     text = json.dumps(list_input_items(list(items), "new"))
     stored_items: list[JsonObject] = json.loads(
         make_secret_finder(stepgate.settings.list_secrets(), "known").redact(text)

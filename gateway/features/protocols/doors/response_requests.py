@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from pydantic import Field, JsonValue
 
 from agent.core.models import AgentRequest, ChatMessage, JsonObject, Room, Webhook
-from agent.core.models.request import MAX_CLIENT_TOOLS
+from agent.core.models.request import MAX_TOOLS_IN_BODY
 from gateway.doors.openai_messages import (
     MAX_IGNORED_NAMES,
     list_unknown_fields,
@@ -83,7 +83,7 @@ class ResponsesRequest(WireModel):
     max_output_tokens: int | None = Field(default=None, ge=1)
     text: TextOptions | None = None
     reasoning: ReasoningOptions | None = None
-    tools: list[JsonObject] | None = Field(default=None, max_length=MAX_CLIENT_TOOLS)
+    tools: list[JsonObject] | None = Field(default=None, max_length=MAX_TOOLS_IN_BODY)
     tool_choice: Literal["none", "auto", "required"] | JsonObject | None = None
     parallel_tool_calls: bool | None = None
     include: list[str] | None = None

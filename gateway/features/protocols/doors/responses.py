@@ -20,6 +20,7 @@ from agent.core.errors import ConflictError, NotFoundError
 from agent.core.events import RunWaiting
 from agent.core.failures import AgentFailure
 from agent.core.models import ENDED_STATUSES, ChatMessage, JsonObject
+from agent.core.models.words import read_stored_role
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.run_context.token_estimates import estimate_input_tokens
@@ -176,9 +177,7 @@ async def _build_request(
         conversation_id = previous.conversation_id
     elif conversation_id is not None and not keeps_history:
         turns = await stepgate.sessions.list_turns(caller.owner, [conversation_id])
-        history = [
-            ChatMessage(role="assistant" if turn.role == "assistant" else "user", content=turn.text) for turn in turns
-        ]
+        history = [ChatMessage(role=read_stored_role(turn.role), content=turn.text) for turn in turns]
         tainted = tainted or await stepgate.sessions.is_tainted(caller.owner, conversation_id)
     request = to_run_request(
         body,
@@ -273,7 +272,13 @@ def _list_messages(state: RunState) -> list[ChatMessage]:
     messages = list(request.messages or ())
     if request.prompt or request.images:
         position = len(messages) if request.prompt_position is None else request.prompt_position
-        prompt = ChatMessage(role="user", content=request.prompt, images=request.images, name=request.prompt_name)
+        prompt = ChatMessage(
+            role="user",
+            content=request.prompt,
+            images=request.images,
+            image_lines=request.image_lines,
+            name=request.prompt_name,
+        )
         messages.insert(position, prompt)
     parameters = state.created.wire_request.get("parameters") if state.created else None
     if isinstance(parameters, dict) and parameters.get("instructions"):

@@ -46,7 +46,7 @@ class ScheduleCreateTool(_ScheduleTool[ScheduleCreateInput, ScheduleOutput]):
 
     async def run(self, args: ScheduleCreateInput, context: ToolContext) -> ScheduleOutput:
         """Creates it, to run with the rights of the caller's key. What was made of a result is the user's request
-        only if it says nothing that the user did not say.
+        only if it is in the user's words as they wrote them.
         """
         addresses = await asyncio.to_thread(_find_own_addresses, args.prompt, context) if context.tainted else None
         made = await self._get_schedules().create(args.to_spec(), _to_caller(context), own_addresses=addresses)
@@ -121,9 +121,9 @@ def make_schedule_tools(get_schedules: Callable[[], ScheduleService]) -> tuple[T
 
 
 def _find_own_addresses(prompt: str, context: ToolContext) -> list[str] | None:
-    """The addresses in a prompt that the user wrote; None if the whole prompt says nothing else."""
+    """The addresses in a prompt that the user wrote; None if all of the prompt is in their words, in their order."""
     words = context.get_own_words()
-    return None if words.state(prompt) else [one for one in list_addresses(prompt) if words.hold(one)]
+    return None if words.hold(prompt) else [one for one in list_addresses(prompt) if words.hold(one)]
 
 
 def _to_caller(context: ToolContext) -> Principal:

@@ -15,7 +15,6 @@ from agent.run_context.extensions import Extension
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.run import Run
 from agent.run_context.run_hooks import PlanInquiry, PlanSource, RunHooks
-from agent.run_context.run_tools import list_allowed_tools
 from gateway.features.studio.engine.intents import (
     Dispatch,
     build_router_messages,
@@ -46,7 +45,7 @@ class IntentHooks(RunHooks):
 
     def describe_alternatives(self, run: Run) -> str:
         """See `RunHooks.describe_alternatives`."""
-        return describe_doors(list_allowed_tools(run))
+        return describe_doors(run.allowed_tools)
 
 
 INTENT_EXTENSION = Extension("intents", hooks=(IntentHooks(),))

@@ -4,7 +4,7 @@ A sheet is a page. Hidden sheets, rows and columns are left out, and a note says
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent.core.models import JsonObject
@@ -13,7 +13,7 @@ from agent.workbooks.form_controls import iter_control_texts
 from agent.workbooks.formulas import count_column
 from agent.workbooks.package import WorkbookPackage, get_name
 from agent.workbooks.sheets import MAX_CELLS, join_addresses
-from agent.workbooks.tables import SheetTable, find_moved_cells, find_table, show_cell
+from agent.workbooks.tables import SheetTable, find_moved_cells, find_tables, show_cell
 from gateway.features.documents.engine.ingest.parsers.draft import Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
 from gateway.features.documents.engine.ingest.parsers.graphics import (
@@ -45,13 +45,13 @@ def read_sheets(source: InputFile) -> Draft:
 
 
 def _add_sheet(draft: Draft, book: Workbook, sheet: Sheet, page: int) -> None:
-    table = find_table(book, sheet)
-    if table is not None:
+    tables = find_tables(book, sheet)
+    for table in tables:
         for title in table.titles:
             draft.add_text(title, page)
         draft.add_table([table.names, *_iter_rows(book, sheet, table)], page)
     for address, text in sheet.comments.items():
-        draft.add_text(f"Comment on {_describe_cell(book, sheet, table, address)}: {text}", page)
+        draft.add_text(f"Comment on {_describe_cell(book, sheet, tables, address)}: {text}", page)
     for text, places in sheet.input_messages.items():
         draft.add_text(f"Input message at {join_addresses(list(dict.fromkeys(places)))}: {text}", page)
     for text in sheet.page_heads:
@@ -64,13 +64,14 @@ def _add_sheet(draft: Draft, book: Workbook, sheet: Sheet, page: int) -> None:
     draft.uncertainties.extend(_describe_limits(sheet))
 
 
-def _describe_cell(book: Workbook, sheet: Sheet, table: SheetTable | None, address: str) -> str:
+def _describe_cell(book: Workbook, sheet: Sheet, tables: Sequence[SheetTable], address: str) -> str:
     """The address of a cell, with the head of its column and the first cell of its row: `B2 (Gannet rope, Stock)`."""
     match = _ADDRESS.fullmatch(address)
-    if match is None or table is None:
+    if match is None:
         return address
     row, column = int(match[2]), count_column(match[1])
-    if row not in table.rows or column not in table.columns:
+    table = next((one for one in tables if row in one.rows and column in one.columns), None)
+    if table is None:
         return address
     first = show_cell(book, sheet, table, row, table.columns[0]) if column != table.columns[0] else ""
     head = table.names[table.columns.index(column)] if table.has_header else ""

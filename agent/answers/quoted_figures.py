@@ -1,0 +1,57 @@
+"""Whether an answer only repeats figures of its evidence: the fast way past the comparison of values."""
+
+import re
+
+from agent.text.dates import MONTHS
+from agent.text.number_words import NUMBER_WORDS, SCALES, is_number_word
+from agent.text.numbers import FRACTIONS
+from agent.text.spoken_times import HOUR_WORDS, find_spoken_times
+from agent.text.superscripts import RAISED
+from agent.text.units import UNITS
+
+_FRACTION_SIGNS = frozenset(FRACTIONS)
+_POWER = re.compile(rf"\d[{RAISED}]|\d\^")
+_FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
+_AMBIGUOUS = re.compile(r"\d{1,3}[.,]\d{3}")
+_AFTER = re.compile(r"[ \u00a0\u202f]?(?:[^\W\d_]+|[%\u2030\u00b0]|\d)")
+_NEXT_WORD = re.compile(r"(?:st|nd|rd|th|er|[.]|:e)?[ \u00a0]*(?:of |de |den )?([^\W\d_]+)")
+_QUOTED_WORD = re.compile(r"[^\W\d_]{2,}")
+_JOINTS = frozenset("-_/:.'\u2019+\u2212@#\\")
+_MONTHS_BEFORE = frozenset((*MONTHS, *(f"{name}." for name in MONTHS)))
+
+
+def has_only_quoted_figures(text: str, evidence: str) -> bool:
+    """Whether every figure of a text is in the evidence with the same unit, and none is computed.
+
+    False means that the values have to be compared, not that one of them is missing."""
+    if "=" in text or "\u2248" in text or "http" in text or _POWER.search(text) or not _FRACTION_SIGNS.isdisjoint(text):
+        return False
+    words = _QUOTED_WORD.findall(text.lower())
+    if any(word in SCALES or (is_number_word(word) and NUMBER_WORDS.get(word, 13) > 12) for word in words) or (
+        not HOUR_WORDS.isdisjoint(words) and find_spoken_times(text)
+    ):
+        return False
+    known = set(_FIGURE.findall(evidence))
+    return all(_is_quoted(text, match, known, evidence) for match in _FIGURE.finditer(text))
+
+
+def _is_quoted(text: str, match: re.Match[str], known: set[str], evidence: str) -> bool:
+    figure, start, end = match[0], match.start(), match.end()
+    if figure not in known or _AMBIGUOUS.fullmatch(figure):
+        return False
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if before in _JOINTS or before.isalnum() or (after in _JOINTS and text[end + 1 : end + 2].isalnum()):
+        return False
+    if not _MONTHS_BEFORE.isdisjoint(text[max(0, start - 24) : start].lower().split()[-2:]):
+        return False
+    following = _NEXT_WORD.match(text, end)
+    if following is not None and following[1].lower() in MONTHS:
+        return False
+    follower = _AFTER.match(text, end)
+    if follower is None:
+        return True
+    word = follower[0].lstrip().lower()
+    if word.isdigit():
+        return False  # digits may be grouped by spaces
+    is_unit = word in UNITS or not word[0].isalpha() or follower[0][0].isalpha()
+    return not is_unit or text[start : follower.end()] in evidence

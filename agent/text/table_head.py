@@ -1,0 +1,198 @@
+"""The header of a table: the row that names what is below it. Used for CSV files and for sheets."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+from typing import Literal, NamedTuple
+
+Kind = Literal["", "text", "label", "moment", "number"]
+"""What a cell is: empty, a text, a year or month that may name a column, a date or time, or a number."""
+
+_SAMPLE = 60
+"""Rows from the first on that show where the table begins."""
+_MAX_TOP = 20
+_BODY = 12
+"""Rows below a header that show what is in its columns."""
+_SAME = 0.8
+"""The share of a column's cells that are of one kind, from which on it has that kind."""
+_WIDTH_SHARE = 0.5
+_CLEAR = 2
+"""Columns in which another row must differ more from those below it than a complete header does."""
+_LONGEST_UNIT = 12
+
+_SIGN = r"[-+\u2212]"
+_UNIT = r"(?:[€$£¥%]|[A-Z]{3}|kr)"
+_NUMBER = re.compile(
+    rf"\(?{_SIGN}?[\s\u00a0]?(?:{_UNIT}[\s\u00a0]?)?{_SIGN}?\d[\d.,'\u00a0\u202f ]*(?:[eE][-+]?\d+)?"
+    rf"[\s\u00a0]?{_SIGN}?(?:{_UNIT})?\)?|[.,]\d+"
+)
+_LABEL = re.compile(r"(?:19|20)\d\d|(?:0?[1-9]|1[0-2])[./-](?:19|20)\d\d|(?:19|20)\d\d[./-](?:0?[1-9]|1[0-2])")
+_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}.*|\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d{2})(?: .*)?|\d{1,2}:\d{2}(?::\d{2})?")
+NO_VALUES = ("-", "--", "\u2013", "\u2014", "n/a", "N/A", "NA", "null", "NULL", "Null")
+"""What people and programs write in a cell that has no value."""
+
+
+class HeadCell(NamedTuple):
+    """A cell as far as the search for a header needs it."""
+
+    kind: Kind
+    text: str
+
+
+class Head(NamedTuple):
+    """Where a table begins: its header are the rows from `top` to before `bottom`, those above are titles. Without a
+    header both are the first row of values, and `names` is empty."""
+
+    top: int = 0
+    bottom: int = 0
+    names: tuple[str, ...] = ()
+
+    @property
+    def has_names(self) -> bool:
+        """Whether the table has a header."""
+        return self.bottom > self.top
+
+
+def find_text_head(rows: Sequence[Sequence[str]]) -> Head:
+    """The head of a table of texts, whose rows are as long as they are written."""
+    grid = [
+        [HeadCell(classify_text(text), " ".join(text.split())) for text in row] for row in islice(rows, _SAMPLE + _BODY)
+    ]
+    start = _count_short_rows(grid)
+    head = find_head(grid[start:])
+    return Head(head.top + start, head.bottom + start, head.names)
+
+
+def _count_short_rows(rows: Sequence[Sequence[HeadCell]]) -> int:
+    """The rows above a table that are shorter than its rows. A single one is a header that lacks a name, unless an
+    empty row follows."""
+    lengths = Counter(len(row) for row in rows if _count_filled(row))
+    if not lengths:
+        return 0
+    length, count = lengths.most_common(1)[0]
+    start = next(index for index, row in enumerate(rows) if len(row) == length and _count_filled(row))
+    above = [_count_filled(row) for row in rows[:start]]
+    is_above = count > len(rows) * _WIDTH_SHARE and all(len(row) < length for row in rows[:start])
+    return start if is_above and len(above) > 1 else 0
+
+
+def classify_text(text: str) -> Kind:
+    """What a text is."""
+    text = text.strip()
+    if not text or text in NO_VALUES:
+        return ""
+    if _LABEL.fullmatch(text):
+        return "label"
+    if _MOMENT.fullmatch(text):
+        return "moment"
+    return "number" if _NUMBER.fullmatch(text) else "text"
+
+
+def find_head(rows: Sequence[Sequence[HeadCell]], default: int | None = None) -> Head:
+    """The head of a table by its first rows: the first wide row (`default` if it is given) if it has no values, unless
+    a later one differs from what is below it in more columns."""
+    if not any(map(_count_filled, rows)):
+        return Head()
+    default = _find_wide_row(rows) if default is None else default
+    top = _choose_row(rows, default)
+    if top is None:
+        return Head(default, default)
+    if top == default + 1 and all(cell.kind in {"text", "label"} for cell in rows[default]):
+        top = default if _find_bottom(rows, default) > top else top
+    bottom = _find_bottom(rows, top)
+    first = top - 1 if top and _is_group_row(rows[top - 1], rows[top]) else top
+    return Head(first, bottom, _join_names(rows[first:bottom], groups=first < top))
+
+
+def count_contrast(rows: Sequence[Sequence[HeadCell]], row: int) -> int:
+    """The columns in which a row names values of another kind below it, less those in which it is such a value."""
+    return sum(
+        (cell.kind != kind) - (cell.kind == kind)
+        for cell, kind in zip(rows[row], _find_kinds(rows[row + 1 :]), strict=False)
+        if cell.text and kind not in {"", "text"}
+    )
+
+
+def _find_wide_row(rows: Sequence[Sequence[HeadCell]]) -> int:
+    """The first row that is about as wide as the table."""
+    width = max(map(_count_filled, rows))
+    wide = (index for index, row in enumerate(rows[: _MAX_TOP + 1]) if _is_wide(row, width))
+    return next(wide, next(index for index, row in enumerate(rows) if _count_filled(row)))
+
+
+def _choose_row(rows: Sequence[Sequence[HeadCell]], default: int) -> int | None:
+    """The row that names the columns; None if none does."""
+    own = count_contrast(rows, default)
+    has_values = any(cell.kind in {"moment", "number"} for cell in rows[default])
+    is_complete = not has_values and all(cell.text for cell in rows[default])
+    needed = own + (_CLEAR if is_complete else 1)
+    best, chosen = 0, default
+    for index, row in enumerate(rows[: _MAX_TOP + 1]):
+        width = max(map(_count_filled, rows[index : index + _BODY]))
+        if index == default or not _is_wide(row, width) or any(cell.kind in {"moment", "number"} for cell in row):
+            continue
+        contrast = count_contrast(rows, index)
+        if contrast >= max(needed, best + 1, 1):
+            best, chosen = contrast, index
+    if chosen == default and has_values and (own < 1 or any(cell.kind == "number" for cell in rows[default])):
+        return None
+    return chosen
+
+
+def _find_bottom(rows: Sequence[Sequence[HeadCell]], top: int) -> int:
+    """The row after the header: behind one of units too."""
+    if top + 2 >= len(rows):
+        return top + 1
+    kinds = _find_kinds(rows[top + 2 :])
+    units: list[HeadCell] = []
+    others: list[HeadCell] = []
+    for cell, kind in zip(rows[top + 1], kinds, strict=False):
+        (units if kind in {"moment", "number"} else others).append(cell)
+    is_unit_row = (
+        any(cell.text for cell in units)
+        and all(cell.kind in {"", "text"} and len(cell.text) <= _LONGEST_UNIT for cell in units)
+        and any(cell.kind == "text" for cell in units)
+        and not any(cell.text for cell in others)
+        and 2 * sum(cell.kind == "text" for cell in units) >= len(units)
+    )
+    return top + 2 if is_unit_row else top + 1
+
+
+def _is_group_row(row: Sequence[HeadCell], names: Sequence[HeadCell]) -> bool:
+    """Whether a row names groups of columns: sparse, above names of which some repeat or are empty below it."""
+    filled = _count_filled(row)
+    if not filled or filled >= len(names) or any(cell.kind in {"moment", "number"} for cell in row):
+        return False
+    texts = [cell.text for cell in names if cell.text]
+    repeats = len(set(texts)) < len(texts)
+    return repeats and (filled > 1 or not row[0].text)
+
+
+def _join_names(rows: Sequence[Sequence[HeadCell]], *, groups: bool) -> tuple[str, ...]:
+    width = max(map(len, rows))
+    lines = [[cell.text for cell in row] + [""] * (width - len(row)) for row in rows]
+    if groups:
+        for column in range(1, width):
+            lines[0][column] = lines[0][column] or lines[0][column - 1]
+    return tuple(" ".join(dict.fromkeys(filter(None, texts))) for texts in zip(*lines, strict=True))
+
+
+def _find_kinds(rows: Sequence[Sequence[HeadCell]]) -> list[Kind]:
+    """The kind of each column by its first cells; empty where they differ."""
+    body = [row for row in rows if _count_filled(row)][:_BODY]
+    kinds: list[Kind] = []
+    for column in range(max(map(len, body), default=0)):
+        counts = Counter(row[column].kind for row in body if column < len(row) and row[column].kind)
+        kind, count = counts.most_common(1)[0] if counts else ("", 0)
+        kinds.append(kind if count >= _SAME * counts.total() else "")
+    return kinds
+
+
+def _is_wide(row: Sequence[HeadCell], width: int) -> bool:
+    filled = _count_filled(row)
+    return filled >= _WIDTH_SHARE * width and (filled >= 2 or width < 2)
+
+
+def _count_filled(row: Sequence[HeadCell]) -> int:
+    return sum(bool(cell.text) for cell in row)

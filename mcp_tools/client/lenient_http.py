@@ -1,0 +1,96 @@
+"""The HTTP client of external MCP servers: the bodies of its responses are messages that the SDK can read."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+
+from mcp_tools.client.http_refusals import make_failure
+from mcp_tools.client.lenient_messages import JSON_TYPE, parse_message, repair_json
+
+_EVENTS = "text/event-stream"
+_EVENT_STARTS = (b"data:", b"event")
+_ACCEPTED = 202
+_BODY_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
+
+
+class LenientHttpClient(httpx2.AsyncClient):
+    """An HTTP client whose responses hold messages that the SDK can read, as JSON or as server-sent events."""
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Sends the request. Raises what the base class raises."""
+        response = await super().send(request, **options)
+        kind = get_media_type(response)
+        if request.method == "POST" and response.is_error:
+            body = b"" if kind == _EVENTS else await response.aread()
+            await response.aclose()
+            return _rebuild(response, JSON_TYPE, content=make_failure(response, kind, body))
+        if kind == _EVENTS and "content-encoding" not in response.headers:
+            return _rebuild(response, stream=_RepairedEvents(response))
+        if request.method != "POST" or kind == _EVENTS or response.status_code == _ACCEPTED or response.is_redirect:
+            return response
+        body = await response.aread()
+        if body.lstrip()[:5] in _EVENT_STARTS:
+            return _rebuild(response, _EVENTS, content=body)
+        repaired = repair_json(body, asked=_find_id(request))
+        if repaired is None and (kind == JSON_TYPE or parse_message(body) is None):
+            return response
+        return _rebuild(response, JSON_TYPE, content=repaired or body)
+
+
+def get_media_type(response: httpx2.Response) -> str:
+    """The media type of a response, in lower case; empty if it states none."""
+    return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
+
+
+def _find_id(request: httpx2.Request) -> object:
+    """The id of the request in an HTTP request; None for a notification."""
+    try:
+        message = json.loads(request.content)
+    except (ValueError, httpx2.StreamError):
+        return None
+    return message.get("id") if isinstance(message, dict) else None
+
+
+def _rebuild(response: httpx2.Response, kind: str = "", **body: Any) -> httpx2.Response:
+    """The response with another body, and another media type where one is given."""
+    dropped = (*_BODY_HEADERS, "content-type") if kind else _BODY_HEADERS
+    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in dropped]
+    headers += [("content-type", kind)] if kind else []
+    rebuilt = httpx2.Response(
+        response.status_code, headers=headers, request=response.request, extensions=response.extensions, **body
+    )
+    rebuilt.next_request = response.next_request
+    rebuilt.history = response.history
+    return rebuilt
+
+
+class _RepairedEvents(httpx2.AsyncByteStream):
+    """The events of a response. Of an event whose data is one line, as JSON is written, the message is repaired."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self._stream = response.stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        pending = bytearray()
+        assert isinstance(self._stream, httpx2.AsyncByteStream)
+        async for chunk in self._stream:
+            *lines, rest = chunk.split(b"\n")
+            for line in lines:
+                yield _repair_line(bytes(pending + line)) + b"\n"
+                pending.clear()
+            pending += rest
+        if pending:
+            yield _repair_line(bytes(pending))
+
+    async def aclose(self) -> None:
+        """Closes the response's stream."""
+        assert isinstance(self._stream, httpx2.AsyncByteStream)
+        await self._stream.aclose()
+
+
+def _repair_line(line: bytes) -> bytes:
+    if not line.startswith(b"data:") or (repaired := repair_json(line[5:].strip())) is None:
+        return line
+    return b"data: " + repaired + (b"\r" if line.endswith(b"\r") else b"")

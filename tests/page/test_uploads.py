@@ -1,0 +1,126 @@
+"""Files that are added while their person looks elsewhere, or faster than the key allows: nothing of them is lost."""
+
+import json
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from gateway.access import authentication
+from tests.integration.conftest import Serve, model_server, serve
+from tests.page.journey import HOLD_UPLOADS, choose_room, page_at, picture, reload
+from tests.support.browser import BROWSER_TEST, Page, running_chromium
+
+__all__ = ["model_server", "serve"]  # fixtures
+
+pytestmark = BROWSER_TEST
+
+WARNS = """(() => {
+    const leaving = new Event("beforeunload", { cancelable: true });
+    dispatchEvent(leaving);
+    return leaving.defaultPrevented;
+})()"""
+"""Whether the page warns a person who closes it."""
+STATUS = "document.querySelector('.upload [role=status]')?.innerText"
+FAILED = "[...document.querySelectorAll('.upload .cardrow')].filter((one) => one.querySelector('.problem')).length"
+
+
+@pytest.fixture(scope="module")
+def devtools() -> Iterator[str]:
+    with running_chromium() as address:
+        yield address
+
+
+async def drop(page: Page, files: dict[str, str], place: str) -> None:
+    await page.evaluate(f"""(() => {{
+        const data = new DataTransfer();
+        for (const [name, text] of Object.entries({json.dumps(files)}))
+            data.items.add(new File([text], name, {{ type: "text/markdown" }}));
+        const event = new DragEvent("drop", {{ dataTransfer: data, bubbles: true }});
+        document.querySelector({json.dumps(place)}).dispatchEvent(event);
+    }})()""")
+
+
+async def release(page: Page, number: int) -> None:
+    """Let the upload of this number through, and wait for its answer."""
+    await page.until(f"window.uploads.length >= {number}")
+    await page.evaluate(f"window.uploads[{number - 1}]()")
+    await page.becomes("window.answers", number)
+
+
+async def test_what_failed_while_another_view_was_open_is_listed_afterwards(devtools: str, serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        old = {"file": ("old.md", b"The old desk.\n")}
+        await client.post("/v1/documents", files=old, data={"collection": "desk"})
+        async with page_at(devtools, url, "#/documents/desk") as page:
+            await page.until("document.querySelector('.drop')?.checkVisibility()")
+            assert not await page.evaluate(WARNS)
+            await page.evaluate(HOLD_UPLOADS)
+            await drop(page, {"a.md": "The blue desk.\n", "empty.md": "", "b.md": "The red desk.\n"}, ".drop")
+            await release(page, 1)
+            await page.evaluate("location.hash = '#/chat'")
+            await release(page, 2)
+            assert await page.evaluate(WARNS)
+            await page.evaluate("location.hash = '#/documents/desk'")
+            await page.until(f"{STATUS} === '1 of 3 files read · 1 could not be read'")
+            await release(page, 3)
+            await page.until(f"{STATUS} === '2 files read · 1 could not be read'")
+            await page.until("document.querySelectorAll('.row-of').length === 3")
+            assert not await page.evaluate(WARNS)
+            await picture(page, "documents-failed", ("phone", "desk"))
+            assert await page.evaluate(FAILED) == 1
+            for place in ("#/chat", "#/documents"):  # where files go into any collection
+                await page.evaluate(f"location.hash = '{place}'")
+            await page.until("document.querySelector('.stage h1')?.innerText === 'Add documents'")
+            assert await page.evaluate(FAILED) == 1
+            await page.click(".upload .cardrow .button")  # again
+            await release(page, 4)
+            await page.becomes(FAILED, 1)
+            await page.click(".upload .cardrow .button.plain")
+            await page.becomes(STATUS, "2 files read")
+        page.faults.clear()
+
+
+async def test_a_file_of_a_chat_that_failed_meanwhile_is_told_there(devtools: str, serve: Serve) -> None:
+    chips = "[...document.querySelectorAll('.attached .file .cut')].map((one) => one.innerText)"
+    async with serve() as url, page_at(devtools, url) as page:
+        await choose_room(page, "knowledge")
+        await page.evaluate(HOLD_UPLOADS)
+        await drop(page, {"odd.md": ""}, ".chat .composer")
+        await page.until("location.hash.startsWith('#/chat/conv_')")
+        place = await page.evaluate("location.hash")
+        await page.click(".fresh")
+        await page.becomes(chips, [])
+        assert await page.evaluate(WARNS)
+        await release(page, 1)
+        await page.until("document.querySelector('.tray .elsewhere')?.innerText.includes('odd.md was not read')")
+        await picture(page, "attached-elsewhere", ("phone", "desk"))
+        await page.click(".tray .elsewhere a")
+        await page.becomes("location.hash", place)
+        await page.until("document.querySelector('.attached .file .problem')")
+        assert await page.evaluate(chips) == ["odd.md"]
+        await picture(page, "attached-failed")
+        assert await page.text(".tray .elsewhere") == ""
+        await page.click(".fresh")
+        await page.becomes(chips, [])
+
+
+async def test_files_wait_for_the_limit_of_their_key(
+    devtools: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(authentication, "MINUTE_SECONDS", 6)
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        fields = {"owner": "anna", "name": "laptop", "scopes": ["chat", "agent", "ingest"]}
+        made = await client.post("/v1/admin/keys", json={**fields, "limits": {"requests_per_minute": 12}})
+        async with page_at(devtools, url) as page:
+            await page.evaluate(f"sessionStorage.setItem('stepgate.key', {json.dumps(made.json()['text'])})")
+            await reload(page)
+            await page.evaluate("location.hash = '#/documents'")
+            await page.until("document.querySelector('.drop')?.checkVisibility()")
+            await drop(page, {f"{at}.md": f"The desk of number {at}.\n" for at in range(20)}, ".drop")
+            await page.until("document.querySelector('.upload').innerText.includes('limit of requests a minute')")
+            await page.until("document.querySelector('#state').innerText.includes('limit')")
+            await picture(page, "documents-at-the-limit", ("phone", "desk"))
+            await page.becomes(STATUS, "20 files read")
+            await page.until("!document.querySelector('#state').innerText.includes('limit')")
+            page.faults.clear()  # the browser reports what was refused

@@ -1,0 +1,47 @@
+"""Numbers that only name something are no claims, unless the evidence numbers things of the same kind."""
+
+import pytest
+
+from agent.answers.figures import find_unexplained_figures
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Step 11: pay. Step 12: leave.",
+        "**Schritt 11:** fertig.",
+        "Étape 12 : fini.",
+        "Steg 14 är klart.",
+        "1.1 Rent is due\n1.2 Leave",
+        "### 4.12 Notice",
+        "See section 4.2, table 12 and page 14.",
+        "Siehe Seiten 14 und 15.",
+        "(10) notice, (11) leave",
+        "| # | what |\n|---|---|\n" + "\n".join(f"| {row} | thing |" for row in range(1, 13)),
+        "ISO 27001, Windows 11 and HTTP 404 on port 443",
+        "It is on call 24/7 and among the top 10.",
+        "I am 100 % sure.",
+        "A year has 365 days or 52 weeks, a day 24 hours.",
+        "Das Jahr hat 365 Tage.",
+    ],
+)
+def test_a_label_is_not_marked(answer: str) -> None:
+    assert find_unexplained_figures(answer, "notes: three") == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "evidence"),
+    [
+        ("Section 14 sets it.", "§ 9 rent, section 11 notice"),
+        ("Das steht auf Seite 17.", '{"page": 12, "text": "Frist"}'),
+        ("It needs Python 3.13.", "Python >= 3.11"),
+        ("It is certified to ISO 14001.", "iso: 9001"),
+        ("The warranty is 365 days.", "warranty: 2 years"),
+        ("Von Mai bis August lieferte die Anlage 2.756,6 kWh.", "Anlage: 2.657,6 kWh"),
+        ("1.5 GB are used", "2.5 GB"),
+        ("| 14 | Anna |\n| 31 | Bo |", "notes: three"),
+        ("(14) or (17)", "notes: three"),
+    ],
+)
+def test_a_number_that_states_something_is_marked(answer: str, evidence: str) -> None:
+    assert find_unexplained_figures(answer, evidence)
