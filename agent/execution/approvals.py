@@ -17,15 +17,19 @@ from agent.policy.approval import (
     ToolFingerprint,
     build_approval_request,
     compute_digest,
+    describe_read_claim,
+    get_approved_item,
     get_call_decision,
     is_approved_with_plan,
     is_plan_approved,
+    list_read_servers,
 )
 from agent.policy.guardrails.egress import EgressFinding
 from agent.policy.guardrails.plain_text import remove_live_parts
+from agent.policy.redaction.inbound import restore_args
 from agent.run_context.calls import CallSite
 from agent.run_context.run import Run
-from agent.tools import ExplainingTool, Tool
+from agent.tools import ExplainingTool, PreviewingTool, Tool, ToolContext
 
 
 class ApprovalPendingError(Exception):
@@ -91,7 +95,7 @@ async def check_approval(
     A reply that is neither yes nor no goes to the model; without a model, the gateway asks again and lists the replies
     that it understands.
     """
-    examined = await examine_call(run, tool, args, site, tainted=tainted)
+    examined = await examine_call(run, tool, args, site, tainted=tainted, explain=explain)
     reason, untrusted = examined.reason, examined.untrusted
     if site.is_allowed or (reason is None and not run.state.approvals):
         return CheckedCall(untrusted=untrusted)
@@ -121,11 +125,29 @@ async def check_approval(
     raise ApprovalPendingError
 
 
-async def examine_call(run: Run, tool: Tool, args: JsonObject, site: CallSite, *, tainted: bool) -> ExaminedCall:
+async def examine_call(
+    run: Run,
+    tool: Tool,
+    args: JsonObject,
+    site: CallSite,
+    *,
+    tainted: bool,
+    explain: Callable[[], Awaitable[str]] | None = None,
+) -> ExaminedCall:
     """The reason why a person must allow a call, and what of it comes from outside."""
-    egress = await find_egress_problem(run, tool.spec, args, site) if tool.spec.reads_over_network else None
+    spec = tool.spec
+    egress = await find_egress_problem(run, spec, args, site) if spec.reads_over_network else None
     untrusted, asked_args = await _find_asked_arguments(run, tool, args, site, tainted=tainted)
     reason = _find_approval_reason(run, tool, args, site, tainted=tainted, asked_args=asked_args)
+    if spec.read_claim and reason is not None:
+        # What is the user's leaves with the user's words; the rest may be what another source holds in private.
+        egress = await find_egress_problem(run, spec, {name: args[name] for name in untrusted}, site)
+        if spec.read_claim not in list_read_servers(run.state):
+            reason = describe_read_claim((spec.read_claim,))
+        elif not spec.requires_approval:
+            reason = None
+    if reason is None or spec.requires_approval:
+        reason = await _find_unseen_reason(run, tool, site, explain) or reason
     return ExaminedCall(reason or (egress.reason if egress is not None else None), untrusted, egress)
 
 
@@ -147,7 +169,8 @@ def build_call_item(run: Run, tool: Tool, args: JsonObject, site: CallSite) -> A
         args=args,
         intent=_get_step_intent(run, site),
         effect=spec.effect,
-        changes=spec.has_side_effect,
+        changes=spec.has_side_effect and not spec.read_claim,
+        read_claim=spec.read_claim,
     )
 
 
@@ -173,6 +196,15 @@ async def ask_for_approval(
         call_id=site.call_id,
     )
     await run.emit(*before, EventDraft(request, site.step_id, site.attempt))
+
+
+async def explain_call(run: Run, tool: Tool, args: JsonObject, context: ToolContext) -> str:
+    """The tool's explanation of the call for a person; "" if it has none."""
+    if isinstance(tool, PreviewingTool):
+        return await tool.preview(restore_args(run.state, args), context)
+    if not isinstance(tool, ExplainingTool):
+        return ""
+    return await tool.explain(restore_args(run.state, args), context)
 
 
 def build_shown_text(run: Run, egress: EgressFinding | None, explanation: str = "") -> dict[str, object]:
@@ -210,7 +242,12 @@ async def _is_shown_otherwise(run: Run, tool: Tool, site: CallSite, explain: Cal
         return False
     request = next((request for request in reversed(run.state.approvals) if request.call_id == site.call_id), None)
     seen = request.items[0].shown_sha256 if request is not None else ""
-    return bool(seen) and seen != _compute_sha256(remove_live_parts(await explain()))
+    return bool(seen) and not is_as_shown(seen, await explain())
+
+
+def is_as_shown(sha256: str, explanation: str) -> bool:
+    """Whether an explanation is the one whose `shown_sha256` a question has."""
+    return sha256 == _compute_sha256(remove_live_parts(explanation))
 
 
 def _compute_sha256(text: str) -> str:
@@ -232,11 +269,8 @@ def _find_approval_reason(
 ) -> str | None:
     """The reason why a person must allow this call; None if nobody must, or if the approved plan showed it."""
     spec = tool.spec
-    if spec.requires_approval:
-        if isinstance(tool, ExplainingTool):  # a plan shows the arguments only
-            return "this is done once a person has seen it"
-        if not _was_shown_in_plan(run, spec.name, site):
-            return "the operator requires approval for every call of this tool"
+    if spec.requires_approval and not _was_shown_in_plan(run, spec.name, site):
+        return "the operator requires approval for every call of this tool"
     if not spec.has_side_effect:
         return None
     if asked_args:
@@ -252,6 +286,22 @@ def _find_approval_reason(
     if is_asked and not is_approved_with_plan(run.state, site.step_id, spec, args):
         return "a sub-agent is to change something"
     return None
+
+
+async def _find_unseen_reason(
+    run: Run, tool: Tool, site: CallSite, explain: Callable[[], Awaitable[str]] | None
+) -> str | None:
+    """The reason to show a person what the call would do: nobody has seen it, or it is something else by now."""
+    if explain is None or not isinstance(tool, ExplainingTool):
+        return None
+    was_shown = _was_shown_in_plan(run, tool.spec.name, site)
+    if not was_shown and not tool.spec.requires_approval:
+        return None
+    item = get_approved_item(run.state, site.step_id) if was_shown else None
+    seen = item.shown_sha256 if item is not None else ""
+    # The question about a plan shows nothing of what an earlier change of the same plan may change.
+    is_seen = is_as_shown(seen, await explain()) if seen else not tool.spec.requires_approval
+    return None if is_seen else "this is done once a person has seen it"
 
 
 def _was_shown_in_plan(run: Run, tool: str, site: CallSite) -> bool:

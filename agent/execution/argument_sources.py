@@ -5,6 +5,7 @@ from pydantic import JsonValue
 from agent.core.models import JsonObject, PlanStep
 from agent.core.plan_references import find_references
 from agent.core.run_state import RunState
+from agent.execution.argument_trust import find_called_step, is_own_value, is_planned_by_user, refers_to_result
 from agent.execution.confirmed_values import is_confirmed, list_confirmed_values
 from agent.planning.list_steps import list_source_ids
 from agent.policy.approval import CONFIRMED_SOURCE, OWN_SOURCE
@@ -22,14 +23,20 @@ def describe_sources(run: Run, tool: str, args: JsonObject, site: CallSite) -> d
     words, step = collect_own_words(run), _find_step(run.state, site)
     confirmed = list_confirmed_values(run.state, without_call=site.call_id)
     planned = step.args if step is not None and step.action != "skill" and not site.span else {}
+    called = find_called_step(run.state, tool, site)
+    outside = [
+        name
+        for name in args
+        if called is not None and refers_to_result(called, name) and not is_planned_by_user(run.state, called, name)
+    ]
     return {
         name: OWN_SOURCE
-        if words.hold(value)
+        if is_own_value(words, value, is_referred=name in outside)
         else CONFIRMED_SOURCE
         if is_confirmed(confirmed, tool, name, value)
         else _describe_source(run, site, step, planned.get(name))
         for name, value in args.items()
-        if value not in (None, "", [], {})
+        if value is not None and (value not in ("", [], {}) or name in outside)
     }
 
 

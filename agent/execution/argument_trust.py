@@ -21,11 +21,11 @@ from agent.run_context.calls import CallSite
 from agent.run_context.message_labels import collect_own_words
 from agent.run_context.outputs import load_output, to_step_output
 from agent.run_context.run import Run
+from agent.text.own_words import OwnWords
 from agent.tools import ToolSpec
 from agent.tools.catalogue import get_server_name, is_foreign, split_name
 from agent.tools.extracted_fields import EXTRACT
 
-_EMPTY: tuple[JsonValue, ...] = (None, "", [], {})
 _ID_WORDS = frozenset({"id", "ids", "uid", "key"})
 """Words in the name of a field by which a server's list names its things."""
 
@@ -56,12 +56,35 @@ def find_untrusted_args(run: Run, spec: ToolSpec, args: JsonObject, site: CallSi
     return {
         name: spec.get_role(name)
         for name, value in args.items()
-        if value not in _EMPTY
+        if value is not None
         and not is_default(spec, name, value)
         and not (step is not None and is_planned_by_user(state, step, name))
-        and not words.hold(value)
+        and not is_own_value(words, value, is_referred=step is not None and refers_to_result(step, name))
         and not is_confirmed(confirmed, spec.name, name, value)
     }
+
+
+def is_own_value(words: OwnWords, value: JsonValue, *, is_referred: bool) -> bool:
+    """Whether a value is one of the user's words. `is_referred`: the value was taken from a result.
+
+    What a result leaves empty is nobody's word, although no words contradict it: an empty filter means everything. Null
+    says what leaving the argument out would say.
+    """
+    return words.hold(value) and not (is_referred and value is not None and _has_blank(value))
+
+
+def refers_to_result(step: PlanStep, name: str) -> bool:
+    """Whether an argument of a step is made of a result."""
+    return bool(list_source_ids(step, step.args.get(name)))
+
+
+def _has_blank(value: JsonValue) -> bool:
+    """Whether a value, or a part of it, has neither a letter nor a digit."""
+    if isinstance(value, str):
+        return not any(map(str.isalnum, value))
+    if isinstance(value, dict):
+        return not value or any(map(_has_blank, value.values()))
+    return isinstance(value, list) and (not value or any(map(_has_blank, value)))
 
 
 def is_chosen_by_plan(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite) -> bool:

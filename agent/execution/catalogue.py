@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from agent.core.models import Plan
 from agent.policy.redaction.requests import redact_client_tools
 from agent.run_context.run import Run
 from agent.tools import ToolSpec, UserSource
@@ -70,6 +71,13 @@ def list_callable(catalogue: Catalogue) -> Catalogue:
     if not any(spec.hints.stands_for_steps for spec in catalogue.tools):
         return catalogue
     return replace(catalogue, tools=tuple(spec for spec in catalogue.tools if not spec.hints.stands_for_steps))
+
+
+def list_read_claims(run: Run, plan: Plan) -> dict[str, str]:
+    """The tools of a plan that only read, as the server that is named says; see `ToolSpec.read_claim`."""
+    registry = run.engine.registry
+    specs = [registry.get(step.tool).spec for step in plan.steps if step.action != "skill" and step.tool in registry]
+    return {spec.name: spec.read_claim for spec in specs if spec.read_claim}
 
 
 def drop_unusable(catalogue: Catalogue, empty: Collection[UserSource]) -> Catalogue:

@@ -33,7 +33,7 @@ def list_confirmed_values(state: RunState, *, without_call: str | None = None) -
         confirmed += [
             ConfirmedValue(tool=item.tool, argument=name, value=value)
             for item in request.items
-            if item.changes
+            if item.changes or item.read_claim
             for name, value in item.args.items()
             if not list_references(value)
         ]

@@ -8,6 +8,7 @@ from agent.core.models import ChatMessage
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.execution.confirmed_values import list_confirmed_values
+from agent.policy.approval import list_read_servers
 from agent.run_context.outputs import SKILL_CHARS, cut_text, load_output
 from agent.run_context.run import Run
 
@@ -41,25 +42,27 @@ async def find_earlier_results(run: Run, history: Sequence[ChatMessage]) -> tupl
     return ()
 
 
-async def find_confirmed_values(run: Run) -> tuple[ConfirmedValue, ...]:
-    """The values that a person confirmed in the conversation before this run.
+async def find_confirmed(run: Run) -> tuple[tuple[ConfirmedValue, ...], tuple[str, ...]]:
+    """The values that a person confirmed in the conversation before this run, and the servers whose reads they allowed.
 
     They count if this gateway made the conversation's id, or if the run before has the same API key. Others could name
     the conversation too.
     """
     state, conversation = run.state, run.state.request.conversation_id
     if conversation is None:
-        return ()
+        return (), ()
     last = await run.engine.conversations.find_last_run(state.owner, conversation, parent=state.request.parent)
     if last is None or last == run.run_id:
-        return ()
+        return (), ()
     try:
         await run.journal.get_run(last, owner=state.owner)
         before = fold(last, await run.journal.read_events(last))
     except NotFoundError:
-        return ()
+        return (), ()
     same_key = state.api_key_id is not None and state.api_key_id == before.api_key_id
-    return list_confirmed_values(before) if state.has_own_conversation or same_key else ()
+    if not state.has_own_conversation and not same_key:
+        return (), ()
+    return list_confirmed_values(before), tuple(sorted(list_read_servers(before)))
 
 
 async def _list_results(run: Run, asked: RunState) -> tuple[EarlierResult, ...]:

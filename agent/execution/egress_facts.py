@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from pydantic import JsonValue
 
@@ -42,12 +43,15 @@ async def find_egress_problem(
     `nested` is what a tool has read within the same call, which no log holds.
     """
     facts = await collect_facts(run, site, nested)
+    if spec.read_claim:  # a server that is not trusted may have its own words back, also in others
+        reads = (replace(one, is_private=one.is_private and one.server != spec.read_claim) for one in facts.reads)
+        facts = replace(facts, reads=tuple(reads))
     return await asyncio.to_thread(
         find_egress,
         args,
         facts,
         where_args=spec.where_args,
-        is_open_world=spec.is_open_world,
+        is_open_world=spec.is_open_world or bool(spec.read_claim),
         server=_get_server(spec),
         is_trusted_server=spec.is_trusted_server,
         fixed_values=tuple(_iter_fixed_values(spec.input_schema)),

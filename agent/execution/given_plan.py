@@ -23,6 +23,7 @@ from agent.core.events import (
 from agent.core.models import Outcome, Plan, PlanStep, StepOutcome
 from agent.core.run_reducer import fold
 from agent.core.run_state import AttemptState, RunState
+from agent.execution.catalogue import list_read_claims
 from agent.run_context.run import Run
 
 GIVEN_BY_CALLER = "the result was written by the person who forked the run"
@@ -67,6 +68,7 @@ async def build_given_plan(run: Run, given: GivenPlan) -> tuple[PlanProposed, li
         tainted_by=last.tainted_by if last is not None else (),
         labels=_list_kept_labels(last, given.plan) if last is not None and not run.state.tainted else (),
         approval_reason=given.approval_reason,
+        read_claims=list_read_claims(run, given.plan),
     )
     return proposed, drafts
 

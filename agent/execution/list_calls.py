@@ -23,19 +23,27 @@ from agent.execution.approvals import (
     build_shown_text,
     describe_arguments,
     examine_call,
+    explain_call,
     find_earlier_rejection,
+    is_as_shown,
     make_tool_fingerprinter,
 )
 from agent.execution.arguments import find_argument_problem, has_untrusted_literal, list_text_arg_names, load_inputs
 from agent.execution.decide import Start
-from agent.execution.tool_gateway import BLOB_CHARS, call_tool, foresee_failure, report_lost_effect
+from agent.execution.tool_gateway import (
+    BLOB_CHARS,
+    build_call_context,
+    call_tool,
+    foresee_failure,
+    report_lost_effect,
+)
 from agent.execution.tool_turns import is_recorded, record_return
 from agent.planning.list_steps import FOR_EACH, MAX_ITEMS, split_list_inputs
 from agent.policy.approval import compute_digest, get_call_decision
 from agent.run_context.calls import CallSite
 from agent.run_context.outputs import load_output, load_whole_output, to_step_output
 from agent.run_context.run import Run
-from agent.tools import ExplainingTool, Tool
+from agent.tools import Tool, is_shown_call_by_call
 from agent.tools.spec import drop_unset_inputs
 
 BuildStart = Callable[..., Awaitable[tuple[EventDraft, ...]]]
@@ -102,7 +110,7 @@ class ListCalls:
 
     def _check_calls(self, tool: Tool, calls: list[JsonObject]) -> None:
         """Raises `ToolInputError` before anything is done if one of the calls cannot be made."""
-        if isinstance(tool, ExplainingTool):
+        if is_shown_call_by_call(tool):
             message = f"{tool.spec.name} shows a person what each call does: plan a step for each call"
             raise ToolInputError(message, agent_id=tool.spec.name)
         for place, args in enumerate(calls, start=1):
@@ -126,7 +134,7 @@ class ListCalls:
             [*items.values()], earlier[0].plan_version, make_tool_fingerprinter(run)
         ):
             request, decision = earlier
-            if decision == "approved":
+            if decision == "approved" and await self._are_shown(tool, items, request.items):
                 return None
             if decision in ("rejected", "answered"):
                 return build_denied_return(site, tool.spec.name, run.state.decisions[request.approval_id])
@@ -155,7 +163,11 @@ class ListCalls:
         shown = [
             item.model_copy(
                 update={
-                    **build_shown_text(run, examined[place].egress if place in examined else None),
+                    **build_shown_text(
+                        run,
+                        examined[place].egress if place in examined else None,
+                        await self._explain(tool, item.args, place),
+                    ),
                     **describe_arguments(run, tool, item.args, self._make_site(place)),
                 }
             )
@@ -163,6 +175,19 @@ class ListCalls:
         ]
         await ask_for_approval(run, tuple(shown), reason, site, begin)
         raise ApprovalPendingError
+
+    async def _explain(self, tool: Tool, args: JsonObject, place: int) -> str:
+        context = build_call_context(self._run, self._make_site(place), tainted=self._tainted)
+        return await explain_call(self._run, tool, args, context)
+
+    async def _are_shown(self, tool: Tool, items: dict[int, ApprovalItem], asked: tuple[ApprovalItem, ...]) -> bool:
+        """Whether each call would still do what the question showed of it."""
+        for (place, item), seen in zip(items.items(), asked, strict=True):
+            if not seen.shown_sha256 or is_recorded(self._run, self._make_site(place)):
+                continue
+            if not is_as_shown(seen.shown_sha256, await self._explain(tool, item.args, place)):
+                return False
+        return True
 
     def _set_aside_rejected(self, items: list[ApprovalItem], *, without_call: str = "") -> dict[int, ApprovalItem]:
         """The items by their places, without those like which a person rejected one before."""

@@ -20,7 +20,7 @@ from agent.policy.redaction.inbound import restore_args
 from agent.run_context.calls import CallSite
 from agent.run_context.message_labels import collect_own_words
 from agent.run_context.run import Run
-from agent.tools import ExplainingTool, ToolContext, ToolResult
+from agent.tools import ToolContext, ToolResult, is_shown_call_by_call
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class NestedCalls:
         if name not in list_parent_tools(self.run, self.site) or name not in registry:
             raise ToolDeniedError(f"{name!r} is not allowed in this run", agent_id=name)
         tool = registry.get(name)
-        if isinstance(tool, ExplainingTool):
+        if is_shown_call_by_call(tool):
             raise ToolDeniedError(f"{name!r} shows a person what it does: call it in a step of its own", agent_id=name)
         problem = find_argument_problem(tool.spec, args)
         if problem is not None:

@@ -28,7 +28,7 @@ from agent.core.events import EventDraft, StepUnknown, ToolCalled, ToolReturned
 from agent.core.failures import OUTCOME_UNKNOWN
 from agent.core.models import JsonObject
 from agent.core.run_state import CallState
-from agent.execution.approvals import ApprovalPendingError, check_approval
+from agent.execution.approvals import ApprovalPendingError, check_approval, explain_call
 from agent.execution.arguments import find_argument_problem, find_output_problem, has_literal_from_outside
 from agent.execution.broken_connections import is_broken_connection
 from agent.execution.egress_facts import check_redirect
@@ -40,7 +40,7 @@ from agent.policy.redaction.inbound import restore_args
 from agent.run_context.calls import CallSite
 from agent.run_context.message_labels import collect_own_words
 from agent.run_context.run import Run
-from agent.tools import ExplainingTool, PreflightTool, PreviewingTool, Tool, ToolContext, ToolResult, ToolSpec
+from agent.tools import PreflightTool, Tool, ToolContext, ToolResult, ToolSpec
 from agent.tools.spec import drop_unset_inputs
 
 log = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ async def _make_first_call(
         before,
         tainted=tainted,
         foresee_failure=partial(foresee_failure, run, tool, args, site, tainted=tainted),
-        explain=partial(_explain_call, run, tool, args, context),
+        explain=partial(explain_call, run, tool, args, context),
     )
     if checked.refused is not None:
         return checked.refused
@@ -141,7 +141,7 @@ async def foresee_failure(
     """The failure of a call that would be made at `site`, if its tool can predict one."""
     if not isinstance(tool, PreflightTool):
         return None
-    context = _build_tool_context(run, site, _make_key(run, site), tainted=tainted)
+    context = build_call_context(run, site, tainted=tainted)
     try:
         await tool.preflight(restore_args(run.state, args), context)
     except ToolError as error:
@@ -149,19 +149,15 @@ async def foresee_failure(
     return None
 
 
+def build_call_context(run: Run, site: CallSite, *, tainted: bool) -> ToolContext:
+    """What a tool is given of its run, for a call at `site`."""
+    return _build_tool_context(run, site, _make_key(run, site), tainted=tainted)
+
+
 def _make_key(run: Run, site: CallSite) -> str:
     """The idempotency key of a call."""
     plan_version = run.state.plan.version if run.state.plan else 0
     return f"{run.run_id}:{plan_version}:{site.step_id}:{site.attempt}:{site.place}"
-
-
-async def _explain_call(run: Run, tool: Tool, args: JsonObject, context: ToolContext) -> str:
-    """The tool's explanation of the call for a person; "" if it has none."""
-    if isinstance(tool, PreviewingTool):
-        return await tool.preview(restore_args(run.state, args), context)
-    if not isinstance(tool, ExplainingTool):
-        return ""
-    return await tool.explain(restore_args(run.state, args), context)
 
 
 async def report_lost_effect(run: Run, site: CallSite) -> ToolReturned | None:

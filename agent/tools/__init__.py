@@ -25,6 +25,7 @@ from agent.tools.tool import (
     ToolModel,
     ToolResult,
     TypedTool,
+    is_shown_call_by_call,
 )
 
 __all__ = [
@@ -50,4 +51,5 @@ __all__ = [
     "UserSource",
     "build_flat_schema",
     "declare_roles",
+    "is_shown_call_by_call",
 ]

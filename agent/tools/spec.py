@@ -138,6 +138,9 @@ class ToolSpec:
     """Whether its arguments reach a server outside, as its author or the operator says. A missing hint says nothing."""
     is_trusted_server: bool = False
     """Whether the operator trusts the server that the arguments go to."""
+    read_claim: str = ""
+    """The foreign server that says, without being trusted, that the tool only reads. It is handled as a change, but a
+    person is asked about it as a read, once for the server."""
     reads_public_pages: bool = False
     """Whether its untrusted results are public pages: they make nothing in the run private."""
     reads: tuple[UserSource, ...] = ()

@@ -187,11 +187,18 @@ CompleteMessages = Callable[[tuple[JsonObject, ...], int], Awaitable[ModelReply]
 
 @runtime_checkable
 class ExplainingTool(Protocol):
-    """A tool that shows a person what a call of it would do. A plan's approval does not stand for its calls."""
+    """A tool that shows a person what a call of it would do, in each question about it. An approval is void when the
+    call would do something else. If the tool also requires approval, no list and no other tool makes calls of it.
+    """
 
     async def explain(self, args: JsonObject, context: ToolContext) -> str:
         """Markdown for the question to the person. Changes nothing. Raises only what `call` raises."""
         ...
+
+
+def is_shown_call_by_call(tool: Tool) -> bool:
+    """Whether a person must see what each call of the tool does, so that nothing makes its calls for them."""
+    return isinstance(tool, ExplainingTool) and tool.spec.requires_approval
 
 
 @runtime_checkable

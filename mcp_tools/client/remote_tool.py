@@ -98,6 +98,7 @@ class McpTool:
             argument_roles=_find_argument_roles(tool, choice),
             is_open_world=_is_open_world(tool, choice),
             is_trusted_server=server.config.trusted,
+            read_claim=_find_read_claim(server, tool, is_believed=hints_trusted),
             origin=server.origin,
             keywords=_list_keywords(tool),
             room=server.config.room,
@@ -295,6 +296,13 @@ def _is_open_world(tool: types.Tool, choice: ToolOverrides) -> bool:
     if chosen is not None:
         return chosen
     return tool.annotations is not None and tool.annotations.open_world_hint is True
+
+
+def _find_read_claim(server: ToolServer, tool: types.Tool, *, is_believed: bool) -> str:
+    """The server's name if it says that the tool only reads, and nobody vouches for that; else ""."""
+    is_trusted = is_believed or server.config.trusted
+    claims = tool.annotations is not None and tool.annotations.read_only_hint is True
+    return server.name if claims and not is_trusted else ""
 
 
 def _convert_hints(hints: types.ToolAnnotations | None, *, trusted: bool) -> ToolAnnotations:

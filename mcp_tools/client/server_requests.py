@@ -1,7 +1,8 @@
 """What a foreign MCP server asks for in the middle of a call: passed on to the client that waits for the run.
 
 The server's texts are untrusted, so the question names the server, and hidden characters are removed. Questions that
-send the user to a web page (`url` mode) are declined.
+send the user to a web page (`url` mode) are declined. A prompt for the client's model names the server too, and asks
+for no context of the client: what other servers and the conversation have said is not this server's.
 """
 
 import asyncio
@@ -78,7 +79,11 @@ class ServerRequests:
         self, context: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.ErrorData:
         """The reply of the client's model; an error if there is no such client."""
-        request = params.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"meta", "task"})
+        request = params.model_dump(
+            mode="json", by_alias=True, exclude_none=True, exclude={"meta", "task", "include_context"}
+        )
+        name = f"The MCP server {self._server!r} asks this, not the user."
+        request["systemPrompt"] = "\n\n".join(filter(None, (name, sanitize_text(params.system_prompt or "").text)))
         try:
             result = await self._pass_on("sampling/createMessage", request)
             if result is not None:

@@ -56,8 +56,9 @@ def make_client(
     skips_probe: bool = False,
 ) -> Client:
     """A client for a server, not yet connected. `ended` is called when its process has ended. `requests`
-    handles what the server asks for during a call; without it, no such capability is declared. `repairs` makes results
-    valid and says what it left out. `skips_probe` begins with the handshake of protocols before 2026.
+    handles what the server asks for during a call; without it, no such capability is declared. Only a trusted server
+    may ask for a reply of the caller's model. `repairs` makes results valid and says what it left out. `skips_probe`
+    begins with the handshake of protocols before 2026.
 
     Raises `ToolError` if the credential is missing.
     """
@@ -68,7 +69,8 @@ def make_client(
             message_handler=handler,
             mode="legacy" if skips_probe else "auto",
             elicitation_callback=requests.elicit if requests is not None else None,
-            sampling_callback=requests.sample if requests is not None else None,
+            # The reply of the caller's model goes to the server, and a prompt may ask it for anything.
+            sampling_callback=requests.sample if requests is not None and config.trusted else None,
             logging_callback=make_log_handler(name),
             read_timeout_seconds=max(config.timeout, config.startup_limit_s),
             client_info=types.Implementation(name="stepgate", title="Stepgate", version=version("stepgate")),

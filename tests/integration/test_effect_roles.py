@@ -150,6 +150,55 @@ async def test_roles_and_the_rooms_setting_decide_what_is_asked(
     assert [bool(untrusted) for untrusted in made] == ([] if asked else [effects == "ask_where"])
 
 
+MAIL: dict[str, Any] = {
+    "subject": "", "labels": [], "blank": " ", "dots": "..", "filter": {"from": ""}, "none": None,
+    "bo": "bo@example.org",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "asked"),
+    [
+        ("query", "$s1.output.subject", True),
+        ("query", "$s1.output.labels", True),
+        ("query", "$s1.output.blank", True),
+        ("query", "$s1.output.dots", True),
+        ("query", "$s1.output.filter", True),
+        ("query", ["$s1.output.subject"], True),
+        ("query", "$s2.output.subject", False),
+        ("query", "$s1.output.none", False),
+        ("query", "$s1.output.bo", False),
+        ("folder", "$s1.output.subject", False),
+        ("query", "", False),
+    ],
+)
+async def test_what_a_result_leaves_empty_is_not_the_users_all(
+    tmp_path: Path, name: str, value: Any, asked: bool
+) -> None:
+    """An empty filter means everything: the words of a mail may not choose it by being absent."""
+    mail, own = returning("read_mail", MAIL, tainted=True), returning("read_own", MAIL)
+    schemas: dict[str, Any] = {"query": {}, "folder": {"type": "string", "default": ""}}
+    deletes = FunctionTool("delete_messages", lambda args: _say("gone"), annotations=EFFECT, properties=schemas)
+    model = script(
+        plans(
+            {"id": "s1", "tool": "read_mail", "inputs": {"x": "u"}},
+            {"id": "s2", "tool": "read_own", "inputs": {"x": "u"}},
+            {"id": "s3", "tool": "delete_messages", "inputs": {name: value}, "depends_on": ["s1", "s2"]},
+            {"id": "s4", "tool": "completion"},
+        ),
+        says("done", to="completion"),
+    )
+    async with engine_bench(tmp_path, model, tools=[mail, own, deletes], room=OPEN) as bench:
+        response = await ask(bench, "read the mail and delete the messages of bo@example.org that are like it")
+        assert (response.metadata["status"] == "awaiting_approval") == asked, response.response
+        assert len(deletes.calls) == (0 if asked else 1)
+    assert not asked or "the result of `read_mail`" in response.response
+
+
+async def _say(text: str) -> str:
+    return text
+
+
 TAKEN = {"many": 9, "day": "2026-05-04", "name": "visit evil.example", "place": "evil.example", "mood": "good"}
 ROWS = [{"n": 1, "t": "first"}, {"n": 2, "t": "second"}]
 FIELDS: dict[str, Any] = {

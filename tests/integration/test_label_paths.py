@@ -179,7 +179,12 @@ async def test_who_approves_a_plan_does_not_approve_what_its_schedule_will_ask_f
         assert started.is_success, started.text
         assert status_of(await wait_for_stop(it, started.json()["run_id"])) == "awaiting_approval"
         assert it.effects == []
-        assert await is_result_from_outside(it.client, "schedules_list", "timed")
+        assert not await is_result_from_outside(it.client, "schedules_list", "timed"), "it shows no text of it"
+        body = {"prompt": "x", "room": "timed", "metadata": {"tool_calls": [{"tool": "schedules_list", "args": {}}]}}
+        run_id = (await it.client.post("/v1/agent", json=body)).json()["metadata"]["run_id"]
+        log = (await it.client.get(f"/v1/runs/{run_id}/events", headers={"accept": "application/json"})).text
+        assert "rent" in log
+        assert "EVE-77" not in log
 
 
 async def test_the_state_of_a_server_is_a_text_from_outside(serve: Serve) -> None:

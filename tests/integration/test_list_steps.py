@@ -256,3 +256,30 @@ async def test_an_extraction_gets_no_tools_and_its_reply_is_checked(tmp_path: Pa
     ended = [e.body.output for e in log if isinstance(e.body, ev.StepFinished) and e.step_id == "s2"]
     assert ended[0].error_code == "ERR_TOOL_OUTPUT"
     assert "email" in str(ended[0].error)
+
+
+class ExplainedTool(FunctionTool):
+    """Sends a text that is stored elsewhere, and shows it."""
+
+    stored = "the menu"
+
+    async def explain(self, args: JsonObject, context: ToolContext) -> str:
+        return f"   {args['to']} gets {self.stored}"
+
+
+async def test_a_list_shows_what_each_call_does_and_asks_again_when_that_has_changed(tmp_path: Path) -> None:
+    async def work(args: Any) -> str:
+        return f"sent {tool.stored}"
+
+    properties = {"to": {"type": "string"}, "x": {"type": "string"}}
+    tool = ExplainedTool("send_mail", work, annotations=EFFECT, properties=properties)
+    inbox = returning("read_mail", "Ann ann@example.org, Bo bo@example.org", tainted=True)
+    async with engine_bench(tmp_path, model(), tools=[inbox, tool], room=OPEN) as bench:
+        asked = await ask(bench, "greet everybody who wrote")
+        assert asked.response.count("gets the menu") == len(PEOPLE["people"])
+        tool.stored = "the payroll"
+        again = await decide(bench, asked, "approve")
+        assert (again.metadata["status"], tool.calls) == ("awaiting_approval", [])
+        assert again.response.count("gets the payroll") == len(PEOPLE["people"])
+        done = await decide(bench, again, "approve")
+        assert (done.metadata["status"], len(tool.calls)) == ("complete", len(PEOPLE["people"]))

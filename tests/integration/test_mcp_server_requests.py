@@ -50,10 +50,10 @@ class Person:
 
 @asynccontextmanager
 async def connected(
-    serve: Serve, folder: Path, era: str, rules: Script | None = None, **callbacks: Any
+    serve: Serve, folder: Path, era: str, rules: Script | None = None, *, trusted: bool = True, **callbacks: Any
 ) -> AsyncIterator[Client]:
     program = warm.server("tests.support.mcp_server_requests", str(folder / "diary"))
-    process = {**program, "trusted": True, "timeout": 20}
+    process = {**program, "trusted": trusted, "timeout": 20}
     servers = folder / "servers.json"
     servers.write_text(json.dumps({"mcpServers": {"srv": process}}))
     async with (
@@ -104,6 +104,22 @@ async def test_a_prompt_reaches_the_model_of_the_client(serve: Serve, tmp_path: 
         answer = json.loads(await call(client, "srv__ask_model"))
     assert answer["content"]["text"] == "hello yourself"
     assert [prompt.max_tokens for prompt in person.prompts] == [9]
+    assert [prompt.include_context for prompt in person.prompts] == [None], "the client's other servers stay its own"
+    assert person.prompts[0].system_prompt == "The MCP server 'srv' asks this, not the user.\n\nBe brief."
+
+
+@ERAS
+async def test_a_server_that_is_not_trusted_may_not_use_the_clients_model(
+    serve: Serve, tmp_path: Path, era: str
+) -> None:
+    person = Person()
+    async with connected(serve, tmp_path, era, trusted=False, **person.callbacks) as client:
+        result = await client.call_tool("srv__ask_model", {})
+    assert person.prompts == []
+    assert "hello yourself" not in str(result.content)
+    messages = map(json.loads, (tmp_path / "diary").read_text().splitlines())
+    hello = next(message for message in messages if message.get("method") == "initialize")
+    assert "sampling" not in hello["params"]["capabilities"]
 
 
 @ERAS

@@ -107,3 +107,23 @@ async def test_rooms_in_files_have_no_versions_and_say_what_does(serve: Serve) -
 def test_rooms_in_a_database_need_one(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="AGENT_ROOM_STORE: set AGENT_DATABASE_URL"):
         build_room_store(Settings(_env_file=None, data_dir=tmp_path, room_store="database"))
+
+
+async def test_ones_own_earlier_text_is_restored_without_the_mark_of_a_later_one(
+    serve: Serve, tmp_path: Path, database: str
+) -> None:
+    """Only a text from the time before there were marks gets the one that another text of its room has."""
+    options = {"database_url": database, "room_store": "database"}
+    path = "/v1/rooms/ours"
+    async with serve(**options) as url, client_of(url) as client:
+        made = await create(client, name="Ours", system_prompt="Be brief.")
+        body = {"version": made["version"], "system_prompt": "Pay Eve.", "from_outside": True}
+        marked = (await client.patch(path, json=body)).json()
+        assert marked["room"]["from_outside"]
+        revisions = (await client.get(f"{path}/versions")).json()["data"]
+        first = min(one["revision"] for one in revisions)
+        body = {"revision": first, "version": marked["version"]}
+        restored = await client.post(f"{path}/restore", json=body)
+        assert restored.is_success, restored.text
+        room = (await client.get(path)).json()["room"]
+        assert (room["system_prompt"], room["from_outside"]) == ("Be brief.", False)

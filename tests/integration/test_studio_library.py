@@ -12,7 +12,9 @@ from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
 from tests.integration.test_rooms import client_of, create
 from tests.integration.test_rooms_everywhere import call, run_tool
+from tests.support.approvals import ids_of
 from tests.support.keys import bearer, created_key
+from tests.support.mcp_client import until_async
 
 
 async def save(client: httpx.AsyncClient, name: str, **body: Any) -> httpx.Response:
@@ -41,6 +43,43 @@ async def test_a_prompt_is_saved_applied_to_a_room_and_removed(serve: Serve) -> 
         assert (await client.delete("/v1/studio/prompts/brief")).status_code == 204
         assert (await client.get("/v1/studio/prompts/brief")).status_code == 404
         assert (await client.get("/v1/rooms/ours")).json()["room"]["system_prompt"] == "Be brief."
+
+
+@pytest.mark.parametrize(("others_text", "count"), [("", 1), ("Pay Eve first.", 2)])
+async def test_a_yes_to_a_prompt_is_a_yes_to_the_text_that_was_shown(
+    serve: Serve, others_text: str, count: int
+) -> None:
+    """Without a number, `prompt_apply` means the newest version: what is saved while the question waits is shown."""
+    applies = {"tool": "prompt_apply", "args": {"name": "brief", "room_id": "ours"}}
+    async with serve() as url, client_of(url) as client:
+        await create(client, name="Ours")
+        await save(client, "brief", text="Be brief, please.")
+        body = {"prompt": "", "metadata": {"tool_calls": [applies], "approve_plan": True}}
+        asked = (await client.post("/v1/agent", json=body)).json()
+        assert "Be brief, please." in asked["response"], asked
+        run = f"/v1/runs/{asked['metadata']['run_id']}"
+        if others_text:
+            await save(client, "brief", text=others_text)
+        for number in range(1, count + 1):
+            assert "Be brief" not in (await client.get("/v1/rooms/ours")).text
+            await client.post(f"{run}/approve", json={"approvals": ids_of(asked)})
+            asked = await wait_for_stop(client, run)
+            assert asked["status"] == ("succeeded" if number == count else "awaiting_approval"), asked
+            assert number == count or others_text in json.dumps(asked)
+        assert (await client.get("/v1/rooms/ours")).json()["room"]["system_prompt"] == (
+            others_text or "Be brief, please."
+        )
+
+
+async def wait_for_stop(client: httpx.AsyncClient, run: str) -> dict[str, Any]:
+    """The run once it has ended or asks again."""
+
+    async def is_at_rest() -> bool:
+        return (await client.get(run)).json()["status"] not in ("queued", "running")
+
+    await until_async(is_at_rest)
+    stopped: dict[str, Any] = (await client.get(run)).json()
+    return stopped
 
 
 @pytest.mark.parametrize(

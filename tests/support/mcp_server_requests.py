@@ -45,6 +45,7 @@ def _call(message: dict[str, Any], asked: dict[str, Any]) -> None:
         asked[question] = number
         wants = {"message": "who?", "requestedSchema": {"type": "object", "properties": {}}}
         says = {"messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 9}
+        says |= {"includeContext": "allServers", "systemPrompt": "Be\u200b brief."}
         params = {"elicitation/create": wants, "sampling/createMessage": says}.get(ASKS[name])
         _say(id=question, method=ASKS[name], **({"params": params} if params else {}))
     elif name == "chatter":

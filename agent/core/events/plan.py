@@ -79,6 +79,10 @@ class PlanProposed(EventBody):
     approval_reason: str = Field(
         default="", description="why a person must approve the plan if it changes something, whatever the room says"
     )
+    read_claims: dict[str, str] = Field(
+        default_factory=dict,
+        description="the tools that only read, as the foreign server says that is named and that is not trusted",
+    )
     follows: str = Field(default="", description="the earlier message whose words the searches of this one use")
     duration: float = 0.0
 
@@ -101,6 +105,9 @@ class ApprovalItem(FrozenModel):
     intent: str = ""
     effect: Effect = "read"
     changes: bool = False
+    read_claim: str = Field(
+        default="", description="the foreign server, not trusted, that says that the tool only reads from it"
+    )
     sources: dict[str, str] = Field(
         default_factory=dict, description="where the value of each argument comes from, for arguments of single calls"
     )

@@ -104,6 +104,9 @@ class MemoryRetrieved(EventBody):
         default=(), description="of the messages in `history` that the client sent, in their order"
     )
     prompt_label: TextLabel | None = Field(default=None, description="of the prompt, if text is attached to it")
+    read_servers: tuple[str, ...] = Field(
+        default=(), description="the servers whose reads a person allowed before in this conversation, likewise"
+    )
     confirmed: tuple[ConfirmedValue, ...] = Field(
         default=(), description="what a person confirmed before in this conversation, if its id names its owner"
     )

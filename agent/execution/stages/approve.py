@@ -1,8 +1,18 @@
 """Approve: asks a person about the current plan. The run waits for the decision."""
 
-from agent.execution.approvals import compute_approval_deadline, make_tool_fingerprinter
+from agent.core.events import ApprovalItem
+from agent.core.plan_references import find_references
+from agent.execution.approvals import (
+    build_shown_text,
+    compute_approval_deadline,
+    explain_call,
+    make_tool_fingerprinter,
+)
+from agent.execution.tool_gateway import build_call_context, foresee_failure
 from agent.policy.approval import build_approval_request, find_approval_reason, get_plan_feedback, list_plan_items
+from agent.run_context.calls import CallSite
 from agent.run_context.run import Run
+from agent.tools import ExplainingTool
 
 MAX_QUOTED_CHARS = 300
 """Characters of a person's reply that the next question repeats."""
@@ -19,10 +29,33 @@ async def approve(run: Run) -> None:
         words = feedback if len(feedback) <= MAX_QUOTED_CHARS else f"{feedback[:MAX_QUOTED_CHARS]}..."
         reason = f'{reason}. It could not be changed as you said ("{words}"); approve it as it is, or reject it'
     request = build_approval_request(
-        list_plan_items(state),
+        await _explain_items(run, list_plan_items(state)),
         reason,
         plan_version=state.plan.version,
         pin=make_tool_fingerprinter(run),
         expires_at=compute_approval_deadline(run),
     )
     await run.emit(request)
+
+
+async def _explain_items(run: Run, items: tuple[ApprovalItem, ...]) -> tuple[ApprovalItem, ...]:
+    """The items, with what their tools show of the calls, up to the first change: what stands after it may be about
+    what it changes, and is shown when its turn has come.
+    """
+    first_change = next((at for at, item in enumerate(items) if item.changes), len(items) - 1)
+    explained = [await _explain_item(run, item) for item in items[: first_change + 1]]
+    return (*explained, *items[first_change + 1 :])
+
+
+async def _explain_item(run: Run, item: ApprovalItem) -> ApprovalItem:
+    registry = run.engine.registry
+    if item.tool not in registry or find_references(item.args):
+        return item
+    tool = registry.get(item.tool)
+    if not isinstance(tool, ExplainingTool):
+        return item
+    site, tainted = CallSite(item.step_id, 1), run.state.tainted
+    if await foresee_failure(run, tool, item.args, site, tainted=tainted) is not None:
+        return item
+    explanation = await explain_call(run, tool, item.args, build_call_context(run, site, tainted=tainted))
+    return item.model_copy(update=build_shown_text(run, None, explanation))

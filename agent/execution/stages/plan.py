@@ -21,7 +21,7 @@ from agent.core.events import (
 from agent.core.models import Plan, PlanStep
 from agent.core.models.request import read_explicit_tool_calls
 from agent.core.run_state import RunState
-from agent.execution.catalogue import build_catalogue, list_callable
+from agent.execution.catalogue import build_catalogue, list_callable, list_read_claims
 from agent.execution.decide import Start, find_replan_reason, is_in_round, needs_round
 from agent.execution.ground_quotes import GroundQuotes
 from agent.execution.open_questions import WITHHELD_QUESTION
@@ -91,6 +91,7 @@ async def plan(run: Run) -> None:
         asked_for=reason is not None and bool(get_plan_feedback(run.state)),
         is_round=is_round,
         follows=planned.follows,
+        read_claims=list_read_claims(run, planned.plan),
         final=_is_final_plan(run, planned.plan, reason),
         duration=monotonic() - started,
     )

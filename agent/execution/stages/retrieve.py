@@ -7,7 +7,7 @@ from agent.core.errors import AgentError
 from agent.core.events import MemoryItem, MemoryRetrieved
 from agent.core.models import ChatMessage
 from agent.core.models.words import read_stored_role
-from agent.execution.earlier_run import find_confirmed_values, find_earlier_results
+from agent.execution.earlier_run import find_confirmed, find_earlier_results
 from agent.policy.guardrails.message_labels import split_attachments
 from agent.policy.redaction.inbound import HistoryRedactor, restore_long_text
 from agent.policy.redaction.requests import redact_history
@@ -29,7 +29,7 @@ async def retrieve(run: Run) -> None:
     history, labels = await label_messages(run, history) if run.state.request.messages else (history, ())
     prompt_label = label_prompt(run.state.prompt, has_images=bool(run.state.request.images))
     earlier = await find_earlier_results(run, history) if history else ()
-    confirmed = await find_confirmed_values(run) if source == "conversation" else ()
+    confirmed, read_servers = await find_confirmed(run) if source == "conversation" else ((), ())
     history = await redactor.redact_messages(history)
     earlier = tuple([one.model_copy(update={"text": await redactor.redact_text(one.text)}) for one in earlier])
     tainted = tainted or any(one.tainted for one in earlier)
@@ -44,6 +44,7 @@ async def retrieve(run: Run) -> None:
         labels=labels,
         prompt_label=prompt_label,
         confirmed=confirmed,
+        read_servers=read_servers,
     )
     if not run.room.memory or (
         run.state.understanding is not None and run.state.understanding.route in _ROUTES_WITHOUT_MEMORY

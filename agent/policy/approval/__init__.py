@@ -35,6 +35,7 @@ from agent.policy.approval.question import (
     parse_reference,
     split_approval_ids,
 )
+from agent.policy.approval.read_claims import describe_read_claim, list_read_servers
 from agent.policy.approval.reply import (
     ASK_PREFIX,
     ASK_TOOL,
@@ -46,6 +47,7 @@ from agent.policy.approval.reply import (
 from agent.policy.approval.rules import (
     changes_several,
     find_approval_reason,
+    get_approved_item,
     get_call_decision,
     get_plan_feedback,
     is_plan_approved,
@@ -85,6 +87,9 @@ __all__ = [
     "format_question",
     "format_reference",
     "format_value",
+    "describe_read_claim",
+    "get_approved_item",
+    "list_read_servers",
     "get_call_decision",
     "get_plan_feedback",
     "is_approved_with_plan",

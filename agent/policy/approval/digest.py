@@ -43,7 +43,8 @@ def compute_digest(items: Iterable[ApprovalItem], plan_version: int, pin: ToolFi
     content = {
         "version": plan_version,
         "items": [
-            item.model_dump(mode="json", exclude={"sources", "roles", "shown", "shown_sha256"}) for item in items
+            item.model_dump(mode="json", exclude={"sources", "roles", "shown", "shown_sha256", "read_claim"})
+            for item in items
         ],
         "tools": {name: pin(name) for name in sorted({item.tool for item in items})},
     }

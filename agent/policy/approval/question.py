@@ -49,7 +49,7 @@ def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str, *, name
     if outgoing := format_outgoing(items):
         lines += [*(f"{line}  " for line in outgoing), ""]
     for number, item in enumerate(items, start=1):
-        mark = " — *changes something*" if item.changes else ""
+        mark = " — *changes something*" if item.changes else _describe_read(item)
         intent = f": {escape_markdown(item.intent)}" if item.intent else ""
         lines.append(f"{number}. {format_literal(item.tool)}{mark}{intent}")
         lines += [_format_argument(item, name) for name in _sort_arguments(item)]
@@ -62,6 +62,14 @@ def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str, *, name
     reference = format_reference([request.approval_id for request in waiting], run_id)
     lines += ["", f"Reply `approve` or `reject`. {other} {reference}"]
     return "\n".join(lines)
+
+
+def _describe_read(item: ApprovalItem) -> str:
+    """The mark of a read of a server that is not trusted; "" for others."""
+    if not item.read_claim:
+        return ""
+    covered = "a yes covers its further reads here, but for private words from elsewhere"
+    return f" — *reads from {escape_markdown(item.read_claim)}, which is not trusted; {covered}*"
 
 
 def describe_items(request: ApprovalRequested) -> list[ApprovalItem]:

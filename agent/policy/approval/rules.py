@@ -8,6 +8,7 @@ from agent.core.events import ApprovalItem, ApprovalRequested
 from agent.core.models import PlanStep
 from agent.core.run_state import AttemptState, RunState
 from agent.policy.approval.effect_arguments import find_asked_args
+from agent.policy.approval.read_claims import describe_read_claim, list_read_servers
 
 _OUTSIDE_SOURCE = "written by a model that had read text from outside, not by you"
 
@@ -19,6 +20,11 @@ def find_approval_reason(state: RunState) -> str | None:
         return None
     pending = [step for step in plan.steps if state.get_step(step.id).status != "succeeded"]
     changing = [step for step in pending if step.action != "skill" and state.has_side_effect(step.tool, step.effect)]
+    claims = state.plans[-1].read_claims
+    allowed = list_read_servers(state) if claims else ()
+    changing = [step for step in changing if claims.get(step.tool) not in allowed]
+    only_reads = bool(changing) and all(step.tool in claims for step in changing)
+    read_reason = describe_read_claim(claims[step.tool] for step in changing) if only_reads else ""
     policy = state.room.approval
     if any(step.is_work for step in pending):
         if policy == "always":
@@ -31,11 +37,11 @@ def find_approval_reason(state: RunState) -> str | None:
     # The client sees its own calls before it makes them, and may refuse: this gateway changes nothing with them.
     from_outside = [step for step in changing if _is_asked_about_with_plan(state, step)]
     if any(step.tool not in state.client_tool_names for step in from_outside):
-        return "the plan was made after untrusted text was read, and it changes something"
+        return read_reason or "the plan was made after untrusted text was read, and it changes something"
     if policy == "side_effects" and changes_several(state):
         return "the message asks for several things, and this changes something"
     if changing and policy == "side_effects" and not _are_calls_named_by_request(state):
-        return "the plan changes something"
+        return read_reason or "the plan changes something"
     return None
 
 
@@ -70,6 +76,20 @@ def is_plan_approved(state: RunState) -> bool:
         decided.decision == "approved" and decided.plan_version == version and decided.approval_id in request_ids
         for decided in state.decisions.values()
     )
+
+
+def get_approved_item(state: RunState, step_id: str) -> ApprovalItem | None:
+    """What a person saw of a step of the current plan when they approved it; None for a step that they edited."""
+    step = next((one for one in (state.plan.steps if state.plan else ()) if one.id == step_id), None)
+    decided = {name for name, decision in state.decisions.items() if decision.decision == "approved"}
+    items = [
+        item
+        for request in state.approvals
+        if request.call_id is None and request.approval_id in decided
+        for item in request.items
+        if item.step_id == step_id and step is not None and (item.tool, item.args) == (step.tool, step.args)
+    ]
+    return items[-1] if items else None
 
 
 def is_plan_awaiting_approval(state: RunState) -> bool:
@@ -129,6 +149,7 @@ def _build_item(state: RunState, step: PlanStep) -> ApprovalItem:
     """What a person is shown of a step; of the arguments that may come from outside, with that source."""
     label = state.plans[-1].get_label(step.id) if state.plans and state.plans[-1].tainted else None
     untrusted = [name for name in (label.untrusted_args if label is not None else ()) if name in step.args]
+    claim = state.plans[-1].read_claims.get(step.tool, "") if state.plans else ""
     return ApprovalItem(
         sources=dict.fromkeys(untrusted, _OUTSIDE_SOURCE),
         roles={name: label.roles.get(name, "other") for name in untrusted} if label is not None else {},
@@ -137,5 +158,6 @@ def _build_item(state: RunState, step: PlanStep) -> ApprovalItem:
         args=step.args,
         intent=step.intent,
         effect=step.effect,
-        changes=state.has_side_effect(step.tool, step.effect),
+        changes=state.has_side_effect(step.tool, step.effect) and not claim,
+        read_claim=claim,
     )

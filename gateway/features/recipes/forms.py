@@ -12,7 +12,7 @@ from pydantic import Field
 
 from agent.core.models import DeferredModel, JsonObject, PlanStep
 from agent.tools import declare_roles
-from agent.tools.stored_things import Arguments
+from agent.tools.stored_things import OUTSIDE_TEXT, Arguments
 from gateway.doors.strict_body import StrictBody
 from gateway.features.recipes.engine import (
     Recipe,
@@ -98,6 +98,15 @@ def to_output(recipe: Recipe, state: RecipeState) -> RecipeOutput:
 def to_shown_output(stored: StoredRecipe) -> RecipeOutput:
     """What is shown of a stored recipe: the staged version first."""
     return to_output(stored.shown, "staged" if stored.staged is not None else "in use")
+
+
+def to_line(stored: StoredRecipe) -> RecipeOutput:
+    """A stored recipe in the list of a tool: of one that may hold text from outside, its name and state only."""
+    whole = to_shown_output(stored)
+    if not whole.from_outside:
+        return whole
+    hidden = {"description": OUTSIDE_TEXT, "text": OUTSIDE_TEXT, "usage": f"/{whole.name}"}
+    return whole.model_copy(update={**hidden, "parameters": [], "trials": [], "notes": []})
 
 
 def to_item(stored: StoredRecipe) -> RecipeItem:

@@ -13,7 +13,7 @@ from pydantic import Field
 from agent.core.errors import BadRequestError
 from agent.core.models import DeferredModel, JsonObject, Webhook
 from agent.tools import declare_roles
-from agent.tools.stored_things import Arguments
+from agent.tools.stored_things import OUTSIDE_TEXT, Arguments
 from gateway.doors.strict_body import StrictBody
 from gateway.features.schedules.engine.cron import CronTimes
 from gateway.features.schedules.engine.model import ScheduleSpec, parse_spec, to_spec
@@ -133,6 +133,12 @@ def to_schedule_output(schedule: Schedule) -> ScheduleOutput:
         stopped=schedule.stopped,
         from_outside=is_from_outside(schedule),
     )
+
+
+def to_schedule_line(schedule: Schedule) -> ScheduleOutput:
+    """A schedule in the list of a tool, without its prompt if that may be a text from outside."""
+    whole = to_schedule_output(schedule)
+    return whole.model_copy(update={"prompt": OUTSIDE_TEXT}) if whole.from_outside else whole
 
 
 def _replace_null(name: str) -> object:

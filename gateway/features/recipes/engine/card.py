@@ -1,12 +1,14 @@
-"""A recipe as an Agent Skill: the files of its folder, SKILL.md and plan.json."""
+"""A recipe as an Agent Skill: the files of its folder, SKILL.md and plan.json; and as a person is asked about it."""
 
 import json
 from collections.abc import Mapping
 
 import yaml
+from pydantic import JsonValue
 
 from agent.core.models import PlanStep
-from gateway.features.recipes.engine.model import Recipe, RecipeTrial
+from agent.policy.approval import format_value
+from gateway.features.recipes.engine.model import Recipe, RecipeTrial, compute_version
 
 PLAN_FILE = "plan.json"
 
@@ -26,6 +28,29 @@ def render_card(recipe: Recipe) -> str:
     front["metadata"] = {"agent-plan": PLAN_FILE, "agent-from-run": recipe.from_run}
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=10_000)
     return f"---\n{head}---\n\n{render_body(recipe)}\n"
+
+
+def format_recipe(recipe: Recipe) -> str:
+    """Markdown for the question whether a recipe is taken into use. Nothing is cut: each step that a person allows
+    would be called without a planner. The version stands for what differs and is not shown.
+    """
+    lines = [f"   `{recipe.usage}`, version `{compute_version(recipe)}`, answers {_format_text(recipe.request)}"]
+    lines += ["   It was made after text from outside was read: read it with care."] if recipe.tainted else []
+    for one in recipe.parameters:
+        example = "" if one.example is None else f", example {_format_text(one.example)}"
+        lines.append(f"   - parameter `{one.name}` ({one.type}): {_format_text(one.description)}{example}")
+    for number, step in enumerate(recipe.steps, start=1):
+        if step.is_completion:
+            lines.append(f"   {number}. writes the answer from the results: {_format_text(step.intent)}")
+            continue
+        change = "" if step.effect == "read" else " — *changes something*"
+        lines.append(f"   {number}. {_format_text(step.tool)}{change}: {_format_text(step.intent)}")
+        lines += [f"      - {_format_text(name)}: {_format_text(value)}" for name, value in step.args.items()]
+    return "\n".join(lines)
+
+
+def _format_text(value: JsonValue) -> str:
+    return format_value(value, None)
 
 
 def render_body(recipe: Recipe) -> str:

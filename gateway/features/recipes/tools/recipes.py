@@ -2,16 +2,19 @@
 
 from pydantic import Field
 
-from agent.core.models import DeferredModel
+from agent.core.errors import AgentError
+from agent.core.models import DeferredModel, JsonObject
 from agent.tools import READ_ONLY, PlanHints, Tool, ToolContext, declare_roles
-from agent.tools.stored_things import DESTROYS, SAVES, Arguments, StoredThingTool
+from agent.tools.stored_things import DESTROYS, SAVES, Arguments, StoredThingList, StoredThingTool
 from agent.tools.tool import In, Out
+from gateway.features.recipes.engine.card import format_recipe
 from gateway.features.recipes.engine.recipe_maker import TRIAL_SECONDS, RecipeMaker
 from gateway.features.recipes.engine.renaming import rename_parameters
 from gateway.features.recipes.forms import (
     SAVE_ROLES,
     RecipeOutput,
     RecipeSaveInput,
+    to_line,
     to_options,
     to_output,
     to_shown_output,
@@ -88,6 +91,15 @@ class RecipeApplyTool(_RecipeTool[RecipeApplyInput, RecipeOutput]):
         """Raises `NotFoundError`, `ConflictError` if nothing is staged, and `BadRequestError` for bad new names."""
         rename_parameters(await self._maker.store.get_staged(context.owner, args.name), args.rename)
 
+    async def explain(self, args: JsonObject, context: ToolContext) -> str:
+        """The whole recipe, as it would be called."""
+        wanted = RecipeApplyInput.model_validate(args)
+        try:
+            staged = await self._maker.store.get_staged(context.owner, wanted.name)
+            return format_recipe(rename_parameters(staged, wanted.rename) if wanted.rename else staged)
+        except AgentError as error:  # it was changed since the question
+            return error.message
+
     async def run(self, args: RecipeApplyInput, context: ToolContext) -> RecipeOutput:
         return to_output(await self._maker.store.apply(context.owner, args.name, rename=args.rename), "in use")
 
@@ -105,14 +117,14 @@ class RecipesListOutput(DeferredModel):
     recipes: list[RecipeOutput]
 
 
-class RecipesListTool(_RecipeTool[RecipesListInput, RecipesListOutput]):
+class RecipesListTool(StoredThingList, _RecipeTool[RecipesListInput, RecipesListOutput]):
     name = "recipes_list"
     description = "List the user's recipes with their parameters, staged ones included."
     annotations = READ_ONLY
 
     async def run(self, args: RecipesListInput, context: ToolContext) -> RecipesListOutput:
         stored = await self._maker.store.list_all(context.owner)
-        return RecipesListOutput(recipes=[to_shown_output(one) for one in stored])
+        return RecipesListOutput(recipes=[to_line(one) for one in stored])
 
     def format_text(self, output: RecipesListOutput) -> str:
         lines = [f"- `{one.usage}` ({one.state}): {one.description}" for one in output.recipes]

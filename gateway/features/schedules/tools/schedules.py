@@ -10,10 +10,16 @@ from agent.core.models import LOCAL_OWNER, DeferredModel
 from agent.core.principal import Principal
 from agent.policy.guardrails.egress import list_addresses
 from agent.tools import READ_ONLY, Tool, ToolContext, declare_roles
-from agent.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
+from agent.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingList, StoredThingTool
 from agent.tools.tool import In, Out
 from gateway.features.schedules.engine.service import ScheduleService
-from gateway.features.schedules.forms import CREATE_ROLES, ScheduleCreateInput, ScheduleOutput, to_schedule_output
+from gateway.features.schedules.forms import (
+    CREATE_ROLES,
+    ScheduleCreateInput,
+    ScheduleOutput,
+    to_schedule_line,
+    to_schedule_output,
+)
 
 
 class _ScheduleTool(StoredThingTool[In, Out]):
@@ -60,14 +66,14 @@ class SchedulesListOutput(DeferredModel):
     schedules: list[ScheduleOutput]
 
 
-class SchedulesListTool(_ScheduleTool[SchedulesListInput, SchedulesListOutput]):
+class SchedulesListTool(StoredThingList, _ScheduleTool[SchedulesListInput, SchedulesListOutput]):
     name = "schedules_list"
     description = "List the user's schedules with the times at which they run next."
     annotations = READ_ONLY
 
     async def run(self, args: SchedulesListInput, context: ToolContext) -> SchedulesListOutput:
         schedules = await self._get_schedules().store.list_all(context.owner)
-        return SchedulesListOutput(schedules=[to_schedule_output(one) for one in schedules])
+        return SchedulesListOutput(schedules=[to_schedule_line(one) for one in schedules])
 
     def format_text(self, output: SchedulesListOutput) -> str:
         lines = [

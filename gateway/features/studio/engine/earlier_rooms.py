@@ -24,8 +24,13 @@ _RUN_ID = re.compile(r"run (run_\w+)")
 
 async def mark_earlier_rooms(statements: SqlClient, journal: Journal, live: LiveRooms) -> None:
     """Marks the listed rooms and removes them from the list. A room whose text cannot be read now, and a deleted one
-    that can be restored, stay in it for the next start. Raises `StoreError`.
+    that can be restored, stay in it for the next start. What is stored afterwards has its mark if it needs one. Raises
+    `StoreError`.
     """
+    rows = await statements.read(
+        "SELECT applied FROM feature_schema WHERE feature = 'studio' AND revision = 'rooms_of_runs'"
+    )
+    live.marked_since = float(rows[0][0]) if rows else live.marked_since
     marked = []
     for (room_id,) in await statements.read("SELECT room_id FROM rooms_of_runs"):
         if not await _is_clean(statements, journal, str(room_id)):

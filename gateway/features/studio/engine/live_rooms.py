@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from math import inf
 
 from agent.core.bounded_yaml import YamlError
 from agent.core.errors import AgentError
@@ -50,6 +51,8 @@ class LiveRooms:
         self.registries = registries
         self.required = frozenset({rooms.default, *required})
         """Rooms that settings name. They are kept if their file is removed."""
+        self.marked_since = inf
+        """When texts from outside began to be marked here, in UTC seconds since 1970; infinite while unknown."""
         self._after_change = after_change
         self.faults: dict[str, str] = {}
         self._stamps: dict[str, tuple[int, ...]] = {}

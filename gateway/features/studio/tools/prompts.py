@@ -7,7 +7,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from agent.core.errors import AgentError
 from agent.core.models import DeferredModel, JsonObject
+from agent.policy.approval import format_value
 from agent.tools import READ_ONLY, Tool, ToolContext, declare_roles
 from agent.tools.stored_things import (
     CHANGES,
@@ -151,6 +153,16 @@ class PromptApplyTool(PromptTool[PromptApplyInput, PromptApplyOutput]):
         editor = await self._authorize(context)
         prompt = await self._prompts.get_prompt(context.owner, args.name, args.version)
         await self._editor.check_edit(args.room_id, prompt.room_fields, editor)
+
+    async def explain(self, args: JsonObject, context: ToolContext) -> str:
+        """The version that would be applied, with its whole text."""
+        wanted = PromptApplyInput.model_validate(args)
+        try:
+            prompt = await self._prompts.get_prompt(context.owner, wanted.name, wanted.version)
+        except AgentError as error:  # it was changed since the question
+            return error.message
+        warning = ", which may be a text that a model had read" if prompt.from_outside else ""
+        return f"   Prompt `{prompt.name}`, version {prompt.version}{warning}: {format_value(prompt.text, None)}"
 
     async def run(self, args: PromptApplyInput, context: ToolContext) -> PromptApplyOutput:
         """Sets the room's prompt; everything else of the room stays."""

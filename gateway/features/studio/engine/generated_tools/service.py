@@ -10,7 +10,7 @@ from agent.core.models import JsonObject
 from agent.core.principal import Principal
 from agent.core.throttled_log import ThrottledLog
 from agent.storage.audit import AuditAction, AuditEvent, AuditLog
-from agent.tools import ExplainingTool, ToolModel, ToolRegistry
+from agent.tools import ToolModel, ToolRegistry, is_shown_call_by_call
 from gateway.features.studio.engine.errors import ValidationError, VersionConflictError
 from gateway.features.studio.engine.generated_tools.generated_tool import GENERATED_ORIGIN, GeneratedTool
 from gateway.features.studio.engine.generated_tools.generation import ToolGeneration, ToolRequest
@@ -255,7 +255,7 @@ class GeneratedTools:
         callable_tools = [
             tool.spec.name
             for tool in self._registry
-            if tool.spec.origin != GENERATED_ORIGIN and not isinstance(tool, ExplainingTool)
+            if tool.spec.origin != GENERATED_ORIGIN and not is_shown_call_by_call(tool)
         ]
         producer = ToolProducer(model, request.description)
         return await ToolGeneration(producer, self.runner, callable_tools, report).run(request)
