@@ -115,7 +115,7 @@ def load_example(
         run_with_gateway(_remove_example)
         return
     from gateway.features.incident.engine.evidence import choose_collections  # noqa: PLC0415 - as above
-    from gateway.features.incident.engine.example_company import load_example_company  # noqa: PLC0415 - `--help` does not need it
+    from gateway.features.incident.example_company import load_example_company  # noqa: PLC0415 - `--help` does not need it
 
     async def work(stepgate: "Stepgate") -> None:
         into = folder.expanduser() if folder is not None else None

@@ -9,7 +9,7 @@ from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
 from gateway.features.documents.parts import get_documents
 from gateway.features.incident.engine.collection_names import EXAMPLE_COLLECTIONS
-from gateway.features.incident.engine.example_company import load_example_company
+from gateway.features.incident.example_company import load_example_company
 
 router = APIRouter(tags=["knowledge"], route_class=JsonRoute, dependencies=[require_scope("ingest")])
 
