@@ -18,10 +18,6 @@ MAX_EVIDENCE = 60_000
 _CONTEXT = 40
 """Characters beside a number that hold its unit, sign and scale."""
 
-_LINE_NUMBER = re.compile(r"\n[ \t]*(\d{1,7})(?:[:|\t]| \|)(?=\s|$)")
-_MIN_NUMBERED = 3
-"""Lines with consecutive numbers from which on a tool has counted them."""
-
 
 class FigureEvidence:
     """The values of the evidence, and what is derived from them when it is needed."""
@@ -80,24 +76,3 @@ def _cut_evidence(evidence: str, claims: Iterable[ValueMention]) -> str:
         if left <= 0:
             break
     return "\n".join(parts)
-
-
-def drop_line_numbers(evidence: str) -> str:
-    """The text without the numbers of its lines, which a tool has put before them."""
-    evidence = f"\n{evidence}"
-    matches = list(_LINE_NUMBER.finditer(evidence))
-    if len(matches) < _MIN_NUMBERED:
-        return evidence
-    numbers = [int(match[1]) for match in matches]
-    counted = {
-        place
-        for at in range(len(numbers) - 2)
-        if numbers[at + 1] == numbers[at] + 1 and numbers[at + 2] == numbers[at] + 2
-        for place in (at, at + 1, at + 2)
-    }
-    parts: list[str] = []
-    end = 0
-    for at in sorted(counted):
-        parts.append(evidence[end : matches[at].start() + 1])
-        end = matches[at].end()
-    return "".join([*parts, evidence[end:]])

@@ -15,11 +15,11 @@ from functools import cached_property
 from agent.answers.derivations import Quantity, contains_near, is_among, list_operands, read_quantities
 from agent.answers.derived_dates import DerivedDates
 from agent.answers.equations import Equation, find_equations
-from agent.answers.figure_evidence import FigureEvidence, drop_line_numbers
+from agent.answers.figure_evidence import FigureEvidence
 from agent.answers.instants import Instants
 from agent.answers.labels import Labels
 from agent.answers.periods import names_known_period
-from agent.answers.quoted_figures import has_only_quoted_figures
+from agent.answers.quoted_figures import drop_line_numbers, has_only_quoted_figures
 from agent.answers.regrouped import has_code_of_shape, has_sister, is_regrouped
 from agent.answers.totals import list_counts, list_totals
 from agent.text.codes import CodeMention

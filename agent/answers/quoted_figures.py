@@ -18,6 +18,30 @@ _NEXT_WORD = re.compile(r"(?:st|nd|rd|th|er|[.]|:e)?[ \u00a0]*(?:of |de |den )?(
 _QUOTED_WORD = re.compile(r"[^\W\d_]{2,}")
 _JOINTS = frozenset("-_/:.'\u2019+\u2212@#\\")
 _MONTHS_BEFORE = frozenset((*MONTHS, *(f"{name}." for name in MONTHS)))
+_LINE_NUMBER = re.compile(r"\n[ \t]*(\d{1,7})(?:[:|\t]| \|)(?=\s|$)")
+_MIN_NUMBERED = 3
+"""Lines with consecutive numbers from which on a tool has counted them."""
+
+
+def drop_line_numbers(evidence: str) -> str:
+    """The text without the numbers of its lines, which a tool has put before them."""
+    evidence = f"\n{evidence}"
+    matches = list(_LINE_NUMBER.finditer(evidence))
+    if len(matches) < _MIN_NUMBERED:
+        return evidence
+    numbers = [int(match[1]) for match in matches]
+    counted = {
+        place
+        for at in range(len(numbers) - 2)
+        if numbers[at + 1] == numbers[at] + 1 and numbers[at + 2] == numbers[at] + 2
+        for place in (at, at + 1, at + 2)
+    }
+    parts: list[str] = []
+    end = 0
+    for at in sorted(counted):
+        parts.append(evidence[end : matches[at].start() + 1])
+        end = matches[at].end()
+    return "".join([*parts, evidence[end:]])
 
 
 def has_only_quoted_figures(text: str, evidence: str) -> bool:

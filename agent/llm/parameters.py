@@ -88,10 +88,10 @@ class ParameterSupport:
 
     def get_reply_limit(self, request: ModelRequest) -> int | None:
         """The tokens after which a streamed reply is cut, its thoughts included; None means no limit."""
-        limit = request.reply_limit
-        if request.max_tokens is None or not _is_own(request):
-            return limit
-        limits = [self._get_form(request.model).add_thoughts(request.max_tokens), request.tokens_left]
+        form = self._get_form(request.model)
+        if request.max_tokens is None or not form.thinks or not _is_own(request):
+            return request.reply_limit
+        limits = [form.add_thoughts(request.max_tokens), request.tokens_left]
         return min(one for one in limits if one is not None)
 
     def has_replied(self, model: str) -> bool:
@@ -314,7 +314,8 @@ class ParameterSupport:
 
     def _write(self, request: ModelRequest, form: WireForm, *, stream: bool) -> JsonObject:
         body = request.to_openai(stream=stream, schema=self._derive(request, form)[0])
-        return form.write(body, is_own=_is_own(request))
+        # Of most models nothing is learnt: they get what was asked for.
+        return body if form == WireForm(form.dialect) else form.write(body, is_own=_is_own(request))
 
     def _differs(self, request: ModelRequest, bodies: Sequence[JsonObject], form: WireForm) -> bool:
         """Whether the body in this form is none of these."""
