@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from agent.core.events import FailedUpstream
 from agent.core.models import JsonObject
-from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ModelRequest, ModelToolCall
+from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ModelRequest, ModelToolCall, read_end
 from agent.llm.replies import join_fields, make_call_id, read_arguments, read_extra_fields
 from agent.llm.surrogates import join_surrogates
 from agent.llm.thoughts import MAY_BEGIN, Piece, ThoughtSplitter, join_pieces, split_text
@@ -80,6 +80,8 @@ class ReplySplitter:
         self._thoughts = ThoughtSplitter(opened) if opened else None
         """Made at the first text that may be a token: most replies have none."""
         self._passed: list[str] = []
+        self._is_cut = False
+        """Whether the finish reason says that the reply is not whole."""
 
     @property
     def opened(self) -> str | None:
@@ -104,7 +106,8 @@ class ReplySplitter:
             return chunk
         piece = self._thoughts.feed(text)
         if chunk.finish_reason is not None:
-            piece = join_pieces(piece, self._thoughts.end(is_cut=chunk.finish_reason == "length"))
+            self._is_cut = not read_end(chunk.finish_reason).is_whole
+            piece = join_pieces(piece, self._thoughts.end(is_cut=self._is_cut))
         if piece.text == text and not piece.thought:
             return chunk
         reasoning = chunk.reasoning + piece.thought
@@ -112,7 +115,7 @@ class ReplySplitter:
 
     def end(self) -> ModelChunk | None:
         """What is left at the end of a stream; None if nothing is."""
-        thought, text, restarts = self._thoughts.end() if self._thoughts is not None else Piece()
+        thought, text, restarts = self._thoughts.end(is_cut=self._is_cut) if self._thoughts is not None else Piece()
         return ModelChunk(text, thought, restarts=restarts) if thought or text or restarts else None
 
 
@@ -137,10 +140,13 @@ class ThoughtMemory:
         """A whole reply with its thought as reasoning, and without what follows the end of its turn."""
         if reply.refused or not reply.text:
             return reply
-        if MAY_BEGIN.search(reply.text) is None:
+        is_cut = not read_end(reply.finish_reason).is_whole
+        # Only a reply that is cut may be all of a thought that the prompt began.
+        opened = self._opened.get(request.model, "") if is_cut and not _has_form(request) else ""
+        if not opened and MAY_BEGIN.search(reply.text) is None:
             self._remember(request, "")
             return reply
-        split = split_text(reply.text, is_cut=reply.finish_reason == "length")
+        split = split_text(reply.text, is_cut=is_cut, opened=opened)
         self._remember(request, split.opened)
         if split.text == reply.text:
             return reply

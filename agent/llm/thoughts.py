@@ -277,11 +277,12 @@ class WholeReply(NamedTuple):
     rest: str = ""
 
 
-def split_text(text: str, *, is_cut: bool = False) -> WholeReply:
-    """Splits a whole reply. The time is linear in its length. `is_cut` as in `ThoughtSplitter.end`."""
-    if MAY_BEGIN.search(text) is None:
+def split_text(text: str, *, is_cut: bool = False, opened: str = "") -> WholeReply:
+    """Splits a whole reply. The time is linear in its length. `is_cut` as in `ThoughtSplitter.end`, `opened` as in the
+    splitter."""
+    if not opened and MAY_BEGIN.search(text) is None:
         return WholeReply("", text)
-    splitter = ThoughtSplitter()
+    splitter = ThoughtSplitter(opened)
     first = splitter.feed(text)
     is_open = splitter.is_thinking
     last = splitter.end(is_cut=is_cut)

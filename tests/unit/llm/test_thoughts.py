@@ -2,6 +2,10 @@
 
 import pytest
 
+from agent.core.models import JsonObject
+from agent.llm.chunks import ChunkReader, has_thoughts
+from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ModelRequest, read_end, read_finish_reason
+from agent.llm.streamed_reply import StreamedReply, ThoughtMemory
 from agent.llm.thoughts import Piece, ThoughtSplitter, split_text
 from tests.unit.llm.test_call_forms import FAMILIES
 
@@ -138,3 +142,77 @@ def test_plain_text_is_not_held_back() -> None:
 def test_a_long_reply_full_of_tags_is_read_in_linear_time() -> None:
     reply = "Write `</think>` and `<|im_end|>` so. " * 20_000
     assert split_text(reply).text == reply
+
+
+def make_request(*messages: JsonObject) -> ModelRequest:
+    return ModelRequest("m", messages or ({"role": "user", "content": "Greet me"},), "completion")
+
+
+def read_stream(memory: ThoughtMemory, request: ModelRequest, *texts: str, finish: str = "stop") -> ModelReply:
+    """The reply that a stream of these texts forms, as a run reads it."""
+    splitter, streamed = memory.begin(request), StreamedReply(request.model)
+    for chunk in (*map(ModelChunk, texts), ModelChunk(finish_reason=finish)):
+        streamed.add_chunk(splitter.split(chunk))
+    if (rest := splitter.end()) is not None:
+        streamed.add_chunk(rest)
+    memory.learn(request, splitter)
+    return streamed.build_reply()
+
+
+@pytest.mark.parametrize("finish", ["length", "content_filter", "abort"])
+def test_a_thought_that_is_cut_never_becomes_the_answer(finish: str) -> None:
+    memory = ThoughtMemory()
+    first = read_stream(memory, make_request(), "Okay, they greet.", "\n</think>\n\n", "Hello!")
+    assert (first.text, first.reasoning) == ("Hello!", "Okay, they greet.\n")
+    for _ in range(2):
+        cut = read_stream(memory, make_request(), "Okay, ", "they gre", finish=finish)
+        assert (cut.text, cut.reasoning) == ("", "Okay, they gre")
+        whole = memory.split_reply(make_request(), ModelReply("Okay, they gre", "m", finish, ONE_CALL))
+        assert (whole.text, whole.reasoning) == ("", "Okay, they gre")
+    following = read_stream(memory, make_request(), "Hello!")
+    assert following.text == "Hello!"
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "text", "expected"),
+    [
+        ("", "<think>\n\n</think>\n\nHello!", False),
+        ("", "<think></thi", False),
+        ("", "<think>\n", False),
+        ("\n\n", "Hello!", False),
+        ("", "Hello!", False),
+        ("", "\n<think>\nThey greet.", True),
+        ("They greet.", "Hello!", True),
+    ],
+)
+def test_an_empty_thought_is_none(reasoning: str, text: str, *, expected: bool) -> None:
+    assert has_thoughts(reasoning, text) is expected
+    reader = ChunkReader("http://model")
+    deltas = [{"reasoning_content": reasoning}, *({"content": piece} for piece in text)]
+    list(reader.read({"choices": [{"index": 0, "delta": delta}]} for delta in deltas))
+    assert reader.has_thoughts is expected
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("eos_token_id", "stop"),
+        ("stop_str", "stop"),
+        ("stopped_eos", "stop"),
+        ("FinishReason.STOP", "stop"),
+        ("FINISH_REASON_STOP", "stop"),
+        ("EndTurn", "stop"),
+        ("FinishReason.MAX_TOKENS", "length"),
+        ("stopped_limit", "length"),
+        ("maxTokens", "length"),
+        ("FinishReason.SAFETY", "content_filter"),
+    ],
+)
+def test_names_of_ends_are_read_in_every_style(reason: str, expected: str) -> None:
+    assert read_end(reason) == (expected, "")
+    assert read_finish_reason(reason) == expected
+
+
+@pytest.mark.parametrize("reason", ["abort", "network_error", "FinishReason.OTHER", "timeout"])
+def test_an_end_that_no_name_calls_good_is_an_interruption(reason: str) -> None:
+    assert read_end(reason) == ("length", reason.lower())
