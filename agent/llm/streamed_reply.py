@@ -4,6 +4,7 @@
 """
 
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from agent.core.events import FailedUpstream
@@ -11,7 +12,10 @@ from agent.core.models import JsonObject
 from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ModelRequest, ModelToolCall, read_end
 from agent.llm.replies import join_fields, make_call_id, read_arguments, read_extra_fields
 from agent.llm.surrogates import join_surrogates
-from agent.llm.thoughts import MAY_BEGIN, Piece, ThoughtSplitter, join_pieces, split_text
+from agent.llm.thoughts import MAY_BEGIN, Piece, ThoughtSplitter, is_never_asked, join_pieces, split_text
+
+_WRITTEN = frozenset({"completion", "skill", "task", "subagent"})
+"""The purposes whose replies are texts for somebody. The engine asks for no tags of thoughts."""
 
 
 class StreamedReply:
@@ -72,12 +76,13 @@ class StreamedReply:
 
 
 class ReplySplitter:
-    """Splits the chunks of one streamed reply into thoughts and answer. `opened` as in `ThoughtSplitter`."""
+    """Splits the chunks of one streamed reply into thoughts and answer. The arguments as in `ThoughtSplitter`."""
 
-    def __init__(self, opened: str = "") -> None:
+    def __init__(self, opened: str = "", is_asked: Callable[[str], bool] = is_never_asked) -> None:
         self.is_beyond_end = False
         """Whether the model goes on behind the end of its turn."""
-        self._thoughts = ThoughtSplitter(opened) if opened else None
+        self._is_asked = is_asked
+        self._thoughts = ThoughtSplitter(opened, is_asked=is_asked) if opened else None
         """Made at the first text that may be a token: most replies have none."""
         self._passed: list[str] = []
         self._is_cut = False
@@ -90,6 +95,11 @@ class ReplySplitter:
             return self._thoughts.opened
         return "" if self._passed else None
 
+    @property
+    def own_tags(self) -> frozenset[str]:
+        """As in `ThoughtSplitter`."""
+        return frozenset() if self._thoughts is None else frozenset(self._thoughts.own_tags)
+
     def split(self, chunk: ModelChunk) -> ModelChunk:
         """The chunk with its thought as reasoning, and without what follows the end of the turn."""
         text = chunk.text
@@ -99,7 +109,7 @@ class ReplySplitter:
             if MAY_BEGIN.search(text) is None and (self._passed or not text.isspace()):
                 self._passed.append(text)
                 return chunk
-            self._thoughts = ThoughtSplitter(before="".join(self._passed))
+            self._thoughts = ThoughtSplitter(before="".join(self._passed), is_asked=self._is_asked)
         if text:
             self.is_beyond_end = self._thoughts.is_over and not text.isspace()
         elif chunk.finish_reason is None:
@@ -122,17 +132,23 @@ class ReplySplitter:
 class ThoughtMemory:
     """The models whose templates begin a thought in the prompt, as their newest replies show: the next one is streamed
     as a thought from its beginning. A reply under a schema says nothing of it, because the grammar allows no thought.
+
+    A request may ask for a text with the tags of a thought: then they are a part of the answer, unless the model has
+    written them without being asked.
     """
 
     def __init__(self) -> None:
         self._opened: dict[str, str] = {}
+        self._own_tags: dict[str, frozenset[str]] = {}
 
     def begin(self, request: ModelRequest) -> ReplySplitter:
         """A splitter for the reply to a request."""
-        return ReplySplitter("" if _has_form(request) else self._opened.get(request.model, ""))
+        opened = "" if _has_form(request) else self._opened.get(request.model, "")
+        return ReplySplitter(opened, self._build_is_asked(request))
 
     def learn(self, request: ModelRequest, splitter: ReplySplitter) -> None:
         """Remembers what a streamed reply showed."""
+        self._learn_tags(request, splitter.own_tags)
         if splitter.opened is not None:
             self._remember(request, splitter.opened)
 
@@ -146,11 +162,29 @@ class ThoughtMemory:
         if not opened and MAY_BEGIN.search(reply.text) is None:
             self._remember(request, "")
             return reply
-        split = split_text(reply.text, is_cut=is_cut, opened=opened)
+        split = split_text(reply.text, is_cut=is_cut, opened=opened, is_asked=self._build_is_asked(request))
+        self._learn_tags(request, split.own_tags)
         self._remember(request, split.opened)
         if split.text == reply.text:
             return reply
         return replace(reply, text=split.text, reasoning=reply.reasoning + split.thought)
+
+    def _build_is_asked(self, request: ModelRequest) -> Callable[[str], bool]:
+        own = self._own_tags.get(request.model, frozenset())
+        texts: list[str] = []  # read at the first token: most replies have none
+
+        def is_asked(token: str) -> bool:
+            if token in own:
+                return False
+            if not texts:
+                texts.append("\n".join(_iter_texts(request)).lower())
+            return token in texts[0]
+
+        return is_asked if request.purpose in _WRITTEN else is_never_asked
+
+    def _learn_tags(self, request: ModelRequest, tags: frozenset[str]) -> None:
+        if tags:
+            self._own_tags[request.model] = self._own_tags.get(request.model, frozenset()) | tags
 
     def _remember(self, request: ModelRequest, opened: str) -> None:
         if _has_form(request):
@@ -159,6 +193,15 @@ class ThoughtMemory:
             self._opened[request.model] = opened
         else:
             self._opened.pop(request.model, None)
+
+
+def _iter_texts(request: ModelRequest) -> Iterator[str]:
+    """Yields what the request says itself. Earlier replies in it may hold what was leaked."""
+    for message in request.messages:
+        content = message.get("content") if message.get("role") != "assistant" else None
+        parts = content if isinstance(content, list) else [{"text": content}]
+        texts = (part.get("text") for part in parts if isinstance(part, dict))
+        yield from (text for text in texts if isinstance(text, str))
 
 
 def _has_form(request: ModelRequest) -> bool:
