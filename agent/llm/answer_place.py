@@ -145,7 +145,8 @@ class AnswerPlace:
         is_behind_fence = _FENCE.match(place.head) is not None  # a closing one, because the place is no code
         has_gap = (not before or before[-1].isspace()) and not is_behind_fence
         if place.is_indented:
-            return has_spoken or not (behind.is_last or (behind.is_before_turn and behind.text.startswith("\n<")))
+            is_over = behind.is_last or (behind.is_before_turn and behind.text.startswith("\n<"))
+            return has_spoken or ends_thought or not is_over
         if following and following in _PUNCTUATION:
             return True
         is_apart = has_gap or (before[-1:] in _UNENDED and bool(before) and not behind.is_last and not ends_thought)
@@ -155,7 +156,7 @@ class AnswerPlace:
             return has_spoken or (not ends_thought and self._opens_line(behind))
         if has_spoken:
             return True
-        if behind.is_before_turn:
+        if behind.is_before_turn and not ends_thought:
             return following != "\n" and place.is_within_sentence
         is_continued = following in _CLOSING or (following.isspace() and bool(behind.text.split("\n")[0].strip()))
         return (bool(following) and is_continued) or place.is_within_sentence

@@ -325,3 +325,18 @@ def test_the_tags_of_a_model_that_thinks_are_thoughts_also_where_the_request_hol
     assert read_stream(ThoughtMemory(), leaked, *reply).text == "It is a tag."
     decision = replace(asked, purpose="planner")
     assert read_stream(ThoughtMemory(), decision, *reply).text == "It is a tag."
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "    </think>\n```\n!",
+        "    x = 1</think>\n\nThen",
+        "(**</think>\n</s><start_of_turn>model\n<user",
+        "Hello</think>\n</s>",
+        "Hello <|im_end|> \n</s> x",
+    ],
+)
+def test_a_stream_is_split_like_the_whole_reply(reply: str) -> None:
+    whole = split_text(reply)[:2]
+    assert [split_evenly(reply, size) for size in range(1, len(reply))] == [whole] * (len(reply) - 1)
