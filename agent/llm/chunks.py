@@ -19,7 +19,7 @@ from agent.llm.replies import (
     read_usage,
 )
 from agent.llm.surrogates import SurrogateJoiner, has_surrogates
-from agent.llm.thoughts import OPENING
+from agent.llm.thoughts import OPENING, THOUGHTS
 
 _PLAIN_FIELDS = frozenset({"content", "role"})
 _SPLIT_FIELDS = ("content", "reasoning_content", "reasoning", "refusal")
@@ -28,6 +28,8 @@ _CHARS_PER_TOKEN = 4
 _TOKEN_CHARS = (1.5, 10)
 """Between these average lengths, the pieces of a stream are tokens. Shorter ones are single characters, longer ones
 several tokens at once; then the tokens are estimated from the characters."""
+_BEGINNING = 64
+"""The pieces of a reply within which a thought at its beginning shows."""
 _MAX_ASIDE = 50_000
 """Pieces of other choices that are held back, so that a stream of nothing else fills no memory."""
 _TOLERANCE = 0.04
@@ -98,7 +100,8 @@ class ChunkReader:
     @property
     def has_thoughts(self) -> bool:
         """Whether the reply so far has reasoning, in a field of its own or at the beginning of its text."""
-        return any(self._reasonings) or begins_with_thoughts("".join(self._texts[:8]))
+        has_reasoning = any(reasoning and not reasoning.isspace() for reasoning in self._reasonings)
+        return has_reasoning or has_thoughts("", "".join(self._texts[:_BEGINNING]))
 
     def read(self, events: Iterable[Mapping[str, Any]]) -> Iterator[ModelChunk]:
         """Yields the chunks of events that arrived together. Neighbours with nothing but text, a finish reason and
@@ -337,9 +340,18 @@ class ChunkReader:
         return self._chars / _CHARS_PER_TOKEN
 
 
-def begins_with_thoughts(text: str) -> bool:
-    """Whether a reply writes its thoughts before its text."""
-    return OPENING.match(text.lstrip()) is not None
+def has_thoughts(reasoning: str, text: str) -> bool:
+    """Whether a reply has thoughts, in its reasoning or before its text. Templates that switch them off leave an empty
+    thought (Qwen 3), which is none."""
+    if reasoning and not reasoning.isspace():
+        return True
+    beginning = text.lstrip()
+    opening = OPENING.match(beginning)
+    if opening is None:
+        return False
+    thought = beginning[opening.end() :].lstrip().lower()
+    closings = THOUGHTS[opening[0].lower()]
+    return bool(thought) and not any(thought.startswith(one) or one.startswith(thought) for one in closings)
 
 
 def read_chunk(event: Mapping[str, Any], choice: Mapping[str, Any], delta: JsonObject) -> ModelChunk:

@@ -24,7 +24,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from agent.core.errors import ModelDownError, ModelError, ModelOutputError, ModelTimeoutError
 from agent.core.models import JsonObject
 from agent.llm.cache_markers import mark_instructions
-from agent.llm.chunks import begins_with_thoughts
+from agent.llm.chunks import has_thoughts
 from agent.llm.endpoint_origin import TYPED_IN, EndpointOrigin, hide_key
 from agent.llm.faults import build_status_error, describe_connection_error
 from agent.llm.ollama import add_ollama_details
@@ -121,8 +121,7 @@ class HttpModelClient:
                 if not self._support.learn(request, bodies, error):
                     raise
             else:
-                thinks = bool(reply.reasoning) or begins_with_thoughts(reply.text)
-                self._support.confirm(request, bodies[-1], thinks=thinks)
+                self._support.confirm(request, bodies[-1], thinks=has_thoughts(reply.reasoning, reply.text))
                 reply = self._support.restore_reply(request, reply)
                 return reply if len(bodies) == 1 else replace(reply, requests=len(bodies))
 

@@ -1,5 +1,6 @@
 """The `ModelClient` port, and what its calls take and return: request, reply and why it ended, chunk."""
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -72,7 +73,7 @@ _REASONS: Mapping[str, FinishReason] = MappingProxyType({
     "stop_token": "stop", "complete": "stop", "completed": "stop", "finish": "stop", "finished": "stop", "end": "stop",
     "done": "stop",
     "length": "length", "max_tokens": "length", "max_output_tokens": "length", "model_length": "length",
-    "model_context_window_exceeded": "length", "max_completion_tokens": "length",
+    "model_context_window_exceeded": "length", "max_completion_tokens": "length", "limit": "length",
     "tool_calls": "tool_calls", "tool_call": "tool_calls", "tool_use": "tool_calls", "function_call": "tool_calls",
     "content_filter": "content_filter", "content_filtered": "content_filter", "safety": "content_filter",
     "refusal": "content_filter", "sensitive": "content_filter", "guardrail_intervened": "content_filter",
@@ -82,6 +83,7 @@ _REASONS: Mapping[str, FinishReason] = MappingProxyType({
 """OpenAI's reasons, and the names that providers behind its wire give to them (Anthropic, Bedrock, Cohere, Gemini, GLM,
 Mistral, TGI)."""
 _UNFINISHED = frozenset({"", "null", "none"})
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NAME_CHARS = 60
 
 
@@ -110,11 +112,27 @@ def read_finish_reason(value: object) -> str | None:
     """A finish reason under OpenAI's name, or as the provider writes it if it has none there. None where the reply goes
     on: some servers write "" or "null" then."""
     reason = value.lower() if isinstance(value, str) else ""
-    return None if reason in _UNFINISHED else _REASONS.get(reason, reason[:_NAME_CHARS])
+    if reason in _UNFINISHED or not isinstance(value, str):
+        return None
+    return _REASONS.get(reason) or _read_composed(value) or reason[:_NAME_CHARS]
+
+
+def _read_composed(value: str) -> FinishReason | None:
+    """The reason that a longer name holds: the member of an enumeration (`FinishReason.MAX_TOKENS`), a name in camel
+    case, or one that says what it stopped at (`eos_token_id`, `stop_str`). A limit or a filter in the name counts more.
+    """
+    name = _HUMP.sub("_", value).lower()
+    tail = name.rpartition(".")[2].removeprefix("finish_reason_")
+    if (whole := _REASONS.get(tail)) is not None:
+        return whole
+    words = re.findall("[a-z]+", tail)
+    named = (_REASONS.get(word, "stop") for word in words)
+    worse = next((reason for reason in named if reason != "stop"), None)
+    return worse or ("stop" if any(word.startswith(("stop", "eos")) for word in words) else None)
 
 
 def read_end(finish_reason: str | None) -> ReplyEnd:
-    """The end of a reply with this reason. Only the reasons of the table are good ones."""
+    """The end of a reply with this reason. One that the table does not know, whole or in words, is an interruption."""
     reason = read_finish_reason(finish_reason) or "stop"
     name = _REASONS.get(reason)
     return ReplyEnd("length", reason) if name is None else ReplyEnd(name)

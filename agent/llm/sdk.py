@@ -25,7 +25,7 @@ from agent.core.errors import (
     ModelTimeoutError,
 )
 from agent.core.models import JsonObject
-from agent.llm.chunks import ChunkReader, begins_with_thoughts
+from agent.llm.chunks import ChunkReader, has_thoughts
 from agent.llm.endpoint_origin import hide_key
 from agent.llm.faults import CONTEXT_ADVICE, is_context_message, parse_retry_after
 from agent.llm.parameters import LEARNABLE, ParameterSupport
@@ -79,7 +79,7 @@ class LiteLLMClient:
         litellm = await self._load_litellm()
         response, sent = await self._ask(litellm, request, stream=False)
         reply = _build_reply(response, request, _estimate_cost(litellm, response))
-        self._support.confirm(request, sent, thinks=bool(reply.reasoning) or begins_with_thoughts(reply.text))
+        self._support.confirm(request, sent, thinks=has_thoughts(reply.reasoning, reply.text))
         return self._support.restore_reply(request, reply)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:

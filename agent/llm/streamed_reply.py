@@ -4,14 +4,18 @@
 """
 
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from agent.core.events import FailedUpstream
 from agent.core.models import JsonObject
-from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ModelRequest, ModelToolCall
+from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ModelRequest, ModelToolCall, read_end
 from agent.llm.replies import join_fields, make_call_id, read_arguments, read_extra_fields
 from agent.llm.surrogates import join_surrogates
-from agent.llm.thoughts import MAY_BEGIN, Piece, ThoughtSplitter, join_pieces, split_text
+from agent.llm.thoughts import MAY_BEGIN, Piece, ThoughtSplitter, is_never_asked, join_pieces, split_text
+
+_WRITTEN = frozenset({"completion", "skill", "task", "subagent"})
+"""The purposes whose replies are texts for somebody. The engine asks for no tags of thoughts."""
 
 
 class StreamedReply:
@@ -72,14 +76,17 @@ class StreamedReply:
 
 
 class ReplySplitter:
-    """Splits the chunks of one streamed reply into thoughts and answer. `opened` as in `ThoughtSplitter`."""
+    """Splits the chunks of one streamed reply into thoughts and answer. The arguments as in `ThoughtSplitter`."""
 
-    def __init__(self, opened: str = "") -> None:
+    def __init__(self, opened: str = "", is_asked: Callable[[str], bool] = is_never_asked) -> None:
         self.is_beyond_end = False
         """Whether the model goes on behind the end of its turn."""
-        self._thoughts = ThoughtSplitter(opened) if opened else None
+        self._is_asked = is_asked
+        self._thoughts = ThoughtSplitter(opened, is_asked=is_asked) if opened else None
         """Made at the first text that may be a token: most replies have none."""
         self._passed: list[str] = []
+        self._is_cut = False
+        """Whether the finish reason says that the reply is not whole."""
 
     @property
     def opened(self) -> str | None:
@@ -87,6 +94,11 @@ class ReplySplitter:
         if self._thoughts is not None:
             return self._thoughts.opened
         return "" if self._passed else None
+
+    @property
+    def own_tags(self) -> frozenset[str]:
+        """As in `ThoughtSplitter`."""
+        return frozenset() if self._thoughts is None else frozenset(self._thoughts.own_tags)
 
     def split(self, chunk: ModelChunk) -> ModelChunk:
         """The chunk with its thought as reasoning, and without what follows the end of the turn."""
@@ -97,14 +109,15 @@ class ReplySplitter:
             if MAY_BEGIN.search(text) is None and (self._passed or not text.isspace()):
                 self._passed.append(text)
                 return chunk
-            self._thoughts = ThoughtSplitter(before="".join(self._passed))
+            self._thoughts = ThoughtSplitter(before="".join(self._passed), is_asked=self._is_asked)
         if text:
             self.is_beyond_end = self._thoughts.is_over and not text.isspace()
         elif chunk.finish_reason is None:
             return chunk
         piece = self._thoughts.feed(text)
         if chunk.finish_reason is not None:
-            piece = join_pieces(piece, self._thoughts.end(is_cut=chunk.finish_reason == "length"))
+            self._is_cut = not read_end(chunk.finish_reason).is_whole
+            piece = join_pieces(piece, self._thoughts.end(is_cut=self._is_cut))
         if piece.text == text and not piece.thought:
             return chunk
         reasoning = chunk.reasoning + piece.thought
@@ -112,24 +125,30 @@ class ReplySplitter:
 
     def end(self) -> ModelChunk | None:
         """What is left at the end of a stream; None if nothing is."""
-        thought, text, restarts = self._thoughts.end() if self._thoughts is not None else Piece()
+        thought, text, restarts = self._thoughts.end(is_cut=self._is_cut) if self._thoughts is not None else Piece()
         return ModelChunk(text, thought, restarts=restarts) if thought or text or restarts else None
 
 
 class ThoughtMemory:
     """The models whose templates begin a thought in the prompt, as their newest replies show: the next one is streamed
     as a thought from its beginning. A reply under a schema says nothing of it, because the grammar allows no thought.
+
+    A request may ask for a text with the tags of a thought: then they are a part of the answer, unless the model has
+    written them without being asked.
     """
 
     def __init__(self) -> None:
         self._opened: dict[str, str] = {}
+        self._own_tags: dict[str, frozenset[str]] = {}
 
     def begin(self, request: ModelRequest) -> ReplySplitter:
         """A splitter for the reply to a request."""
-        return ReplySplitter("" if _has_form(request) else self._opened.get(request.model, ""))
+        opened = "" if _has_form(request) else self._opened.get(request.model, "")
+        return ReplySplitter(opened, self._build_is_asked(request))
 
     def learn(self, request: ModelRequest, splitter: ReplySplitter) -> None:
         """Remembers what a streamed reply showed."""
+        self._learn_tags(request, splitter.own_tags)
         if splitter.opened is not None:
             self._remember(request, splitter.opened)
 
@@ -137,14 +156,35 @@ class ThoughtMemory:
         """A whole reply with its thought as reasoning, and without what follows the end of its turn."""
         if reply.refused or not reply.text:
             return reply
-        if MAY_BEGIN.search(reply.text) is None:
+        is_cut = not read_end(reply.finish_reason).is_whole
+        # Only a reply that is cut may be all of a thought that the prompt began.
+        opened = self._opened.get(request.model, "") if is_cut and not _has_form(request) else ""
+        if not opened and MAY_BEGIN.search(reply.text) is None:
             self._remember(request, "")
             return reply
-        split = split_text(reply.text, is_cut=reply.finish_reason == "length")
+        split = split_text(reply.text, is_cut=is_cut, opened=opened, is_asked=self._build_is_asked(request))
+        self._learn_tags(request, split.own_tags)
         self._remember(request, split.opened)
         if split.text == reply.text:
             return reply
         return replace(reply, text=split.text, reasoning=reply.reasoning + split.thought)
+
+    def _build_is_asked(self, request: ModelRequest) -> Callable[[str], bool]:
+        own = self._own_tags.get(request.model, frozenset())
+        texts: list[str] = []  # read at the first token: most replies have none
+
+        def is_asked(token: str) -> bool:
+            if token in own:
+                return False
+            if not texts:
+                texts.append("\n".join(_iter_texts(request)).lower())
+            return token in texts[0]
+
+        return is_asked if request.purpose in _WRITTEN else is_never_asked
+
+    def _learn_tags(self, request: ModelRequest, tags: frozenset[str]) -> None:
+        if tags:
+            self._own_tags[request.model] = self._own_tags.get(request.model, frozenset()) | tags
 
     def _remember(self, request: ModelRequest, opened: str) -> None:
         if _has_form(request):
@@ -153,6 +193,15 @@ class ThoughtMemory:
             self._opened[request.model] = opened
         else:
             self._opened.pop(request.model, None)
+
+
+def _iter_texts(request: ModelRequest) -> Iterator[str]:
+    """Yields what the request says itself. Earlier replies in it may hold what was leaked."""
+    for message in request.messages:
+        content = message.get("content") if message.get("role") != "assistant" else None
+        parts = content if isinstance(content, list) else [{"text": content}]
+        texts = (part.get("text") for part in parts if isinstance(part, dict))
+        yield from (text for text in texts if isinstance(text, str))
 
 
 def _has_form(request: ModelRequest) -> bool:

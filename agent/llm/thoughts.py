@@ -6,12 +6,12 @@ judge, skills, answers and the reader of written calls all split replies by it.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from agent.llm.answer_place import AnswerPlace
+from agent.llm.answer_place import AnswerPlace, Behind
 
 _END_OF_CHANNEL = ("<|end|>", "<|start|>", "<|channel|>")
 THOUGHTS: Mapping[str, tuple[str, ...]] = MappingProxyType({
@@ -32,7 +32,7 @@ _CHANNEL = re.compile(
 )
 """A part of gpt-oss's reply: `final` is the answer, one with `to=` is a call, the others are thoughts."""
 _CHANNEL_MARK, _CHANNEL_CHARS = "<|channel|>", 160
-_SPACE, _NOT_SPACE = re.compile(r"\s*"), re.compile(r"\S")
+_SPACE = re.compile(r"\s*")
 _HEADS = (
     "<|start|>assistant", "<|im_start|>assistant", "<|assistant|>", "<start_of_turn>model", "<|begin_of_text|>",
     "<|start_header_id|>assistant<|end_header_id|>", "<|start_of_role|>assistant<|end_of_role|>", "<|start_response|>",
@@ -47,6 +47,12 @@ _ENDS = frozenset({
     "<\uff5cuser\uff5c>", "<eos>", "[e~[",
 })  # fmt: skip
 """Tokens that end a turn, or begin the next one: what follows is not the answer."""
+_TURN = re.compile(
+    r"(?:<\|im_start\|>|<start_of_turn>|<\|start_header_id\|>|<\|start\|>)(?=[a-z])"
+    r"|<\|start_of_turn_token\|>(?=<)|<\|(?:user|observation|system)\|>|<\uff5cuser\uff5c>",
+    re.IGNORECASE,
+)
+"""Those of them that begin the next turn, with its role."""
 _LAST = {"</s>": "<s>", "</answer>": "<answer>", "</response>": "<response>"}
 """Tags that are left out at the very end of an answer that does not open them."""
 _UNOPENED = {closing: opening for opening, closings in THOUGHTS.items() for closing in closings}
@@ -57,6 +63,10 @@ _FIRST_CHARS = "".join(dict.fromkeys(mark[0] for mark in _MARKS))
 MAY_BEGIN = re.compile(r"[<\u25c1]|\[(?:\Z|/?t(?:h|\Z)|/\Z|e(?:~|\Z))", re.IGNORECASE)
 """What may begin a token of the table: few texts have it, and all others are passed on without a further look."""
 _LONGEST = max(map(len, (*_MARKS, *_HEADS)))
+_TOKENS = re.compile(rf"\s*(?:(?:{'|'.join(map(re.escape, (*_ENDS, *_LAST)))})\s*){{0,8}}", re.IGNORECASE)
+"""Tokens behind the end of a turn, and space. Not all, so that the time stays linear."""
+_BEHIND_CHARS = 200
+"""Characters behind a token that are waited for, to see whether it is quoted."""
 OPENING = re.compile("|".join(map(re.escape, THOUGHTS)), re.IGNORECASE)
 """The beginning of a thought."""
 THOUGHT = re.compile(
@@ -76,15 +86,24 @@ class Piece(NamedTuple):
     restarts: bool = False
 
 
+def is_never_asked(token: str) -> bool:
+    """The default of `is_asked`: the request speaks of no token."""
+    return False
+
+
 class ThoughtSplitter:
     """Splits a reply as it comes. It holds back what may be the half of a tag, and the space around the thought.
 
     `opened` is the tag that ends a thought whose beginning is in the prompt, for a model whose template does that: the
     reply is a thought up to the tag. If the tag never comes, the reply was the answer. `before` is the beginning of an
-    answer that was passed on already, without a token.
+    answer that was passed on already, without a token. `is_asked` says of a token, in lower case, whether the
+    request speaks of it: such a thought is a part of the answer.
     """
 
-    def __init__(self, opened: str = "", *, before: str = "") -> None:
+    def __init__(self, opened: str = "", *, before: str = "", is_asked: Callable[[str], bool] = is_never_asked) -> None:
+        self.own_tags: set[str] = set()
+        """The tags around the thoughts that were taken off, in lower case."""
+        self._is_asked = is_asked
         self.opened = opened
         """Set to the tag that ended a thought without a beginning. Emptied by a reply without any."""
         self._stage: _Stage = "answer" if before else "start"
@@ -159,10 +178,14 @@ class ThoughtSplitter:
         begin = space.end() if space is not None else at
         folded = self._held[begin : begin + _LONGEST].lower()
         token = next((mark for mark in (*THOUGHTS, *_HEADS) if folded.startswith(mark)), "")
+        if token and self._is_asked(token):
+            self._stage = "answer"
+            return at
         channel = _CHANNEL.match(self._held, begin, begin + _CHANNEL_CHARS)
         self._has_token, had_token = True, self._has_token
         if token in THOUGHTS:
             self.opened = ""
+            self.own_tags.update((token, *THOUGHTS[token]))
             return self._begin_thought(THOUGHTS[token], begin + len(token))
         if token:
             return begin + len(token)
@@ -196,6 +219,8 @@ class ThoughtSplitter:
             self._held = self._held[half:]
             return None
         thoughts.append(self._held[at : end.start()])
+        if self._assumed is not None:
+            self.own_tags.update((self.opened, _UNOPENED[self.opened]))
         self._stage, self._assumed = "start", None
         return end.start() if end[0].lower() in _END_OF_CHANNEL[1:] else end.end()
 
@@ -215,11 +240,11 @@ class ThoughtSplitter:
             passed.append(text[at : mark.start()])
             self._place.add(passed[-1])
             at = mark.start()
-            is_last = _NOT_SPACE.search(text, start) is None
-            if not is_end and (is_last if token in _LAST else start == len(text)):
+            behind = _look_behind(text, mark, is_end=is_end)
+            if behind is None:
                 self._held = text[at:]
                 return Piece(text="".join(passed))  # what follows decides
-            if self._is_quoted(token, text[start : start + 1]) or (token in _LAST and not is_last):
+            if self._is_quoted(token, behind) or (token in _LAST and not behind.is_last):
                 continue
             if token in _UNOPENED:
                 return self._restart(token, text[start:], is_end=is_end)
@@ -231,22 +256,41 @@ class ThoughtSplitter:
         self._held = text[end:]
         return Piece(text="".join(passed))
 
-    def _is_quoted(self, token: str, after: str) -> bool:
-        """Whether the answer speaks of the token: in code, within a sentence, or because it has opened it."""
+    def _is_quoted(self, token: str, behind: Behind) -> bool:
+        """Whether the answer speaks of the token: in code, within a sentence, or because it has opened it, or the
+        request asks for it."""
         opening = _LAST.get(token) or _UNOPENED.get(token, "")
         if opening in self._opened_tags or (token in _UNOPENED and self._has_thought):
             return True
-        return self._place.is_quoted(after)
+        is_asked = self._is_asked(token)
+        if opening and (is_asked or self._is_asked(opening)):
+            return True
+        return self._place.is_quoted(behind, ends_thought=token in _UNOPENED, is_asked=is_asked)
 
     def _restart(self, token: str, rest: str, *, is_end: bool) -> Piece:
         """Begins the answer behind a thought whose beginning is in the prompt."""
         thought = self._place.text
         self.opened, self._has_thought, self._has_token = token, True, True
+        self.own_tags.update((token, _UNOPENED[token]))
         self._stage, self._held, self._place = "start", rest, AnswerPlace()
         piece = self._read_start()
         if is_end:
             piece = join_pieces(piece, self.end())
         return Piece(thought + piece.thought, piece.text, restarts=True)
+
+
+def _look_behind(text: str, mark: re.Match[str], *, is_end: bool) -> Behind | None:
+    """What follows a token. None where more must come."""
+    start = mark.end()
+    tokens = _TOKENS.match(text, start)
+    end = tokens.end() if tokens is not None else start
+    is_line_end = mark[0].lower() in _UNOPENED and text.startswith("\n", start)  # says enough of the end of a thought
+    if not is_end and not is_line_end and _find_half(text, _MARKS) <= end and len(text) - start < _BEHIND_CHARS:
+        return None
+    turn = _TURN.search(text, mark.start(), end + 1)
+    is_turn = turn is not None and turn.start() == mark.start()
+    is_last = end == len(text)
+    return Behind(text[start : start + _BEHIND_CHARS], is_last, is_turn, turn is not None and not is_turn)
 
 
 @lru_cache(maxsize=64)
@@ -268,25 +312,31 @@ def _find_half(text: str, marks: tuple[str, ...]) -> int:
 
 class WholeReply(NamedTuple):
     """A whole reply: its thought and its answer. `is_open` says that it ends within the thought; `opened` as in
-    `ThoughtSplitter`. `rest` is what the model wrote from the end of its turn on."""
+    `ThoughtSplitter`. `rest` is what the model wrote from the end of its turn on. `own_tags` are those that were around
+    the thought."""
 
     thought: str
     text: str
     is_open: bool = False
     opened: str = ""
     rest: str = ""
+    own_tags: frozenset[str] = frozenset()
 
 
-def split_text(text: str, *, is_cut: bool = False) -> WholeReply:
-    """Splits a whole reply. The time is linear in its length. `is_cut` as in `ThoughtSplitter.end`."""
-    if MAY_BEGIN.search(text) is None:
+def split_text(
+    text: str, *, is_cut: bool = False, opened: str = "", is_asked: Callable[[str], bool] = is_never_asked
+) -> WholeReply:
+    """Splits a whole reply. The time is linear in its length. `is_cut` as in `ThoughtSplitter.end`, the others as in
+    the splitter."""
+    if not opened and MAY_BEGIN.search(text) is None:
         return WholeReply("", text)
-    splitter = ThoughtSplitter()
+    splitter = ThoughtSplitter(opened, is_asked=is_asked)
     first = splitter.feed(text)
     is_open = splitter.is_thinking
     last = splitter.end(is_cut=is_cut)
     before = "" if last.restarts else first.text
-    return WholeReply(first.thought + last.thought, before + last.text, is_open, splitter.opened, splitter.rest)
+    thought, own_tags = first.thought + last.thought, frozenset(splitter.own_tags)
+    return WholeReply(thought, before + last.text, is_open, splitter.opened, splitter.rest, own_tags)
 
 
 def join_pieces(first: Piece, last: Piece) -> Piece:

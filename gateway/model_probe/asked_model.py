@@ -6,7 +6,7 @@ from time import monotonic
 
 from agent.core.errors import ModelAuthError, ModelDownError, ModelError, ModelRateLimitError
 from agent.core.models import JsonObject
-from agent.llm.chunks import begins_with_thoughts
+from agent.llm.chunks import has_thoughts
 from agent.llm.port import ModelClient, ModelReply, ModelRequest, ResponseSchema
 from agent.llm.streamed_reply import ThoughtMemory
 from agent.planning.parse import read_word
@@ -80,7 +80,7 @@ class AskedModel:
         self.calls += 1
         self.prompt_tokens += reply.usage.prompt_tokens
         self.completion_tokens += reply.usage.completion_tokens
-        self.thinks = self.thinks or bool(reply.reasoning) or begins_with_thoughts(reply.text)
+        self.thinks = self.thinks or has_thoughts(reply.reasoning, reply.text)
         return self._thoughts.split_reply(request, reply)
 
     async def measure_speed(self, messages: tuple[JsonObject, ...]) -> Speed:

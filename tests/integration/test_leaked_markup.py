@@ -11,7 +11,7 @@ from tests.integration.test_engine import write_skill
 from tests.integration.test_model_streams import ask, settings_for
 from tests.integration.test_tailor import TRUE, ask_question, shown
 from tests.support.engine import engine_bench
-from tests.support.raw_endpoint import DONE, STOP, raw_endpoint, say
+from tests.support.raw_endpoint import DONE, STOP, chunk, raw_endpoint, say
 from tests.support.script import says, script
 
 GPT_OSS = [
@@ -76,3 +76,32 @@ async def test_a_skill_that_answers_keeps_its_thoughts_to_itself(tmp_path: Path)
     async with engine_bench(tmp_path / "d", model, skill_roots=[roots], room=room) as bench:
         events = await bench.events("Greet me, please")
     assert shown(events) == build_response(events).response == "Hello!"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_thought_that_reaches_the_limit_is_no_answer(serve: Serve, *, stream: bool) -> None:
+    pieces = [say("Okay, they greet."), say("\n</think>\n\n"), say("Hello!"), STOP, DONE]
+    async with raw_endpoint(*pieces) as endpoint, serve(**settings_for(endpoint)) as url:
+        await ask(url, stream=stream)
+        endpoint.parts = (say("Okay, they"), chunk({}, "length"), DONE)
+        answer = await ask(url, stream=stream)
+    assert (answer["content"], answer["reasoning_content"], answer["finish"]) == ("", "Okay, they", "length")
+
+
+MENTIONS = [
+    ("Which tokens are there?", "The tokens:\n- **<|im_start|>**: begins a turn.\n- <|im_end|>\nDone."),
+    ("How does it think?", "Qwen ends its thought with </think>\nThen comes the answer."),
+    ("Write <reasoning> and <answer>.", "<reasoning>2+2</reasoning>\n<answer>4</answer>"),
+    ("Begin with <thought>.", "<thought>The poem begins."),
+]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(("question", "reply"), MENTIONS)
+async def test_an_answer_that_mentions_tokens_arrives_whole(
+    serve: Serve, question: str, reply: str, *, stream: bool
+) -> None:
+    parts = [say(reply[at : at + 5]) for at in range(0, len(reply), 5)]
+    async with raw_endpoint(*parts, STOP, DONE) as endpoint, serve(**settings_for(endpoint)) as url:
+        answer = await ask(url, stream=stream, messages=[{"role": "user", "content": question}])
+    assert (answer["content"], answer["reasoning_content"], answer["error"]) == (reply, "", "")

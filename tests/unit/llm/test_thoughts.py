@@ -1,7 +1,13 @@
 """What a model thinks is taken out of its answer, wherever the pieces of a stream are cut."""
 
+from dataclasses import replace
+
 import pytest
 
+from agent.core.models import JsonObject
+from agent.llm.chunks import ChunkReader, has_thoughts
+from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ModelRequest, read_end, read_finish_reason
+from agent.llm.streamed_reply import StreamedReply, ThoughtMemory
 from agent.llm.thoughts import Piece, ThoughtSplitter, split_text
 from tests.unit.llm.test_call_forms import FAMILIES
 
@@ -138,3 +144,199 @@ def test_plain_text_is_not_held_back() -> None:
 def test_a_long_reply_full_of_tags_is_read_in_linear_time() -> None:
     reply = "Write `</think>` and `<|im_end|>` so. " * 20_000
     assert split_text(reply).text == reply
+
+
+def make_request(*messages: JsonObject) -> ModelRequest:
+    return ModelRequest("m", messages or ({"role": "user", "content": "Greet me"},), "completion")
+
+
+def read_stream(memory: ThoughtMemory, request: ModelRequest, *texts: str, finish: str = "stop") -> ModelReply:
+    """The reply that a stream of these texts forms, as a run reads it."""
+    splitter, streamed = memory.begin(request), StreamedReply(request.model)
+    for chunk in (*map(ModelChunk, texts), ModelChunk(finish_reason=finish)):
+        streamed.add_chunk(splitter.split(chunk))
+    if (rest := splitter.end()) is not None:
+        streamed.add_chunk(rest)
+    memory.learn(request, splitter)
+    return streamed.build_reply()
+
+
+@pytest.mark.parametrize("finish", ["length", "content_filter", "abort"])
+def test_a_thought_that_is_cut_never_becomes_the_answer(finish: str) -> None:
+    memory = ThoughtMemory()
+    first = read_stream(memory, make_request(), "Okay, they greet.", "\n</think>\n\n", "Hello!")
+    assert (first.text, first.reasoning) == ("Hello!", "Okay, they greet.\n")
+    for _ in range(2):
+        cut = read_stream(memory, make_request(), "Okay, ", "they gre", finish=finish)
+        assert (cut.text, cut.reasoning) == ("", "Okay, they gre")
+        whole = memory.split_reply(make_request(), ModelReply("Okay, they gre", "m", finish, ONE_CALL))
+        assert (whole.text, whole.reasoning) == ("", "Okay, they gre")
+    following = read_stream(memory, make_request(), "Hello!")
+    assert following.text == "Hello!"
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "text", "expected"),
+    [
+        ("", "<think>\n\n</think>\n\nHello!", False),
+        ("", "<think></thi", False),
+        ("", "<think>\n", False),
+        ("\n\n", "Hello!", False),
+        ("", "Hello!", False),
+        ("", "\n<think>\nThey greet.", True),
+        ("They greet.", "Hello!", True),
+    ],
+)
+def test_an_empty_thought_is_none(reasoning: str, text: str, *, expected: bool) -> None:
+    assert has_thoughts(reasoning, text) is expected
+    reader = ChunkReader("http://model")
+    deltas = [{"reasoning_content": reasoning}, *({"content": piece} for piece in text)]
+    list(reader.read({"choices": [{"index": 0, "delta": delta}]} for delta in deltas))
+    assert reader.has_thoughts is expected
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("eos_token_id", "stop"),
+        ("stop_str", "stop"),
+        ("stopped_eos", "stop"),
+        ("FinishReason.STOP", "stop"),
+        ("FINISH_REASON_STOP", "stop"),
+        ("EndTurn", "stop"),
+        ("FinishReason.MAX_TOKENS", "length"),
+        ("stopped_limit", "length"),
+        ("maxTokens", "length"),
+        ("FinishReason.SAFETY", "content_filter"),
+    ],
+)
+def test_names_of_ends_are_read_in_every_style(reason: str, expected: str) -> None:
+    assert read_end(reason) == (expected, "")
+    assert read_finish_reason(reason) == expected
+
+
+@pytest.mark.parametrize("reason", ["abort", "network_error", "FinishReason.OTHER", "timeout"])
+def test_an_end_that_no_name_calls_good_is_an_interruption(reason: str) -> None:
+    assert read_end(reason) == ("length", reason.lower())
+
+
+MENTIONS = [
+    "The tokens:\n- **<|im_start|>**: begins a turn.\n- **<|im_end|>**: ends it.",
+    "The tokens:\n\n- <|im_start|>\n- <|im_end|>\nDone.",
+    "- <|im_start|>\n- <|im_end|>",
+    "1. <|im_start|>\n2. <|im_end|>\nDone.",
+    "> <|im_start|>\n> begins a turn.",
+    "| Token | Use |\n|---|---|\n| <|im_start|> | begins |\n|<|im_end|>|ends|\n",
+    "The template:\n\n    <|im_start|>user\n    Hi<|im_end|>\n\nThat is all.",
+    "Gemma writes <start_of_turn>user before a question.",
+    "Gemma ends its turn with <end_of_turn>",
+    "Gemma ends its turn with <end_of_turn>\nand begins the next one.",
+    "Qwen ends its thought with </think>\nThen comes the answer.",
+    "Qwen ends its thought with </think>",
+    "It closes with **</think>**, then it answers.",
+    "It closes the thought at once:</think>, or never.",
+    "Tokens:\n<|im_start|>\n<|im_end|>\nDone.",
+    "<|im_start|> begins a turn, and\n<|im_end|> ends it.",
+    "<|im_start|>: the beginning",
+    "The format:\n<start_of_turn>user\nHi<end_of_turn>\n<start_of_turn>model\nand so on.",
+    "The closing tag is </answer>",
+    "\u7d42\u4e86\u7b26\u662f<|im_end|>\u3002\u7136\u5f8c\u7e7c\u7e8c",
+]
+LEAKED_ENDS = [
+    ("**Hello!**<|im_end|>\n<|im_start|>user\nMore!", "**Hello!**"),
+    ("**Hello!**<|im_end|>", "**Hello!**"),
+    ("<b>Hello!</b><|im_end|>\n", "<b>Hello!</b>"),
+    ("Hello!\n<|im_end|>\n<|im_start|>user\nMore!", "Hello!\n"),
+    ("Hello!\n<|im_start|>user\nMore!", "Hello!\n"),
+    ("Hello! <|im_end|>", "Hello! "),
+    ("Yes <|im_end|>", "Yes "),
+    ("Hello!<|im_end|>\n<|endoftext|>", "Hello!"),
+    ("Hello!<|endoftext|>Human: More!", "Hello!"),
+    ("Hello World <|im_end|>\n<|im_start|>user\nMore!", "Hello World "),
+    ("- one\n- two<|im_end|>\n<|im_start|>user\n", "- one\n- two"),
+    ("- one\n    - two<|im_end|>", "- one\n    - two"),
+    ("Run:\n\n    print(1)<|im_end|>", "Run:\n\n    print(1)"),
+    ("| a | b |\n|---|---|\n| 1 | 2 |<|eot_id|>", "| a | b |\n|---|---|\n| 1 | 2 |"),
+    ("See https://example.org/<|im_end|>", "See https://example.org/"),
+    ("Hello!\n<|user|>\nMore!", "Hello!\n"),
+    ("Yes</s>", "Yes"),
+]
+OPENED_IN_THE_PROMPT = [
+    ("They greet. So the answer is:</think>\n\nHello!", "Hello!"),
+    ("They greet.\n\nWait, so:\n</think>\n\nHello!", "Hello!"),
+    ("- They greet\n- and wait\n</think>\nHello!", "Hello!"),
+    ("They greet.</think>**Hello!**", "**Hello!**"),
+    ("They greet. </think>\n\nHello!", "Hello!"),
+    ('They greet.</think>"Hello!"', '"Hello!"'),
+]
+
+
+@pytest.mark.parametrize("size", [1, 3, 1_000])
+@pytest.mark.parametrize("reply", MENTIONS)
+def test_an_answer_that_mentions_tokens_loses_nothing(reply: str, size: int) -> None:
+    assert split_evenly(reply, size) == ("", reply)
+    assert split_text(reply)[:2] == ("", reply)
+
+
+@pytest.mark.parametrize("size", [1, 3, 1_000])
+@pytest.mark.parametrize(("reply", "text"), LEAKED_ENDS + OPENED_IN_THE_PROMPT)
+def test_what_is_leaked_is_taken_off_an_answer_of_any_markup(reply: str, text: str, size: int) -> None:
+    assert split_evenly(reply, size)[1] == text
+    assert split_text(reply).text == text
+
+
+def test_many_lines_and_spaces_around_tokens_are_read_in_linear_time() -> None:
+    reply = "The tokens:\n" + "<|im_end|>\n" * 20_000 + "are many."
+    assert split_text(reply).text == reply
+    pieces = ["Hello to <|im_end|>", *["\n"] * 20_000, "More"]
+    assert split(*pieces)[1].startswith("Hello to ")
+
+
+ASKED = {
+    "a format": ("Write <reasoning> and <answer>", "<reasoning>2+2</reasoning>\n<answer>4</answer>"),
+    "a beginning": ("Begin the poem with <thought>", "<thought>The poem begins."),
+    "an end": ("End with </answer>", "4</answer>"),
+    "an example": ("Where is <|im_end|> written?", "So: Hi<|im_end|>\n<|im_start|>user\nMore, and so on."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_tags_that_the_request_holds_belong_to_the_answer(name: str) -> None:
+    question, answer = ASKED[name]
+    messages: list[JsonObject] = [
+        {"role": "user", "content": question},
+        {"role": "system", "content": [{"type": "text", "text": question}]},
+    ]
+    for message in messages:
+        request, memory = make_request(message), ThoughtMemory()
+        streamed = read_stream(memory, request, *answer)
+        assert (streamed.text, streamed.reasoning) == (answer, "")
+        whole = memory.split_reply(request, ModelReply(answer, "m", "stop", ONE_CALL))
+        assert (whole.text, whole.reasoning) == (answer, "")
+
+
+def test_the_tags_of_a_model_that_thinks_are_thoughts_also_where_the_request_holds_them() -> None:
+    memory, reply = ThoughtMemory(), "<think>They ask.</think>It is a tag."
+    assert read_stream(memory, make_request(), *reply).text == "It is a tag."
+    asked = make_request({"role": "user", "content": "What does <think> mean?"})
+    assert read_stream(memory, asked, *reply).text == "It is a tag."
+    assert memory.split_reply(asked, ModelReply(reply, "m", "stop", ONE_CALL)).text == "It is a tag."
+    leaked = make_request({"role": "assistant", "content": reply}, {"role": "user", "content": "And now?"})
+    assert read_stream(ThoughtMemory(), leaked, *reply).text == "It is a tag."
+    decision = replace(asked, purpose="planner")
+    assert read_stream(ThoughtMemory(), decision, *reply).text == "It is a tag."
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "    </think>\n```\n!",
+        "    x = 1</think>\n\nThen",
+        "(**</think>\n</s><start_of_turn>model\n<user",
+        "Hello</think>\n</s>",
+        "Hello <|im_end|> \n</s> x",
+    ],
+)
+def test_a_stream_is_split_like_the_whole_reply(reply: str) -> None:
+    whole = split_text(reply)[:2]
+    assert [split_evenly(reply, size) for size in range(1, len(reply))] == [whole] * (len(reply) - 1)
