@@ -138,6 +138,9 @@ class ToolSpec:
     """Whether its arguments reach a server outside, as its author or the operator says. A missing hint says nothing."""
     is_trusted_server: bool = False
     """Whether the operator trusts the server that the arguments go to."""
+    claims_read_only: bool = False
+    """Whether its server says that it only reads, and nobody trusts that: it is asked about like a change, but a call
+    whose answer was lost may be made once more."""
     reads_public_pages: bool = False
     """Whether its untrusted results are public pages: they make nothing in the run private."""
     reads: tuple[UserSource, ...] = ()
@@ -158,6 +161,11 @@ class ToolSpec:
     def effect(self) -> Effect:
         """The effect class."""
         return self.annotations.effect
+
+    @property
+    def leaves_outcome_open(self) -> bool:
+        """Whether a call whose answer was lost may have changed something that a repetition would change twice."""
+        return self.effect == "effect" and not self.claims_read_only
 
     @property
     def has_side_effect(self) -> bool:
