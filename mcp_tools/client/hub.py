@@ -193,7 +193,7 @@ class McpServer:
 
         Raises `ToolError` if this takes longer than the server's `startup_timeout`, and what the client raises.
         """
-        limit_s, self._probe_failure = self.config.startup_limit_s, None
+        limit_s = self.config.startup_limit_s
         try:
             self._start.wait()
             async with self._starts.wait_for_turn(self._usage), asyncio.timeout(limit_s) as limit:
@@ -219,7 +219,7 @@ class McpServer:
         without the probe for newer protocols, and first so from then on. So are those that refuse the streamable
         transport, by that of older servers.
         """
-        config, refusal = self.config, None
+        config, refusal, self._probe_failure = self.config, None, None
         if self._has_older_transport:
             config = _with_older_transport(config)
         self._has_older_transport = False
