@@ -124,7 +124,7 @@ def find_unknown_outcome(state: RunState, spec: ToolSpec, args: JsonObject) -> s
     It may be made once a later call has read something, which can show that it did not happen, or if a person requested
     the plan.
     """
-    if spec.effect != "effect" or (state.plans and state.plans[-1].asked_for):
+    if not spec.leaves_outcome_open or (state.plans and state.plans[-1].asked_for):
         return None
     for attempt, call in _iter_calls(state):
         if call.intent.tool != spec.name or call.intent.args != args or not _is_unknown(call):
@@ -141,10 +141,15 @@ def may_have_happened(state: RunState, attempt: AttemptState | None) -> bool:
 
 
 def has_read_since(state: RunState, attempt: AttemptState) -> bool:
-    """Whether a call has read something after the attempt: it started when the attempt's calls had ended."""
+    """Whether a call has read something after the attempt: it started when the attempt's calls had ended.
+
+    The word of a server that nobody trusts counts: its own tools are often the only ones that can look.
+    """
     ended = attempt.started_at + sum(call.result.duration for call in attempt.calls if call.result is not None)
     return any(
-        call.intent.effect == "read" and call.result is not None and call.result.error_code is None
+        (call.intent.effect == "read" or call.intent.claims_read_only)
+        and call.result is not None
+        and call.result.error_code is None
         for other, call in _iter_calls(state)
         if other.started_at >= ended
     )

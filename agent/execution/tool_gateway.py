@@ -127,7 +127,7 @@ async def _make_first_call(
         return checked.refused
     intent = ToolCalled(
         call_id=site.call_id, tool=tool.spec.name, args=args, effect=tool.spec.effect, key=key, span=site.span,
-        untrusted=dict(checked.untrusted),
+        untrusted=dict(checked.untrusted), claims_read_only=bool(tool.spec.read_claim),
     )  # fmt: skip
     # A call that may be repeated need not be in the log before it is made.
     record = run.note_visibly if tool.spec.effect == "read" else run.emit
@@ -249,7 +249,7 @@ async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, conte
 def _make_timeout_error(spec: ToolSpec, limit: float) -> ToolError:
     """The error of a call that took longer than `limit` seconds."""
     problem = f"{spec.name} did not finish within {limit:g} s"
-    if spec.effect != "effect":
+    if not spec.leaves_outcome_open:
         return ToolTimeoutError(problem, agent_id=spec.name)
     return ToolOutcomeUnknownError(f"{problem}; {OUTCOME_UNKNOWN}", agent_id=spec.name)
 

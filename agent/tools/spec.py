@@ -140,7 +140,7 @@ class ToolSpec:
     """Whether the operator trusts the server that the arguments go to."""
     read_claim: str = ""
     """The foreign server that says, without being trusted, that the tool only reads. It is handled as a change, but a
-    person is asked about it as a read, once for the server."""
+    person is asked about it as a read, once for the server, and a call whose answer was lost may be made once more."""
     reads_public_pages: bool = False
     """Whether its untrusted results are public pages: they make nothing in the run private."""
     reads: tuple[UserSource, ...] = ()
@@ -161,6 +161,11 @@ class ToolSpec:
     def effect(self) -> Effect:
         """The effect class."""
         return self.annotations.effect
+
+    @property
+    def leaves_outcome_open(self) -> bool:
+        """Whether a call whose answer was lost may have changed something that a repetition would change twice."""
+        return self.effect == "effect" and not self.read_claim
 
     @property
     def has_side_effect(self) -> bool:

@@ -18,7 +18,7 @@ from mcp_tools.client.lenient_messages import JSON_TYPE, decode_json_text, find_
 REFUSAL = "stepgate/refusal"
 """The key of a refusal in the `data` of its error."""
 SESSION_HEADER = "mcp-session-id"
-_STATUS, _SESSION = "status", "session"
+_STATUS, _SESSION, _ANSWERED = "status", "session", "answered"
 _NOT_FOUND, _SESSION_STATUSES = 404, (400, 404)
 _PHRASES = {status.value: status.phrase.lower() for status in HTTPStatus}
 """The meaning of a status that comes without a reason."""
@@ -33,13 +33,15 @@ class _Refusal:
 
     status: int
     has_session: bool
+    is_answered: bool
+    """Whether the body holds the server's own error, in the protocol's form."""
 
 
 def make_failure(response: httpx2.Response, kind: str, body: bytes) -> bytes:
     """The error of a refused POST, as a JSON-RPC message. `kind` is the media type of the body."""
     has_session = SESSION_HEADER in response.request.headers
-    refusal = {_STATUS: response.status_code, _SESSION: has_session}
     error = read_protocol_error(kind, body)
+    refusal = {_STATUS: response.status_code, _SESSION: has_session, _ANSWERED: error is not None}
     if error is None:
         words = find_refusal_words(response.status_code, kind, body)
         status = f"HTTP {response.status_code}"
@@ -54,6 +56,13 @@ def get_refused_status(error: Exception) -> int | None:
     """The HTTP status of the response that refused a request; None if the request was answered, or had no response."""
     refusal = _read_refusal(error)
     return None if refusal is None else refusal.status
+
+
+def is_unknown_method(error: MCPError) -> bool:
+    """Whether the server itself says that it does not know the request: the HTTP status of a refusal, such as the 404
+    of a proxy in front of it, does not say so."""
+    refusal = _read_refusal(error)
+    return error.code == types.METHOD_NOT_FOUND and (refusal is None or refusal.is_answered)
 
 
 def may_be_older_transport(error: BaseException) -> bool:
@@ -112,4 +121,4 @@ def _choose_code(status: int, has_session: bool) -> int:
 def _read_refusal(error: Exception) -> _Refusal | None:
     data = error.error.data if isinstance(error, MCPError) else None
     refusal = data.get(REFUSAL) if isinstance(data, Mapping) else None
-    return _Refusal(refusal[_STATUS], refusal[_SESSION]) if isinstance(refusal, Mapping) else None
+    return _Refusal(refusal[_STATUS], refusal[_SESSION], refusal[_ANSWERED]) if isinstance(refusal, Mapping) else None

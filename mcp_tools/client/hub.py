@@ -86,6 +86,8 @@ class McpServer:
         self._has_resources = False
         self._skips_probe = False
         """Whether the next connection begins with the handshake of older protocols."""
+        self._probe_failure: Exception | None = None
+        """How the current start failed with the probe, if it goes on without it."""
         self._has_older_transport = False
         """Whether the server at a `url` has the transport of 2024, with server-sent events."""
         self._went_down = asyncio.Event()
@@ -204,6 +206,8 @@ class McpServer:
                 raise
             self._skips_probe = self._repairs.is_probe_unanswered
             problem = f"no answer within {limit_s:g} s; `startup_timeout` sets another limit"
+            if self._probe_failure is not None:
+                problem = f"{describe_cause(self._probe_failure)}; tried once more with an older protocol: {problem}"
             raise ToolError(problem, agent_id=self.name) from error
         finally:
             self._start.stop()
@@ -215,7 +219,7 @@ class McpServer:
         without the probe for newer protocols, and first so from then on. So are those that refuse the streamable
         transport, by that of older servers.
         """
-        config, refusal = self.config, None
+        config, refusal, self._probe_failure = self.config, None, None
         if self._has_older_transport:
             config = _with_older_transport(config)
         self._has_older_transport = False
@@ -239,7 +243,9 @@ class McpServer:
                 if config.transport == "http" and may_be_older_transport(error):
                     config, refusal = _with_older_transport(config), error
                 elif self._repairs.was_probed:
-                    self._skips_probe = True
+                    self._skips_probe, self._probe_failure = True, error
+                    if config.transport == "stdio" and self._start.is_half_over:
+                        raise  # the next start begins without the probe, and has the whole time
                 else:
                     raise
                 continue

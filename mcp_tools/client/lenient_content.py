@@ -84,20 +84,21 @@ def _move_other_fields(result: dict[str, Any]) -> None:
             return
     if other:
         result["structuredContent"] = other
-    if other.keys() == {"error"} and other["error"]:
+    if other.keys() == {"error"} and other["error"] and not _is_success(other["error"]):
         result["isError"] = True
 
 
 def _add_other_fields(result: dict[str, Any], other: dict[str, Any]) -> None:
-    """Adds fields that the protocol does not have to the content of a call's result, in place: data as structured
-    content, else as text. A text or an object under `error` is a failure, and its words are added.
+    """Adds fields that the protocol does not have to the content of a call's result, in place: to structured content,
+    else as text, because beside a text they are as often notes, such as the usage, as data: the text stays the value of
+    the result. A text under `error`, or an object that names no success, is a failure, and its words are added.
     """
     if not other:
         return
     blocks = _list_items(result.get("content"))
     text = "\n".join(str(block.get("text", "")) if isinstance(block, dict) else _to_text(block) for block in blocks)
     error = other.get("error")
-    if isinstance(error, str | dict) and _is_failure(error) and not _is_blank(error):
+    if isinstance(error, str | dict) and _is_failure(error) and not _is_blank(error) and not _is_success(error):
         result["isError"] = True
         words = find_words(error)
         if words not in text:
@@ -112,12 +113,15 @@ def _add_other_fields(result: dict[str, Any], other: dict[str, Any]) -> None:
     structured = result.get("structuredContent")
     if isinstance(structured, dict):
         result["structuredContent"] = {**other, **structured}
-    elif structured is None and any(isinstance(value, list | dict) for value in other.values()):
-        result["structuredContent"] = other
-    elif other:  # notes such as a number: the text stays the value of the result
+    elif other:
         blocks.append(json.dumps(other, ensure_ascii=False))
     if blocks:
         result["content"] = blocks
+
+
+def _is_success(error: object) -> bool:
+    """Whether an object has the code 0, which says everywhere that nothing failed."""
+    return isinstance(error, dict) and str(error.get("code")) == "0"
 
 
 def _is_blank(value: object) -> bool:

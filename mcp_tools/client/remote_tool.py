@@ -56,7 +56,8 @@ class RemoteCall:
     ask_client: AskClient = refuse_client_request
     """Asks the client that waits for the run."""
     may_change: bool = True
-    """Whether the call may change something, so that a lost answer leaves its outcome open."""
+    """Whether the call may change something, so that a lost answer leaves its outcome open. A server's word that it
+    does not counts here without trust: a lie could only repeat what the server does anyway."""
 
 
 class ToolServer(Protocol):
@@ -85,6 +86,7 @@ class McpTool:
         self._definition = make_definition(tool)
         choice = server.config.tools
         self._defaults = choice.defaults.get(tool.name, {})
+        annotations = _convert_hints(tool.annotations, trusted=hints_trusted or server.config.trusted)
         self._spec = ToolSpec(
             name=make_local_tool_name(server.name, choice.get_local_name(tool.name)),
             description=(choice.describe.get(tool.name) or _describe_tool(tool))[:MAX_DESCRIPTION],
@@ -92,7 +94,7 @@ class McpTool:
             requires_approval=choice.needs_approval(tool.name),
             output=_read_output_schema(tool),
             is_output_binding=False,
-            annotations=_convert_hints(tool.annotations, trusted=hints_trusted or server.config.trusted),
+            annotations=annotations,
             tainted=True,
             timeout_s=get_longest_call_s(server.config.timeout) + get_connect_wait_s(server.config, is_starting=True),
             argument_roles=_find_argument_roles(tool, choice),
@@ -126,7 +128,7 @@ class McpTool:
                 context.idempotency_key,
                 report,
                 context.ask_client,
-                self._spec.effect == "effect",
+                self._spec.leaves_outcome_open,
             )
         )
         content = tuple(map(decode_text_resource, dump_blocks(result.content)))

@@ -68,6 +68,12 @@ class StartClock:
         """Whether the server is starting, or waits for its turn."""
         return self._is_waiting or self._began is not None
 
+    @property
+    def is_half_over(self) -> bool:
+        """Whether more of the limit has passed than is left, so that a second start as long as the first would be cut
+        off."""
+        return self._began is not None and monotonic() - self._began > self.limit_s / 2
+
     def describe(self) -> str:
         """The progress in a few words; empty unless the server is starting."""
         if self._is_waiting:

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from mcp_tools.client.authentication import ServerAuthentication
 from mcp_tools.client.config import McpServerConfig
-from mcp_tools.client.http_refusals import may_mean_unknown_session
+from mcp_tools.client.http_refusals import is_unknown_method, may_mean_unknown_session
 from mcp_tools.client.lenient_results import ResultRepairs
 from mcp_tools.client.lenient_tools import restore_schemas
 from mcp_tools.client.notifications import make_log_handler, make_progress_handler
@@ -102,7 +102,7 @@ async def fetch_tools(client: Client) -> tuple[list[types.Tool], tuple[str, ...]
         try:
             page = await client.list_tools(cursor=cursor, cache_mode="bypass")
         except MCPError as error:
-            if cursor is None and error.code == types.METHOD_NOT_FOUND:
+            if cursor is None and is_unknown_method(error):
                 return [], ("it offers no tools of its own",)  # perhaps resources
             if cursor is None or error.code == types.CONNECTION_CLOSED:
                 raise

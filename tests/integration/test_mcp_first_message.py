@@ -43,3 +43,30 @@ async def test_a_server_that_always_ends_says_why(tmp_path: Path) -> None:
         await until(lambda: server.status == "down")
         assert "exit code 7" in server.reason
         assert "no licence" in server.reason
+
+
+async def test_a_slow_server_that_ends_by_itself_is_started_once_and_says_why(tmp_path: Path) -> None:
+    command = f"echo started >> {tmp_path}/starts; sleep 1.2; echo token missing >&2; exit 7"
+    config = McpServerConfig.model_validate({"command": "sh", "args": ["-c", command], "startup_timeout": 2})
+    async with hub_with(tmp_path, config) as server:
+        await until(lambda: server.status == "down")
+        assert "exit code 7" in server.reason
+        assert "token missing" in server.reason
+        assert (tmp_path / "starts").read_text().count("started") == 1
+
+
+async def test_a_start_that_is_cut_off_after_the_server_ended_says_why_it_ended(tmp_path: Path) -> None:
+    again = f"[ -e {tmp_path}/again ] && sleep 60; touch {tmp_path}/again"
+    command = f"{again}; echo token missing >&2; exit 7"
+    config = McpServerConfig.model_validate({"command": "sh", "args": ["-c", command], "startup_timeout": 2})
+    async with hub_with(tmp_path, config) as server:
+        await until(lambda: server.status == "down")
+        assert "token missing" in server.reason
+        assert "no answer within 2 s" in server.reason
+
+
+async def test_a_slow_server_that_the_probe_ends_is_used(tmp_path: Path) -> None:
+    script = raw_program(tmp_path, {"first": "ends", "start_s": 2.2})
+    async with hub_with(tmp_path, McpServerConfig.model_validate({**script, "startup_timeout": 4})) as server:
+        await until(lambda: server.status == "ready")
+    assert next(line for line in list_methods(tmp_path) if line != "server/discover") == "initialize"

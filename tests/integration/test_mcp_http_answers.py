@@ -7,9 +7,13 @@ from typing import Any
 import pytest
 
 from agent.core.errors import ToolError
+from agent.tools import ToolRegistry
+from mcp_tools.client.config import McpServerConfig
+from mcp_tools.client.hub import McpHub
 from tests.integration.test_mcp_malformed import CONTEXT, listed, raw_server_of, server_of
+from tests.support.mcp_client import until
 from tests.support.mcp_raw_program import ECHO
-from tests.support.mcp_server_raw import WRITTEN
+from tests.support.mcp_server_raw import WRITTEN, RawHttpServer
 
 RESULT = '"result": {"content": [{"type": "text", "text": "kept"}]}'
 ANSWER = f'{{"jsonrpc": "2.0", "id": ID, {RESULT}}}'
@@ -109,3 +113,33 @@ async def test_a_forbidden_call_says_why_beside_what_to_do(tmp_path: Path) -> No
     assert messages[0] == "MCP server 'srv': This repository is archived"
     assert "rejects our credential with HTTP 403 (This repository is archived): check `headers`" in messages[1]
     assert "rejects our credential with HTTP 403: check `headers`" in messages[2]
+
+
+@pytest.mark.parametrize("session", ["", "s1"])
+async def test_a_passing_404_of_a_proxy_takes_no_tool_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session: str
+) -> None:
+    for name, seconds in (("RELIST_SECONDS", 0.2), ("PIN_POLL_SECONDS", 0.1), ("LIST_PAUSE_S", 0.0)):
+        monkeypatch.setattr(f"mcp_tools.client.hub.{name}", seconds)
+    raw, registry = RawHttpServer(session=session), ToolRegistry()
+    async with raw.serve():
+        hub = McpHub({"srv": McpServerConfig.model_validate({"url": raw.url})}, registry, tmp_path, None)
+        await hub.start()
+        try:
+            await until(lambda: hub.servers["srv"].status == "ready")
+            raw.script["tools/list"] = {WRITTEN: (404, "text/html", "<h1>not here</h1>")}
+            await until(lambda: hub.servers["srv"].status == "down" or "srv__echo" not in registry)
+            assert "srv__echo" in registry
+            assert "404" in hub.servers["srv"].reason
+            del raw.script["tools/list"]
+            await until(lambda: hub.servers["srv"].status == "ready")
+            assert hub.servers["srv"].status_line == "ready, 1 tool"
+        finally:
+            await hub.aclose()
+
+
+async def test_a_server_that_says_with_404_that_it_knows_no_tools_is_used_without(tmp_path: Path) -> None:
+    body = '{"jsonrpc": "2.0", "id": ID, "error": {"code": -32601, "message": "Method not found"}}'
+    script = {"tools/list": {WRITTEN: (404, "application/json", body)}}
+    async with server_of(tmp_path, "json", script) as (server, _):
+        assert server.status_line == "ready, 0 tools: it offers no tools of its own"

@@ -89,8 +89,14 @@ async def test_an_error_beside_other_content_is_a_failure_in_its_words(
 @pytest.mark.parametrize(
     ("fields", "value", "text"),
     [
-        ({"rows": [1, 2]}, {"rows": [1, 2]}, 'queued\n{"rows": [1, 2]}'),
-        ({"rows": [1, 2], "error": None}, {"rows": [1, 2]}, 'queued\n{"rows": [1, 2]}'),
+        ({"rows": [1, 2]}, 'queued\n{"rows": [1, 2]}', 'queued\n{"rows": [1, 2]}'),
+        ({"rows": [1, 2], "error": None}, 'queued\n{"rows": [1, 2]}', 'queued\n{"rows": [1, 2]}'),
+        ({"usage": {"tokens": 5}}, 'queued\n{"usage": {"tokens": 5}}', 'queued\n{"usage": {"tokens": 5}}'),
+        (
+            {"error": {"code": 0, "message": "success"}},
+            'queued\n{"error": {"code": 0, "message": "success"}}',
+            'queued\n{"error": {"code": 0, "message": "success"}}',
+        ),
         ({"number": 7, "error": 0.5}, 'queued\n{"number": 7, "error": 0.5}', 'queued\n{"number": 7, "error": 0.5}'),
         ({"toolResult": "queued"}, "queued", "queued"),
         ({"error": "none", "cursor": ""}, 'queued\n{"error": "none"}', 'queued\n{"error": "none"}'),
@@ -103,6 +109,11 @@ async def test_fields_beside_the_content_are_not_lost(
 ) -> None:
     returned = await call(tmp_path, {"result": {**QUEUED, **fields}})
     assert (returned.value, returned.text) == (value, text)
+
+
+async def test_an_object_of_success_alone_is_no_failure(tmp_path: Path) -> None:
+    success = {"code": 0, "message": "success"}
+    assert (await call(tmp_path, {"result": {"error": success}})).value == {"error": success}
 
 
 async def test_a_resource_of_which_only_the_address_is_sent_is_named(tmp_path: Path) -> None:

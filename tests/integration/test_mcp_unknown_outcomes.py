@@ -62,13 +62,14 @@ async def test_progress_does_not_keep_a_call_for_ever(tmp_path: Path, monkeypatc
         await call(tmp_path, {"progress tools/call": 50}, timeout=0.6)
 
 
+@pytest.mark.parametrize("trusted", [True, False])
 @pytest.mark.parametrize(("tool", "kind"), [(ECHO, ToolOutcomeUnknownError), (READER, ToolTimeoutError)])
 async def test_a_silent_call_fails_by_what_it_may_have_done(
-    tmp_path: Path, tool: dict[str, Any], kind: type[Exception]
+    tmp_path: Path, tool: dict[str, Any], kind: type[Exception], trusted: bool
 ) -> None:
     script = {"tools/list": {"result": {"tools": [tool]}}, "sleep tools/call": 3}
     with pytest.raises(kind, match=r"srv did not answer within 0\.4 s") as raised:
-        await call(tmp_path, script, timeout=0.4, trusted=True)
+        await call(tmp_path, script, timeout=0.4, trusted=trusted)
     assert type(raised.value) is kind
 
 
@@ -86,6 +87,21 @@ async def test_a_change_that_ran_out_of_time_is_not_made_again(tmp_path: Path) -
     (uncertainty,) = response.metadata["uncertainties"]
     assert uncertainty["level"] == "blocking"
     assert "it is not known whether the call was executed" in uncertainty["message"]
+
+
+async def test_a_search_of_an_untrusted_server_that_ran_out_of_time_is_made_again(tmp_path: Path) -> None:
+    """It is asked about like a change, but its answer is not doubted for what it may have done."""
+    listed = {"tools/list": {"result": {"tools": [READER]}}}
+    model = script(SENDING, says("Nothing came.", to="completion"))
+    async with (
+        engine_bench(tmp_path / "data", model) as bench,
+        tools_of(tmp_path, {**listed, "sleep tools/call": 1}, bench.engine.registry, timeout=0.4),
+    ):
+        assert bench.engine.registry.get("srv__echo").spec.has_side_effect
+        response = await bench.run("search for Anna")
+    assert count_calls(tmp_path) > 1
+    assert {one["error_code"] for one in response.metadata["tool_results"]} == {"ERR_TOOL_TIMEOUT"}
+    assert not [one for one in response.metadata["uncertainties"] if one["level"] == "blocking"]
 
 
 async def test_a_change_of_unknown_outcome_is_refused_until_something_was_read(tmp_path: Path) -> None:
@@ -111,3 +127,8 @@ async def test_a_change_of_unknown_outcome_is_refused_until_something_was_read(t
     assert "the same call may have been executed" in reason
     assert find_unknown_outcome(before, sender.spec, {"x": "bert"}) is None
     assert find_unknown_outcome(after, sender.spec, {"x": "carla"}) is None
+    for claims in (True, False):  # the outbox of a server that is not trusted
+        outside = look.body.model_copy(update={"effect": "effect", "claims_read_only": claims})
+        changed = [event._replace(body=outside) if event is look else event for event in events]
+        reason = find_unknown_outcome(fold("r", changed), sender.spec, {"x": "carla"})
+        assert (reason is None) is claims

@@ -39,6 +39,7 @@ class RawHttpServer:
     is_streaming: bool = False
     """Whether answers are server-sent events."""
     session: str = "s1"
+    """Its header; empty: it has none."""
     requests: list[tuple[float, str, str | None]] = field(default_factory=list)
     """When each request came, its HTTP method or that of its message, and its credential."""
     url: str = ""
@@ -70,7 +71,7 @@ class RawHttpServer:
         if request.method != "POST":
             return Response(status_code=405)
         reply = answer(message, self.script)
-        headers = {"mcp-session-id": self.session}
+        headers = {"mcp-session-id": self.session} if self.session else {}
         if reply is None:
             return Response(status_code=202)
         if (written := reply.get(WRITTEN)) is not None:

@@ -79,6 +79,7 @@ class ToolCalled(EventBody):
     tool: str
     args: JsonObject
     effect: Effect
+    claims_read_only: bool = Field(default=False, description="a server that nobody trusts says that it only reads")
     key: str = Field(description="run:plan:step:attempt[:n], the idempotency key")
     untrusted: dict[str, ArgumentRole] = Field(
         default_factory=dict, description="arguments with values from outside, of a call that changes something"

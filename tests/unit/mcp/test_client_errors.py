@@ -26,7 +26,7 @@ def test_a_refusal_says_what_it_means(said: str, kind: type[Exception], told: st
 
 
 def refused(status: int, message: str = "closed") -> MCPError:
-    refusal = {REFUSAL: {"status": status, "session": True}, "detail": "until May"}
+    refusal = {REFUSAL: {"status": status, "session": True, "answered": False}, "detail": "until May"}
     return MCPError(types.INTERNAL_ERROR, message, refusal)
 
 
