@@ -31,6 +31,7 @@ class CsvTable(NamedTuple):
     offset: int = 0
     is_plain: bool = True
     """Whether nothing in the dialect needs more than a delimiter and doubled quotes."""
+    header_rows: int = 0
 
 
 class SquaredRows(NamedTuple):
@@ -64,7 +65,7 @@ def find_csv_table(descriptor: int, delimiter: str) -> CsvTable:
     is_plain = not (dialect.has_escapes or dialect.has_spaces or dialect.has_frame or _LONE_RETURN.search(text))
     names = head.names if head.has_names else ("",) * len(rows[head.top])
     offset = dialect.lines + head.bottom
-    return CsvTable(descriptor, dialect, names, titles, above + lines, offset, is_plain)
+    return CsvTable(descriptor, dialect, names, titles, above + lines, offset, is_plain, head.bottom - head.top)
 
 
 def may_be_plain(table: CsvTable) -> bool:

@@ -81,6 +81,9 @@ def load_text(connection: Connection, name: str, descriptor: int, *, is_tabbed: 
         raise InputError("the file is empty")
     table = find_csv_table(to_utf8(descriptor), "\t" if is_tabbed else "")
     notes = [f"above the table: {title}" for title in table.titles]
+    if table.header_rows > 1:
+        first = table.offset - table.header_rows + 1
+        notes.append(f"rows {first} to {table.offset} are the header; its names and units are joined")
     if not _read_plain_rows(connection, table):
         squared = square_rows(table)
         _read_rows(connection, squared.descriptor, squared.names)

@@ -135,6 +135,12 @@ async def test_values_have_the_types_that_people_mean(
         ),
         ("Sum;x\n10 €;a\n20 $;b\n", ["BIGINT", "VARCHAR"], "column Sum mixes units ($, €)"),
         ("Rate;x\n17,5 %;a\n", ["DECIMAL", "VARCHAR"], "column Rate is in per cent: 5 is 5 %"),
+        (
+            "Name,Qty\n,kg\nA,1\nB,3\n",
+            ["VARCHAR", "BIGINT"],
+            "rows 1 to 2 are the header; its names and units are joined",
+        ),
+        ("a,b\nnan,x\n1,y\n3,z\n", ["BIGINT", "VARCHAR"], "column a: 1 cell such as - or n/a have no value here"),
         ("v,w\n" + "1,a\n" * 30 + "abc,b\n", ["VARCHAR", "VARCHAR"], "1 of 31 values is not a number, such as 'abc'"),
     ],
 )
@@ -164,6 +170,26 @@ async def test_a_plain_table_has_no_notes(data: str, tmp_path: Path) -> None:
         ("1,x\n2,y\n", ["column0", "column1"]),
         ("name,v\nann,1\nbob,unknown\ncy,2\ndan,3\n", ["name", "v"]),
         ("a,A,a_1,\n1,2,3,4\n", ["a", "A_1", "a_1_1", "column3"]),
+        # First rows without values are no header and no units.
+        ("ma5,ma10\nNaN,NaN\nNaN,NaN\n1.5,2.5\n1.6,2.6\n1.7,2.7\n", ["ma5", "ma10"]),
+        (
+            "name,score1,score2\n"
+            + "".join(f"{name},absent,absent\n" for name in ("Ann", "Bob", "Cy"))
+            + "".join(f"n{number},{number},{number + 1}\n" for number in range(20)),
+            ["name", "score1", "score2"],
+        ),
+        (
+            "task,start,end\nPlan,open,later\nBuild,2024-01-01,2024-02-01\nShip,2024-01-03,2024-02-01\n",
+            ["task", "start", "end"],
+        ),
+        (",q1,q2\nHold,tbd,tbd\nA,1,2\nB,3,4\nC,5,6\n", ["column0", "q1", "q2"]),
+        ("a,b\nnan,nan\n1,2\n3,4\n5,6\n", ["a", "b"]),
+        ("h,w\nNone,None\n1,2\n3,4\n5,6\n", ["h", "w"]),
+        ("t1,t2\n?,?\n1,2\n3,4\n", ["t1", "t2"]),
+        ("name,weight,height\n,tbd,tbd\nA,1,2\nB,3,4\n", ["name", "weight", "height"]),
+        ("Datum;Soll;Haben\nEröffnung;keine;keine\n01.01.2024;1;2\n02.01.2024;3;4\n", ["Datum", "Soll", "Haben"]),
+        ("t,u,flow,q\ns,mV,m3/h,[1]\n1,2,3,4\n2,3,4,5\n", ["t s", "u mV", "flow m3/h", "q [1]"]),
+        ("Firm,Sample,Ltd\nDay,2024-01-01,x\n\nPos,Item,Qty\n1,Bolt,5\n2,Nut,6\n3,Cog,7\n", ["Pos", "Item", "Qty"]),
     ],
 )
 async def test_the_header_is_the_row_that_differs_from_those_below(

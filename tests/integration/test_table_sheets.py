@@ -178,6 +178,14 @@ async def test_each_table_of_a_sheet_has_its_own_header(
     assert all(any(one["type"].partition("(")[0] in numbers for one in table["columns"]) for table in tables)
 
 
+@pytest.mark.parametrize("first", [["Hold", "tbd", "tbd"], ["Hold", "tbd", "late"], [None, "tbd", "tbd"]])
+async def test_a_first_row_of_texts_is_no_header(first: list[object], tmp_path: Path) -> None:
+    data = workbook({"S": [["name", "q1", "q2"], first, ["Ann", 1, 2], ["Bob", 3, 4], ["Cy", 5, 6]]})
+    (table,) = await describe(tmp_path, data)
+    assert ([column["name"] for column in table["columns"]], table["row_count"]) == (["name", "q1", "q2"], 4)
+    assert read_tables(data) == [["name", "q1", "q2"]]
+
+
 async def test_a_second_table_of_a_sheet_has_a_name_and_its_line_above(tmp_path: Path) -> None:
     tables = await describe(tmp_path, workbook({"S": [*ITEMS, [], ["Hours of May"], *PEOPLE]}))
     assert [(table["table"], table["row_count"], table["notes"]) for table in tables] == [
