@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from decimal import Decimal
 from functools import cache
 from typing import NamedTuple
 
@@ -119,6 +120,7 @@ EXACT_POINT = _POINT
 _ANY_MARK = frozenset({"", ".", ","})
 """Of a number without a mark."""
 _MINUS = re.compile("[-(\u2212]")
+_NO_UNIT = re.compile("[^€$£¥%A-Za-z]")
 
 
 def find_common_mark(texts: Iterable[str]) -> str | None:
@@ -134,7 +136,15 @@ def find_common_mark(texts: Iterable[str]) -> str | None:
     return "" if fitting == _ANY_MARK else next(iter(fitting)) if len(fitting) == 1 else None
 
 
-def make_plain_number(text: str, mark: str) -> str:
-    """A number in the digits and decimal point of programs, of one that has this decimal mark."""
+def find_text_unit(text: str) -> str:
+    """The unit beside the number in a text: a currency or %; empty without one."""
+    return _NO_UNIT.sub("", text)
+
+
+def make_plain_number(text: str, mark: str, *, is_share: bool = False) -> str:
+    """A number in the digits and decimal point of programs, of one that has this decimal mark. With `is_share`, 5 % is
+    0.05."""
     digits = re.sub(rf"[^0-9{re.escape(mark)}]", "", text).replace(",", ".")
+    if is_share and "%" in text:
+        digits = f"{Decimal(digits).scaleb(-2):f}"
     return f"-{digits}" if _MINUS.search(text) else digits
