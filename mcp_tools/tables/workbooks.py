@@ -154,6 +154,7 @@ class _Column:
         self._mark = ""
         self._texts = texts
         self._count = len(values)
+        self._units: list[str] = []
         self.format_code = self._find_format(rows)
         self._mixes_per_cent = False
         self.type = self._choose_type(kinds, texts)

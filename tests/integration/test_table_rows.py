@@ -108,6 +108,11 @@ async def test_rows_of_several_lines_and_empty_ones_are_counted_once(tmp_path: P
         ("1,5;2,5\n3,5;4,5\n", "sum(column0 + column1)", 12),
         ("Price, net;Weight, kg\n1,5;2,5\n2,5;3,5\n", 'sum("Price, net")', 4),
         ("---------\n|Acct|Sum |\n---------\n|1   |5,50|\n|2   |6,00|\n---------\n", "sum(Sum)", 11.5),
+        ("Tag;x\n31.12.24;1\n01.02.25;2\n", "max(Tag)", "2025-02-01"),
+        ("order_date,paid\n31.12.24,01.02.25\n01.02.25,02.02.25\n", "max(paid)", "2025-02-02"),
+        ("Hour;x\n31.12.24 08:30;1\n01.02.25;2\n", "max(Hour)", "2025-02-01T00:00:00"),
+        ("Mark;x\n1-;a\n2+;b\n3;c\n", "max(Mark)", "3"),
+        ("Sum;x\n1 234-;a\n5 €-;b\n", "sum(Sum)", -1239),
         ("name,zip\nA,01067\nB,99999\n", "min(zip)", "01067"),
     ],
 )
@@ -132,6 +137,17 @@ async def test_values_have_the_types_that_people_mean(
             "Day,w\n03/04/2024,5\n",
             ["VARCHAR", "BIGINT"],
             "strptime(\"Day\", '%d/%m/%Y') or strptime(\"Day\", '%m/%d/%Y')",
+        ),
+        (
+            "Part;x\n10.05.12;1\n11.06.13;2\n",
+            ["VARCHAR", "BIGINT"],
+            "column Part is compared as text: 10.05.12 may be a date or a code; for dates write "
+            "strptime(\"Part\", '%d.%m.%y')",
+        ),
+        (
+            "Day;Part\n10.05.2012;10.05.12\n11.06.2013;11.06.13\n",
+            ["DATE", "VARCHAR"],
+            "column Part is compared as text: 10.05.12 may be a date or a code",
         ),
         ("Sum;x\n10 €;a\n20 $;b\n", ["BIGINT", "VARCHAR"], "column Sum mixes units ($, €)"),
         ("Rate;x\n17,5 %;a\n", ["DECIMAL", "VARCHAR"], "column Rate is in per cent: 5 is 5 %"),
