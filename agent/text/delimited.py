@@ -14,7 +14,8 @@ _ESCAPE = re.compile(r'\\(["\\])')
 _DECIMAL = re.compile(r"[-+]?\d+(?:[.\u00a0' ]\d{3})*(?:,\d+)?(?: ?[^\W\d_]{1,3}| ?[%€$£])?")
 _CSV_LINE = re.compile(r"[^\d\s,],\S|\S,[^\d\s,]")
 _QUOTED_CELL = re.compile(r'"[^"\n]*"')
-_RULE = re.compile(r"\s*[-+|=:\u2500-\u257f\s]*[-=\u2500]{3,}[-+|=:\u2500-\u257f\s]*")
+_RULE = re.compile(r"[-+|=:\u2500-\u257f\s]+")
+_DASHES = re.compile(r"[-=\u2500]{3}")
 _FRAMED = re.compile(r"\s*\|.*\|\s*", re.DOTALL)
 _SAMPLE = 10_000
 _MAX_TITLES = 10
@@ -121,7 +122,7 @@ def unescape_quotes(text: str) -> str:
 
 def is_rule(line: str) -> bool:
     """Whether a line is only drawn: dashes, with the corners of a frame."""
-    return _RULE.fullmatch(line) is not None
+    return _RULE.fullmatch(line) is not None and _DASHES.search(line) is not None
 
 
 def strip_frame(line: str) -> str:

@@ -127,6 +127,8 @@ async def test_values_have_the_types_that_people_mean(
     [
         ("x,amount\na,1\nb,-\n", ["VARCHAR", "BIGINT"], "column amount: 1 cell such as - or n/a have no value here"),
         ("Item;Qty\nA;1.234\nB;2.500\n", ["VARCHAR", "VARCHAR"], "column Qty is compared as text: the point in 1.234"),
+        ("lat\tlon\n52.520\t13.405\n48.137\t11.575\n", ["DECIMAL", "DECIMAL"], "was read as a decimal mark"),
+        ("lat\tlon\n52,520\t13,405\n48,137\t11,575\n", ["VARCHAR", "VARCHAR"], "may be a decimal mark or group"),
         ("Item,Qty\nA,1.234\nB,2.500\n", ["VARCHAR", "DECIMAL"], "was read as a decimal mark; no column decides it"),
         (
             "a;b;c\n1,5;1.5;1.234\n",
