@@ -41,7 +41,9 @@ class Dialect(NamedTuple):
     has_spaces: bool = False
     """Whether quoted cells are behind a space."""
     has_frame: bool = False
-    """Whether rows begin and end with a pipe, and lines of dashes are drawn between them."""
+    """Whether rows begin and end with a pipe."""
+    is_drawn: bool = False
+    """Whether cells are padded, and lines of dashes are drawn between the rows."""
 
 
 def find_dialect(text: str, delimiter: str = "") -> Dialect:
@@ -55,7 +57,8 @@ def find_dialect(text: str, delimiter: str = "") -> Dialect:
     lines = [line for line in table.split("\n", _GUESS_LINES)[:_GUESS_LINES] if line.strip()]
     framed = [line for line in lines if not is_rule(line)]
     has_frame = delimiter in {"", "|"} and len(framed) > 1 and all(map(_FRAMED.fullmatch, framed))
-    if has_frame:
+    is_drawn = has_frame or (delimiter in {"", "|"} and _has_crossed_rule(lines, framed))
+    if is_drawn:
         delimiter = "|"
     elif not delimiter:
         delimiter = guess_delimiter([unescape_quotes(line) for line in lines] if has_escapes else lines)
@@ -67,6 +70,18 @@ def find_dialect(text: str, delimiter: str = "") -> Dialect:
         has_escapes,
         has_spaced_quotes(table, delimiter),
         has_frame,
+        is_drawn,
+    )
+
+
+def _has_crossed_rule(lines: Sequence[str], rows: Sequence[str]) -> bool:
+    """Whether a rule below the names crosses the pipes between the cells; the last of the `rows` may be a line below
+    the table."""
+    piped = sum("|" in row for row in rows)
+    return (
+        piped > 1
+        and piped >= len(rows) - 1
+        and any(is_rule(line) and not {"+", "|"}.isdisjoint(line) for line in lines)
     )
 
 

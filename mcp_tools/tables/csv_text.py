@@ -62,7 +62,7 @@ def find_csv_table(descriptor: int, delimiter: str) -> CsvTable:
     titles = (*dialect.titles, *(" ".join(filter(None, map(str.strip, row))) for row in rows[: head.top] if any(row)))
     lines = ends[head.bottom - 1] if head.bottom else 0
     above = text[: dialect.skipped].count("\n")
-    is_plain = not (dialect.has_escapes or dialect.has_spaces or dialect.has_frame or _LONE_RETURN.search(text))
+    is_plain = not (dialect.has_escapes or dialect.has_spaces or dialect.is_drawn or _LONE_RETURN.search(text))
     names = head.names if head.has_names else ("",) * len(rows[head.top])
     offset = dialect.lines + head.bottom
     return CsvTable(descriptor, dialect, names, titles, above + lines, offset, is_plain, head.bottom - head.top)
@@ -106,7 +106,7 @@ def square_rows(table: CsvTable) -> SquaredRows:
             if not any(row):
                 continue
             is_text = not starts_with_text and classify_text(row[0]) == "text"
-            if is_text and length == 1 < own and has_rows:  # perhaps a line below the table
+            if (is_text or table.dialect.is_drawn) and length == 1 < own and has_rows:  # perhaps a line below the table
                 below.append((number, row))
                 continue
             starts_with_text, has_rows = starts_with_text or is_text, True

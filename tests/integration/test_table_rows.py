@@ -80,6 +80,22 @@ async def test_a_line_below_the_table_is_a_note(tmp_path: Path) -> None:
     assert table["notes"] == ["below the table: Printed on a Monday"]
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        "| name | n |\n|------|--:|\n| Ann  | 1 |\n|      | 2 |\n",
+        "+------+---+\n| name | n |\n+------+---+\n| Ann  | 1 |\n|      | 2 |\n+------+---+\n",
+        " name | n \n------+---\n Ann  | 1\n      | 2\n",
+        " name | n \n------+---\n Ann  | 1\n      | 2\n(2 rows)\n",
+        "name | n\n--- | ---\nAnn | 1\n | 2\n",
+    ],
+)
+async def test_a_drawn_table_is_read_without_its_drawing(data: str, tmp_path: Path) -> None:
+    assert await query(tmp_path, data, "name, n") == [["Ann", 1], [None, 2]]
+    text = "\n".join(block.text for block in read_csv(InputFile(data.encode(), "csv")).blocks)
+    assert text.startswith("| name | n |\n| --- | --- |\n| Ann | 1 |\n|  | 2 |")
+
+
 async def test_rows_of_several_lines_and_empty_ones_are_counted_once(tmp_path: Path) -> None:
     data = 'a,b\r\n1,"x\r\ny"\r\n\r\n,\r\n2,z'
     assert await query(tmp_path, data, "*") == [[1, "x\r\ny"], [2, "z"]]
