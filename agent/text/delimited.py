@@ -162,6 +162,8 @@ def find_titles(text: str, delimiter: str = "") -> tuple[tuple[str, ...], int]:
     following = [line for line in lines[wide : wide + 3] if line.strip()]
     if not above or len(following) < 2 or any(_count_cells(line, delimiter) < 2 for line in following):
         return (), 0
+    if any(line.count('"') % 2 for line in above):  # the first cell of the table has a line break
+        return (), 0
     titles = tuple(title for line in above if (title := line.strip().strip('"').strip(DELIMITERS).strip()))
     return titles, sum(len(line) + 1 for line in above)
 

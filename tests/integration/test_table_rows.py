@@ -204,6 +204,8 @@ async def test_a_plain_table_has_no_notes(data: str, tmp_path: Path) -> None:
         ("1,x\n2,y\n", ["column0", "column1"]),
         ("name,v\nann,1\nbob,unknown\ncy,2\ndan,3\n", ["name", "v"]),
         ("a,A,a_1,\n1,2,3,4\n", ["a", "A_1", "a_1_1", "column3"]),
+        ('"a\nb",c\n1,2\n3,4\n', ["a b", "c"]),
+        ('Sizes in 5" steps\na,b\n1,2\n3,4\n', ["a", "b"]),
         # First rows without values are no header and no units.
         ("ma5,ma10\nNaN,NaN\nNaN,NaN\n1.5,2.5\n1.6,2.6\n1.7,2.7\n", ["ma5", "ma10"]),
         (
