@@ -29,6 +29,7 @@ class CsvRows:
         csv.field_size_limit(sys.maxsize)
         self._lines = _prepare_lines(lines, dialect)
         self._read = partial(csv.reader, delimiter=dialect.delimiter, skipinitialspace=dialect.has_spaces)
+        self._is_drawn = dialect.is_drawn
         self._offset = offset
         self._opened: list[int] = []
         self._unclear: list[int] = []
@@ -37,6 +38,10 @@ class CsvRows:
         """The lines that the rows so far have taken."""
 
     def __iter__(self) -> Iterator[list[str]]:
+        for row in self._iter_rows():
+            yield [cell.strip() for cell in row] if self._is_drawn else row
+
+    def _iter_rows(self) -> Iterator[list[str]]:
         pending: list[str] = []
 
         def collect() -> Iterator[str]:
@@ -95,8 +100,10 @@ def name_rows(numbers: list[int], count: int = 0) -> str:
 
 def _prepare_lines(lines: Iterable[str], dialect: Dialect) -> Iterator[str]:
     for line in lines:
-        if dialect.has_frame:
-            line = "" if is_rule(line) else strip_frame(line)  # noqa: PLW2901 - without what is drawn around it
+        if dialect.is_drawn and is_rule(line):
+            line = ""  # noqa: PLW2901 - what is drawn is no row
+        elif dialect.has_frame:
+            line = strip_frame(line)  # noqa: PLW2901 - without what is drawn around it
         yield unescape_quotes(line) if dialect.has_escapes else line
 
 

@@ -14,7 +14,8 @@ _ESCAPE = re.compile(r'\\(["\\])')
 _DECIMAL = re.compile(r"[-+]?\d+(?:[.\u00a0' ]\d{3})*(?:,\d+)?(?: ?[^\W\d_]{1,3}| ?[%€$£])?")
 _CSV_LINE = re.compile(r"[^\d\s,],\S|\S,[^\d\s,]")
 _QUOTED_CELL = re.compile(r'"[^"\n]*"')
-_RULE = re.compile(r"\s*[-+|=:\u2500-\u257f\s]*[-=\u2500]{3,}[-+|=:\u2500-\u257f\s]*")
+_RULE = re.compile(r"[-+|=:\u2500-\u257f\s]+")
+_DASHES = re.compile(r"[-=\u2500]{3}")
 _FRAMED = re.compile(r"\s*\|.*\|\s*", re.DOTALL)
 _SAMPLE = 10_000
 _MAX_TITLES = 10
@@ -40,7 +41,9 @@ class Dialect(NamedTuple):
     has_spaces: bool = False
     """Whether quoted cells are behind a space."""
     has_frame: bool = False
-    """Whether rows begin and end with a pipe, and lines of dashes are drawn between them."""
+    """Whether rows begin and end with a pipe."""
+    is_drawn: bool = False
+    """Whether cells are padded, and lines of dashes are drawn between the rows."""
 
 
 def find_dialect(text: str, delimiter: str = "") -> Dialect:
@@ -54,7 +57,8 @@ def find_dialect(text: str, delimiter: str = "") -> Dialect:
     lines = [line for line in table.split("\n", _GUESS_LINES)[:_GUESS_LINES] if line.strip()]
     framed = [line for line in lines if not is_rule(line)]
     has_frame = delimiter in {"", "|"} and len(framed) > 1 and all(map(_FRAMED.fullmatch, framed))
-    if has_frame:
+    is_drawn = has_frame or (delimiter in {"", "|"} and _has_crossed_rule(lines, framed))
+    if is_drawn:
         delimiter = "|"
     elif not delimiter:
         delimiter = guess_delimiter([unescape_quotes(line) for line in lines] if has_escapes else lines)
@@ -66,6 +70,18 @@ def find_dialect(text: str, delimiter: str = "") -> Dialect:
         has_escapes,
         has_spaced_quotes(table, delimiter),
         has_frame,
+        is_drawn,
+    )
+
+
+def _has_crossed_rule(lines: Sequence[str], rows: Sequence[str]) -> bool:
+    """Whether a rule below the names crosses the pipes between the cells; the last of the `rows` may be a line below
+    the table."""
+    piped = sum("|" in row for row in rows)
+    return (
+        piped > 1
+        and piped >= len(rows) - 1
+        and any(is_rule(line) and not {"+", "|"}.isdisjoint(line) for line in lines)
     )
 
 
@@ -121,7 +137,7 @@ def unescape_quotes(text: str) -> str:
 
 def is_rule(line: str) -> bool:
     """Whether a line is only drawn: dashes, with the corners of a frame."""
-    return _RULE.fullmatch(line) is not None
+    return _RULE.fullmatch(line) is not None and _DASHES.search(line) is not None
 
 
 def strip_frame(line: str) -> str:
@@ -145,6 +161,8 @@ def find_titles(text: str, delimiter: str = "") -> tuple[tuple[str, ...], int]:
     # A narrow line among wide ones is a row: the next lines after a title are wide.
     following = [line for line in lines[wide : wide + 3] if line.strip()]
     if not above or len(following) < 2 or any(_count_cells(line, delimiter) < 2 for line in following):
+        return (), 0
+    if any(line.count('"') % 2 for line in above):  # the first cell of the table has a line break
         return (), 0
     titles = tuple(title for line in above if (title := line.strip().strip('"').strip(DELIMITERS).strip()))
     return titles, sum(len(line) + 1 for line in above)

@@ -2,9 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple
+
+from agent.text.units import is_unit
 
 Kind = Literal["", "text", "label", "moment", "number"]
 """What a cell is: empty, a text, a year or month that may name a column, a date or time, or a number."""
@@ -18,7 +20,7 @@ _SAME = 0.8
 """The share of a column's cells that are of one kind, from which on it has that kind."""
 _WIDTH_SHARE = 0.5
 _CLEAR = 2
-"""Columns in which another row must differ more from those below it than a complete header does."""
+"""Columns in which a row below an empty one must differ more from those below it than a plain header does."""
 _LONGEST_UNIT = 12
 
 _SIGN = r"[-+\u2212]"
@@ -29,7 +31,10 @@ _NUMBER = re.compile(
 )
 _LABEL = re.compile(r"(?:19|20)\d\d|(?:0?[1-9]|1[0-2])[./-](?:19|20)\d\d|(?:19|20)\d\d[./-](?:0?[1-9]|1[0-2])")
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}.*|\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d{2})(?: .*)?|\d{1,2}:\d{2}(?::\d{2})?")
-NO_VALUES = ("-", "--", "\u2013", "\u2014", "n/a", "N/A", "NA", "null", "NULL", "Null")
+NO_VALUES = (
+    *("-", "--", "\u2013", "\u2014", "?", "n/a", "N/A", "NA", "#N/A", "n.a.", "N.A.", "null", "NULL", "Null"),
+    *("nan", "NaN", "NAN", "<NA>", "None", "none", "NaT"),
+)
 """What people and programs write in a cell that has no value."""
 
 
@@ -89,17 +94,20 @@ def classify_text(text: str) -> Kind:
     return "number" if _NUMBER.fullmatch(text) else "text"
 
 
-def find_head(rows: Sequence[Sequence[HeadCell]], default: int | None = None) -> Head:
+def find_head(
+    rows: Sequence[Sequence[HeadCell]], default: int | None = None, *, gaps: Collection[int] | None = None
+) -> Head:
     """The head of a table by its first rows: the first wide row (`default` if it is given) if it has no values, unless
-    a later one differs from what is below it in more columns."""
+    a later one differs from what is below it in more columns. One that names each column only gives way to a row below
+    a gap. `gaps` are the rows that follow empty ones (default: as `rows` has them)."""
     if not any(map(_count_filled, rows)):
         return Head()
     default = _find_wide_row(rows) if default is None else default
-    top = _choose_row(rows, default)
+    if gaps is None:
+        gaps = {index for index in range(1, len(rows)) if not _count_filled(rows[index - 1])}
+    top = _choose_row(rows, default, gaps)
     if top is None:
         return Head(default, default)
-    if top == default + 1 and all(cell.kind in {"text", "label"} for cell in rows[default]):
-        top = default if _find_bottom(rows, default) > top else top
     bottom = _find_bottom(rows, top)
     first = top - 1 if top and _is_group_row(rows[top - 1], rows[top]) else top
     return Head(first, bottom, _join_names(rows[first:bottom], groups=first < top))
@@ -110,7 +118,7 @@ def count_contrast(rows: Sequence[Sequence[HeadCell]], row: int) -> int:
     return sum(
         (cell.kind != kind) - (cell.kind == kind)
         for cell, kind in zip(rows[row], _find_kinds(rows[row + 1 :]), strict=False)
-        if cell.text and kind not in {"", "text"}
+        if cell.kind and kind not in {"", "text"}
     )
 
 
@@ -121,19 +129,37 @@ def _find_wide_row(rows: Sequence[Sequence[HeadCell]]) -> int:
     return next(wide, next(index for index, row in enumerate(rows) if _count_filled(row)))
 
 
-def _choose_row(rows: Sequence[Sequence[HeadCell]], default: int) -> int | None:
+def _names_columns(row: Sequence[HeadCell], other: Sequence[HeadCell]) -> bool:
+    """Whether a row is a plain header: each column that another row fills has a name of its own. The column that names
+    the rows may lack one where the other row would give some columns the same name."""
+    names = [cell.text for cell in row if cell.text]
+    if len(set(names)) < len(names) or any(cell.kind in {"moment", "number"} for cell in row):
+        return False
+    unnamed = [at for at, cell in enumerate(other) if cell.text and not (at < len(row) and row[at].text)]
+    return not unnamed or (unnamed == [0] and _has_repeats(other))
+
+
+def _has_repeats(row: Sequence[HeadCell]) -> bool:
+    texts = [cell.text for cell in row if cell.text]
+    return len(set(texts)) < len(texts)
+
+
+def _choose_row(rows: Sequence[Sequence[HeadCell]], default: int, gaps: Collection[int]) -> int | None:
     """The row that names the columns; None if none does."""
     own = count_contrast(rows, default)
     has_values = any(cell.kind in {"moment", "number"} for cell in rows[default])
-    is_complete = not has_values and all(cell.text for cell in rows[default])
-    needed = own + (_CLEAR if is_complete else 1)
     best, chosen = 0, default
     for index, row in enumerate(rows[: _MAX_TOP + 1]):
         width = max(map(_count_filled, rows[index : index + _BODY]))
         if index == default or not _is_wide(row, width) or any(cell.kind in {"moment", "number"} for cell in row):
             continue
+        is_plain = index > default and _names_columns(rows[default], row)
+        if is_plain and not any(place in gaps for place in range(default + 1, index + 1)):
+            continue  # first rows without values, such as tests that nobody has taken yet
+        if _has_repeats(row) and (is_plain or not index or not _is_group_row(rows[index - 1], row)):
+            continue
         contrast = count_contrast(rows, index)
-        if contrast >= max(needed, best + 1, 1):
+        if contrast >= max(own + (_CLEAR if is_plain else 1), best + 1, 1):
             best, chosen = contrast, index
     if chosen == default and has_values and (own < 1 or any(cell.kind == "number" for cell in rows[default])):
         return None
@@ -149,12 +175,14 @@ def _find_bottom(rows: Sequence[Sequence[HeadCell]], top: int) -> int:
     others: list[HeadCell] = []
     for cell, kind in zip(rows[top + 1], kinds, strict=False):
         (units if kind in {"moment", "number"} else others).append(cell)
+    texts = [cell.text for cell in units if cell.kind == "text"]
     is_unit_row = (
-        any(cell.text for cell in units)
+        bool(texts)
         and all(cell.kind in {"", "text"} and len(cell.text) <= _LONGEST_UNIT for cell in units)
-        and any(cell.kind == "text" for cell in units)
         and not any(cell.text for cell in others)
-        and 2 * sum(cell.kind == "text" for cell in units) >= len(units)
+        and 2 * len(texts) >= len(units)
+        # Texts such as `open` above the first number are values.
+        and 2 * sum(map(is_unit, texts)) >= len(texts)
     )
     return top + 2 if is_unit_row else top + 1
 
@@ -164,9 +192,7 @@ def _is_group_row(row: Sequence[HeadCell], names: Sequence[HeadCell]) -> bool:
     filled = _count_filled(row)
     if not filled or filled >= len(names) or any(cell.kind in {"moment", "number"} for cell in row):
         return False
-    texts = [cell.text for cell in names if cell.text]
-    repeats = len(set(texts)) < len(texts)
-    return repeats and (filled > 1 or not row[0].text)
+    return _has_repeats(names) and (filled > 1 or not row[0].text)
 
 
 def _join_names(rows: Sequence[Sequence[HeadCell]], *, groups: bool) -> tuple[str, ...]:

@@ -123,6 +123,12 @@ for _line in _TABLE.strip().splitlines():
     _name, _dimension, _factor, *_spellings = _line.split()
     UNITS |= dict.fromkeys(_spellings, Unit(_name, _dimension, Decimal(_factor)))
 
+_SI = re.compile(
+    r"(?:[fpnu\u00b5\u03bcmcdhkMGT]?(?:mol|cd|Hz|Pa|lm|lx|Bq|Gy|Sv|Wh|VA|var|bar|eV|m|g|s|A|K|N|J|W|C|V|F|\u03a9|\u2126|"
+    r"Ohm|S|T|H|l|L|B|bit)|rad|sr|ppm|ppb|dBm?|rpm|pH)(?:\^?-?\d|[\u00b2\u00b3])?"
+)
+"""Units of the SI with their prefixes, and a few that tables of measurements have beside them."""
+_BETWEEN = re.compile(r"[/\u00b7*\u22c5 ]")
 UNITS_OF_LABELS = {"s": UNITS["seconds"], **UNITS}
 """The spellings in labels such as `duration_s`."""
 OTHER_FACTORS = {f"{letter}B": UNITS[f"{letter}ib".lower()].factor for letter in "kMGT"} | {"hp": UNITS["ps"].factor}
@@ -182,3 +188,17 @@ def can_share_value(unit: Unit, other: Unit | None) -> bool:
     if other is None or unit.name == other.name:
         return True
     return (unit.name == "kr" and other.name in _CROWNS) or (other.name == "kr" and unit.name in _CROWNS)
+
+
+def is_unit(text: str) -> bool:
+    """Whether a text is a unit and nothing else, as in a row of units below a header: `kg`, `mV`, `EUR/t`, `[1]`."""
+    text = text.strip()
+    if text[:1] == "[" and text[-1:] == "]":
+        return True
+    text = text[1:-1] if text[:1] == "(" and text[-1:] == ")" else text
+    if text.lower() in {"x", "\u00d7"}:  # more often a mark in a cell than `times`
+        return False
+    parts = [part for part in _BETWEEN.split(text) if part]
+    return text.lower() in UNITS or (
+        bool(parts) and all(part.lower() in UNITS or _SI.fullmatch(part) for part in parts)
+    )

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from agent.text.table_head import HeadCell, classify_text, count_contrast, find_head
@@ -107,7 +107,7 @@ def _make_table(layout: "_Layout") -> SheetTable:
     has_header = layout.is_header(rows[top])
     names = layout.join_names(rows[top : bottom + 1])
     if bottom == top:
-        head = find_head(layout.make_grid(), top)
+        head = find_head(layout.make_grid(), top, gaps=layout.list_gaps())
         has_header = head.has_names
         merged = layout.count_merged_rows(head.top) if has_header else 0
         top, bottom = head.top - merged, max(head.bottom - 1, head.top)
@@ -191,6 +191,11 @@ class _Layout:
         """The first cells, as the search for a header needs them. A name over several columns is in the first."""
         return [[self._classify(row, column) for column in self.columns] for row in self.rows[:_LOOK_AHEAD]]
 
+    def list_gaps(self) -> list[int]:
+        """The indices of rows that follow empty ones."""
+        groups = _group(self.rows, self.hidden_rows)
+        return list(accumulate(map(len, groups[:-1])))
+
     def _classify(self, row: int, column: int) -> HeadCell:
         top, left = self.covered.get((row, column), (row, column))
         text = " ".join(self._book.show(self._sheet, top, left).split()) if left == column else ""
@@ -210,7 +215,7 @@ class _Layout:
             return False
         layout = self.select(self.rows[:_LOOK_AHEAD])
         grid = layout.make_grid()
-        head = find_head(grid, layout.find_top())
+        head = find_head(grid, layout.find_top(), gaps=layout.list_gaps())
         # A form has one value for each of its names.
         return head.has_names and head.bottom + 1 < len(grid) and count_contrast(grid, head.bottom - 1) > 0
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.text.table_head import NO_VALUES
-from mcp_tools.tables.moments import MOMENTS
+from mcp_tools.tables.moments import MOMENTS, SHORT_MOMENT, names_dates
 from mcp_tools.tables.numbers import EXACT_POINT, NUMBERS, PLAIN_NUMBERS, ColumnType
 from mcp_tools.tables.text_files import InputError
 
@@ -187,8 +187,15 @@ def _choose_types(
     decimals = {likely} if is_likely else decimals
     chosen: dict[str, ColumnType] = {}
     noted = 0
+    has_short_dates = _has_short_dates(columns)
     for column in columns:
         marks = column.marks
+        if column.fitting and column.fitting[0].is_code_like and not has_short_dates:
+            if noted < _MAX_NOTED:
+                noted += 1
+                notes.append(_describe_code(connection, source, column))
+            column.nearest = None
+            continue
         if len(marks) > 1:
             is_decimal = marks <= _DECIMALS
             marks = decimals if is_decimal else orders
@@ -202,6 +209,24 @@ def _choose_types(
         if fitting:
             chosen[column.name] = fitting[0]
     return chosen
+
+
+def _has_short_dates(columns: Sequence[_Column]) -> bool:
+    """Whether the values of the form of codes are dates: one such column has a name of dates, or times too."""
+    return any(
+        (one.fitting[0].is_code_like and names_dates(one.name)) or one.fitting[0] is SHORT_MOMENT
+        for one in columns
+        if one.fitting
+    )
+
+
+def _describe_code(connection: Connection, source: str, column: _Column) -> str:
+    """What the values of a column may be besides codes."""
+    (example,) = connection.execute(f"SELECT min({column.text}) FROM {quote(source)}").fetchone()
+    return (
+        f"column {column.name} is compared as text: {example} may be a date or a code; for dates write "
+        f"strptime({quote(column.name)}, '%d.%m.%y')"
+    )
 
 
 def _describe_choice(

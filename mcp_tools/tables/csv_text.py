@@ -31,6 +31,7 @@ class CsvTable(NamedTuple):
     offset: int = 0
     is_plain: bool = True
     """Whether nothing in the dialect needs more than a delimiter and doubled quotes."""
+    header_rows: int = 0
 
 
 class SquaredRows(NamedTuple):
@@ -61,10 +62,10 @@ def find_csv_table(descriptor: int, delimiter: str) -> CsvTable:
     titles = (*dialect.titles, *(" ".join(filter(None, map(str.strip, row))) for row in rows[: head.top] if any(row)))
     lines = ends[head.bottom - 1] if head.bottom else 0
     above = text[: dialect.skipped].count("\n")
-    is_plain = not (dialect.has_escapes or dialect.has_spaces or dialect.has_frame or _LONE_RETURN.search(text))
+    is_plain = not (dialect.has_escapes or dialect.has_spaces or dialect.is_drawn or _LONE_RETURN.search(text))
     names = head.names if head.has_names else ("",) * len(rows[head.top])
     offset = dialect.lines + head.bottom
-    return CsvTable(descriptor, dialect, names, titles, above + lines, offset, is_plain)
+    return CsvTable(descriptor, dialect, names, titles, above + lines, offset, is_plain, head.bottom - head.top)
 
 
 def may_be_plain(table: CsvTable) -> bool:
@@ -105,7 +106,7 @@ def square_rows(table: CsvTable) -> SquaredRows:
             if not any(row):
                 continue
             is_text = not starts_with_text and classify_text(row[0]) == "text"
-            if is_text and length == 1 < own and has_rows:  # perhaps a line below the table
+            if (is_text or table.dialect.is_drawn) and length == 1 < own and has_rows:  # perhaps a line below the table
                 below.append((number, row))
                 continue
             starts_with_text, has_rows = starts_with_text or is_text, True

@@ -81,14 +81,27 @@ def load_text(connection: Connection, name: str, descriptor: int, *, is_tabbed: 
         raise InputError("the file is empty")
     table = find_csv_table(to_utf8(descriptor), "\t" if is_tabbed else "")
     notes = [f"above the table: {title}" for title in table.titles]
+    if table.header_rows > 1:
+        first = table.offset - table.header_rows + 1
+        notes.append(f"rows {first} to {table.offset} are the header; its names and units are joined")
     if not _read_plain_rows(connection, table):
         squared = square_rows(table)
         _read_rows(connection, squared.descriptor, squared.names)
         notes += squared.notes
-    likely = "." if table.dialect.delimiter == "," else ""
-    notes += convert_columns(connection, _RAW, name, decimal_mark=likely)
+    notes += convert_columns(connection, _RAW, name, decimal_mark=_guess_mark(connection, table.dialect.delimiter))
     connection.execute(f"DROP TABLE {_RAW}")
     return [*notes, *describe_total(connection, name)]
+
+
+def _guess_mark(connection: Connection, delimiter: str) -> str:
+    """The decimal mark that is likely beside a delimiter: most programs write points between commas, and between tabs
+    too unless a comma is in a number there. Empty where any is as likely."""
+    if delimiter != "\t":
+        return "." if delimiter == "," else ""
+    (commas,) = connection.execute(
+        f"SELECT count(*) FROM {_RAW} WHERE regexp_matches(CAST({_RAW} AS VARCHAR), '\\d,\\d')"
+    ).fetchone()
+    return "" if commas else "."
 
 
 def _read_plain_rows(connection: Connection, table: CsvTable) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from decimal import Decimal
 from functools import cache
 from typing import NamedTuple
 
@@ -26,6 +27,8 @@ class ColumnType(NamedTuple):
     """A condition that a value must meet besides the pattern."""
     is_amount: bool = False
     """Whether values may have units."""
+    is_code_like: bool = False
+    """Whether codes have this form too, so that something else must say what it is."""
 
     def matches(self, text: str) -> bool:
         """Whether a text has the pattern; the check is left to SQL."""
@@ -50,18 +53,29 @@ _INTEGER_PART = rf"(?:0|[1-9]\d{{0,{MAX_INTEGER_DIGITS - 1}}})"
 _SIGN = r"[-+\x{2212}]"
 _CURRENCY = r"(?:[€$£¥]|EUR|USD|GBP|CHF|SEK|NOK|DKK|kr)"
 _SPACE = r"[ \x{a0}\x{202f}]"
-_GROUPS = rf"(?:[1-9]\d{{0,2}}(?:[ '\x{{2019}}\x{{a0}}\x{{202f}}]\d{{3}}){{1,5}}|{_INTEGER_PART})"
+_SPACED_GROUPS = r"[1-9]\d{0,2}(?:[ '\x{2019}\x{a0}\x{202f}]\d{3}){1,5}"
+_GROUPS = f"(?:{_SPACED_GROUPS}|{_INTEGER_PART})"
 _POINT_GROUPS = r"[1-9]\d{0,2}(?:\.\d{3}){1,5}"
 _COMMA_GROUPS = r"[1-9]\d{0,2}(?:,\d{3}){1,5}"
 
 
-def _make_amount(number: str) -> str:
+def _make_amount(number: str, clear: str) -> str:
     """The pattern of amounts: with a currency before or a unit behind, negative with a sign before or behind or in
-    parentheses."""
-    before, behind = rf"(?:{_CURRENCY}{_SPACE}?)?", rf"(?:{_SPACE}?(?:{_CURRENCY}|%))?"
+    parentheses. A sign behind without a unit needs a `clear` number, with decimals or groups: 1- and 2+ are grades."""
+    currency, unit = rf"{_CURRENCY}{_SPACE}?", rf"{_SPACE}?(?:{_CURRENCY}|%)"
+    before, behind, sign = f"(?:{currency})?", f"(?:{unit})?", f"{_SPACE}?{_SIGN}"
     return (
         rf"(?:{_SIGN}?{_SPACE}?{before}{number}{behind}|{_CURRENCY}{_SPACE}?{_SIGN}{_SPACE}?{number}"
-        rf"|\({before}{number}{behind}\)|{before}{number}{_SPACE}?{_SIGN}{behind}|{number}{behind}{_SIGN})"
+        rf"|\({before}{number}{behind}\)|{clear}{sign}|{currency}{number}{sign}{behind}"
+        rf"|{number}{sign}{unit}|{number}{unit}{_SIGN})"
+    )
+
+
+def _make_decimal_amount(whole: str, groups: str, mark: str) -> str:
+    """The pattern of amounts with a decimal mark; `groups` are whole numbers whose digits another mark groups."""
+    decimals = rf"{mark}\d{{1,{MAX_SCALE}}}"
+    return _make_amount(
+        f"(?:{whole}|{groups})(?:{decimals})?", f"(?:(?:{whole}|{groups}){decimals}|{groups}|{_SPACED_GROUPS})"
     )
 
 
@@ -85,7 +99,7 @@ PLAIN_NUMBERS = (_INTEGER, _POINT, _DOUBLE)
 NUMBERS = (
     _INTEGER,
     # 1 234 kr and €99: no mark is there to be misread.
-    ColumnType(_make_amount(_GROUPS), "CAST({text} AS BIGINT)", "", _clean_amount(""), is_amount=True),
+    ColumnType(_make_amount(_GROUPS, _SPACED_GROUPS), "CAST({text} AS BIGINT)", "", _clean_amount(""), is_amount=True),
     _POINT,
     # 1.234,50, as most of Europe writes it
     ColumnType(
@@ -96,7 +110,7 @@ NUMBERS = (
     ),
     # 1,234.50, (200.00) and €9.99
     ColumnType(
-        _make_amount(rf"(?:{_GROUPS}|{_COMMA_GROUPS})(?:\.\d{{1,{MAX_SCALE}}})?"),
+        _make_decimal_amount(_GROUPS, _COMMA_GROUPS, r"\."),
         "CAST({text} AS DECIMAL(38, {scale}))",
         ".",
         _clean_amount("."),
@@ -104,7 +118,7 @@ NUMBERS = (
     ),
     # 1.234,50 €, 17,5 % and 200,00-
     ColumnType(
-        _make_amount(rf"(?:{_GROUPS}|{_POINT_GROUPS})(?:,\d{{1,{MAX_SCALE}}})?"),
+        _make_decimal_amount(_GROUPS, _POINT_GROUPS, ","),
         "CAST(replace({text}, ',', '.') AS DECIMAL(38, {scale}))",
         ",",
         _clean_amount(","),
@@ -119,6 +133,7 @@ EXACT_POINT = _POINT
 _ANY_MARK = frozenset({"", ".", ","})
 """Of a number without a mark."""
 _MINUS = re.compile("[-(\u2212]")
+_NO_UNIT = re.compile("[^€$£¥%A-Za-z]")
 
 
 def find_common_mark(texts: Iterable[str]) -> str | None:
@@ -134,7 +149,15 @@ def find_common_mark(texts: Iterable[str]) -> str | None:
     return "" if fitting == _ANY_MARK else next(iter(fitting)) if len(fitting) == 1 else None
 
 
-def make_plain_number(text: str, mark: str) -> str:
-    """A number in the digits and decimal point of programs, of one that has this decimal mark."""
+def find_text_unit(text: str) -> str:
+    """The unit beside the number in a text: a currency or %; empty without one."""
+    return _NO_UNIT.sub("", text)
+
+
+def make_plain_number(text: str, mark: str, *, is_share: bool = False) -> str:
+    """A number in the digits and decimal point of programs, of one that has this decimal mark. With `is_share`, 5 % is
+    0.05."""
     digits = re.sub(rf"[^0-9{re.escape(mark)}]", "", text).replace(",", ".")
+    if is_share and "%" in text:
+        digits = f"{Decimal(digits).scaleb(-2):f}"
     return f"-{digits}" if _MINUS.search(text) else digits

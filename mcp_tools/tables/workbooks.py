@@ -14,7 +14,7 @@ from agent.workbooks.number_formats import GENERAL, find_unit
 from agent.workbooks.sheets import MAX_CELLS, TypedValue, format_address, join_addresses
 from agent.workbooks.tables import SheetTable, find_tables, get_typed_cell, is_counted_once, show_cell
 from mcp_tools.tables.conversion import NUMBER, describe_units
-from mcp_tools.tables.numbers import find_common_mark, make_plain_number
+from mcp_tools.tables.numbers import find_common_mark, find_text_unit, make_plain_number
 from mcp_tools.tables.text_files import InputError, open_temporary_file
 
 MAX_TABLES = 200
@@ -154,8 +154,10 @@ class _Column:
         self._mark = ""
         self._texts = texts
         self._count = len(values)
-        self.type = self._choose_type(kinds, texts)
+        self._units: list[str] = []
         self.format_code = self._find_format(rows)
+        self._mixes_per_cent = False
+        self.type = self._choose_type(kinds, texts)
         self.lost_errors = (
             [] if self._as_shown else [format_address(r, column) for r in rows if self._is_error(self._get(r))]
         )
@@ -172,8 +174,12 @@ class _Column:
         if kinds <= _NUMBERS:
             return NUMBER if kinds else ""
         if kinds & _NUMBERS and kinds <= _NUMBERS | {"text"} and (marks := find_common_mark(texts)) is not None:
-            self._mark = marks
-            return NUMBER
+            # A cell shows 0.05 as 5%: beside it, the text 10% is 0.1, and beside a bare 5 nobody knows.
+            units = {*self._units, *map(find_text_unit, texts)}
+            self._mixes_per_cent = len({"%" in unit for unit in units}) > 1
+            if not self._mixes_per_cent:
+                self._mark, self._units = marks, sorted(units)
+                return NUMBER
         name_of_type = next((name for members, name in _TYPES if kinds <= members), None)
         if name_of_type is None:
             self._as_shown = True
@@ -196,7 +202,12 @@ class _Column:
         name = " ".join(name.split()) or format_address(self._table.first_row, self._column)
         if self.type == NUMBER and (note := describe_units(name, self._units)):
             yield note
-        if self._as_shown and self.type and 0 < len(self._texts) <= _FEW * self._count:
+        if self._mixes_per_cent:
+            yield (
+                f"column {name} is compared as text, because only some of its values are in per cent, and some are "
+                f"texts, such as {self._texts[0][:40]!r}; convert each kind on its own"
+            )
+        elif self._as_shown and self.type and 0 < len(self._texts) <= _FEW * self._count:
             yield (
                 f"column {name} is compared as text, because {len(self._texts):,} of {self._count:,} values are texts, "
                 f"such as {self._texts[0][:40]!r}; use TRY_CAST"
@@ -215,7 +226,7 @@ class _Column:
             return self.show(row)
         if value.kind == "text" and self.type:
             text = str(value.value).strip()
-            return "" if text in _NOTHING else make_plain_number(text, self._mark)
+            return "" if text in _NOTHING else make_plain_number(text, self._mark, is_share=True)
         return "" if value.kind == "error" else _format_typed(value.value)
 
 

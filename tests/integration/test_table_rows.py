@@ -80,6 +80,22 @@ async def test_a_line_below_the_table_is_a_note(tmp_path: Path) -> None:
     assert table["notes"] == ["below the table: Printed on a Monday"]
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        "| name | n |\n|------|--:|\n| Ann  | 1 |\n|      | 2 |\n",
+        "+------+---+\n| name | n |\n+------+---+\n| Ann  | 1 |\n|      | 2 |\n+------+---+\n",
+        " name | n \n------+---\n Ann  | 1\n      | 2\n",
+        " name | n \n------+---\n Ann  | 1\n      | 2\n(2 rows)\n",
+        "name | n\n--- | ---\nAnn | 1\n | 2\n",
+    ],
+)
+async def test_a_drawn_table_is_read_without_its_drawing(data: str, tmp_path: Path) -> None:
+    assert await query(tmp_path, data, "name, n") == [["Ann", 1], [None, 2]]
+    text = "\n".join(block.text for block in read_csv(InputFile(data.encode(), "csv")).blocks)
+    assert text.startswith("| name | n |\n| --- | --- |\n| Ann | 1 |\n|  | 2 |")
+
+
 async def test_rows_of_several_lines_and_empty_ones_are_counted_once(tmp_path: Path) -> None:
     data = 'a,b\r\n1,"x\r\ny"\r\n\r\n,\r\n2,z'
     assert await query(tmp_path, data, "*") == [[1, "x\r\ny"], [2, "z"]]
@@ -108,6 +124,11 @@ async def test_rows_of_several_lines_and_empty_ones_are_counted_once(tmp_path: P
         ("1,5;2,5\n3,5;4,5\n", "sum(column0 + column1)", 12),
         ("Price, net;Weight, kg\n1,5;2,5\n2,5;3,5\n", 'sum("Price, net")', 4),
         ("---------\n|Acct|Sum |\n---------\n|1   |5,50|\n|2   |6,00|\n---------\n", "sum(Sum)", 11.5),
+        ("Tag;x\n31.12.24;1\n01.02.25;2\n", "max(Tag)", "2025-02-01"),
+        ("order_date,paid\n31.12.24,01.02.25\n01.02.25,02.02.25\n", "max(paid)", "2025-02-02"),
+        ("Hour;x\n31.12.24 08:30;1\n01.02.25;2\n", "max(Hour)", "2025-02-01T00:00:00"),
+        ("Mark;x\n1-;a\n2+;b\n3;c\n", "max(Mark)", "3"),
+        ("Sum;x\n1 234-;a\n5 €-;b\n", "sum(Sum)", -1239),
         ("name,zip\nA,01067\nB,99999\n", "min(zip)", "01067"),
     ],
 )
@@ -122,6 +143,8 @@ async def test_values_have_the_types_that_people_mean(
     [
         ("x,amount\na,1\nb,-\n", ["VARCHAR", "BIGINT"], "column amount: 1 cell such as - or n/a have no value here"),
         ("Item;Qty\nA;1.234\nB;2.500\n", ["VARCHAR", "VARCHAR"], "column Qty is compared as text: the point in 1.234"),
+        ("lat\tlon\n52.520\t13.405\n48.137\t11.575\n", ["DECIMAL", "DECIMAL"], "was read as a decimal mark"),
+        ("lat\tlon\n52,520\t13,405\n48,137\t11,575\n", ["VARCHAR", "VARCHAR"], "may be a decimal mark or group"),
         ("Item,Qty\nA,1.234\nB,2.500\n", ["VARCHAR", "DECIMAL"], "was read as a decimal mark; no column decides it"),
         (
             "a;b;c\n1,5;1.5;1.234\n",
@@ -133,8 +156,25 @@ async def test_values_have_the_types_that_people_mean(
             ["VARCHAR", "BIGINT"],
             "strptime(\"Day\", '%d/%m/%Y') or strptime(\"Day\", '%m/%d/%Y')",
         ),
+        (
+            "Part;x\n10.05.12;1\n11.06.13;2\n",
+            ["VARCHAR", "BIGINT"],
+            "column Part is compared as text: 10.05.12 may be a date or a code; for dates write "
+            "strptime(\"Part\", '%d.%m.%y')",
+        ),
+        (
+            "Day;Part\n10.05.2012;10.05.12\n11.06.2013;11.06.13\n",
+            ["DATE", "VARCHAR"],
+            "column Part is compared as text: 10.05.12 may be a date or a code",
+        ),
         ("Sum;x\n10 €;a\n20 $;b\n", ["BIGINT", "VARCHAR"], "column Sum mixes units ($, €)"),
         ("Rate;x\n17,5 %;a\n", ["DECIMAL", "VARCHAR"], "column Rate is in per cent: 5 is 5 %"),
+        (
+            "Name,Qty\n,kg\nA,1\nB,3\n",
+            ["VARCHAR", "BIGINT"],
+            "rows 1 to 2 are the header; its names and units are joined",
+        ),
+        ("a,b\nnan,x\n1,y\n3,z\n", ["BIGINT", "VARCHAR"], "column a: 1 cell such as - or n/a have no value here"),
         ("v,w\n" + "1,a\n" * 30 + "abc,b\n", ["VARCHAR", "VARCHAR"], "1 of 31 values is not a number, such as 'abc'"),
     ],
 )
@@ -164,6 +204,28 @@ async def test_a_plain_table_has_no_notes(data: str, tmp_path: Path) -> None:
         ("1,x\n2,y\n", ["column0", "column1"]),
         ("name,v\nann,1\nbob,unknown\ncy,2\ndan,3\n", ["name", "v"]),
         ("a,A,a_1,\n1,2,3,4\n", ["a", "A_1", "a_1_1", "column3"]),
+        ('"a\nb",c\n1,2\n3,4\n', ["a b", "c"]),
+        ('Sizes in 5" steps\na,b\n1,2\n3,4\n', ["a", "b"]),
+        # First rows without values are no header and no units.
+        ("ma5,ma10\nNaN,NaN\nNaN,NaN\n1.5,2.5\n1.6,2.6\n1.7,2.7\n", ["ma5", "ma10"]),
+        (
+            "name,score1,score2\n"
+            + "".join(f"{name},absent,absent\n" for name in ("Ann", "Bob", "Cy"))
+            + "".join(f"n{number},{number},{number + 1}\n" for number in range(20)),
+            ["name", "score1", "score2"],
+        ),
+        (
+            "task,start,end\nPlan,open,later\nBuild,2024-01-01,2024-02-01\nShip,2024-01-03,2024-02-01\n",
+            ["task", "start", "end"],
+        ),
+        (",q1,q2\nHold,tbd,tbd\nA,1,2\nB,3,4\nC,5,6\n", ["column0", "q1", "q2"]),
+        ("a,b\nnan,nan\n1,2\n3,4\n5,6\n", ["a", "b"]),
+        ("h,w\nNone,None\n1,2\n3,4\n5,6\n", ["h", "w"]),
+        ("t1,t2\n?,?\n1,2\n3,4\n", ["t1", "t2"]),
+        ("name,weight,height\n,tbd,tbd\nA,1,2\nB,3,4\n", ["name", "weight", "height"]),
+        ("Datum;Soll;Haben\nEröffnung;keine;keine\n01.01.2024;1;2\n02.01.2024;3;4\n", ["Datum", "Soll", "Haben"]),
+        ("t,u,flow,q\ns,mV,m3/h,[1]\n1,2,3,4\n2,3,4,5\n", ["t s", "u mV", "flow m3/h", "q [1]"]),
+        ("Firm,Sample,Ltd\nDay,2024-01-01,x\n\nPos,Item,Qty\n1,Bolt,5\n2,Nut,6\n3,Cog,7\n", ["Pos", "Item", "Qty"]),
     ],
 )
 async def test_the_header_is_the_row_that_differs_from_those_below(

@@ -62,6 +62,24 @@ async def test_a_merged_number_counts_once_and_a_merged_name_in_each_row(tmp_pat
     assert notes == ["sheet S: numbers of merged cells are in the first of their rows only: C2"]
 
 
+@pytest.mark.parametrize(
+    ("values", "code", "sql", "expected", "note"),
+    [
+        ([0.05, "10%", "2,5 %"], "0%", "sum(v)", 0.175, ""),
+        ([5, "10%"], "General", "max(v)", "5", "column v is compared as text, because only some of its values are in"),
+        ([0.05, "10"], "0%", "max(v)", "5%", "column v is compared as text, because only some of its values are in"),
+        ([5, "10 $"], '0 "EUR"', "sum(v)", 15, "column v mixes units ($, EUR)"),
+    ],
+)
+async def test_per_cent_texts_count_as_the_percentages_beside_them(
+    values: list[object], code: str, sql: str, expected: object, note: str, tmp_path: Path
+) -> None:
+    rows: list[list[object]] = [["n", "v"], *(["a", value] for value in values)]
+    result, notes = await query(tmp_path, workbook({"S": rows}, formats={"B2": code}), sql)
+    assert result == [expected]
+    assert [one[: len(note)] for one in notes] == ([note] if note else [])
+
+
 def make_listed(last: list[object]) -> bytes:
     """A workbook with a table of the sheet that ends in a totals row."""
     book = Workbook()
@@ -176,6 +194,14 @@ async def test_each_table_of_a_sheet_has_its_own_header(
     assert read_tables(data) == expected
     numbers = {"BIGINT", "DECIMAL"}
     assert all(any(one["type"].partition("(")[0] in numbers for one in table["columns"]) for table in tables)
+
+
+@pytest.mark.parametrize("first", [["Hold", "tbd", "tbd"], ["Hold", "tbd", "late"], [None, "tbd", "tbd"]])
+async def test_a_first_row_of_texts_is_no_header(first: list[object], tmp_path: Path) -> None:
+    data = workbook({"S": [["name", "q1", "q2"], first, ["Ann", 1, 2], ["Bob", 3, 4], ["Cy", 5, 6]]})
+    (table,) = await describe(tmp_path, data)
+    assert ([column["name"] for column in table["columns"]], table["row_count"]) == (["name", "q1", "q2"], 4)
+    assert read_tables(data) == [["name", "q1", "q2"]]
 
 
 async def test_a_second_table_of_a_sheet_has_a_name_and_its_line_above(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def read_csv(source: InputFile) -> Draft:
     rows = list(reader)
     draft.uncertainties += reader.describe_faults()
     head = find_text_head(rows)
-    titles = [*dialect.titles, *(" ".join(filter(None, row)) for row in rows[: head.top])]
+    titles = [*dialect.titles, *(" ".join(filter(None, row)) for row in rows[: head.top] if any(row))]
     for title in titles:
         draft.add_text(title)
     draft.add_table([head.names, *rows[head.bottom :]] if head.has_names else rows[head.top :])
