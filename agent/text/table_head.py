@@ -33,7 +33,7 @@ _LABEL = re.compile(r"(?:19|20)\d\d|(?:0?[1-9]|1[0-2])[./-](?:19|20)\d\d|(?:19|2
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}.*|\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d{2})(?: .*)?|\d{1,2}:\d{2}(?::\d{2})?")
 NO_VALUES = (
     *("-", "--", "\u2013", "\u2014", "?", "n/a", "N/A", "NA", "#N/A", "n.a.", "N.A.", "null", "NULL", "Null"),
-    *("nan", "NaN", "NAN", "<NA>", "None", "none", "NaT"),
+    *("nan", "NaN", "NAN", "<NA>", "None", "NaT"),
 )
 """What people and programs write in a cell that has no value."""
 
