@@ -79,9 +79,10 @@ def find_context_tokens(run: Run, tier: Tier) -> int | None:
 def take_newest_messages(messages: Sequence[ChatMessage], limit: int) -> tuple[ChatMessage, ...]:
     """The newest messages, at most `limit`.
 
-    Providers reject a tool's result without its call, so a cut between them drops the whole exchange.
+    Providers reject a tool's result without its call, so a cut between them, a client's own too, drops the whole
+    exchange.
     """
     start = max(0, len(messages) - limit)
-    while 0 < start < len(messages) and messages[start].role == "tool":
+    while start < len(messages) and messages[start].role == "tool":
         start += 1
     return tuple(messages[start:])

@@ -21,7 +21,7 @@ from gateway.bootstrap import build_gateway
 from tests.support.fuzzing import BASE, Fuzzer, faults_of
 
 CASES = int(os.environ.get("FUZZ_CASES", "2"))
-SEED = int(os.environ.get("FUZZ_SEED", "20261"))
+SEED = int(os.environ.get("FUZZ_SEED", "20263"))
 
 
 class Furnished(NamedTuple):

@@ -55,7 +55,8 @@ async def test_a_turn_adds_two_messages_and_leaves_no_context(serve: Serve) -> N
             ("assistant", "2+3 = 5"),
         ]
         assert first.current_plan is not None
-        assert [(step.tool_call, step.status) for step in first.current_plan] == [("calculator", "completed")]
+        calls = [(step.tool_call, step.status) for step in first.current_plan]
+        assert calls == [("calculator(expression='2+3')", "completed")]
         assert first.accumulated_context == ()
         assert list(first.user_preferences.values()) == ["I like short answers"]
         await ask(client, "What is 4+4?", "s")

@@ -325,7 +325,7 @@ TABLE_PAGE = """<html><head><title>Prices</title></head><body>
         ),
         (
             "<table><tr><td colspan=2>Sum</td><td>5</td></tr><tr><td>1</td></tr></table>",
-            ["| Sum |  | 5 |", "| --- | --- | --- |", "| 1 |  |  |"],
+            ["| Sum | Sum | 5 |", "| --- | --- | --- |", "| 1 |  |  |"],
         ),
     ],
 )

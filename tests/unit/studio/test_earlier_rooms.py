@@ -13,6 +13,9 @@ from gateway.features.studio.engine.room_files import FileRoomStore
 async def test_a_room_that_cannot_be_read_stays_listed_until_it_is_marked(tmp_path: Path) -> None:
     store = await open_sqlite(tmp_path / "stepgate.db")
     statements, rooms = SqliteClient(store.database), FileRoomStore(tmp_path, tmp_path / "marks.json")
+    await statements.write(
+        "CREATE TABLE feature_schema AS SELECT 'studio' AS feature, 'rooms_of_runs' AS revision, 1.0 AS applied"
+    )
     await statements.write("CREATE TABLE rooms_of_runs AS SELECT 'ours' AS room_id UNION SELECT 'deleted'")
 
     async def refresh() -> None:

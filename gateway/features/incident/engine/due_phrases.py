@@ -24,6 +24,7 @@ from gateway.features.incident.engine.due_moments import (
     get_end_of_period,
     place_year,
 )
+from gateway.features.incident.engine.instructions import is_instruction
 
 _LOCALES = ("en", "de", "sv", "fr")
 _HOURS_OF_DAY = 24
@@ -315,8 +316,10 @@ def _find_event(
 
 
 def _is_due_clause(text: str, start: int, end: int, forms: Mapping[str, re.Pattern[str]]) -> bool:
-    """Whether the clause around `text[start:end]` says that something is due."""
+    """Whether the clause around `text[start:end]` says that something is due, or tells somebody to do it."""
     begin = max((match.end() for match in forms["clause_end"].finditer(text, 0, start)), default=0)
+    if is_instruction(text[begin:start].lstrip()):
+        return True
     after = forms["clause_end"].search(text, end)
     return forms["due"].search(text, begin, after.start() if after is not None else len(text)) is not None
 

@@ -7,32 +7,11 @@ from pydantic import Field
 
 from agent.core.models import DeferredModel, FrozenModel
 from agent.tools import PlanHints, ToolContext, TypedTool
+from gateway.features.incident.engine.instructions import INSTRUCTION_VERBS, is_instruction
 from gateway.features.incident.engine.text import Sentence, split_into_sentences
 
 MAX_ITEMS = 100
-_INSTRUCTION_VERBS = """
-acknowledge add adjust alert apply approve archive ask assign attach audit back backup block bump call cancel
-capture change check clean clear close collect communicate compare configure confirm contact coordinate copy
-create declare delete deploy describe disable disconnect document download drain email enable engage ensure
-escalate estimate evaluate examine execute export failover file find finish fix flush follow gather generate
-give hold identify implement include increase inform initiate inspect install investigate invite isolate keep
-kill limit link list lock log look lower make mark merge migrate mitigate monitor move notify open order
-organise organize page patch pause pin plan post prepare prevent publish purge push put raise read rebuild
-reboot record recover redeploy redirect reduce refresh reject release remind remove rename renew repair replace
-replay reply report reproduce request rerun reset resize resolve restart restore resume retry return revert
-review revoke roll rotate route run scale schedule search secure select send set share shift ship shut skip
-start stop submit suspend switch sync tag take tell terminate test throttle trace track triage trigger turn
-uninstall unblock update upgrade upload use validate verify wait warm watch write
-"""
-"""Verbs that start an instruction. A closed list, so that "Errors rise" is none."""
-_VERBS = frozenset(_INSTRUCTION_VERBS.split())
 _NAME = r"(?:@[\w.-]{1,40}|[A-Z][\w'-]{1,40}(?:\s[A-Z][\w'-]{1,40}){0,2}|[Tt]he\s[\w-]{1,30}(?:\s[\w-]{1,30}){0,3})"
-_POLITE = re.compile(
-    r"^(?:please|kindly|then|next|first|finally|also|now|immediately|and|can you|could you|would you|let'?s|"
-    r"(?:don['\u2019]?t\sforget|remember|be\ssure)\sto|"
-    r"(?:you|we|somebody|someone)\s(?:must|should|need(?:s)?\sto|have\sto|will|can))[\s,:]+",
-    re.IGNORECASE,
-)
 _LABELLED = re.compile(
     r"^(?:action(?:\sitems?)?|todo|to-do|ai|task|follow-?up|next\sstep)s?\b\s*(?:\([^)]{1,40}\))?\s*[:\-]\s*",
     re.IGNORECASE,
@@ -108,14 +87,6 @@ def extract_action_items(text: str) -> list[ActionItem]:
     return list(items.values())
 
 
-def is_instruction(text: str) -> bool:
-    """Whether a sentence starts with an instruction verb, after polite words."""
-    while (polite := _POLITE.match(text)) is not None:
-        text = text[polite.end() :]
-    first = re.match(r"[A-Za-z]+", text)
-    return first is not None and first[0].lower() in _VERBS
-
-
 def _parse_item(sentence: Sentence) -> ActionItem | None:
     text = sentence.text.strip().rstrip(".")
     labelled = _LABELLED.match(text)
@@ -130,7 +101,9 @@ def _parse_item(sentence: Sentence) -> ActionItem | None:
         owner = owned["owner"]
     else:
         wanted = _REQUESTED.search(sentence_text)
-        if (wanted is None or wanted["verb"].lower() not in _VERBS) and (labelled is None or not sentence_text.strip()):
+        if (wanted is None or wanted["verb"].lower() not in INSTRUCTION_VERBS) and (
+            labelled is None or not sentence_text.strip()
+        ):
             return None
     assigned = _ASSIGNED.search(sentence_text)
     due = _DUE.search(sentence_text)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from agent.text.terms import extract_query_terms, extract_terms
 from gateway.features.documents.engine.search.models import RetrievedContext
 from gateway.features.incident.engine.evidence import format_title, get_metadata_text, is_policy
+from gateway.features.incident.engine.instructions import is_instruction
 from gateway.features.incident.engine.text import split_into_sentences
-from gateway.features.incident.tools.actions import is_instruction
 
 MIN_SENTENCE_WORDS = 4
 """Shorter lines are headings and table cells."""
