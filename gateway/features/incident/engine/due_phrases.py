@@ -316,7 +316,7 @@ def _find_event(
 
 
 def _is_due_clause(text: str, start: int, end: int, forms: Mapping[str, re.Pattern[str]]) -> bool:
-    """Whether the clause around `text[start:end]` says that something is due, or tells somebody to do it."""
+    """Whether the clause around `text[start:end]` says that something is due, or asks somebody to do it."""
     begin = max((match.end() for match in forms["clause_end"].finditer(text, 0, start)), default=0)
     if is_instruction(text[begin:start].lstrip()):
         return True

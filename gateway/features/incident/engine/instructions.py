@@ -1,4 +1,4 @@
-"""Sentences that tell somebody to do something, by the verb that they start with."""
+"""Instructions: sentences that ask somebody to do something, by the verb that they start with."""
 
 import re
 
