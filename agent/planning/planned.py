@@ -40,7 +40,8 @@ class Planned:
     recorded: tuple[EventBody | EventDraft, ...] = ()
     """The events that propose a plan which was made before, with what is done of it. They are recorded as they are."""
     decided_changes: tuple[str, ...] = ()
-    """The tools with which the planner's replies changed something as the request asks, usable or not."""
+    """The tools with which the request asks to change something: those that a reply called for it, usable or not, and
+    those that the model named when it was asked."""
     need: str = ""
     """What the model said that the request needs, in one word."""
     follows: str = ""
