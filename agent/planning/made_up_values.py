@@ -35,6 +35,8 @@ MAX_REPORTED = 10
 REPORTED_CHARS = 200
 SHORT_NAME_CHARS = 3
 """Up to this length, a name in a host counts as named only by a whole word: nearly every text contains "co"."""
+_QUOTES = "\"'`\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
+"""What may stand around a quoted text, at either end: languages differ."""
 _WEB = re.compile(r"https?://", re.IGNORECASE)
 _DIGITS = re.compile(r"(?<![^\W_])\d+(?![^\W_])")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ]\d\d:\d\d(?::\d\d)?")
@@ -115,6 +117,7 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         named_values = [one for one in values if not one.is_written]
         made_up = [one for one in named_values if not is_known(one.value, known_words, allowed_words)]
         made_up = [one for one in made_up if not _ends_span(one, named_values, known_words)]
+        made_up += [one for one in _list_borrowed(values, known_texts, described) if one not in made_up]
         made_up = made_up or _list_unasked_texts(values, KnownWords([*request_texts, described]))
         made_up_values += made_up
         refused = [replace(one, refused_by=unknown_values.get(str(one.value).casefold(), "")) for one in values]
@@ -220,6 +223,19 @@ def _list_unasked_texts(values: Sequence[MadeUpValue], asked: KnownWords) -> lis
     written = [one for one in values if one.is_written]
     others = [one.value for one in values if not one.is_written]
     return [] if not others or any(is_known(value, asked, asked) for value in others) else written
+
+
+def _list_borrowed(values: Sequence[MadeUpValue], known_texts: Sequence[str], described: str) -> list[MadeUpValue]:
+    """The needed names whose words stand nowhere but in a quoted text of the same call: asked to send "the lift works
+    again", a small model sends it to `lift`. A number or a date may well stand there only."""
+    quoted = [text for one in values if one.is_written and (text := str(one.value).strip())]
+    pattern = "|".join(rf"(?<=[{_QUOTES}]){re.escape(text)}(?=[{_QUOTES}])" for text in quoted)
+    if not quoted or not any(re.search(pattern, text) for text in known_texts):
+        return []
+    elsewhere = KnownWords([*(re.sub(pattern, " ", text) for text in known_texts), described])
+    names = [one for one in values if one.is_required and not one.is_written and isinstance(one.value, str)]
+    names = [one for one in names if not one.may_follow and not any(map(str.isdigit, str(one.value)))]
+    return [one for one in names if not is_known(one.value, elsewhere, elsewhere)]
 
 
 def _iter_values(step: PlanStep, spec: ToolSpec) -> Iterator[MadeUpValue]:

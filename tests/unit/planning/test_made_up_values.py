@@ -187,3 +187,21 @@ def test_an_optional_text_that_nobody_spoke_of_is_left_out(question: str, langua
     request = replace(ask(question), answer_language=language)
     assert ("comment" in leave_out_unasked_texts(DECIDE, args, request)) is stays
     assert leave_out_unasked_texts(DECIDE, args, request)["title"] == "Some words here", "it is required"
+
+
+@pytest.mark.parametrize(
+    ("question", "to", "text", "names"),
+    [
+        ('Send the message "the lift works again".', "lift", "the lift works again", ["to"]),
+        ("Schick „der Aufzug fährt jetzt wieder“ ab", "Aufzug", "der Aufzug fährt jetzt wieder", ["to"]),
+        ('Send Lift & Co the message "the lift works again".', "lift", "the lift works again", []),
+        ("Send that the lift works again", "lift", "the lift works again", []),
+        ('Send the message "the lift of 12 works again".', "12", "the lift of 12 works again", []),
+    ],
+    ids=["only in the message", "other quotation marks", "named elsewhere, too", "not quoted", "a number"],
+)
+def test_a_recipient_is_not_taken_out_of_the_message(question: str, to: str, text: str, names: list[str]) -> None:
+    send = spec("send", {"to": TEXT, "text": TEXT}, ["to", "text"], description="Send.", annotations=SIDE_EFFECT)
+    request = asking(question, catalogue=Catalogue(skills=(), tools=(send,)))
+    made_up = find_made_up_values([make_step("send", to=to, text=text)], request)
+    assert [one.name for one in made_up] == names
