@@ -12,7 +12,14 @@ from dataclasses import dataclass
 
 from agent.core.models import JsonObject
 from agent.llm.call_markup import MARKUP, MarkupReader
-from agent.llm.call_objects import MalformedCallError, RawCall, repair_json, to_arguments, unwrap_calls
+from agent.llm.call_objects import (
+    MalformedCallError,
+    RawCall,
+    read_named_calls,
+    repair_json,
+    to_arguments,
+    unwrap_calls,
+)
 from agent.llm.port import ModelToolCall
 from agent.llm.python_calls import parse_python_calls
 from agent.llm.thoughts import MARK, split_text
@@ -119,7 +126,9 @@ class _CallReader:
                 call, self._position = read
                 self._calls.append(call)
                 return
-        if _PYTHON.match(self._text, self._position):
+        if self._token.startswith("<|tools_prefix") and self._text[self._position] == "[":
+            self._calls += read_named_calls(self._read_json())
+        elif _PYTHON.match(self._text, self._position):
             segment = self._get_segment()
             self._calls += parse_python_calls(segment)
             self._position += len(segment)

@@ -19,9 +19,12 @@ MARKUP = re.compile(
     rf"|(?:<\|start\|>assistant)?(?:<\|channel\|>(?:commentary|analysis) )?\s*to=(?P<harmony>{_NAME})"
     r"(?:<\|channel\|>(?:commentary|analysis))?\s*(?:<\|constrain\|>)?(?:json)?\s*<\|message\|>"  # gpt-oss
     rf"|>>>(?P<functionary>{_NAME})\n"
+    rf"|(?P<mistral>{_NAME})\[ARGS\](?=\s*{{)"  # Mistral, whose tokens the server left out
+    rf"|(?:<\|tool_call>|<start_function_call>)\s*call:(?P<gemma>{_NAME})(?={{)"  # Gemma 4, FunctionGemma
 )
 """The beginning of a call, with its name."""
-_MISTRAL = re.compile(rf"(?P<mistral>{_NAME})(?:\[CALL_ID\]\w+)?\[ARGS\]")
+_MISTRAL = re.compile(rf"(?P<mistral>{_NAME})(?:(?:\[CALL_ID\]\w+)?\[ARGS\]|(?=\s*\{{))")
+_HUNYUAN = re.compile(rf"(?P<hunyuan>{_NAME})\s*\n(?=```|\{{)")
 _GLM = re.compile(rf"(?P<glm>{_NAME})\s*(?=<arg_key>|</tool_call>)")
 _CLOSINGS = re.compile(
     r"\s*(?:```)?\s*(?:</function>|<\uff5ctool▁call▁end\uff5c>|<\|tool_call_end\|>|<\|call\|>|<\|end\|>)?"
@@ -30,7 +33,8 @@ _PARAMETER = re.compile(
     r"\s*<(?:\uff5cDSML\uff5c)?parameter(?:=| name=\"?)(?P<key>[\w.\-]{1,128})\"?"
     r"(?P<kind>(?: string=\"(?:true|false)\")?)>"
 )
-_PARAMETER_END = re.compile(r"</(?:\uff5cDSML\uff5c)?parameter>")
+_PARAMETER_END = re.compile(r"</(?:\uff5cDSML\uff5c)?parameter>|(?=<parameter=)|(?=</function>)")
+"""Qwen3-Coder leaves the closing tag out now and then."""
 _FUNCTION_END = re.compile(r"\s*</(?:function|(?:\uff5cDSML\uff5c)?invoke)>")
 _ARG_KEY = re.compile(r"\s*<arg_key>\s*(?P<key>[\w.\-]{1,128})\s*</arg_key>\s*<arg_value>")
 _FENCE = re.compile(r"\s*(?:```(?:json)?[ \t]*\n?)?\s*")
@@ -51,12 +55,16 @@ class MarkupReader:
         if marked is None:
             if after == "[TOOL_CALLS]":
                 marked = _MISTRAL.match(self._text, position)
+            elif after == "<tool_call>" and (hunyuan := _HUNYUAN.match(self._text, position)) is not None:
+                marked = hunyuan
             elif after == "<tool_call>" and (glm := _GLM.match(self._text, position)) is not None:
                 return self._read_pairs(glm["glm"], glm.end(), _ARG_KEY)
             if marked is None:
                 return None
         name = next(value for key, value in marked.groupdict().items() if value and key != "prefix")
         start = marked.end()
+        if marked.groupdict().get("gemma"):
+            return self._read_bare_keys(name, start)
         if "function" in marked.groupdict() and (marked["function"] or marked["invoke"]):
             begin = _FENCE.match(self._text, start)
             if begin is None or self._text[begin.end() : begin.end() + 1] != "{":
@@ -75,6 +83,20 @@ class MarkupReader:
             value = repair_json(self._text[start:end])
         closed = _CLOSINGS.match(self._text, end)
         return RawCall(name, value), closed.end() if closed is not None else end
+
+    def _read_bare_keys(self, name: str, start: int) -> tuple[RawCall, int]:
+        """Reads an object whose keys have no quotes, and whose texts stand between tokens of their own."""
+        closing = _GEMMA_END.search(self._text, start)
+        if closing is None:
+            raise MalformedCallError(f"the call of {name!r} is not complete")
+        pieces = _GEMMA_TEXT.split(self._text[start : closing.start()])
+        texts = [json.dumps(piece, ensure_ascii=False) for piece in pieces[1::2]]
+        others = [_BARE_KEY.sub(r'\g<before>"\g<key>":', piece) for piece in pieces[::2]]
+        written = "".join(one for pair in zip(others, [*texts, ""], strict=True) for one in pair)
+        try:
+            return RawCall(name, json.loads(written)), closing.end()
+        except (ValueError, RecursionError) as error:
+            raise MalformedCallError(f"the arguments of {name!r} are not complete") from error
 
     def _read_pairs(self, name: str, position: int, opening: re.Pattern[str]) -> tuple[RawCall, int]:
         """Reads one tag an argument, whose values are text: the tool's schema says what they are."""
@@ -114,3 +136,7 @@ _GLM_END = re.compile(r"\s*</tool_call>")
 _OBJECT_END = re.compile(
     r"\n?```|</function>|</(?:\uff5cDSML\uff5c)?invoke>|<\uff5ctool▁call▁end\uff5c>|<\|\w+\|>|\n>>>|\[TOOL_CALLS\]"
 )
+_GEMMA_END = re.compile(r"\s*(?:<tool_call\|>|<end_function_call>)")
+_GEMMA_TEXT = re.compile(r"(?:<\|\"\|>|<escape>)(.*?)(?:<\|\"\|>|<escape>)", re.DOTALL)
+"""A text in a call of Gemma's."""
+_BARE_KEY = re.compile(r"(?P<before>[{,]\s*)(?P<key>[\w.\-]+)\s*:")

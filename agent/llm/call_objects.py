@@ -41,6 +41,14 @@ def unwrap_calls(value: object) -> list[RawCall]:
     return [_read_call_object(entry) for entry in entries]
 
 
+def read_named_calls(value: object) -> list[RawCall]:
+    """The calls in a list of objects whose one key is the name, as Apertus writes them. Raises `MalformedCallError` for
+    any other value."""
+    if not isinstance(value, list) or not all(isinstance(one, dict) and len(one) == 1 for one in value):
+        raise MalformedCallError("the reply holds JSON that is not a call")
+    return [RawCall(name, arguments) for one in value for name, arguments in one.items()]
+
+
 def get_wrapped(value: JsonObject) -> JsonValue:
     """The object or list under a name for calls; None if there is none."""
     wrapped = (value.get(name) for name in _WRAPPERS)

@@ -356,7 +356,7 @@ def has_thoughts(reasoning: str, text: str) -> bool:
 
 def read_chunk(event: Mapping[str, Any], choice: Mapping[str, Any], delta: JsonObject) -> ModelChunk:
     """Reads one chunk of a streamed completion: one of its choices, and that choice's delta."""
-    reported = event.get("usage")
+    reported = event.get("usage") or choice.get("usage") or get_object(event.get("x_groq")).get("usage")
     usage = read_usage(reported, event.get("timings")) if reported else None
     finish_reason = read_finish_reason(choice.get("finish_reason"))
     if not delta:  # the end of the text, or the usage behind it

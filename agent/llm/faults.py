@@ -32,12 +32,14 @@ _CONTEXT = re.compile(
     r"\bmodel token limit|\btoo many tokens|\b(?:maximum|max) (?:number of )?tokens allowed|"
     r"\b(?:prompt|input)s?\b(?: length)? (?:is|are)? ?too long|\binput length\b.{0,60}(?:exceed|should be|limit)|"
     r"`?inputs`? (?:tokens \+|must have less than)|\b(?:exceed\w*|longer than|overflow\w*) (?:\w+ ){0,3}context\b|"
-    r"\bcontext (?:the )?overflow",
+    r"\bcontext (?:the )?overflow|\bprompt[ _]tokens?\b.{0,60}(?:exceed|less than|limit)|"
+    r"\bmax(?:imum)? input (?:characters|length|tokens)\b|\bprompt \u8d85\u957f",
     re.IGNORECASE,
 )
 """How servers say that a prompt, or a prompt with the limit of its reply, is longer than their context."""
 _ADDRESS = re.compile(r"https?://[^\s'\"]+")
 _TITLE = re.compile(r"<title[^>]*>([^<]*)</title", re.IGNORECASE)
+_SECONDS = re.compile(r"\d{1,6}(?:\.\d{1,9})?s")
 _STATUS = re.compile(r"\d{3}")
 _RAW = re.compile(r": b(?P<quote>['\"]).*(?P=quote)", re.DOTALL)
 _SETTING = re.compile(r" \(AGENT_[A-Z_]+\)")
@@ -57,6 +59,8 @@ class ProviderError:
     """An HTTP status within the body: gateways and streams send errors with a 200."""
     written: str = ""
     """What the model had written, where the provider says so."""
+    retry_after_s: float | None = None
+    """The seconds to wait, where the body says so, as Google's does."""
 
 
 def build_status_error(status: int, headers: Mapping[str, str], body: bytes, where: str) -> ModelError:
@@ -72,7 +76,7 @@ def _build_error(status: int, headers: Mapping[str, str], error: ProviderError, 
         return refused
     if status == 429:
         limited = ModelRateLimitError(message, agent_id="models", status=status)
-        limited.retry_after_s = parse_retry_after(headers)
+        limited.retry_after_s = parse_retry_after(headers) or error.retry_after_s
         return limited
     if status in (408, 504):
         return ModelTimeoutError(message, agent_id="models", status=status)
@@ -258,8 +262,20 @@ def read_error(body: bytes, limit: int = 300) -> ProviderError:
     written = error.get("failed_generation")
     parameter = _to_text(error.get("param"))
     return ProviderError(
-        _join_lines(shown, limit), parameter, named, status, written if isinstance(written, str) else ""
+        _join_lines(shown, limit),
+        parameter,
+        named,
+        status,
+        written if isinstance(written, str) else "",
+        _read_retry_delay(error.get("details")),
     )
+
+
+def _read_retry_delay(details: object) -> float | None:
+    """The seconds in Google's details of a limit, such as `retryDelay: "27s"`."""
+    delays = [one.get("retryDelay") for one in details if isinstance(one, dict)] if isinstance(details, list) else []
+    written = [delay[:-1] for delay in delays if isinstance(delay, str) and _SECONDS.fullmatch(delay)]
+    return float(written[0]) if written else None
 
 
 def _find_inner_error(error: Mapping[str, object], limit: int) -> ProviderError | None:

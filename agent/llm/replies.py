@@ -146,8 +146,10 @@ def list_objects(value: object) -> list[dict[str, Any]]:
 
 
 def list_calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The tool calls of a message or of a delta, also in the form that had a single one, `function_call`."""
-    calls = list_objects(message.get("tool_calls"))
+    """The tool calls of a message or of a delta, also one without a list (TGI), and in the form that had a single one,
+    `function_call`."""
+    listed = message.get("tool_calls")
+    calls = [listed] if isinstance(listed, dict) and "function" in listed else list_objects(listed)
     older = message.get("function_call")
     return [{"index": 0, "function": older}] if not calls and isinstance(older, dict) and older else calls
 

@@ -6,6 +6,7 @@ A value that fits its schema stays as it is.
 import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from pydantic import JsonValue
 
@@ -194,6 +195,6 @@ def find_reference(reference: str, root: JsonObject) -> JsonValue:
 
 
 def _iter_steps(reference: str) -> Iterator[str]:
-    """The steps of a JSON pointer (RFC 6901)."""
+    """The steps of a JSON pointer in a URL (RFC 6901)."""
     for step in reference.removeprefix("#/").split("/"):
-        yield step.replace("~1", "/").replace("~0", "~")
+        yield unquote(step).replace("~1", "/").replace("~0", "~")

@@ -25,6 +25,10 @@ THOUGHTS: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "<|start_thinking|>": ("<|end_thinking|>",),  # Command A
     "\u25c1think\u25b7": ("\u25c1/think\u25b7",),  # Kimi
     "<|inner_prefix|>": ("<|inner_suffix|>",),  # Apertus
+    "<|thought_start|>": ("<|thought_end|>",),  # MiniCPM
+    "<|begin_of_thought|>": ("<|end_of_thought|>",),  # OpenThinker
+    "<longcat_think>": ("</longcat_think>",),
+    "<|channel>thought": ("<channel|>",),  # Gemma 4
 })  # fmt: skip
 """How thoughts begin, and how they end; in lower case. An answer that has such a tag further on speaks of it."""
 _CHANNEL = re.compile(
@@ -36,15 +40,17 @@ _SPACE = re.compile(r"\s*")
 _HEADS = (
     "<|start|>assistant", "<|im_start|>assistant", "<|assistant|>", "<start_of_turn>model", "<|begin_of_text|>",
     "<|start_header_id|>assistant<|end_header_id|>", "<|start_of_role|>assistant<|end_of_role|>", "<|start_response|>",
-    "<bos>",
+    "<bos>", "<answer>", "<response>", "<|begin_of_solution|>", "<|begin_of_box|>",
 )  # fmt: skip
 """Tokens in front of an answer."""
+_WRAPPINGS = frozenset({"<answer>", "<response>"})
+"""Those of them that are the template's only behind a thought (Hunyuan): others are asked to write them."""
 _ENDS = frozenset({
     "<|im_end|>", "<|im_start|>", "<|eot_id|>", "<|eom_id|>", "<|start_header_id|>", "<|end_of_text|>",
     "<|endoftext|>", "<|begin_of_text|>", "<|end|>", "<|return|>", "<|start|>", "<end_of_turn>", "<start_of_turn>",
     "<|end_of_turn|>", "<|endofturn|>", "<|end_of_turn_token|>", "<|start_of_turn_token|>", "<|end_response|>",
     "<|eot|>", "<|user|>", "<|observation|>", "<|system|>", "<\uff5cend\u2581of\u2581sentence\uff5c>",
-    "<\uff5cuser\uff5c>", "<eos>", "[e~[",
+    "<\uff5cuser\uff5c>", "<eos>", "[e~[", "[|endofturn|]",
 })  # fmt: skip
 """Tokens that end a turn, or begin the next one: what follows is not the answer."""
 _TURN = re.compile(
@@ -53,14 +59,17 @@ _TURN = re.compile(
     re.IGNORECASE,
 )
 """Those of them that begin the next turn, with its role."""
-_LAST = {"</s>": "<s>", "</answer>": "<answer>", "</response>": "<response>"}
+_LAST = {
+    "</s>": "<s>", "</answer>": "<answer>", "</response>": "<response>",
+    "<|end_of_solution|>": "<|begin_of_solution|>", "<|end_of_box|>": "<|begin_of_box|>",
+}  # fmt: skip
 """Tags that are left out at the very end of an answer that does not open them."""
 _UNOPENED = {closing: opening for opening, closings in THOUGHTS.items() for closing in closings}
 _MARKS = (*THOUGHTS, *_UNOPENED, *_ENDS, *_LAST, *_LAST.values())
 MARK = re.compile("|".join(map(re.escape, sorted(_MARKS, key=len, reverse=True))), re.IGNORECASE)
 """Any token of the table."""
 _FIRST_CHARS = "".join(dict.fromkeys(mark[0] for mark in _MARKS))
-MAY_BEGIN = re.compile(r"[<\u25c1]|\[(?:\Z|/?t(?:h|\Z)|/\Z|e(?:~|\Z))", re.IGNORECASE)
+MAY_BEGIN = re.compile(r"[<\u25c1]|\[(?:\Z|/?t(?:h|\Z)|/\Z|e(?:~|\Z)|\|)", re.IGNORECASE)
 """What may begin a token of the table: few texts have it, and all others are passed on without a further look."""
 _LONGEST = max(map(len, (*_MARKS, *_HEADS)))
 _TOKENS = re.compile(rf"\s*(?:(?:{'|'.join(map(re.escape, (*_ENDS, *_LAST)))})\s*){{0,8}}", re.IGNORECASE)
@@ -178,7 +187,7 @@ class ThoughtSplitter:
         begin = space.end() if space is not None else at
         folded = self._held[begin : begin + _LONGEST].lower()
         token = next((mark for mark in (*THOUGHTS, *_HEADS) if folded.startswith(mark)), "")
-        if token and self._is_asked(token):
+        if token and (self._is_asked(token) or (token in _WRAPPINGS and not self._has_thought)):
             self._stage = "answer"
             return at
         channel = _CHANNEL.match(self._held, begin, begin + _CHANNEL_CHARS)

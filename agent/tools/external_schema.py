@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 MAX_CHARS = 100_000
 """The longest schema: it is part of each planner prompt with the tool."""
@@ -47,7 +48,7 @@ def is_resolvable(root: Mapping[str, Any], reference: str) -> bool:
         return False  # external references are not fetched
     here: object = root
     for part in reference.removeprefix("#").split("/")[1:]:
-        name = part.replace("~1", "/").replace("~0", "~")
+        name = unquote(part).replace("~1", "/").replace("~0", "~")
         here = here.get(name) if isinstance(here, Mapping) else None
         if here is None:
             return False

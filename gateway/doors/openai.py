@@ -113,6 +113,7 @@ async def chat_completions(body: ChatCompletionRequest, http: Request) -> Respon
         return stream.build_response(frames, _build_error_frame, {RUN_ID_HEADER: run.run_id})
 
 
+@router.get("/v1/models/", include_in_schema=False)
 @router.get("/v1/models", responses=OPENAI_ERRORS)
 async def list_models(stepgate: Gateway, caller: CurrentCaller) -> ModelList:
     """List the rooms, each as a model, and as `room@model` with every model that may be chosen in it."""

@@ -33,7 +33,8 @@ def to_agent_request(
         message = f"At most {max_messages:,} messages are accepted."
         raise RequestFormatError(message, "messages", "array_above_max_length")
     if messages is None:
-        messages = [to_chat_message(message, index) for index, message in enumerate(body.messages)]
+        newest = max((at for at, one in enumerate(body.messages) if one.role == "user"), default=0)
+        messages = [to_chat_message(one, at, is_past=at < newest) for at, one in enumerate(body.messages)]
     last = _find_prompt(messages)
     if last is None and not plain:
         raise RequestFormatError("There is no user message; the last one is the request.", "messages", "invalid_value")
@@ -54,7 +55,8 @@ def to_agent_request(
         messages=(*messages[:last], *messages[last + 1 :]),
         prompt_position=last,  # Messages after the last user message, such as a tool's result, stay after it.
         metadata=metadata,
-        client_tools=() if body.tool_choice == "none" else tuple(body.tools or ()),
+        # With "none", too, in a plain room: without the tools, a model's template cannot write their earlier calls.
+        client_tools=() if body.tool_choice == "none" and not plain else tuple(body.tools or ()),
         parallel_client_calls=body.parallel_tool_calls is not False,
         temperature=body.temperature,
         max_tokens=body.max_completion_tokens or body.max_tokens,
@@ -78,15 +80,16 @@ def _build_model_options(body: ChatCompletionRequest, *, plain: bool) -> JsonObj
         sent["max_completion_tokens"] = body.max_completion_tokens
     if body.response_format is not None and body.response_format.get("type") != "text":
         sent["response_format"] = body.response_format
-    if body.tools and body.tool_choice not in (None, "none", "auto"):
+    if body.tools and body.tool_choice not in ((None, "auto") if plain else (None, "none", "auto")):
         sent["tool_choice"] = body.tool_choice
     if body.tools and body.parallel_tool_calls is not None and plain:  # OpenAI refuses it without tools.
         sent["parallel_tool_calls"] = body.parallel_tool_calls
     return sent
 
 
-def to_chat_message(message: WireMessage, index: int) -> ChatMessage:
-    """A message of the wire as a `ChatMessage`. Raises `RequestFormatError`."""
+def to_chat_message(message: WireMessage, index: int, *, is_past: bool = False) -> ChatMessage:
+    """A message of the wire as a `ChatMessage`. Raises `RequestFormatError`; of a past turn, a part that cannot be read
+    is named in its place, since clients send it with each later request."""
     texts: list[str] = []
     images: list[str] = []
     lines: list[int] = []
@@ -99,7 +102,8 @@ def to_chat_message(message: WireMessage, index: int) -> ChatMessage:
         raise RequestFormatError(f"Invalid '{where}': empty array. Expected at least 1 item.", where, "empty_array")
     elif message.content is not None:
         for part_index, part in enumerate(message.content):
-            _add_part(part, f"messages[{index}].content[{part_index}]", texts, images)
+            where = f"messages[{index}].content[{part_index}]"
+            _add_part(part, where, texts, images, is_past=is_past)
             lines += [len("\n".join(texts).split("\n")) if texts else 0] * (len(images) - len(lines))
     elif message.role in ("user", "system", "developer"):
         raise RequestFormatError(
@@ -124,13 +128,29 @@ def _get_fields(given: WireModel, names: Sequence[str]) -> JsonObject:
     return {name: value for name in names if (value := getattr(given, name)) is not None}
 
 
-def _add_part(part: ContentPart, where: str, texts: list[str], images: list[str]) -> None:
+def _add_part(part: ContentPart, where: str, texts: list[str], images: list[str], *, is_past: bool) -> None:
+    image = _find_image(part)
     if part.type in ("text", "input_text", "output_text", "refusal"):
         texts.append(part.text or part.refusal or "")
-    elif part.type == "image_url" and part.image_url is not None:
-        images.append(part.image_url.url)
+    elif image:
+        images.append(image)
+    elif is_past:
+        texts.append(f"[{part.type[:40]}: not read]")
     else:
         raise RequestFormatError(f"Content of type '{part.type}' is not supported.", f"{where}.type", "invalid_value")
+
+
+def _find_image(part: ContentPart) -> str:
+    """The address of a picture, in OpenAI's forms and in Anthropic's; "" for other parts."""
+    if part.type in ("image_url", "input_image") and part.image_url is not None:
+        return part.image_url.url
+    source = (part.model_extra or {}).get("source")
+    if part.type != "image" or not isinstance(source, dict):
+        return ""
+    data, address = source.get("data"), source.get("url")
+    if isinstance(data, str) and data:
+        return f"data:{source.get('media_type') or 'image/png'};base64,{data}"
+    return address if isinstance(address, str) else ""
 
 
 _ANSWER_FIELDS = frozenset({"metadata", "annotations"})

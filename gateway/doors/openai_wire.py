@@ -1,11 +1,26 @@
 """The body of `POST /v1/chat/completions` as clients send it."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, field_validator
 
 from agent.core.models import JsonObject
 from agent.core.models.request import MAX_TOOLS_IN_BODY
+
+
+def _read_whole(value: object) -> object:
+    """A whole number that a language without integers writes as `100.0`."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _read_limit(value: object) -> object:
+    """A limit of tokens; 0 and -1 say that there is none, as LM Studio and llama.cpp have it."""
+    whole = _read_whole(value)
+    return None if isinstance(whole, int) and not isinstance(whole, bool) and whole in (0, -1) else whole
+
+
+WholeNumber = Annotated[int, BeforeValidator(_read_whole)]
+TokenLimit = Annotated[Annotated[int, Field(ge=1)] | None, BeforeValidator(_read_limit)]
 
 
 class WireModel(BaseModel):
@@ -49,6 +64,7 @@ class WireMessage(WireModel):
     reasoning_content: JsonValue = None
     reasoning: JsonValue = None
     reasoning_details: JsonValue = None
+    thinking_blocks: JsonValue = None
     extra_content: JsonValue = None
     function_call: JsonValue = None
     audio: JsonValue = None
@@ -67,20 +83,32 @@ class ChatCompletionRequest(WireModel):
     messages: list[WireMessage] = Field(min_length=1)
     stream: bool | None = False
     stream_options: StreamOptions | None = None
-    n: int | None = None
+    n: WholeNumber | None = None
     temperature: float | None = Field(default=None, ge=0, le=2)
-    max_tokens: int | None = Field(default=None, ge=1)
-    max_completion_tokens: int | None = Field(default=None, ge=1)
+    max_tokens: TokenLimit = None
+    max_completion_tokens: TokenLimit = None
     top_p: float | None = Field(default=None, ge=0, le=1)
     presence_penalty: float | None = Field(default=None, ge=-2, le=2)
     frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
-    seed: int | None = None
+    seed: WholeNumber | None = None
     stop: str | list[str] | None = None
     reasoning_effort: str | None = None
     verbosity: str | None = None
-    top_k: int | None = None
+    top_k: WholeNumber | None = None
     min_p: float | None = None
     repetition_penalty: float | None = None
+    repeat_penalty: float | None = None
+    chat_template_kwargs: JsonObject | None = None
+    enable_thinking: bool | None = None
+    thinking: JsonValue = None
+    reasoning: JsonValue = None
+    grammar: str | None = None
+    guided_choice: JsonValue = None
+    guided_grammar: JsonValue = None
+    guided_json: JsonValue = None
+    guided_regex: JsonValue = None
+    json_schema: JsonValue = None
+    structured_outputs: JsonObject | None = None
     logit_bias: dict[str, float] | None = None
     prediction: JsonObject | None = None
     web_search_options: JsonObject | None = None
@@ -91,7 +119,7 @@ class ChatCompletionRequest(WireModel):
     prompt_cache_retention: str | None = None
     safety_identifier: str | None = None
     logprobs: bool | None = None
-    top_logprobs: int | None = None
+    top_logprobs: WholeNumber | None = None
     functions: list[JsonObject] | None = None
     function_call: str | JsonObject | None = None
     modalities: list[str] | None = None
@@ -103,3 +131,9 @@ class ChatCompletionRequest(WireModel):
     response_format: JsonObject | None = None
     metadata: JsonObject | None = None
     user: str | None = None
+
+    @field_validator("tool_choice", mode="before")
+    @classmethod
+    def _read_tool_choice(cls, value: object) -> object:
+        """Accepts Mistral's word for `required`, and no choice as an empty text."""
+        return {"any": "required", "": None}.get(value, value) if isinstance(value, str) else value

@@ -110,8 +110,8 @@ def _convert_type(schema: dict[str, Any]) -> None:
     given = schema.get("type")
     if given is None:
         return
-    names = given if isinstance(given, list) else [given]
+    names = [one.lower() if isinstance(one, str) else one for one in (given if isinstance(given, list) else [given])]
     if not names or not all(isinstance(name, str) and name in _TYPES for name in names):
         del schema["type"]
-    elif isinstance(given, list):
-        schema["type"] = list(dict.fromkeys(names))
+    else:
+        schema["type"] = list(dict.fromkeys(names)) if isinstance(given, list) else names[0]

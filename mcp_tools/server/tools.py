@@ -14,6 +14,7 @@ from agent.core.events import ToolReturned
 from agent.core.models import AgentRequest, JsonObject
 from agent.core.run_reducer import fold
 from agent.core.value_faults import describe_first_fault
+from agent.llm.schema_values import read_json_texts
 from agent.runs.response import build_response
 from agent.runs.run_intake import HiddenRequest, RunIntake
 from agent.tools import Tool, ToolAnnotations, ToolSpec, build_flat_schema
@@ -107,7 +108,9 @@ async def call_registered_tool(
     try:
         run_id = client_call.resumed_run_id
         if run_id is None:
-            args, conversation = await take_conversation(intake, tool.spec, arguments, client_call.session_name)
+            read = read_json_texts(arguments, tool.spec.input_schema, tool.spec.input_schema)
+            whole = read if isinstance(read, dict) else arguments
+            args, conversation = await take_conversation(intake, tool.spec, whole, client_call.session_name)
             request = AgentRequest(
                 metadata={"tool_calls": [{"tool": tool.spec.name, "args": args}]},
                 room=room,

@@ -99,6 +99,7 @@ async def test_a_single_tool_returns_structured_results_and_errors_as_tool_error
     async with connect() as client:
         good = await client.call_tool("calculator", {"expression": "6*7"})
         bad = await client.call_tool("calculator", {"expression": "1/0"})
+        written = await client.call_tool("memory_search", {"query": "boat", "limit": "3"})
         wrong = await client.call_tool("calculator", {"expression": 7})
         missing = await client.call_tool("agent_run", {})
         room = await client.call_tool("agent_run", {"task": "x", "room": "nope"})
@@ -106,6 +107,7 @@ async def test_a_single_tool_returns_structured_results_and_errors_as_tool_error
             await client.call_tool("x" * 300, {})
     assert good.structured_content == {"expression": "6*7", "value": "42"}
     assert good.content[0].type == "text"
+    assert not written.is_error
     for result, told in ((bad, "divides by zero"), (wrong, "expression"), (missing, "task"), (room, "no room named")):
         assert result.is_error
         assert result.structured_content is None

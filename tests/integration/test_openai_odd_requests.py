@@ -118,3 +118,87 @@ async def test_pictures_keep_their_places_among_texts(
         await ask(client, "plain", [pictures, {"role": "user", "content": "Which is older?"}])
         contents = [one["content"] for sent in model_server.requests() for one in sent["body"]["messages"]]
     assert [one for one in contents if isinstance(one, list)] == [parts, parts]
+
+
+async def test_limits_and_numbers_are_read_as_other_programs_write_them(
+    serve: Serve, tmp_path: Path, model_server: ScriptedServer
+) -> None:
+    options: list[dict[str, Any]] = [
+        {"max_tokens": -1, "seed": 7.0},
+        {"max_tokens": 0, "top_k": 40.0},
+        {"max_tokens": 100.0},
+        {"tool_choice": ""},
+    ]
+    messages = [{"role": "user", "content": "hi"}]
+    async with connected(serve, tmp_path) as client:
+        for chosen in options:
+            await client.chat.completions.with_raw_response.create(
+                model="plain",
+                messages=messages,
+                extra_body=chosen,  # type: ignore[arg-type]
+            )
+        for refused in ({"max_tokens": -2}, {"max_tokens": 1.5}, {"max_tokens": True}, {"seed": "7"}):
+            with pytest.raises(openai.BadRequestError):
+                await client.chat.completions.create(
+                    model="plain",
+                    messages=messages,
+                    extra_body=refused,  # type: ignore[arg-type]
+                )
+        listed = (await client.get("/models/", cast_to=dict[str, Any]))["data"]
+        sent = [request["body"] for request in model_server.requests()]
+    limits = [body.get("max_tokens", body.get("max_completion_tokens")) for body in sent]
+    assert limits == [None, None, 100, None]
+    assert (sent[0]["seed"], sent[1]["top_k"]) == (7, 40)
+    assert "plain" in {one["id"] for one in listed}
+
+
+async def test_what_binds_an_answer_or_switches_thinking_off_reaches_the_model(
+    serve: Serve, tmp_path: Path, model_server: ScriptedServer
+) -> None:
+    bound: dict[str, Any] = {
+        "guided_choice": ["a", "b"],
+        "chat_template_kwargs": {"enable_thinking": False},
+        "thinking": {"type": "disabled"},
+        "grammar": 'root ::= "a"',
+    }
+    async with connected(serve, tmp_path) as client:
+        reply = await client.chat.completions.with_raw_response.create(
+            model="plain", messages=[{"role": "user", "content": "hi"}], extra_body={**bound, "api_base": "http://x"}
+        )
+        (request,) = model_server.requests()
+    assert {name: request["body"].get(name) for name in bound} == bound
+    assert "api_base" not in request["body"]
+    assert reply.http_response.json()["stepgate"]["runtime"]["ignored_parameters"] == ["api_base"]
+
+
+async def test_tools_that_may_not_be_called_now_are_still_sent(
+    serve: Serve, tmp_path: Path, model_server: ScriptedServer
+) -> None:
+    look: Any = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+    async with connected(serve, tmp_path) as client:
+        for room in ("plain", "stepgate"):
+            await client.chat.completions.create(
+                model=room, messages=[{"role": "user", "content": "hi"}], tools=[look], tool_choice="none"
+            )
+        first = model_server.requests()[0]["body"]
+    assert (first["tools"], first["tool_choice"]) == ([look], "none")
+
+
+async def test_a_part_of_a_past_turn_that_cannot_be_read_is_named(
+    serve: Serve, tmp_path: Path, model_server: ScriptedServer
+) -> None:
+    audio: Any = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+    data = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
+    past: list[Any] = [
+        {"role": "user", "content": [{"type": "text", "text": "Listen:"}, audio, {"type": "image", "source": data}]},
+        {"role": "assistant", "content": "Heard."},
+    ]
+    async with connected(serve, tmp_path) as client:
+        await ask(client, "plain", [*past, {"role": "user", "content": "And now?"}])
+        with pytest.raises(openai.BadRequestError):
+            await ask(client, "plain", [{"role": "user", "content": [audio]}])
+        (request,) = model_server.requests()
+    parts = request["body"]["messages"][0]["content"]
+    assert [part.get("text", part.get("image_url", {}).get("url")) for part in parts] == [
+        "Listen:\n[input_audio: not read]", "data:image/png;base64,iVBORw0KGgo=",
+    ]  # fmt: skip

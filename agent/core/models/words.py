@@ -40,18 +40,23 @@ def read_stored_role(role: object) -> Role:
     return next((stored for stored in _STORED_ROLES if stored == role), "user")
 
 
-PROVIDER_FIELDS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "extra_content"})
+PROVIDER_FIELDS = frozenset({
+    "reasoning_content", "reasoning", "reasoning_details", "extra_content", "thinking_blocks",
+})  # fmt: skip
 """Fields of an assistant message, besides OpenAI's, that providers want back with the tool results: what the model
-thought, and signatures of it (DeepSeek, vLLM, OpenRouter, Gemini)."""
+thought, and signatures of it (DeepSeek, vLLM, OpenRouter, Gemini, Anthropic's by LiteLLM)."""
 
 MODEL_OPTIONS = frozenset({
     "frequency_penalty", "logit_bias", "max_completion_tokens", "min_p", "parallel_tool_calls", "prediction",
     "presence_penalty", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "reasoning_effort",
     "repetition_penalty", "response_format", "safety_identifier", "seed", "service_tier", "stop", "store",
     "tool_choice", "top_k", "top_p", "user", "verbosity", "web_search_options",
+    "chat_template_kwargs", "enable_thinking", "grammar", "guided_choice", "guided_grammar", "guided_json",
+    "guided_regex", "json_schema", "reasoning", "repeat_penalty", "structured_outputs", "thinking",
 })  # fmt: skip
-"""Parameters of OpenAI's API that a caller may set for the call that writes the answer. All others are the gateway's:
-`model`, `messages`, and what the SDK takes besides, such as `api_base`."""
+"""Parameters that a caller may set for the call that writes the answer: those of OpenAI's API, and those with which
+vLLM, SGLang, llama.cpp, OpenRouter and DeepSeek let a caller bind an answer to a form or switch thinking off. All
+others are the gateway's: `model`, `messages`, and what the SDK takes besides, such as `api_base`."""
 
 
 class DeferredModel(BaseModel):

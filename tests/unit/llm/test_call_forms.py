@@ -141,6 +141,21 @@ FAMILIES: dict[str, tuple[str, list[tuple[str, Any]]]] = {
         [ADD],
     ),
     "generic": (f'{{"tool_call": {JL}}}', [LUND]),
+    "Qwen3-Coder without a closing tag": (
+        "<tool_call>\n<function=get_weather>\n<parameter=city>\nLund\n<parameter=days>\n3\n</function>\n</tool_call>",
+        [("get_weather", {"city": "Lund", "days": 3})],
+    ),
+    "Gemma 4": (
+        '<|tool_call>call:get_weather{city:<|"|>Lund<|"|>,days:3}<tool_call|>'
+        '<|tool_call>call:get_weather{city:<|"|>a{b:"<|"|>}<tool_call|>',
+        [("get_weather", {"city": "Lund", "days": 3}), ("get_weather", {"city": 'a{b:"'})],
+    ),
+    "FunctionGemma": ("<start_function_call>call:get_weather{city:<escape>Lund<escape>}<end_function_call>", [LUND]),
+    "Apertus": (f'<|tools_prefix|>[{{"get_weather": {L}}}, {{"add": {A}}}]<|tools_suffix|>', [LUND, ADD]),
+    "Mistral without its tokens": (f"get_weather[ARGS]{L}", [LUND]),
+    "Mistral without arguments' token": (f"[TOOL_CALLS]get_weather{L}", [LUND]),
+    "Hunyuan A13B": (f"<tool_call>get_weather\n```json\n{L}\n```\n</tool_call>", [LUND]),
+    "EXAONE": (f"<tool_call>{JL}</tool_call>[|endofturn|]", [LUND]),
     "a name with marks": ('<tool_call>{"name": "notes.save-all", "arguments": {}}</tool_call>', [("notes.save-all", {})]),
     "single quotes": ("<tool_call>{'name': 'now', 'arguments': {'exact': True}}</tool_call>", [("now", {"exact": True})]),
     "a comma too many": ('```json\n{"name": "now", "arguments": {"zone": "UTC",},}\n```', [("now", {"zone": "UTC"})]),

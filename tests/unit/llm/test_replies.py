@@ -192,3 +192,26 @@ def test_the_text_before_an_error_comes_first() -> None:
     assert next(chunks) == ModelChunk("a")
     with pytest.raises(ModelDownError, match="overloaded"):
         next(chunks)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "prompt token count of 130000 exceeds the limit of 128000 (model_max_prompt_tokens_exceeded)",
+        "length of prompt_tokens (40000) must be less than max_seq_len (32768).",
+        "the max input characters is 20000",
+        "Prompt \u8d85\u957f (1261)",
+    ],
+)
+def test_a_prompt_that_is_too_long_is_recognised_in_the_words_of_many_providers(message: str) -> None:
+    error = build_status_error(400, {}, json.dumps({"error": {"message": message}}).encode(), "here")
+    assert error.code == "ERR_MODEL_CONTEXT"
+
+
+def test_the_wait_of_a_limit_is_read_from_the_body_where_no_header_has_it() -> None:
+    details = [{"@type": "type.googleapis.com/google.rpc.Help"}, {"retryDelay": "27.5s"}]
+    body = json.dumps({"error": {"code": 429, "message": "quota", "details": details}}).encode()
+    assert build_status_error(429, {}, body, "here").retry_after_s == 27.5
+    assert build_status_error(429, {"retry-after": "3"}, body, "here").retry_after_s == 3.0
+    odd = json.dumps({"error": {"message": "quota", "details": [{"retryDelay": "soon"}, 7]}}).encode()
+    assert build_status_error(429, {}, odd, "here").retry_after_s is None

@@ -388,3 +388,22 @@ def test_a_reply_within_its_limit_is_not_cut() -> None:
     assert join(read([say("word ")] * 100 + [STOP], max_tokens=100)) == ("word " * 100, "stop")
     single = [say(letter) for letter in "internationalisation " * 20]  # one character a piece: 420 pieces
     assert join(read([*single, STOP], max_tokens=105))[1] == "stop"
+
+
+def test_the_pieces_of_a_call_may_stand_alone_without_a_list() -> None:
+    call = {"index": 0, "id": "", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+    chunks = read(chunk({"tool_calls": call}, finish="eos_token") + DONE)
+    assert [one["function"]["name"] for piece in chunks for one in piece.tool_calls] == ["now"]
+
+
+@pytest.mark.parametrize("place", ["choice", "x_groq"])
+def test_the_usage_is_read_wherever_a_provider_puts_it(place: str) -> None:
+    usage = {"prompt_tokens": 11, "completion_tokens": 3}
+    last: dict[str, Any] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    if place == "choice":
+        last["choices"][0]["usage"] = usage
+    else:
+        last["x_groq"] = {"usage": usage}
+    chunks = read(say("Hello") + b"data: " + json.dumps(last).encode() + b"\n\n" + DONE)
+    (counted,) = [one.usage for one in chunks if one.usage]
+    assert (counted.prompt_tokens, counted.completion_tokens) == (11, 3)
