@@ -49,7 +49,7 @@ BAD_REQUESTS: list[tuple[dict[str, Any], str, str | None]] = [
         asking(input=[{"role": "user", "content": [{"type": "input_image", "file_id": "f"}]}]),
         "input[0].content[0].file_id", "unsupported_parameter",
     ),
-    (asking(input=[MESSAGE, {"type": "computer_call"}]), "input[1].type", "unsupported_parameter"),
+    (asking(input=[MESSAGE, {"type": "hologram_call"}]), "input[1].type", "unsupported_parameter"),
     (asking(input=[{"type": "item_reference", "id": "msg_1"}]), "input[0].id", "invalid_value"),
     (asking(input=[{**CALL, "call_id": "c"}]), "input[0].name", "missing_required_parameter"),
     (asking(input=[{**OUTPUT, "output": "x"}]), "input[0].call_id", "missing_required_parameter"),

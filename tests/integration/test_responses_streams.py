@@ -16,6 +16,7 @@ from tests.integration.test_openai_door import ASK, MODEL, STEPS, sdk
 from tests.integration.test_responses import TOOL, approval
 from tests.integration.test_responses import rooms as rooms  # noqa: PLC0414 - a fixture
 from tests.support.script import Call, plans, says, script
+from tests.support.scripted_server import ScriptedServer
 
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 
@@ -133,6 +134,30 @@ async def test_calls_of_the_clients_functions_are_streamed(serve: Serve) -> None
     (call,) = final.output
     assert call.type == "function_call"
     assert (call.call_id, json.loads(call.arguments)) == ("c9", {"a": 1})
+
+
+async def test_a_custom_tool_is_called_with_a_text_beside_tools_that_are_left_out(
+    serve: Serve, model_server: ScriptedServer
+) -> None:
+    model = script(
+        says("", to="completion", calls=(Call("patch", {"input": "*** Begin"}, id="c9"),), times=1),
+        says("Patched.", to="completion"),
+    )
+    tools: Any = [{"type": "custom", "name": "patch", "description": "Edit."}, TOOL, {"type": "web_search"}]
+    async with serve(model) as url, sdk(url) as client:
+        async with client.responses.stream(model="chat", input="patch it", tools=tools) as stream:
+            asked = await stream.get_final_response()
+        (call,) = asked.output
+        output: Any = {"type": "custom_tool_call_output", "call_id": "c9", "output": "done"}
+        history: Any = [{"role": "user", "content": "patch it"}, call.to_dict(), output]
+        done = await client.responses.create(model="chat", tools=tools, input=history)
+    assert call.type == "custom_tool_call"
+    assert (call.call_id, call.name, call.input) == ("c9", "patch", "*** Begin")
+    assert done.output_text == "Patched."
+    first, last = [request["body"] for request in model_server.requests()]
+    assert [tool["function"]["name"] for tool in first["tools"]] == ["patch", TOOL["name"]]
+    assert json.loads(last["messages"][1]["tool_calls"][0]["function"]["arguments"]) == {"input": "*** Begin"}
+    assert done.to_dict()["stepgate"]["runtime"]["ignored_parameters"] == ["tools.web_search"]
 
 
 async def test_an_approval_ends_one_stream_and_starts_another(serve: Serve, rooms: Any) -> None:

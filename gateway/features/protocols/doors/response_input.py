@@ -1,5 +1,6 @@
 """Input items of the Responses API as messages of a chat completion."""
 
+import json
 from collections.abc import Sequence
 from typing import Final
 
@@ -7,12 +8,21 @@ from pydantic import JsonValue
 
 from agent.core.models import JsonObject
 from gateway.doors.openai_wire import WireMessage
-from gateway.features.protocols.render.response_items import parse_approval_item_id
+from gateway.features.protocols.render.response_items import build_custom_arguments, parse_approval_item_id
 from gateway.render.errors import RequestFormatError
 
 _OWN_ITEMS: Final = ("mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response")
 """Items of earlier answers. They are in the trace of their runs and ask for nothing when they are sent back. No set,
 like the next one: a client may send a list as the type, which no set can be searched for."""
+_RECORDS: Final = (
+    "code_interpreter_call", "compaction", "computer_call", "computer_call_output", "file_search_call",
+    "image_generation_call", "item_reference", "local_shell_call", "local_shell_call_output", "shell_call",
+    "shell_call_output", "tool_search_call", "tool_search_output", "web_search_call",
+)  # fmt: skip
+"""Items that record what a provider's own tools did in another answer. Clients send them with each later request, and
+they ask for nothing: they are left out, and named as ignored."""
+_CALLS: Final = ("function_call", "custom_tool_call")
+_OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")
 _TEXT_PARTS: Final = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
 _ROLES: Final = ("user", "assistant", "system", "developer")
 
@@ -36,18 +46,23 @@ def convert_input(items: Sequence[JsonObject], field: str = "input") -> list[Wir
             if thought and message.role == "assistant":
                 message, thought = message.model_copy(update={"reasoning_content": thought}), ""
             messages.append(message)
-        elif kind == "function_call":
+        elif kind in _CALLS:
             _add_call(messages, _convert_call(item, where), thought)
             thought = ""
-        elif kind == "function_call_output":
-            content = _join_texts(item.get("output", ""), f"{where}.output")
-            messages.append(
-                WireMessage(role="tool", content=content, tool_call_id=_get_text_field(item, "call_id", where))
-            )
-        elif kind not in _OWN_ITEMS:
+        elif kind in _OUTPUTS:
+            content = _convert_output(item.get("output", ""), f"{where}.output")
+            call_id = _get_text_field(item, "call_id", where)
+            messages.append(WireMessage.model_validate({"role": "tool", "content": content, "tool_call_id": call_id}))
+        elif kind not in _OWN_ITEMS and kind not in _RECORDS:
             message_text = f"{where}: items of type {str(kind)[:40]!r} are not supported."
             raise RequestFormatError(message_text, f"{where}.type", "unsupported_parameter")
     return messages
+
+
+def list_records(items: Sequence[JsonObject]) -> frozenset[str]:
+    """The kinds of the items that are left out because a provider's own tools did what they record."""
+    kinds = (item.get("type") for item in items)
+    return frozenset(kind for kind in kinds if isinstance(kind, str) and kind in _RECORDS)
 
 
 def read_approval_replies(items: Sequence[JsonObject]) -> tuple[str, dict[str, tuple[bool, str]]] | None:
@@ -127,7 +142,10 @@ def _convert_part(part: JsonValue, where: str) -> JsonObject:
 
 
 def _convert_call(item: JsonObject, where: str) -> JsonObject:
-    function: JsonObject = {name: _get_text_field(item, name, where) for name in ("name", "arguments")}
+    is_custom = item.get("type") == "custom_tool_call"
+    name = _get_text_field(item, "name", where)
+    text = _get_text_field(item, "input" if is_custom else "arguments", where)
+    function: JsonObject = {"name": name, "arguments": build_custom_arguments(text) if is_custom else text}
     return {"id": _get_text_field(item, "call_id", where), "type": "function", "function": function}
 
 
@@ -137,6 +155,18 @@ def _add_call(messages: list[WireMessage], call: JsonObject, thought: str) -> No
         messages[-1] = last.model_copy(update={"tool_calls": [*(last.tool_calls or ()), call]})
         return
     messages.append(WireMessage(role="assistant", tool_calls=[call], reasoning_content=thought or None))
+
+
+def _convert_output(output: JsonValue, where: str) -> JsonValue:
+    """The result of a client's tool: a text, or parts with pictures among them. An object is its JSON."""
+    if isinstance(output, dict):
+        return json.dumps(output, ensure_ascii=False)
+    pictures = isinstance(output, list) and any(
+        isinstance(part, dict) and part.get("type") == "input_image" for part in output
+    )
+    if not pictures or not isinstance(output, list):
+        return _join_texts(output, where)
+    return [_convert_part(part, f"{where}[{number}]") for number, part in enumerate(output)]
 
 
 def _join_texts(content: JsonValue, where: str) -> str:

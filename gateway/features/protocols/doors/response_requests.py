@@ -4,6 +4,7 @@ Nothing is dropped without a word: a parameter is used, or refused by name, or n
 effect. The rules for parameters that chat completions have too are those of `gateway.doors.openai_messages`.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -19,8 +20,8 @@ from gateway.doors.openai_messages import (
     to_chat_message,
 )
 from gateway.doors.openai_wire import ChatCompletionRequest, WireModel
-from gateway.features.protocols.doors.response_input import convert_input
-from gateway.features.protocols.render.response_items import SERVER_LABEL
+from gateway.features.protocols.doors.response_input import convert_input, list_records
+from gateway.features.protocols.render.response_items import CUSTOM_INPUT, SERVER_LABEL
 from gateway.render.errors import RequestFormatError
 
 MAX_CONVERSATION_CHARS: Final = 200
@@ -30,6 +31,11 @@ _ECHOED: Final = (
     "temperature", "text", "tool_choice", "tools", "top_p", "truncation", "user",
 )  # fmt: skip
 """Parameters that a response repeats."""
+_HOSTED: Final = (
+    "code_interpreter", "computer", "computer_use_preview", "file_search", "image_generation", "local_shell",
+    "namespace", "shell", "tool_search", "web_search", "web_search_preview",
+)  # fmt: skip
+"""Tools that OpenAI runs itself, or that a client runs in a way of its own. Clients offer them by default."""
 _SAME_NAME: Final = (
     "model", "temperature", "top_p", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_options",
     "prompt_cache_retention", "safety_identifier", "service_tier", "user",
@@ -208,20 +214,29 @@ def list_ignored_parameters(body: ResponsesRequest) -> tuple[str, ...]:
     ):
         names |= list_unknown_fields(prefix, part) if part is not None else set()
     names |= {f"include.{name[:64]}" for name in body.include or ()}
+    items = [item for item in body.input if isinstance(item, dict)] if isinstance(body.input, list) else []
+    names |= {f"input.{kind}" for kind in list_records(items)}
+    names |= {f"tools.{kind}" for kind in (str(tool.get("type")) for tool in body.tools or ()) if kind in _HOSTED}
     return tuple(sorted(names)[:MAX_IGNORED_NAMES])
 
 
 def _split_tools(tools: Sequence[JsonObject]) -> tuple[list[JsonValue], JsonObject]:
     """The client's functions in the form of chat completions, and the metadata for the gateway's own tools.
 
-    An `mcp` tool with the label `stepgate` stands for the gateway's own tools.
+    An `mcp` tool with the label `stepgate` stands for the gateway's own tools. Tools that a provider runs itself are
+    left out beside functions; alone they are refused, because the request counts on them.
     """
     functions: list[JsonValue] = []
     own: JsonObject = {}
+    has_functions = any(tool.get("type") in ("function", "custom") for tool in tools)
     for index, tool in enumerate(tools):
         kind, where = tool.get("type"), f"tools[{index}]"
         if kind == "function":
             functions.append({"type": "function", "function": _get_function(tool, where)})
+        elif kind == "custom":
+            functions.append({"type": "function", "function": _build_custom_function(tool, where)})
+        elif kind in _HOSTED and has_functions:  # part of a client's default list; the answer names them as ignored
+            continue
         elif kind == "mcp" and tool.get("server_label") == SERVER_LABEL:
             own |= _list_own_tool_settings(tool, where)
         elif kind == "mcp":
@@ -240,6 +255,15 @@ def _get_function(tool: Mapping[str, JsonValue], where: str) -> JsonObject:
         )
     known_fields = ("name", "description", "parameters", "strict")
     return {name: tool[name] for name in known_fields if tool.get(name) is not None}
+
+
+def _build_custom_function(tool: Mapping[str, JsonValue], where: str) -> JsonObject:
+    """A custom tool, which takes a text in a form of its own, as a function with one argument."""
+    function = _get_function(tool, where)
+    form = tool.get("format")
+    written = {"type": "string", "description": f"the text, in this form: {json.dumps(form)}" if form else "the text"}
+    parameters: JsonObject = {"type": "object", "properties": {CUSTOM_INPUT: written}, "required": [CUSTOM_INPUT]}
+    return {**function, "parameters": parameters}
 
 
 def _list_own_tool_settings(tool: Mapping[str, JsonValue], where: str) -> JsonObject:

@@ -11,6 +11,8 @@ from agent.core import events as ev
 from agent.core.models import JsonObject, Source
 from agent.policy.guardrails.plain_text import escape_markdown
 
+CUSTOM_INPUT: Final = "input"
+"""The argument of a client's custom tool, which takes a text, where a model calls it as a function."""
 SERVER_LABEL: Final = "stepgate"
 """The label under which the gateway's own tools appear, as those of an MCP server."""
 _APPROVAL_ID: Final = re.compile(r"mcpr_([0-9a-f]{32})(?:_[0-9]+)?_(apr_[0-9a-f]+)")
@@ -64,6 +66,33 @@ def build_function_call_item(item_id: str, call: JsonObject) -> JsonObject:
         "arguments": str(named.get("arguments") or "{}"),
         "status": "completed",
     }
+
+
+def build_custom_call_item(item_id: str, call: JsonObject) -> JsonObject:
+    """A call of a client's custom tool, whose one argument is a text."""
+    item = build_function_call_item(item_id, call)
+    return {
+        "id": item_id,
+        "type": "custom_tool_call",
+        "call_id": item["call_id"],
+        "name": item["name"],
+        "input": _read_custom_input(str(item["arguments"])),
+    }
+
+
+def build_custom_arguments(text: str) -> str:
+    """The arguments under which a model has the text of a custom tool."""
+    return json.dumps({CUSTOM_INPUT: text}, ensure_ascii=False)
+
+
+def _read_custom_input(arguments: str) -> str:
+    """The text; what a model wrote in another form is passed on as it is."""
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+    text = given.get(CUSTOM_INPUT) if isinstance(given, dict) else None
+    return text if isinstance(text, str) else arguments
 
 
 def annotate(text: str, sources: Sequence[Source]) -> list[JsonObject]:

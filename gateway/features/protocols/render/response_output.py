@@ -5,7 +5,12 @@ from typing import Any, Final
 
 from agent.core.models import JsonObject, Source
 from agent.runs.trace_details import shorten
-from gateway.features.protocols.render.response_items import SERVER_LABEL, annotate, build_function_call_item
+from gateway.features.protocols.render.response_items import (
+    SERVER_LABEL,
+    annotate,
+    build_custom_call_item,
+    build_function_call_item,
+)
 
 MAX_OUTPUT_CHARS: Final = 20_000
 """Longest output of a step within a response; the trace has all of it."""
@@ -220,9 +225,20 @@ class ResponseOutput:
         self._void |= {self._message} if self._message is not None else set()
         return self.close_message("incomplete")
 
-    def add_call(self, call: JsonObject) -> list[JsonObject]:
-        """The frames of a call of one of the client's own tools."""
+    def add_call(self, call: JsonObject, *, is_custom: bool) -> list[JsonObject]:
+        """The frames of a call of one of the client's own tools; a custom one takes a text."""
         index = len(self.items)
+        if is_custom:
+            item = build_custom_call_item(f"ctc_{self._key}_{index}", call)
+            frames = self._open_item({**item, "input": ""})
+            self.items[index] = item
+            where = self._place(index)
+            return [
+                *frames,
+                self.build_frame("response.custom_tool_call_input.delta", **where, delta=item["input"]),
+                self.build_frame("response.custom_tool_call_input.done", **where, input=item["input"]),
+                *self._finish_item(index),
+            ]
         item = build_function_call_item(f"fc_{self._key}_{index}", call)
         frames = self._open_item({**item, "arguments": "", "status": "in_progress"})
         self.items[index] = item

@@ -130,6 +130,13 @@ class ResponseProjection:
             body["stepgate"] = build_trace(response["steps"], response["metadata"], names)
         return body
 
+    def _list_custom_tools(self) -> frozenset[str]:
+        """The names of the client's tools that take a text in place of arguments."""
+        parameters = self._created.wire_request.get("parameters")
+        tools = parameters.get("tools") if isinstance(parameters, dict) else None
+        listed = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+        return frozenset(str(tool.get("name")) for tool in listed if tool.get("type") == "custom")
+
     @property
     def items(self) -> list[JsonObject]:
         """The items of the output so far."""
@@ -259,8 +266,13 @@ class ResponseProjection:
         )
         frames += self._output.close_reasoning(whole)
         for call in answer.tool_calls:
-            frames += self._output.add_call(call)
+            frames += self._output.add_call(call, is_custom=_get_name(call) in self._list_custom_tools())
         return frames
+
+
+def _get_name(call: JsonObject) -> str:
+    function = call.get("function")
+    return str(function.get("name")) if isinstance(function, dict) else ""
 
 
 def find_previous_start(events: Sequence[ev.Event], start: int) -> int:
