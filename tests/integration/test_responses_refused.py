@@ -55,7 +55,7 @@ BAD_REQUESTS: list[tuple[dict[str, Any], str, str | None]] = [
     (asking(input=[{**OUTPUT, "output": "x"}]), "input[0].call_id", "missing_required_parameter"),
     (
         asking(input=[{**OUTPUT, "call_id": "c", "output": [{"type": "input_image"}]}]),
-        "input[0].output[0]", "invalid_value",
+        "input[0].output[0].file_id", "unsupported_parameter",
     ),
     (
         asking(input=[{"type": "mcp_approval_response", "approval_request_id": "x", "approve": True}]),
