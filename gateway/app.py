@@ -134,6 +134,7 @@ _DOORS = (
     (10, openai.router),
     (60, agent.router),
     (90, runs.router),
+    (90, runs.decisions),
     (100, approvals.router),
     (110, memories.router),
     (170, catalogue.router),

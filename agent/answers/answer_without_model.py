@@ -250,7 +250,7 @@ async def compose_partial_answer(run: Run) -> str:
     refused = _explain_refusal(run)
     if has_several_intents(run):
         return list_intent_outcomes(run, outcomes)
-    lines = [refused or f"I could not finish this: {describe_stop_reason(run)}"]
+    lines = [refused or _explain_end(run)]
     if outcomes:
         lines += ["", "What is known so far:", "", compose_results(outcomes, run)]
     missing = [s for s in (state.plan.steps if state.plan else ()) if state.get_step(s.id).status != "succeeded"]
@@ -259,6 +259,14 @@ async def compose_partial_answer(run: Run) -> str:
         lines += ["", "What is missing:"]
         lines += [f"- {_build_heading(run, step)}" for step in missing]
     return "\n".join(lines)
+
+
+def _explain_end(run: Run) -> str:
+    """Why the run is incomplete, in a sentence."""
+    request = run.state.cancel_request
+    if request is not None and request.by == "caller":
+        return "Stopped before it was finished."
+    return f"I could not finish this: {describe_stop_reason(run)}"
 
 
 def has_several_intents(run: Run) -> bool:

@@ -89,7 +89,7 @@ class KeyStore:
         **options: Unpack[KeyOptions],
     ) -> tuple[ApiKey, str]:
         """Creates a key and returns it with its text, which cannot be shown again. `by` is who creates it, for the
-        audit record. Raises `BadRequestError` for unknown scopes.
+        audit record. Raises `BadRequestError` for unknown scopes, and for an end in the past.
         """
         unknown = sorted(set(scopes) - set(SCOPES))
         if unknown or not scopes:
@@ -97,6 +97,9 @@ class KeyStore:
             raise BadRequestError(f"{what}; the scopes are {', '.join(SCOPES)}", param="scopes")
         if not owner.strip() or not name.strip():
             raise BadRequestError("a key needs an owner and a name", param="owner" if name.strip() else "name")
+        expires_at = options.get("expires_at")
+        if expires_at is not None and expires_at <= self._clock():
+            raise BadRequestError("expires_at: this is in the past; the key would open nothing", param="expires_at")
         key_id, secret = _generate_text(_ID_LENGTH), _generate_text(_SECRET_LENGTH)
         tools, limits = options.get("tools"), options.get("limits")
         chosen: dict[str, Any] = {

@@ -46,7 +46,7 @@ class PostgresConversations(ConversationTurns):
         return {str(digest): build_answer_label(trusted, private) for digest, trusted, private in rows}
 
     async def add_exchange(
-        self, owner: str, conversation_id: str, run_id: str, question: str, answer: str, *, tainted: bool = False
+        self, owner: str, conversation_id: str, run_id: str, question: str, answer: str | None, *, tainted: bool = False
     ) -> None:
         """See `ConversationStore.add_exchange`."""
         async with self._database.transaction() as db:
@@ -54,7 +54,8 @@ class PostgresConversations(ConversationTurns):
             await db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{owner}/{conversation_id}",))
             if await (await db.execute(IS_SEPARATED.format("%s").encode(), (run_id,))).fetchone():
                 return
-            for role, text, mark in (("user", question, False), ("assistant", answer, tainted)):
+            spoken = [("user", question, False), *([("assistant", answer, tainted)] if answer is not None else [])]
+            for role, text, mark in spoken:
                 await db.execute(
                     "INSERT INTO turns (owner, conversation_id, run_id, role, text, tainted, at) "  # noqa: S608
                     f"VALUES (%s,%s,%s,%s,%s,%s,{NOW_SQL}) ON CONFLICT DO NOTHING",

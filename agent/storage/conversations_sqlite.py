@@ -55,7 +55,7 @@ class SqliteConversations(ConversationTurns):
         return await self._database.read(unit, brief=True) if digests else {}
 
     async def add_exchange(
-        self, owner: str, conversation_id: str, run_id: str, question: str, answer: str, *, tainted: bool = False
+        self, owner: str, conversation_id: str, run_id: str, question: str, answer: str | None, *, tainted: bool = False
     ) -> None:
         """See `ConversationStore.add_exchange`."""
 
@@ -63,12 +63,13 @@ class SqliteConversations(ConversationTurns):
             if db.execute(IS_SEPARATED.format("?"), (run_id,)).fetchone():
                 return
             now = self._clock()
+            spoken = [("user", question, False), *([("assistant", answer, tainted)] if answer is not None else [])]
             db.executemany(
                 "INSERT OR IGNORE INTO turns (owner, conversation_id, run_id, role, text, tainted, at) "
                 "VALUES (?,?,?,?,?,?,?)",
                 [
-                    (owner, conversation_id, run_id, "user", replace_surrogates(question), False, now),
-                    (owner, conversation_id, run_id, "assistant", replace_surrogates(answer), tainted, now),
+                    (owner, conversation_id, run_id, role, replace_surrogates(text), mark, now)
+                    for role, text, mark in spoken
                 ],
             )
 

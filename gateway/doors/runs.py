@@ -43,6 +43,9 @@ from gateway.render.answer_view import AnswerFrames
 from gateway.render.native import build_event_frame, build_failure_frame
 
 router = APIRouter(tags=["runs"], route_class=JsonRoute, dependencies=[require_scope("agent")])
+decisions = APIRouter(tags=["runs"], route_class=JsonRoute, dependencies=[require_scope("approve")])
+"""The routes by which people decide. Who may list what waits may decide on it, also with a key that starts no runs
+here: one of a chat."""
 
 MAX_SEQ: Final = 2**53
 """Larger than any seq, and exact in every JSON client and in SQLite."""
@@ -268,19 +271,19 @@ class ReplyBody(StrictBody):
     approvals: list[str] = Field(default=[], max_length=100, description=_APPROVALS)
 
 
-@router.post("/v1/runs/{run_id}/approve", status_code=202, responses=ERRORS, dependencies=[require_scope("approve")])
+@decisions.post("/v1/runs/{run_id}/approve", status_code=202, responses=ERRORS)
 async def approve_run(run_id: str, body: ApprovalBody, stepgate: Gateway, caller: CurrentCaller) -> RunSummary:
     """Approve what the run waits for, as shown or as edited; the run continues at once."""
     return await _submit_decision(stepgate, caller, run_id, "approve", body.approvals, plan=body.plan)
 
 
-@router.post("/v1/runs/{run_id}/reject", status_code=202, responses=ERRORS, dependencies=[require_scope("approve")])
+@decisions.post("/v1/runs/{run_id}/reject", status_code=202, responses=ERRORS)
 async def reject_run(run_id: str, body: RejectionBody, stepgate: Gateway, caller: CurrentCaller) -> RunSummary:
     """Reject what the run waits for. A rejected plan ends the run; a rejected call is reported to the agent."""
     return await _submit_decision(stepgate, caller, run_id, "reject", body.approvals, reason=body.reason)
 
 
-@router.post("/v1/runs/{run_id}/reply", status_code=202, responses=ERRORS, dependencies=[require_scope("approve")])
+@decisions.post("/v1/runs/{run_id}/reply", status_code=202, responses=ERRORS)
 async def reply_to_run(run_id: str, body: ReplyBody, stepgate: Gateway, caller: CurrentCaller) -> RunSummary:
     """Ask for a change; the run makes a new plan and asks again."""
     return await _submit_decision(stepgate, caller, run_id, "answer", body.approvals, reason=body.text)

@@ -18,7 +18,7 @@ class DeletedOwner(DeferredModel):
     rows: dict[str, int]
 
 
-@router.delete("/v1/users/{owner}", responses=ERRORS)
+@router.delete("/v1/users/{owner:path}", responses=ERRORS)  # an owner's name may hold slashes
 async def delete_user(owner: str, stepgate: Gateway, caller: CurrentCaller) -> DeletedOwner:
     """Delete an owner's keys, runs, tasks, conversations, memories, documents, collections, sources and jobs. Runs in
     progress are cancelled; 409 if they do not stop in time. 404 if the owner has nothing.

@@ -4,8 +4,14 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from agent.core.models import JsonObject
+from gateway.render.html.parser import get_block_parser
 
 NAMES: Final = {"user": "You", "assistant": "Stepgate"}
+_NOTHING: Final = {"user": "(a picture)", "assistant": "(no answer yet)"}
+"""What stands for a message without text."""
+_LEVELS: Final = 2
+"""The levels of the export's own headings, below which those of messages begin."""
+_DEEPEST: Final = 6
 
 ChatText = tuple[Literal["user", "assistant"], str, JsonObject]
 """Who wrote a message, its text, and for an answer its view."""
@@ -17,11 +23,32 @@ def format_chat(title: str, messages: Sequence[ChatText]) -> str:
     for role, text, view in messages:
         replies = view.get("replies")
         if isinstance(replies, list):
-            parts += [f"## {NAMES['user']}\n\n{reply}" for reply in replies]
-        parts.append(f"## {NAMES[role]}\n\n{text.strip() or '(no answer yet)'}")
-        sources = view.get("metadata")
-        listed = sources.get("sources") if isinstance(sources, dict) else None
-        if isinstance(listed, list) and listed:
-            named = [source for source in listed if isinstance(source, dict)]
-            parts.append("\n".join(f"[{source['id']}]: {source['name']}" for source in named))
+            parts += [f"## {NAMES['user']}\n\n{_close(str(reply))}" for reply in replies]
+        parts.append(f"## {NAMES[role]}\n\n{_close(text) or _NOTHING[role]}")
+        metadata = view.get("metadata")
+        listed = metadata.get("sources") if isinstance(metadata, dict) else None
+        named = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        if named:  # as a list: `[1]: name` would be the target of every [1] in the file
+            parts.append("\n".join(["Sources:", "", *(f"{source['id']}. {source['name']}" for source in named)]))
     return "\n\n".join(parts) + "\n"
+
+
+def _close(text: str) -> str:
+    """A message whose headings are below those of the export, and that ends what it began: an answer that was stopped
+    may end within code."""
+    lines = text.strip().splitlines()
+    tokens = [token for token in get_block_parser().parse("\n".join(lines)) if token.map is not None]
+    for token in tokens:
+        if token.type == "heading_open" and token.markup.startswith("#") and token.map is not None:
+            deeper = min(_DEEPEST, len(token.markup) + _LEVELS) - len(token.markup)
+            lines[token.map[0]] = lines[token.map[0]].replace("#", "#" * (deeper + 1), 1)
+    last = tokens[-1] if tokens else None
+    if last is not None and last.type == "fence" and last.level == 0 and not _ends_fence(lines, last.markup):
+        lines.append(last.markup)
+    return "\n".join(lines)
+
+
+def _ends_fence(lines: Sequence[str], markup: str) -> bool:
+    """Whether a text that ends with a fence closes it."""
+    end = lines[-1].strip()
+    return len(lines) > 1 and len(end) >= len(markup) and end == markup[0] * len(end)

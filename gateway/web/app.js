@@ -34,8 +34,9 @@ let [stateLooks, stateDrawn] = [0, 0]; // the numbers of the newest look at the 
 
 /** Shows the view of an address like #/runs/run_1 or #/studio/rooms/office. */
 async function route() {
-  const [, name = "chat", ...rest] = location.hash.split("/");
-  const view = VIEWS[name] ?? chat;
+  const [, given, ...rest] = location.hash.split("/");
+  const name = Object.hasOwn(VIEWS, given) ? given : "chat";
+  const view = VIEWS[name];
   close();
   for (const other of Object.values(VIEWS)) {
     other.view.hidden = other !== view;
@@ -46,7 +47,16 @@ async function route() {
     else link.removeAttribute("aria-current");
   viewName = `${name[0].toUpperCase()}${name.slice(1)}`;
   drawTitle();
-  await view.show(...rest.map(decodeURIComponent));
+  await view.show(...rest.map(decode));
+}
+
+/** A part of the address; one that is not well formed as it is. */
+function decode(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 /** Leads from another view into a new chat. The chat is shown first: a hidden message box takes no focus. */

@@ -60,7 +60,7 @@ function begin(id, opening) {
 async function refresh() {
   try {
     const unnamed = { data: [] }; // a key may have no right to the sources
-    const [{ data }, sources] = await Promise.all([get(`${API}?limit=50`), get("v1/sources").catch(() => unnamed)]);
+    const [{ data }, sources] = await Promise.all([get(`${API}?limit=200`), get("v1/sources").catch(() => unnamed)]);
     const names = new Map(sources.data.map((source) => [source.id, source.name]));
     fill(list, data.map((one) => item(one, names.get(one.source_id))), !data.length && el("li.quiet.pad", {}, "None yet."));
   } catch (error) {

@@ -2,7 +2,7 @@
  * attached by a button or by pasting them. */
 
 import { may } from "./access.js";
-import { el, fill, icon } from "./dom.js";
+import { el, fill, icon, isComposing } from "./dom.js";
 
 /** Calls `send(text)` with the message, and `stop()` while busy. `aside` is shown beside the button. `attach(files)` gets
  * files that were chosen or pasted; `tray` shows what is attached, and `canSend()` whether that alone is a message. */
@@ -45,7 +45,7 @@ export function composer({ label, placeholder, send, stop = null, aside = null, 
 
   box.addEventListener("input", grow);
   box.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (event.key !== "Enter" || event.shiftKey || isComposing(event)) return;
     event.preventDefault();
     if (!isBusy) submit();
   });
@@ -58,9 +58,10 @@ export function composer({ label, placeholder, send, stop = null, aside = null, 
     };
     addEventListener("rightschange", offer); // once they are known, and when another key is used
     box.addEventListener("paste", (event) => {
-      if (!event.clipboardData?.files.length) return;
+      const { files, types } = event.clipboardData ?? {};
+      if (!files?.length || types.includes("text/plain")) return; // cells of a sheet come with a picture of themselves
       event.preventDefault();
-      give(event.clipboardData.files);
+      give(files);
     });
   }
   busy(false);

@@ -163,7 +163,11 @@ export function moment(text) {
 export const count = (number, word) => `${number.toLocaleString()} ${word}${number === 1 ? "" : "s"}`;
 
 /** Formats US dollars; less than one with its hundredths of a cent. */
-export const money = (usd) => `$${usd > 0 && usd < 1 ? usd.toFixed(4) : usd.toFixed(2)}`;
+export const money = (usd) => (usd > 0 && usd < 0.0001 ? "< $0.0001" : `$${usd > 0 && usd < 1 ? usd.toFixed(4) : usd.toFixed(2)}`);
+
+/** Whether a key belongs to a word that an input method is still composing. Safari ends the composition before the Enter
+ * that confirms it, and marks that only by this code. */
+export const isComposing = (event) => event.isComposing || event.keyCode === 229;
 
 /** Returns a map from `by(one)` to those that have it, in their order. */
 export function groupBy(all, by) {

@@ -2,7 +2,7 @@
 
 import { get, post, request, send } from "./api.js";
 import { note, pathOf } from "./conversation.js";
-import { button, confirming, el, fill, icon, moment } from "./dom.js";
+import { button, confirming, el, fill, icon, isComposing, moment } from "./dom.js";
 import { OPEN } from "./follow.js";
 
 const PAGE = 50;
@@ -122,7 +122,7 @@ export function pastChats({ gone }) {
       refresh();
     };
     field.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") keep();
+      if (event.key === "Enter" && !isComposing(event)) keep();
       if (event.key === "Escape") {
         field.replaceWith(item(row));
         draw();

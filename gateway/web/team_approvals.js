@@ -18,7 +18,7 @@ let [looks, newest] = [0, 0]; // the number of the last look, and of the first w
 
 /** Calls `draw(number)` with how many questions are open, again and again. */
 export function watchApprovals(draw) {
-  const again = () => (document.hidden && !mayNotify()) || look({ quiet: true }).catch(() => draw(0));
+  const again = () => (document.hidden && !mayNotify()) || look({ quiet: true }).catch(() => {}); // not known is not none
   startAfresh(); // another key may read other questions
   again();
   if (counted) return; // watched already, with another key
@@ -44,10 +44,12 @@ async function look({ quiet = false } = {}) {
   if (number < newest) return;
   newest = number;
   waiting = data;
-  counted?.(data.length);
+  const { owner: mine } = everybody ? await me() : {};
+  const own = everybody ? data.filter((one) => one.owner === mine) : data; // what others are asked, they decide
+  counted?.(own.length);
   const before = known;
-  known = new Set(data.map((one) => one.id));
-  if (before) notify(data.filter((one) => !before.has(one.id))); // at the first look the person sees the number
+  known = new Set(own.map((one) => one.id));
+  if (before) notify(own.filter((one) => !before.has(one.id))); // at the first look the person sees the number
   if (inbox?.head.checkVisibility()) inbox.update(data);
 }
 
@@ -156,7 +158,7 @@ function question(asked, mine) {
     const isFocused = element.contains(at) || (takesFocus && at === document.body); // a disabled button loses it
     element.style.minHeight = `${element.offsetHeight}px`;
     element.tabIndex = -1;
-    fill(element, el("p.quiet", { role: "status" }, `${word}: `, el("a", { href: `#/runs/${runId}` }, title || "the run")));
+    fill(element, el("p.quiet", { role: "status" }, `${word}: `, el("a.needs-agent", { href: `#/runs/${runId}` }, title || "the run")));
     if (isFocused) element.focus({ preventScroll: true });
     return true;
   }
@@ -171,7 +173,7 @@ function question(asked, mine) {
 
   fill(element, el("div", {},
     title && el("b.cut", { dir: "auto" }, title),
-    el("p.facts", {}, owner !== mine && el("span", {}, `asked by ${personOf(owner)}`), el("span", {}, `room ${room}`), el("span", {}, `since ${moment(since)}`), el("span", {}, `until ${moment(until)}`), el("a", { href: `#/runs/${runId}` }, "Open the run")),
+    el("p.facts", {}, owner !== mine && el("span", {}, `asked by ${personOf(owner)}`), el("span", {}, `room ${room}`), el("span", {}, `since ${moment(since)}`), el("span", {}, `until ${moment(until)}`), el("a.needs-agent", { href: `#/runs/${runId}` }, "Open the run")),
     el("div.prose", {}, texts), buttons || el("p.quiet", {}, `${personOf(owner)} decides.`)));
   return { element, close, isAsked, isOpen: () => state === "open" };
 }

@@ -3,7 +3,9 @@
 import { get } from "./api.js";
 import { attempt, button, el, fill, moment, table, tableRow } from "./dom.js";
 
-const KINDS = { "": "Everything", key: "Keys", approval: "Approvals", room: "Rooms", document: "Documents", run: "Runs", user: "People", model: "Models", mcp: "MCP servers" };
+const KINDS = {
+  "": "Everything", key: "Keys", approval: "Approvals", room: "Rooms", prompt: "Prompts", document: "Documents", collection: "Collections",
+  source: "Sources", file_root: "Folders", memory: "Memories", conversation: "Pipelines", run: "Runs", user: "People", model: "Models", mcp: "MCP servers" };
 let kind = "";
 
 export async function audit(stage) {
@@ -25,5 +27,5 @@ export async function audit(stage) {
 
   await load(null);
   fill(stage, el("h1", {}, "Audit"), el("div.row", {}, pick),
-    body.childElementCount ? shown : el("p.quiet", {}, "Nothing is recorded yet."), more);
+    body.childElementCount ? shown : el("p.quiet", {}, kind ? "Nothing of this kind is recorded." : "Nothing is recorded yet."), more);
 }

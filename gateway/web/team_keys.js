@@ -22,11 +22,14 @@ export async function keys(stage) {
 
 async function list(listed, refresh) {
   const { data } = await get("v1/admin/keys");
-  const valid = data.filter((key) => !key.revoked_at);
+  const valid = data.filter(isValid);
   fill(listed,
     el("section", {}, el("h2", {}, count(valid.length, "key")), valid.length ? el("ul.cardlist", {}, valid.map((key) => row(key, refresh))) : el("p.quiet", {}, "None yet. Calls from this machine need no key.")),
-    data.length > valid.length && el("details", {}, el("summary", {}, `${data.length - valid.length} revoked`), el("ul.cardlist", {}, data.filter((key) => key.revoked_at).map((key) => row(key, refresh)))));
+    data.length > valid.length && el("details", {}, el("summary", {}, `${data.length - valid.length} revoked or expired`), el("ul.cardlist", {}, data.filter((key) => !isValid(key)).map((key) => row(key, refresh)))));
 }
+
+/** Whether a key opens something now. */
+export const isValid = (key) => !key.revoked_at && !(key.expires_at && new Date(key.expires_at) <= Date.now());
 
 function row(key, refresh) {
   const limits = Object.entries(key.limits).filter(([, value]) => value !== null).map(([name, value]) => limit(name, value));
@@ -36,8 +39,8 @@ function row(key, refresh) {
   }, { kind: "plain" });
   const used = key.last_used_at ? [`last used ${moment(key.last_used_at)}`, key.tokens && `${count(key.tokens, "token")}`] : ["not used yet"];
   return el("li.cardrow", {}, el("div", {}, el("b", {}, `${key.name} `, el("span.tag", {}, key.owner)),
-    el("span.quiet", {}, [key.scopes.join(", "), ...limits, ...used, key.expires_at && `until ${moment(key.expires_at)}`].filter(Boolean).join(" · "))),
-  key.revoked_at ? el("span.tag.blocking", {}, `revoked ${moment(key.revoked_at)}`) : revoke);
+    el("span.quiet", {}, [key.scopes.join(", "), key.tools && `only ${key.tools.join(", ")}`, ...limits, ...used, key.expires_at && isValid(key) && `until ${moment(key.expires_at)}`].filter(Boolean).join(" · "))),
+  isValid(key) ? revoke : el("span.tag.blocking", {}, key.revoked_at ? `revoked ${moment(key.revoked_at)}` : `expired ${moment(key.expires_at)}`));
 }
 
 const LIMITS = { requests_per_minute: "requests a minute", tokens_per_minute: "tokens a minute", budget_tokens: "tokens in all", parallel_runs: "runs at once" };

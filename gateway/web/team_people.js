@@ -4,6 +4,7 @@ import { LOCAL } from "./access.js";
 import { alarm } from "./answer.js";
 import { errorText, get, send } from "./api.js";
 import { button, count, el, fill, moment, money } from "./dom.js";
+import { isValid } from "./team_keys.js";
 
 const DAYS = 30;
 
@@ -19,7 +20,7 @@ export async function people(stage) {
 }
 
 function person(name, keys, used, stage) {
-  const valid = keys.filter((one) => !one.revoked_at);
+  const valid = keys.filter(isValid);
   const last = valid.map((one) => one.last_used_at).filter(Boolean).sort().at(-1);
   const facts = [
     count(valid.length, "key"), used ? `${count(used.runs, "run")} in ${DAYS} days` : `no run in ${DAYS} days`,

@@ -93,6 +93,7 @@ function facts({ detail, type }) {
 /** Formats a JSON value; short objects as their pairs. */
 export function value(data) {
   if (typeof data === "string") return el("pre", { tabIndex: 0 }, data);
+  if (typeof data !== "object") return el("pre", { tabIndex: 0 }, String(data));
   if (Array.isArray(data) && data.every((one) => typeof one === "string")) return el("pre", {}, data.join("\n"));
   const pairs = Object.entries(data);
   if (!Array.isArray(data) && pairs.every(([, one]) => typeof one !== "object"))

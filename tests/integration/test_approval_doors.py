@@ -230,7 +230,8 @@ async def test_decisions_name_open_approvals_of_their_own_run(serve: Serve, room
         foreign = bearer(await created_key(tmp_path / "data", "anna", owner="anna"))
         assert (await client.get("/v1/approvals", headers=foreign)).json() == {"data": []}
         assert (await client.post(path, json={"approvals": [mine]}, headers=foreign)).status_code == 404
-        own = bearer(await created_key(tmp_path / "data", "own", owner="local", scopes="agent,approve"))
+        own = bearer(await created_key(tmp_path / "data", "own", owner="local", scopes="chat,approve"))
+        assert (await client.get(f"/v1/runs/{first['metadata']['run_id']}", headers=own)).status_code == 403
         assert len((await client.get("/v1/approvals", headers=own)).json()["data"]) == 2
         assert (await client.post(path, json={"approvals": [mine]}, headers=own)).status_code == 202
         assert (await client.post(path, json={"approvals": [mine]}, headers=own)).status_code == 409

@@ -94,6 +94,8 @@ async def test_wrong_expired_and_revoked_keys_open_nothing(statements: SqlClient
     clock.now += 11
     with pytest.raises(AuthError, match="expired"):
         await keys.verify(text)
+    with pytest.raises(BadRequestError, match="in the past"):
+        await keys.create("anna", "late", ["chat"], expires_at=clock.now)
     fresh, again = await keys.create("anna", "tablet", ["chat"])
     assert await keys.has_valid_key()
     await keys.revoke(fresh.id)

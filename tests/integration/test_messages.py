@@ -173,6 +173,26 @@ async def test_a_stopped_answer_keeps_what_was_written_and_is_remembered(
         assert spoken(model_server) == ["Describe the harbour", view["text"], "letter B?"]
 
 
+async def test_a_question_that_got_no_answer_is_remembered(serve: Serve, model_server: ScriptedServer) -> None:
+    model = script(
+        says("about B", about="letter B?"),
+        says("", about="silent?"),
+        says("", about="refused?", fault="status_400"),
+        says("late", about="slow?", delay_s=5.0),
+    )
+    async with chatting(serve, model) as client:
+        chat = await new_chat(client)
+        asked = {"content": "slow?", "room": "chat"}
+        sent = (await client.post(f"/v1/conversations/{chat}/messages", json=asked)).json()
+        stopped = await client.post(f"/v1/conversations/{chat}/messages/{sent['answer']}/stop")
+        assert stopped.status_code == 202
+        async with client.stream("GET", f"/v1/conversations/{chat}/messages/{sent['answer']}/events") as following:
+            assert "Stopped before it was finished." in "".join([line async for line in following.aiter_lines()])
+        for text in ("refused?", "silent?", "letter B?"):
+            await send(client, chat, text)
+        assert spoken(model_server) == ["slow?", "refused?", "silent?", "letter B?"]
+
+
 async def test_a_stopped_answer_passes_the_rooms_policy(serve: Serve) -> None:
     written = "Write to anna.berg@harbour-office.se. " + LONG
     slow = script(plans({"tool": "completion"}), says(written, to="completion", chunk=30, pause_s=0.05))

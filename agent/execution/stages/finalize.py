@@ -38,6 +38,7 @@ from agent.text.plurals import format_count
 
 _MODEL_ERROR_PREFIXES = ("ERR_MODEL", "ERR_QUOTA", "ERR_RATE_LIMIT")
 """Prefixes of the error codes of failed model calls."""
+_GUARDRAIL_PREFIX = "ERR_GUARDRAIL"
 _WITHHELD_CODES = ("ERR_GUARDRAIL_UNSAFE", "ERR_TAILOR_SCHEMA")
 """Error codes of withheld answers: unsafe for the room, or not in the caller's schema."""
 CLIENT_CALLS_REASON = "the client is asked to run its own tools"
@@ -49,6 +50,7 @@ async def finalize(run: Run) -> None:
     state = run.state
     failure = _find_failure(state)
     if failure is not None:
+        await _save_question(run, failure)
         await run.emit(RunFailed(failure=failure))
         return
     succeeded = is_successful(state)
@@ -58,6 +60,7 @@ async def finalize(run: Run) -> None:
     bodies: list[EventBody] = [answer.event] if answer.event is not None else []
     if answer.failure is not None:
         failure = answer.failure.model_copy(update={"stage": "finalize"})
+        await _save_question(run, failure)
         await run.emit(*bodies, RunFailed(failure=failure))
         return
     labelled = label_answer(run, run.redaction.release_answer(drafted, answer.text))
@@ -195,11 +198,27 @@ def _is_help_text(state: RunState) -> bool:
     return len(outputs) == len(steps) and all(output is not None and output.effective == "rules" for output in outputs)
 
 
-async def _save_exchange(run: Run, answer: AnswerFinished, *, complete: bool) -> None:
-    """Saves the exchange in its conversation and, if the run is complete, in the memory."""
+async def _save_question(run: Run, failure: AgentFailure) -> None:
+    """Saves what was asked by a run that failed: the next message may be about it. Not what a guardrail refused."""
+    if not failure.error_code.startswith(_GUARDRAIL_PREFIX):
+        await _save_exchange(run, None, complete=False)
+
+
+def _has_written(state: RunState, answer: AnswerFinished | None) -> bool:
+    """Whether an answer is the model's or the gateway's own words to the user, and not a sentence about a run that was
+    stopped before it, or whose model said nothing."""
+    is_cut_off = state.cancel_request is not None and not (answer is not None and answer.stopped)
+    steps = state.plan.steps if state.plan is not None else ()
+    is_silent = all(step.is_completion for step in steps) and find_halting_step(state) is not None
+    return answer is not None and not is_cut_off and not is_silent and not find_empty_reply(state)
+
+
+async def _save_exchange(run: Run, answer: AnswerFinished | None, *, complete: bool) -> None:
+    """Saves the exchange in its conversation and, if the run is complete, in the memory. Without an answer, the
+    question: what a person sees above their next message is what the model knows."""
     state = run.state
     conversation = state.request.conversation_id
-    if conversation is None or state.is_one_off or (state.cancel_request is not None and not answer.stopped):
+    if conversation is None or state.is_one_off:
         return
     if state.client_calls is not None:  # the run that goes on saves the exchange
         return
@@ -207,16 +226,18 @@ async def _save_exchange(run: Run, answer: AnswerFinished, *, complete: bool) ->
     tainted = tainted or any(step.output.tainted for step in state.steps.values() if step.output is not None)
     await run.flush()  # after a crash, the resumed run must finalize the same answer
     prompt = await restore_long_text(state, state.prompt)
+    written = answer if _has_written(state, answer) else None
     await run.engine.conversations.add_exchange(
-        state.owner, conversation, run.run_id, prompt, answer.text, tainted=tainted
+        state.owner, conversation, run.run_id, prompt, written.text if written is not None else None, tainted=tainted
     )
     own = state.request.messages is not None  # a client that sends the whole conversation needs no memory of it
-    if not complete or own or _is_help_text(state):
+    if not complete or own or written is None or _is_help_text(state):
         return
+    text = written.text
     if run.room.memory and state.retrieval is not None and state.retrieval.requested:
         try:
             prompt = await compute_beside_loop(len(prompt), lambda: replace_with_kinds(state, state.prompt))
-            reply = await compute_beside_loop(len(answer.text), lambda: replace_with_kinds(state, answer.text))
+            reply = await compute_beside_loop(len(text), lambda: replace_with_kinds(state, text))
             await run.engine.memory.save_exchange(state.owner, conversation, prompt, reply, tainted=tainted)
         except AgentError as error:  # a failed memory does not fail the run
             log.warning("the exchange of run %s is not remembered: %s", run.run_id, error.message)

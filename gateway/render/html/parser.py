@@ -19,9 +19,10 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.gfm_autolink import gfm_autolink_plugin
 from mdit_py_plugins.tasklists import tasklists_plugin
-from mdit_py_plugins.texmath import texmath_plugin
 
 from gateway.render.html.code import highlight
+from gateway.render.html.emphasis_rule import add_emphasis
+from gateway.render.html.formula_rules import add_formula_blocks, add_formulas
 from gateway.render.html.formulas import keep_formula
 
 MAX_INLINE_CHARS: Final = 6_000
@@ -55,9 +56,8 @@ def get_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
     for plugin in (gfm_autolink_plugin, footnote_plugin, tasklists_plugin):
         plugin(parser)
-    # `$5 and $6` are prices, not a formula: its marks touch what is between them, and no digit follows.
-    dollarmath_plugin(parser, allow_labels=False, allow_space=False, allow_digits=False, double_inline=True)
-    texmath_plugin(parser, delimiters="brackets")
+    add_formulas(parser)
+    add_emphasis(parser)
     parser.core.ruler.at("inline", _parse_inline)
     # An attribute of a known object: `validateLink` decides which addresses become links.
     parser.validateLink = is_shown_as_link  # type: ignore[method-assign]
@@ -72,7 +72,7 @@ def get_block_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": True, "maxNesting": MAX_NESTING}).enable("table")
     footnote_plugin(parser)
     dollarmath_plugin(parser, allow_labels=False)
-    texmath_plugin(parser, delimiters="brackets")
+    add_formula_blocks(parser)
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
 
@@ -129,9 +129,9 @@ def _render_cell(self: RendererHTML, tokens: Sequence[Token], at: int, options: 
     return f'<{token.tag} class="{side}">' if side else f"<{token.tag}>"
 
 
-def _render_formula(*, block: bool) -> _Rule:
+def _render_formula(*, block: bool, is_alone: bool = False) -> _Rule:
     def render(self: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: EnvType) -> str:
-        return keep_formula(tokens[at].content, cast("dict[str, Any]", env), block=block)
+        return keep_formula(tokens[at].content, cast("dict[str, Any]", env), block=block, is_alone=is_alone)
 
     return render
 
@@ -150,6 +150,6 @@ _RULES: Final[dict[str, _Rule]] = {
     "td_open": _render_cell,
     "math_inline": _render_formula(block=False),
     "math_inline_double": _render_formula(block=True),
-    "math_block": _render_formula(block=True),
+    "math_block": _render_formula(block=True, is_alone=True),
 }
 """How single elements are written, where it is not the library's way. Both plugins of formulas use the same names."""

@@ -1,0 +1,36 @@
+"""The export of a chat: each message is a closed part of its own."""
+
+from markdown_it import MarkdownIt
+
+from agent.core.models import JsonObject
+from gateway.render.chat_markdown import format_chat
+
+
+def cite(name: str) -> JsonObject:
+    return {"metadata": {"sources": [{"id": 1, "name": name}]}}
+
+
+def test_citations_of_each_answer_lead_to_no_other_ones_source() -> None:
+    answers = [("assistant", "Lost? Report it [1].", cite("it.md")), ("assistant", "25 days [1].", cite("hr.pdf"))]
+    text = format_chat("Chat", answers)  # type: ignore[arg-type]
+    html = MarkdownIt("commonmark").render(text)
+    assert "href" not in html
+    assert html.count("<ol>") == 2
+    assert "<li>it.md</li>" in html
+
+
+def test_code_that_is_not_closed_ends_with_its_message() -> None:
+    text = format_chat("Chat", [("assistant", "So:\n\n```python\nx = 1", {}), ("user", "and?", {})])
+    assert "x = 1\n```\n\n## You\n\nand?" in text
+    whole = format_chat("Chat", [("assistant", "~~~\nx\n~~~", {}), ("user", "and?", {})])
+    assert whole.count("~~~") == 2
+
+
+def test_headings_of_answers_are_below_those_of_the_export() -> None:
+    text = format_chat("Chat", [("assistant", "# You\n\n###### deep\n\n```\n# code\n```", {})])
+    assert "### You\n\n###### deep\n\n```\n# code\n```" in text
+
+
+def test_a_message_without_text_says_what_it_is() -> None:
+    text = format_chat("", [("user", "", {}), ("assistant", " ", {"replies": ["yes"]})])
+    assert text == "# Chat\n\n## You\n\n(a picture)\n\n## You\n\nyes\n\n## Stepgate\n\n(no answer yet)\n"
