@@ -4,6 +4,7 @@ Only closed classes of words are listed here (pronouns, conjunctions, question w
 """
 
 import re
+from collections.abc import Mapping
 
 from agent.text.stop_words import detect_candidate_languages
 from agent.text.terms import UNIT_WORDS, expand_query_terms, fold, has_content_words, is_filler, map_query_terms
@@ -18,6 +19,11 @@ _PRONOUNS = {
     "it": "esso essa essi loro questo questa quello quella",
     "nl": "het hij zij deze dit die dat hun",
 }
+_PERSONAL = {
+    "en": "he him his she her hers", "sv": "han honom hans hon henne hennes",
+    "de": "er ihm ihn sie ihr ihre ihren ihrem", "fr": "il elle lui", "es": "él ella", "it": "lui lei", "nl": "hij zij",
+}  # fmt: skip
+"""Those that may stand for a person whom an answer has named."""
 _COMPOUNDING = frozenset({"sv", "de", "nl", "da", "no", "fi"})
 """Languages that write a compound as one word: "Elternzeit" names a subject as "parental leave" does."""
 _COMPOUND_CHARS = 6
@@ -40,11 +46,15 @@ _PREPOSITIONS = {
 _MEASURING = frozenset(_MEASURING_TEXT.split())
 _WORD = re.compile(r"[^\W\d_]+")
 _FOLDED_PRONOUNS = {language: frozenset(fold(words).split()) for language, words in _PRONOUNS.items()}
+_FOLDED_PERSONAL = {language: frozenset(fold(words).split()) for language, words in _PERSONAL.items()}
 _ALL_PRONOUNS = frozenset({"es", "det"}).union(*_FOLDED_PRONOUNS.values())
 """Those of a phrase that stands alone, where none is an impersonal subject."""
 _FOLDED_CONJUNCTIONS = frozenset(fold(_CONJUNCTIONS).split())
 _FOLDED_ADDING = frozenset(fold(_ADDING).split())
 _ALL_PREPOSITIONS = frozenset().union(*(fold(words).split() for words in _PREPOSITIONS.values()))
+_WORD_AND_NUMBER = re.compile(r"[^\W\d_][\w-]*(?:[ \u00a0]\d[\w.]*\b)?")
+_TITLE_CHARS = 3
+"""Letters of what a full stop abbreviates in front of a name, as `Dr.` and `Mrs.`."""
 _LEAD = re.compile(r"[\s\u00bf\u00a1,;:]*+(?P<word>[^\W\d_]++)")
 MIN_OWN_WORDS = 2
 """Content words that a message has if it names a subject of its own: "parental leave", not "month"."""
@@ -110,10 +120,36 @@ def is_written_as_name(phrase: str, message: str) -> bool:
     return phrase.isupper() or (phrase[:1].isupper() and bool(_WORD.search(before)) and before[-1] not in ".!?")
 
 
+def list_names(message: str) -> list[str]:
+    """The names in a message, such as `Lisbon`, `Brewmaster 4` and `A1`: words in capitals in the middle of a sentence,
+    with the number behind one, and words with a digit. In German, where nouns have capitals, the latter two only."""
+    is_german = "de" in detect_candidate_languages(message)
+    names = []
+    for match in _WORD_AND_NUMBER.finditer(message):
+        name, before = match[0], message[: match.start()].rstrip()
+        is_inner = bool(before) and before[-1] not in '.!?:\u201c"('
+        is_title = len(name) <= _TITLE_CHARS and message.startswith(".", match.end())
+        has_number = any(map(str.isdigit, name))
+        is_word = is_inner and not is_german and not is_title and bool(list_content_words(name))
+        if name[0].isupper() and (has_number or is_word):
+            names.append(name)
+    return list(dict.fromkeys(names))
+
+
 def has_pronoun(message: str) -> bool:
     """Whether a word is a pronoun in each language that the message may be in: "die" is one in Dutch only."""
+    return _has_word_of(message, _FOLDED_PRONOUNS)
+
+
+def has_personal_pronoun(message: str) -> bool:
+    """Whether a word may stand for a person."""
+    return _has_word_of(message, _FOLDED_PERSONAL)
+
+
+def _has_word_of(message: str, words_by_language: Mapping[str, frozenset[str]]) -> bool:
+    """Whether a word of the message is among those of each language that it may be in."""
     words = [fold(word) for word in _WORD.findall(message)]
     languages = detect_candidate_languages(message)
     return bool(languages) and any(
-        all(word in _FOLDED_PRONOUNS.get(language, ()) for language in languages) for word in words
+        all(word in words_by_language.get(language, ()) for language in languages) for word in words
     )

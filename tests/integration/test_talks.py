@@ -383,3 +383,42 @@ async def test_searches_are_planned_unless_each_thing_asked_for_has_a_clear_hit(
         await upload(client)
         await ask(client, message)
     assert ("planner" in model_server.purposes()) == is_planned
+
+
+async def test_what_stands_of_one_name_is_not_given_for_another_without_a_word(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client)
+        answer, _, _ = await ask(client, "When does the harbour of Marstrand open?")
+        named, _, _ = await ask(client, "When does the harbour of Sandvik open?", "other")
+    assert "“Marstrand”" in answer
+    assert "do not mention" not in named
+
+
+async def test_a_pronoun_is_searched_by_the_name_that_the_answer_found(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client)
+        await ask(client, "Who rents out boats?")
+        answer, _, _ = await ask(client, "Which harbour is hers?")
+    assert "Sandvik" in answer
+
+
+async def test_a_remark_between_questions_is_not_what_a_follow_up_is_about(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client)
+        await ask(client, "What does a towel for the sauna cost?")
+        await ask(client, "perfect, splendid weather")
+        answer, _, _ = await ask(client, "and until when is it open?")
+    assert "ten in the evening" in answer
+    assert "splendid" not in answer
+
+
+async def test_the_nearest_subjects_are_those_of_the_collection_that_was_asked(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client)
+        sent = await client.post(
+            "/v1/documents", files={"file": ("w.md", WORKSHOP.encode())}, data={"collection": "shop"}
+        )
+        assert sent.status_code == 201
+        body = {"user_message": "What is the deposit?", "session_id": "s", "user_id": "u", "collection": "work"}
+        answer = (await client.post("/query", json=body)).json()["final_response"]["content"]
+    assert "Deposit" not in answer

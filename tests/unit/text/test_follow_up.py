@@ -2,7 +2,16 @@
 
 import pytest
 
-from agent.text.follow_up import asks, is_written_as_name, list_own_terms, names_subject, read_alone, refers_back
+from agent.text.follow_up import (
+    asks,
+    has_personal_pronoun,
+    is_written_as_name,
+    list_names,
+    list_own_terms,
+    names_subject,
+    read_alone,
+    refers_back,
+)
 from agent.text.question_parts import list_subject_words, split_phrases
 from agent.text.requested_form import split_questions
 
@@ -121,3 +130,32 @@ def test_thanks_are_no_message_that_a_later_one_refers_to() -> None:
 def test_the_subject_of_a_part_stands_behind_an_article_or_a_copula() -> None:
     assert list_subject_words("who is the mayor of Bremen") == ["mayor"]
     assert list_subject_words("who approves") == []
+
+
+@pytest.mark.parametrize(
+    ("message", "names"),
+    [
+        ("How many days of leave do I get in Lisbon?", ["Lisbon"]),
+        ("What is the warranty of the Brewmaster 4?", ["Brewmaster 4"]),
+        ("What does a poster A1 cost?", ["A1"]),
+        ("Was kostet der Drucker X200 mit Papier?", ["X200"]),
+        ("Vad kostar lägret i Uppsala?", ["Uppsala"]),
+        ("Where is Dr. Smith? Is the office open?", []),
+        ("What is the price of a mug?", []),
+    ],
+)
+def test_names_are_told_from_the_other_words_of_a_question(message: str, names: list[str]) -> None:
+    assert list_names(message) == names
+
+
+@pytest.mark.parametrize(
+    ("message", "is_personal"),
+    [
+        ("How do I reach him?", True),
+        ("Vad rapporterade han?", True),
+        ("Is it expensive?", False),
+        ("Wer ist da?", False),
+    ],
+)
+def test_a_pronoun_for_a_person_is_told_from_one_for_a_thing(message: str, is_personal: bool) -> None:
+    assert has_personal_pronoun(message) == is_personal

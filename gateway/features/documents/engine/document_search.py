@@ -28,6 +28,7 @@ from gateway.features.documents.engine.grounded_answers.offered_subjects import 
 from gateway.features.documents.engine.grounded_answers.own_passages import (
     get_own_words,
     list_earlier_questions,
+    list_people_before,
     read_topics,
 )
 from gateway.features.documents.engine.search_planner import (
@@ -134,7 +135,7 @@ async def _plan_by_rules(run: Run, question: str) -> _Searches:
         return _Searches(named, why="a reply to which subject is meant")
     earlier = list_earlier_questions(run.state)
     # Without question marks between them: the search would take the parts one by one.
-    before = " ".join(text.rstrip("?.! ") for text in earlier)
+    before = " ".join(text.rstrip("?.! ") for text in (*earlier, *list_people_before(run.state)))
     # The newest message that has a subject, or a question about one.
     asking = (text for text in reversed(earlier) if names_subject(text) or refers_back(text))
     follows = next(asking, earlier[-1] if earlier else "")

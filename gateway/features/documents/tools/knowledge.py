@@ -135,9 +135,9 @@ async def search_collections(
     clarify = ""
     if not parts:
         near, noted = await _search_query(
-            library, args, owner, list(collections), None, min(BROADER_MIN_RELEVANCE, args.min_relevance_score or 1.0)
+            library, args, owner, names, None, min(BROADER_MIN_RELEVANCE, args.min_relevance_score or 1.0)
         )
-        # Results outside the requested filters and collection are no answer, but they can form a question.
+        # Results outside the requested filters are no answer, but they can form a question.
         least = f", at least {args.min_relevance_score:g}" if args.min_relevance_score is not None else ""
         notes = [*noted, BROADENED_NOTE.format(least=least)]
         clarify = _make_clarifying_question(args.query, [result for _, result in near])

@@ -27,6 +27,7 @@ from gateway.features.documents.engine.grounded_answers.own_passages import (
     get_own_words,
     lacks_one_word,
     list_earlier_questions,
+    list_people_before,
     name_pronoun,
     select_about,
     select_own_passages,
@@ -109,7 +110,8 @@ def _make_brief(
         topics = tuple(name_pronoun(topic, follows) for topic in topics)
     elif followed is not None:
         # A model's searches name the subject themselves, also one that only an earlier answer named.
-        earlier = () if followed.plan.origin == "llm" else list_earlier_questions(run.state)
+        before = (*list_earlier_questions(run.state), *list_people_before(run.state))
+        earlier = () if followed.plan.origin == "llm" else before
         selected = select_own_passages(own, passages, earlier)
         is_closest = not selected.passages and not run.plans_with_model and lacks_one_word(own)
         passages = select_about(passages, earlier) if is_closest else selected.passages

@@ -3,12 +3,17 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
+from agent.answers.evidence import contains_no_answer_text
+from agent.answers.names import find_unexplained_names
+from agent.core.models import ChatMessage
 from agent.core.run_state import RunState
 from agent.policy.guardrails.message_labels import split_attachments
 from agent.run_context.outputs import cut_text
 from agent.text.follow_up import (
     asks,
+    has_personal_pronoun,
     has_pronoun,
     is_pronoun,
     list_content_words,
@@ -24,8 +29,9 @@ from gateway.features.documents.engine.grounded_answers.passage_terms import Pas
 from gateway.features.documents.engine.search.models import RetrievedContext
 
 EARLIER_CHARS = 300
-MAX_EARLIER = 3
-"""Messages back in the conversation that a chain of follow-ups may refer to."""
+MAX_EARLIER, MAX_PEOPLE = 3, 3
+"""Messages back in the conversation that a chain of follow-ups may refer to, and people of the newest answer."""
+_QUOTATION = "> "
 _WORD = re.compile(r"\w+")
 _MOST = 0.5
 """A passage without the subject holds more than this share of the words of the message."""
@@ -62,13 +68,39 @@ def get_own_words(state: RunState) -> str:
 def list_earlier_questions(state: RunState) -> list[str]:
     """The user's messages that this one may refer to, oldest first: back to one that names its subject."""
     history = state.retrieval.history if state.retrieval else ()
-    questions = [message.content.strip() for message in history if message.role == "user" and message.content.strip()]
+    questions = [
+        message.content.strip() for message, answer in zip_longest(history, history[1:])
+        if message.role == "user" and message.content.strip() and not _is_remark(message, answer)
+    ]  # fmt: skip
     earlier_texts: list[str] = []
     for text in reversed([text for text in questions if asks(text)][-MAX_EARLIER:]):
         earlier_texts.insert(0, cut_text(text, EARLIER_CHARS))
         if names_subject(text) and not refers_back(text):
             break
     return earlier_texts
+
+
+def list_people_before(state: RunState) -> list[str]:
+    """The people whom the newest answer names, where a pronoun of the message may stand for one: "How do I reach him?"
+    asks about the name that was found, not about the words that found it."""
+    history = state.retrieval.history if state.retrieval else ()
+    if not history or not has_personal_pronoun(get_own_words(state)):
+        return []
+    return find_unexplained_names(_join_quotations(history[-1].content), "")[:MAX_PEOPLE]
+
+
+def _is_remark(message: ChatMessage, answer: ChatMessage | None) -> bool:
+    """Whether a message asked nothing, and the documents had nothing for it: "perfect, thank you". What follows it
+    goes on with what was asked before."""
+    text = message.content
+    asked = is_question(text) or has_question_word(text)
+    return not asked and answer is not None and contains_no_answer_text(answer.content)
+
+
+def _join_quotations(answer: str) -> str:
+    """What an answer quotes, line by line; all of an answer that a model wrote."""
+    quoted = [line.removeprefix(_QUOTATION) for line in answer.splitlines() if line.startswith(_QUOTATION)]
+    return "\n".join(quoted) or answer
 
 
 def read_topics(message: str) -> list[str]:

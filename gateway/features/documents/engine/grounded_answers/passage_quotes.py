@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator, Sequence
 from itertools import groupby
 
 from agent.answers.evidence import get_no_answer_text
-from agent.text.follow_up import list_content_words
+from agent.text.follow_up import list_content_words, list_names
 from agent.text.pieces import Kind
 from agent.text.question_parts import list_subject_words
 from agent.text.requested_form import list_asked_things, remove_form, split_questions
@@ -59,7 +59,8 @@ def list_unanswered(
     request: TailorInput, checker: EvidenceChecker, units: Sequence[CheckedUnit]
 ) -> tuple[list[str], list[str]]:
     """The things that a message asks for besides others and that the quoted passages do not hold: those of which they
-    have no word, and those of which they lack the subject. Nothing for a message that asks for one thing."""
+    have no word, and those of which they lack the subject. Of a message that asks for one thing, the names that they
+    do not have: what they say of Porto is no answer for Lisbon."""
     phrases = list_asked_things(request.user_query)
     quoted = {quote.number for one in units for quote in one.list_quotes()}
     terms = [PassageTerms(checker.chunks[number - 1]) for number in quoted]
@@ -71,6 +72,8 @@ def list_unanswered(
             absent.append(phrase)
         elif subjects and not any(one.mentions(word) for one in terms for word in subjects):
             doubtful.append(phrase)
+    if quoted and not absent and not request.topics:
+        absent = [name for name in list_names(request.user_query) if not any(one.names(name) for one in terms)]
     return absent, doubtful
 
 

@@ -1,5 +1,7 @@
 """`PassageTerms`: which words of a message a passage and its headings hold."""
 
+import re
+
 from agent.text.follow_up import list_own_terms
 from agent.text.snowball import SNOWBALL_LANGUAGES
 from agent.text.stop_words import detect_language
@@ -35,6 +37,16 @@ class PassageTerms:
         """Whether the passage holds each own word of a text, be it within another one: "bucht" in "gebucht"."""
         own = list_own_terms(words, self._languages)
         return bool(own) and all(bool(forms & self._terms) or any(map(self._is_within, forms)) for forms in own)
+
+    def names(self, name: str) -> bool:
+        """Whether the passage holds a name, with the number behind it: "Brewmaster 3" is no "Brewmaster 4"."""
+        *words, last = name.split()
+        if not words or not last[0].isdigit():
+            return self.mentions(name) or fold(name) in self._text
+        return (
+            re.search(rf"{re.escape(fold(' '.join(words)))}\W{{0,3}}{re.escape(fold(last))}(?!\w)", self._text)
+            is not None
+        )
 
     def has_heading_word(self, message: str) -> bool:
         """Whether the last heading has an own word of a message, or the beginning of a compound in it."""
