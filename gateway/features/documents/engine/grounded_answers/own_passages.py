@@ -93,8 +93,8 @@ def _is_remark(message: ChatMessage, answer: ChatMessage | None) -> bool:
     """Whether a message asked nothing, and the documents had nothing for it: "perfect, thank you". What follows it
     goes on with what was asked before."""
     text = message.content
-    asked = is_question(text) or has_question_word(text)
-    return not asked and answer is not None and contains_no_answer_text(answer.content)
+    has_question = is_question(text) or has_question_word(text)
+    return not has_question and answer is not None and contains_no_answer_text(answer.content)
 
 
 def _join_quotations(answer: str) -> str:

@@ -60,7 +60,7 @@ def list_unanswered(
 ) -> tuple[list[str], list[str]]:
     """The things that a message asks for besides others and that the quoted passages do not hold: those of which they
     have no word, and those of which they lack the subject. Of a message that asks for one thing, the names that they
-    do not have: what they say of Porto is no answer for Lisbon."""
+    do not have: what they say of Porto does not answer for Lisbon."""
     phrases = list_asked_things(request.user_query)
     quoted = {quote.number for one in units for quote in one.list_quotes()}
     terms = [PassageTerms(checker.chunks[number - 1]) for number in quoted]
