@@ -84,7 +84,9 @@ class Revision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """A feature with all that it adds. Hooks get `FeatureHost` (`gateway/feature_host.py`) unless said otherwise."""
+    """A feature with all that it adds. Hooks get `FeatureHost` (`gateway/feature_host.py`) unless said otherwise.
+
+    Its plan sources and its hooks of runs are in `extensions`."""
 
     name: str
     needs: tuple[str, ...] = ()
