@@ -1,8 +1,8 @@
 """The forms of a schedule: as it is sent, as it is changed, as a model creates it, and as tools show it to models.
 
-A field of a schedule is defined in `ScheduleSpec` (`engine/model.py`), which a schedule is created from. It is added
-here to each form that has it, and as an option to `stepgate schedules create` (`commands/schedules.py`). It is stored
-without a column of its own.
+A field of a schedule is defined in `ScheduleSpec` (`engine/model.py`), which a schedule is created from, and is then an
+option of `stepgate schedules create`, too. It is added here to each form that has it. It is stored without a column of
+its own.
 """
 
 from datetime import UTC, datetime

@@ -8,7 +8,9 @@ import typer
 from agent.core.models import LOCAL_OWNER
 from agent.core.principal import Principal
 from gateway.cli.groups import HelpfulGroup
+from gateway.cli.model_options import add_fields
 from gateway.cli.session import gateway_command, get_operator_name, print_json, run_with_gateway
+from gateway.features.schedules.engine.model import ScheduleSpec, parse_spec
 from gateway.features.schedules.parts import get_schedules
 
 if TYPE_CHECKING:
@@ -74,36 +76,25 @@ async def show(
 
 
 @app.command()
+@add_fields(ScheduleSpec, arguments=("name", "cron", "prompt"), leave_out=("task_id", "metadata", "webhook", "enabled"))
 def create(
-    name: Annotated[str, typer.Argument(help="Letters, digits, dots, hyphens and underscores.")],
-    cron: Annotated[str, typer.Argument(help="When, such as '0 7 * * mon-fri' or @daily.")],
-    prompt: Annotated[str, typer.Argument(help="What runs.")] = "",
+    fields: dict[str, Any],
     task: Annotated[str | None, typer.Option(help="A stored task that runs, instead of a prompt.")] = None,
-    timezone: Annotated[str | None, typer.Option(help="IANA name; unset: AGENT_TIMEZONE.")] = None,
-    room: Annotated[str | None, typer.Option(help="The room of the runs.")] = None,
-    overlap: Annotated[str, typer.Option(help="While the last run is still going: skip or allow.")] = "skip",
-    misfire: Annotated[str, typer.Option(help="After ticks without a gateway: run_once or skip.")] = "run_once",
     webhook: Annotated[str | None, typer.Option(help="URL that receives the end of each run.")] = None,
     secret_name: Annotated[str | None, typer.Option(help="Credential that signs the webhook.")] = None,
     key: Annotated[str | None, typer.Option(help="Id of the API key whose rights and limits its runs have.")] = None,
     owner: Owner = LOCAL_OWNER,
 ) -> None:
     """Create a schedule. A running gateway on the same store runs it."""
-    fields: dict[str, Any] = {
-        "name": name, "cron": cron, "prompt": prompt, "task_id": task, "timezone": timezone, "room": room,
-        "overlap": overlap, "misfire": misfire,
-        "webhook": {"url": webhook, "secret_name": secret_name} if webhook is not None else None,
-    }  # fmt: skip
+    posted = {"url": webhook, "secret_name": secret_name} if webhook is not None else None
 
     async def work(stepgate: "Stepgate") -> None:
         from gateway.access.authentication import Caller  # noqa: PLC0415
-        from gateway.features.schedules.engine.model import parse_spec  # noqa: PLC0415 - loaded with the engine
         from gateway.features.schedules.forms import to_schedule_item  # noqa: PLC0415
 
         caller = Caller(await stepgate.keys.get_valid(key)).principal if key is not None else Principal(owner)
-        print(
-            _format_schedule(to_schedule_item(await get_schedules(stepgate).service.create(parse_spec(fields), caller)))
-        )
+        spec = parse_spec({**fields, "task_id": task, "webhook": posted})
+        print(_format_schedule(to_schedule_item(await get_schedules(stepgate).service.create(spec, caller))))
 
     run_with_gateway(work)
 

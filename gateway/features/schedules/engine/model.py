@@ -40,7 +40,7 @@ class ScheduleSpec(FrozenModel):
     cron: str = Field(max_length=500, description="minute hour day-of-month month day-of-week, or @daily and the like")
     timezone: str | None = Field(default=None, max_length=100, description="IANA name; unset: AGENT_TIMEZONE")
     prompt: str = Field(default="", description="the request that runs")
-    room: str | None = Field(default=None, max_length=200)
+    room: str | None = Field(default=None, max_length=200, description="the room of the runs; unset: the default room")
     metadata: JsonObject = Field(default_factory=dict, description="as in POST /v1/agent")
     task_id: str | None = Field(
         default=None, max_length=200, description="a stored task that runs, instead of a prompt"
