@@ -27,6 +27,7 @@ from agent.llm.cache_markers import mark_instructions
 from agent.llm.chunks import has_thoughts
 from agent.llm.endpoint_origin import TYPED_IN, EndpointOrigin, hide_key
 from agent.llm.faults import build_status_error, describe_connection_error
+from agent.llm.listed_models import read_listing
 from agent.llm.ollama import add_ollama_details
 from agent.llm.parameters import LEARNABLE, ParameterSupport
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest
@@ -201,10 +202,10 @@ class HttpModelClient:
             if status >= 300:
                 raise build_status_error(status, headers, body, self._where)
         try:
-            listing = json.loads(body)
+            listing = read_listing(json.loads(body))
         except ValueError:
             listing = None
-        if not isinstance(listing, dict):
+        if listing is None:
             raise ModelOutputError(f"{self._where}/models is not a list of models", agent_id="models")
         await add_ollama_details(listing, self._read_root)
         return listing

@@ -17,7 +17,7 @@ Answer = Callable[[dict[str, Any]], str]
 class ModelEndpoint:
     """What the endpoint lists and says. A `key` is required of every request if it is set."""
 
-    listing: dict[str, Any]
+    listing: object
     tags: dict[str, Any] | None = None
     loaded: dict[str, Any] | None = None
     """What Ollama says of the models in memory."""
@@ -74,7 +74,7 @@ def list_of(*names: str, **fields: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def model_endpoint(listing: dict[str, Any], **options: Any) -> AsyncIterator[ModelEndpoint]:
+async def model_endpoint(listing: object, **options: Any) -> AsyncIterator[ModelEndpoint]:
     """Serves an endpoint on a free port of 127.0.0.1."""
     endpoint = ModelEndpoint(listing, **options)
     async with serve_requests(endpoint.handle) as endpoint.origin:
