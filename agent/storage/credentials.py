@@ -29,7 +29,7 @@ DOCS_HINT = "docs/connectors.md says how to write one"
 WEBHOOK_KEY_BYTES = (24, 64)
 """Least and most bytes of a signing key, as the Standard Webhooks specification has them."""
 _FROM_ENVIRONMENT = re.compile(r"\$\{(\w+)\}")
-_KEY = re.compile(r"(?!\$\{)[!-~]{1,4000}")
+_KEY = re.compile(r"(?!\$\{)(?:Basic )?[!-~]{1,4000}")
 
 
 class CredentialError(RequestError):
