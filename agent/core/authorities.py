@@ -73,8 +73,8 @@ def parse_host_setting(text: str) -> Authority | None:
 
 
 def check_http_url(value: str) -> str:
-    """The web address without a slash at its end. Raises `ValueError` for what is none; the message repeats nothing of
-    it.
+    """The web address without a slash at its end. Raises `ValueError` for another text; the message repeats nothing
+    of it.
     """
     if not value.startswith(("http://", "https://")):
         raise ValueError("must begin with http:// or https://")

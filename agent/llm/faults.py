@@ -278,8 +278,8 @@ def read_error(body: bytes, limit: int = 300) -> ProviderError:
     number = int(str(code)) if _STATUS.fullmatch(str(code)) else 0
     status = number if 400 <= number <= 599 else None
     if inner is not None:
-        shown = _join_lines(f"{message}: {inner.message}", limit)
-        return ProviderError(shown, inner.param, inner.code, status, words=f"{_join_words(error)} {inner.words}")
+        line = _join_lines(f"{message}: {inner.message}", limit)
+        return ProviderError(line, inner.param, inner.code, status, words=f"{_join_words(error)} {inner.words}")
     error_text = message if isinstance(message, str) else json.dumps(message)
     named = None if status is not None else _to_text(code)
     shown = f"{error_text} ({code})" if code else error_text

@@ -73,7 +73,7 @@ async def test_what_is_wrong_is_said_in_a_container_too(
     monkeypatch.setenv("container", "podman")
     async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         refused = await client.post(f"{MODELS}/test", json={**body, "model": "small"})
-    assert refused.status_code == 400, refused.text
+    assert refused.status_code == 422, refused.text
     assert refused.json()["error"]["message"].startswith(param)
     assert told in refused.json()["error"]["message"]
 

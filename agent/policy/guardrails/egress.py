@@ -225,7 +225,7 @@ def find_chosen_values(args: JsonObject, count: int, earlier: int) -> EgressFind
     """The reason why a person must allow a call that sends `count` values back to their server after `earlier` ones."""
     if not count or count + earlier <= MAX_CHOSEN_VALUES:
         return None
-    reason = "private text was read in this run, and the choice of these values can tell the server outside words of it"
+    reason = "private text was read in this run, and the choice of these values can carry words of it to the server"
     return EgressFinding(reason, json.dumps(args, ensure_ascii=False))
 
 

@@ -67,8 +67,8 @@ class SourceCredentialTool(TypedTool[SourceCredentialInput, SourceCredentialOutp
 
     async def explain(self, args: JsonObject, context: ToolContext) -> str:
         """The credential and the address."""
-        asked = SourceCredentialInput.model_validate(args)
-        credential, address = format_value(asked.credentials_id, None), format_value(asked.source_identifier, None)
+        call = SourceCredentialInput.model_validate(args)
+        credential, address = format_value(call.credentials_id, None), format_value(call.source_identifier, None)
         return (
             f"   The stored credential {credential} would be sent to {address}, now and at each reading of the source."
         )

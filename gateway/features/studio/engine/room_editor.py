@@ -264,8 +264,8 @@ class RoomEditor:
         return apply
 
     def _check_privileges(self, before: Room | None, after: Room, editor: Editor, command: str) -> None:
-        known = {pairing for room in self.live.rooms for pairing in list_pairings(room)}
-        check_privileges(before, after, editor, command, find_place=self._find_place, known=known)
+        pairings = {pairing for room in self.live.rooms for pairing in list_pairings(room)}
+        check_privileges(before, after, editor, command, find_place=self._find_place, known=pairings)
 
     def _read_served(self, text: str, room_id: str) -> Room | None:
         """The room that is served of a stored text; None if none is, so that it starts no programs."""
