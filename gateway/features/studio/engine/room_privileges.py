@@ -54,7 +54,8 @@ class RoomPrivileges:
     @property
     def servers(self) -> tuple[str, ...]:
         """The names of the servers that it is about."""
-        return tuple(dict.fromkeys(one.server for one in (*self.programs, *self.pairings)))
+        programs, pairings = (one.server for one in self.programs), (one.server for one in self.pairings)
+        return tuple(dict.fromkeys((*programs, *pairings)))
 
 
 class PrivilegesRefusedError(ScopeError):
