@@ -81,7 +81,10 @@ async def test_a_credential_is_named_and_never_told(
     caplog.set_level(logging.DEBUG)
     async with site() as (start, asked):
         host = start.removeprefix("http://").rstrip("/")
-        options = {"credentials_path": write_credentials(tmp_path, "wrong-" + SECRET, start), "fetch_allow_hosts": (host,)}
+        options = {
+            "credentials_path": write_credentials(tmp_path, "wrong-" + SECRET, start),
+            "fetch_allow_hosts": (host,),
+        }
         async with serve(None, **options) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
             refused = await ingest(client, start, credentials_id="wiki", max_pages=1)
             write_credentials(tmp_path, SECRET, start)
