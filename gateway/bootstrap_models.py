@@ -11,6 +11,7 @@ from agent.core.models import JsonObject
 from agent.core.settings import Settings
 from agent.llm.endpoint_origin import FROM_NAMED_SETTINGS, FROM_SETTINGS, EndpointOrigin
 from agent.llm.fallback import FallbackClient
+from agent.llm.model_address import split_login
 from agent.llm.port import ModelClient
 from agent.llm.retrying import RetryingClient
 from agent.llm.saved_models import BOTH_ROLES, Role, SavedModel
@@ -145,13 +146,14 @@ def build_saved_models(
 
 def describe_saved_model(entry: SavedModel, *, has_key: bool) -> ConfiguredModel:
     """An entry of the saved list as it is shown."""
+    address = split_login(entry.base_url or "")
     return ConfiguredModel(
         name=entry.name,
         model=entry.model,
-        base_url=entry.base_url,
+        base_url=address.base_url or None,
         roles=entry.roles,
         source="file",
-        has_key=has_key,
+        has_key=has_key or address.login is not None,
         product=entry.product,
         vision=entry.vision,
         file=entry.file,
@@ -172,20 +174,19 @@ def _list_configured(settings: Settings, fast: str | None) -> tuple[ConfiguredMo
 def _describe_upstream(settings: Settings, upstream: str, roles: tuple[Role, ...]) -> ConfiguredModel:
     model, mark, name = upstream.rpartition("@")
     endpoint = settings.model_endpoints.get(name) if mark else None
-    if endpoint is not None:
-        has_key = endpoint.api_key is not None
-        return ConfiguredModel(
-            name, model, endpoint.base_url, roles, "environment", has_key=has_key, extra_body=endpoint.extra_body
-        )
-    has_key = settings.llm_api_key is not None
+    if endpoint is None:
+        name, model, written, key = "default", upstream, settings.llm_base_url, settings.llm_api_key
+    else:
+        written, key = endpoint.base_url, endpoint.api_key
+    address = split_login(written or "")
     return ConfiguredModel(
-        "default",
-        upstream,
-        settings.llm_base_url,
+        name,
+        model,
+        address.base_url or None,
         roles,
         "environment",
-        has_key=has_key,
-        extra_body=settings.llm_extra_body,
+        has_key=key is not None or address.login is not None,
+        extra_body=settings.llm_extra_body if endpoint is None else endpoint.extra_body,
     )
 
 

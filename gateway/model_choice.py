@@ -15,13 +15,20 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from agent.core.errors import AgentError, BadRequestError, ModelError, ModelUnreachableError, RequestError
+from agent.core.errors import (
+    AgentError,
+    BadRequestError,
+    ModelAuthError,
+    ModelError,
+    ModelUnreachableError,
+    RequestError,
+)
 from agent.core.settings import Settings
 from agent.core.value_faults import describe_first_fault
 from agent.llm.discovery import FoundEndpoint, discover_endpoints, find_obstacle
 from agent.llm.gguf_parts import remove_part_number
 from agent.llm.listed_models import is_stepgate, read_listed_models
-from agent.llm.model_address import list_roots
+from agent.llm.model_address import list_roots, split_login
 from agent.llm.port import ModelClient
 from agent.llm.saved_models import Role, SavedModel
 from agent.llm.sdk import LiteLLMClient
@@ -121,14 +128,15 @@ async def _check(live: LiveModels, model: ConfiguredModel) -> CheckedModel:
 
 
 def find_key(live: LiveModels, model: ConfiguredModel) -> str | None:
-    """The key of a configured model. Raises `CredentialError` if it cannot be read."""
+    """The key of a configured model, or the login in its address. Raises `CredentialError` if it cannot be read."""
     settings = live.settings
     if model.source == "file":
         saved = next((one for one in live.saved.read() if one.name == model.name), None)
-        return live.find_key(saved) if saved is not None else None
+        return None if saved is None else live.find_key(saved) or split_login(saved.base_url or "").login
     endpoint = settings.model_endpoints.get(model.name)
     secret = endpoint.api_key if endpoint is not None else settings.llm_api_key
-    return secret.get_secret_value() if secret is not None else None
+    written = endpoint.base_url if endpoint is not None else settings.llm_base_url
+    return secret.get_secret_value() if secret is not None else split_login(written or "").login
 
 
 async def list_models(base_url: str, key: str | None, *, seconds: float) -> list[str]:
@@ -150,13 +158,16 @@ async def test_endpoint(base_url: str, key: str | None, model: str | None, *, lo
     wrong, at which base URL the API is, and, where `looks` is set, whether the model sees pictures.
     """
     trial = ModelTrial(ok=False)
-    for root in list_roots(base_url):
+    for place, root in enumerate(list_roots(base_url)):
         listing, fault = await _read_listing(root, key)
         if isinstance(fault, ModelUnreachableError):
             trial = ModelTrial(ok=False, reason=fault.message, model=model or "")
             break
-        trial = await _try_at(root, key, model, listing, fault, looks=looks)
-        if listing is not None or trial.ok:
+        tried = await _try_at(root, key, model, listing, fault, looks=looks)
+        is_there = listing is not None or tried.ok or isinstance(fault, ModelAuthError)
+        if is_there or place == 0:  # where nothing is found, what the first place said
+            trial = tried
+        if is_there:
             break
     if key is None or trial.ok:
         return trial

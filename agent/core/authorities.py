@@ -7,6 +7,7 @@ import ipaddress
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from urllib.parse import urlsplit
 
 _CACHED = 256
 """Headers whose result is kept: a gateway is called by few names, and a caller may send any number of others."""
@@ -69,6 +70,21 @@ def parse_host_setting(text: str) -> Authority | None:
             return None
     address = _parse_address(text, version=6)
     return parse_authority(text) if address is None else Authority(address, None, is_address=True)
+
+
+def check_http_url(value: str) -> str:
+    """The web address without a slash at its end. Raises `ValueError` for another text; the message repeats nothing
+    of it.
+    """
+    if not value.startswith(("http://", "https://")):
+        raise ValueError("must begin with http:// or https://")
+    try:
+        is_whole = bool(urlsplit(value).hostname) and urlsplit(value).port != 0
+    except ValueError:
+        is_whole = False
+    if not is_whole:
+        raise ValueError("has no valid host and port")
+    return value.rstrip("/")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Annotated, Final
 
 from dotenv import dotenv_values
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
 
+from agent.core.authorities import check_http_url
 from agent.core.models import JsonObject
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -30,7 +31,7 @@ class ModelEndpoint(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    base_url: str
+    base_url: Annotated[str, AfterValidator(check_http_url)]
     key: str | None = Field(default=None, description="name of the environment variable with the bearer key")
     cache_markers: bool = Field(
         default=False, description="mark the instructions with `cache_control`, for providers that cache on demand"
@@ -44,13 +45,6 @@ class ModelEndpoint(BaseModel):
         if isinstance(data, dict) and "api_key" in data:
             raise ValueError("name the environment variable with the key as 'key'; the key itself is not written here")
         return data
-
-    @field_validator("base_url")
-    @classmethod
-    def _check_http_url(cls, value: str) -> str:
-        if not value.startswith(("http://", "https://")):
-            raise ValueError("base_url must begin with http:// or https://")
-        return value.rstrip("/")
 
 
 def read_endpoint_keys(endpoints: Mapping[str, ModelEndpoint]) -> dict[str, ModelEndpoint]:

@@ -16,6 +16,8 @@ from agent.policy.guardrails.egress import (
     EgressFacts,
     EgressFinding,
     ReadText,
+    count_chosen_values,
+    find_chosen_values,
     find_egress,
     iter_address_keys,
     judge_redirect,
@@ -46,17 +48,55 @@ async def find_egress_problem(
     if spec.read_claim:  # a server that is not trusted may have its own words back, also in others
         reads = (replace(one, is_private=one.is_private and one.server != spec.read_claim) for one in facts.reads)
         facts = replace(facts, reads=tuple(reads))
-    return await asyncio.to_thread(
+    is_open_world = spec.is_open_world or bool(spec.read_claim)
+    finding = await asyncio.to_thread(
         find_egress,
         args,
         facts,
         where_args=spec.where_args,
-        is_open_world=spec.is_open_world or bool(spec.read_claim),
+        is_open_world=is_open_world,
         server=_get_server(spec),
         is_trusted_server=spec.is_trusted_server,
         fixed_values=tuple(_iter_fixed_values(spec.input_schema)),
         declared_args=collect_arguments(spec.input_schema)[0],
     )
+    if finding is not None or spec.is_trusted_server:
+        return finding
+    leaving = args if is_open_world else {name: args[name] for name in args.keys() & frozenset(spec.where_args)}
+    return _find_chosen_values(run, spec, leaving, site, facts)
+
+
+def _find_chosen_values(
+    run: Run, spec: ToolSpec, args: JsonObject, site: CallSite, facts: EgressFacts
+) -> EgressFinding | None:
+    """The reason why a person must allow the call if the run has sent its server many of that server's own values.
+
+    Calls are counted as they are judged, because several of one turn are judged before any is in the log.
+    """
+    server = _get_server(spec)
+    if not server or not facts.is_private_beside(server):
+        return None
+    counts = {
+        _make_call_key(call.intent.call_id, call.intent.args): _count_chosen(other, call.intent.args, facts)
+        for attempt, _ in _iter_attempts(run.state)
+        for call in attempt.calls
+        if (other := _find_spec(run, call.intent.tool)) is not None and _get_server(other) == server
+    }
+    counts |= run.chosen_values.get(server, {})
+    key, count = _make_call_key(site.call_id, args), _count_chosen(spec, args, facts)
+    finding = find_chosen_values(args, count, sum(counts.values()) - counts.get(key, 0))
+    if finding is None:
+        run.chosen_values.setdefault(server, {})[key] = count
+    return finding
+
+
+def _make_call_key(call_id: str, args: JsonObject) -> str:
+    """One call, also where a tool makes several within its own."""
+    return f"{call_id} {json.dumps(args, sort_keys=True)}"
+
+
+def _count_chosen(spec: ToolSpec, args: JsonObject, facts: EgressFacts) -> int:
+    return count_chosen_values(args, facts, _get_server(spec), tuple(_iter_fixed_values(spec.input_schema)))
 
 
 async def check_redirect(run: Run, site: CallSite, source: str, target: str) -> None:

@@ -8,11 +8,12 @@ import asyncio
 import importlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent.core.containers import get_example_address, is_in_container
 from agent.core.models import FrozenModel
-from agent.llm.listed_models import ListedModel, is_stepgate, read_listed_models, read_product, read_tags
+from agent.llm.listed_models import ListedModel, is_stepgate, read_listed_models, read_listing, read_product, read_tags
+from agent.llm.replies import get_object
 
 if TYPE_CHECKING:
     import aiohttp
@@ -105,23 +106,24 @@ async def _ask(usual: UsualPort, deadline: float) -> FoundEndpoint | None:
     base = f"http://{LOOPBACK}:{usual.port}"
     try:
         async with asyncio.timeout_at(deadline), aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
-            listing = await _get_json(session, f"{base}/v1/models")
+            listing = read_listing(await _get_json(session, f"{base}/v1/models"))
             if listing is None or is_stepgate(listing):
                 return None
             product = read_product(listing) or usual.product
-            tags = await _get_json(session, f"{base}/api/tags") if product == "Ollama" else None
+            tags = get_object(await _get_json(session, f"{base}/api/tags")) if product == "Ollama" else None
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
         return None
     models = read_listed_models(listing, read_tags(tags))
     return FoundEndpoint(product=product, base_url=f"{base}/v1", models=models)
 
 
-async def _get_json(session: "aiohttp.ClientSession", url: str) -> dict[str, Any] | None:
+async def _get_json(session: "aiohttp.ClientSession", url: str) -> object:
+    """The JSON at an address; None if it is not served."""
     async with session.get(url, allow_redirects=False) as response:
         if response.status != 200:
             return None
         body = await response.content.read(_MAX_BYTES)
         while len(body) < _MAX_BYTES and (piece := await response.content.read(_MAX_BYTES)):
             body += piece
-    data = json.loads(body)
-    return data if isinstance(data, dict) else None
+    content: object = json.loads(body)
+    return content

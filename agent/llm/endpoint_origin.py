@@ -43,7 +43,7 @@ def hide_key(error: ModelError, key: str | None) -> None:
     """
     if not key:
         return
-    pattern = re.compile(rf"(?<![A-Za-z0-9]){re.escape(key)}(?![A-Za-z0-9])")
+    pattern = re.compile(rf"(?<![A-Za-z0-9]){re.escape(key.removeprefix('Basic '))}(?![A-Za-z0-9])")
     _set_message(error, pattern.sub(HIDDEN_KEY, error.message))
     reported = error.details.get("reported")
     if isinstance(reported, str):

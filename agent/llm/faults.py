@@ -37,6 +37,19 @@ _CONTEXT = re.compile(
     re.IGNORECASE,
 )
 """How servers say that a prompt, or a prompt with the limit of its reply, is longer than their context."""
+_KEY_WORDS = re.compile(
+    r"\b(?:incorrect|invalid|wrong|bad|missing|expired|revoked|unknown)[ _-]?(?:\w+ ){0,2}api[ _-]?key\b|"
+    r"\bapi[ _-]?key[ _-](?:\w+ ){0,3}(?:not valid|invalid|incorrect|not found|expired|missing|revoked|disabled)\b|"
+    r"\b(?:unauthenticated|authentication[ _]?error|invalid[ _]authentication)\b",
+    re.IGNORECASE,
+)
+"""How providers say that they refuse the key where their status does not: Google and xAI answer 400."""
+_CONTENT_WORDS = re.compile(
+    r"\bflagged\b|\bmoderation|\bcontent[ _-]?(?:filter|policy|management)|\b(?:safety|usage)[ _-](?:policy|filter)|"
+    r"\bresponsible[ _]?ai|\bdata[ _]?inspection|\bsensitive (?:words|content)",
+    re.IGNORECASE,
+)
+"""How providers say that they refuse what was asked where their status is that of a refused key: OpenRouter's 403."""
 _ADDRESS = re.compile(r"https?://[^\s'\"]+")
 _TITLE = re.compile(r"<title[^>]*>([^<]*)</title", re.IGNORECASE)
 _SECONDS = re.compile(r"\d{1,6}(?:\.\d{1,9})?s")
@@ -61,6 +74,18 @@ class ProviderError:
     """What the model had written, where the provider says so."""
     retry_after_s: float | None = None
     """The seconds to wait, where the body says so, as Google's does."""
+    words: str = ""
+    """What else names the cause: the fields beside the message that programs read."""
+
+    @property
+    def refuses_key(self) -> bool:
+        """Whether the body says that the key is refused."""
+        return _KEY_WORDS.search(f"{self.message} {self.words}") is not None
+
+    @property
+    def refuses_content(self) -> bool:
+        """Whether the body says that what was asked is refused."""
+        return _CONTENT_WORDS.search(f"{self.message} {self.words}") is not None
 
 
 def build_status_error(status: int, headers: Mapping[str, str], body: bytes, where: str) -> ModelError:
@@ -70,7 +95,8 @@ def build_status_error(status: int, headers: Mapping[str, str], body: bytes, whe
 
 def _build_error(status: int, headers: Mapping[str, str], error: ProviderError, where: str, what: str) -> ModelError:
     message = f"{where} {what}: {error.message}" if error.message else f"{where} {what}"
-    if status in (401, 403):
+    about_key = status == 401 or (status == 403 and not error.refuses_content)
+    if about_key or (status in REFUSED_STATUS and error.refuses_key):
         refused = ModelAuthError(message, agent_id="models", status=status)
         refused.remedy = "key"
         return refused
@@ -86,7 +112,7 @@ def _build_error(status: int, headers: Mapping[str, str], error: ProviderError, 
         down = ModelDownError(message, agent_id="models", status=status)
         down.retry_after_s = parse_retry_after(headers)
         return down
-    kind = ModelRequestError if status in REFUSED_STATUS else ModelEndpointError
+    kind = ModelRequestError if status in REFUSED_STATUS or status == 403 else ModelEndpointError
     built = kind(message, agent_id="models", status=status, param=error.param, code=error.code)
     built.written = error.written
     return built
@@ -243,7 +269,8 @@ def read_error(body: bytes, limit: int = 300) -> ProviderError:
         return ProviderError(_join_lines(text, limit))
     error = data.get("error", data.get("detail", data.get("message", data)))
     if isinstance(error, str):  # Ollama's and Mistral's: the rest stands beside it
-        return ProviderError(_join_lines(error, limit), _to_text(data.get("param")), _to_text(data.get("code")))
+        parameter, code = _to_text(data.get("param")), _to_text(data.get("code"))
+        return ProviderError(_join_lines(error, limit), parameter, code, words=_join_words(data))
     if isinstance(error, dict) and isinstance(error.get("detail"), list):
         error = error["detail"]
     if isinstance(error, list):
@@ -255,7 +282,8 @@ def read_error(body: bytes, limit: int = 300) -> ProviderError:
     number = int(str(code)) if _STATUS.fullmatch(str(code)) else 0
     status = number if 400 <= number <= 599 else None
     if inner is not None:
-        return ProviderError(_join_lines(f"{message}: {inner.message}", limit), inner.param, inner.code, status)
+        line = _join_lines(f"{message}: {inner.message}", limit)
+        return ProviderError(line, inner.param, inner.code, status, words=f"{_join_words(error)} {inner.words}")
     error_text = message if isinstance(message, str) else json.dumps(message)
     named = None if status is not None else _to_text(code)
     shown = f"{error_text} ({code})" if code else error_text
@@ -268,6 +296,7 @@ def read_error(body: bytes, limit: int = 300) -> ProviderError:
         status,
         written if isinstance(written, str) else "",
         _read_retry_delay(error.get("details")),
+        _join_words(error),
     )
 
 
@@ -276,6 +305,21 @@ def _read_retry_delay(details: object) -> float | None:
     delays = [one.get("retryDelay") for one in details if isinstance(one, dict)] if isinstance(details, list) else []
     written = [delay[:-1] for delay in delays if isinstance(delay, str) and _SECONDS.fullmatch(delay)]
     return float(written[0]) if written else None
+
+
+def _join_words(error: Mapping[str, object]) -> str:
+    """The codes, kinds and reasons of an error, at most 1,000 characters: `invalid_api_key`, `API_KEY_INVALID`.
+
+    Not those fields that may repeat the request.
+    """
+    details = error.get("details")
+    metadata = error.get("metadata")
+    places = [error, *(details if isinstance(details, list) else [details]), metadata]
+    named = [
+        one.get(name) for one in places if isinstance(one, Mapping) for name in ("code", "type", "status", "reason")
+    ]
+    flagged = ["flagged"] if isinstance(metadata, Mapping) and metadata.get("reasons") else []
+    return " ".join([*(word for word in named if isinstance(word, str)), *flagged])[:1000]
 
 
 def _find_inner_error(error: Mapping[str, object], limit: int) -> ProviderError | None:

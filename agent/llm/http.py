@@ -21,12 +21,14 @@ from aiohttp import TCPConnector
 from aiohttp.client_proto import ResponseHandler
 from pydantic_core import PydanticSerializationError, to_json
 
-from agent.core.errors import ModelDownError, ModelError, ModelOutputError, ModelTimeoutError
+from agent.core.errors import ModelAuthError, ModelDownError, ModelError, ModelOutputError, ModelTimeoutError
 from agent.core.models import JsonObject
 from agent.llm.cache_markers import mark_instructions
 from agent.llm.chunks import has_thoughts
 from agent.llm.endpoint_origin import TYPED_IN, EndpointOrigin, hide_key
 from agent.llm.faults import build_status_error, describe_connection_error
+from agent.llm.listed_models import read_listing
+from agent.llm.model_address import build_authorization, find_key_fault, split_login
 from agent.llm.ollama import add_ollama_details
 from agent.llm.parameters import LEARNABLE, ParameterSupport
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest
@@ -95,18 +97,19 @@ class HttpModelClient:
     ) -> None:
         """`extra_body` holds further fields of every request; they win over the gateway's own.
         `socket` is the path of a Unix socket behind which the endpoint is."""
-        self._api_key = api_key
+        address = split_login(base_url.rstrip("/"))
+        self._api_key = api_key or address.login
         self._origin = origin
         self._socket = socket
         self._extra_body = extra_body or {}
-        self._where = base_url.rstrip("/")
+        self._where = address.base_url
         self._cache_markers = cache_markers
         self._headers = {"content-type": "application/json"}
-        if api_key:
-            self._headers["Authorization"] = f"Bearer {api_key}"
+        if self._api_key:
+            self._headers["Authorization"] = build_authorization(self._api_key)
         self._opened: aiohttp.ClientSession | None = None
         self._streaming: set[aiohttp.ClientResponse] = set()
-        self._support = ParameterSupport(find_dialect(urlsplit(base_url).hostname or ""))
+        self._support = ParameterSupport(find_dialect(urlsplit(self._where).hostname or ""))
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """See `ModelClient.complete`."""
@@ -201,10 +204,10 @@ class HttpModelClient:
             if status >= 300:
                 raise build_status_error(status, headers, body, self._where)
         try:
-            listing = json.loads(body)
+            listing = read_listing(json.loads(body))
         except ValueError:
             listing = None
-        if not isinstance(listing, dict):
+        if listing is None:
             raise ModelOutputError(f"{self._where}/models is not a list of models", agent_id="models")
         await add_ollama_details(listing, self._read_root)
         return listing
@@ -236,8 +239,14 @@ class HttpModelClient:
 
     @property
     def _session(self) -> aiohttp.ClientSession:
-        """Opens the session at the first call, because it belongs to the event loop that runs then."""
+        """Opens the session at the first call, because it belongs to the event loop that runs then. Raises
+        `ModelAuthError` for a key that no header can hold.
+        """
         if self._opened is None:
+            if self._api_key and (fault := find_key_fault(self._api_key)):
+                refused = ModelAuthError(f"the key of {self._where} {fault}", agent_id="models")
+                refused.remedy = "key"
+                raise refused
             connector = aiohttp.UnixConnector(self._socket) if self._socket else ModelConnector(limit=MAX_CONNECTIONS)
             self._opened = aiohttp.ClientSession(
                 connector=connector,

@@ -35,6 +35,20 @@ class ListedModel(FrozenModel):
         return _PATH.sub("", self.name).removesuffix(".gguf")
 
 
+def read_listing(content: object) -> dict[str, Any] | None:
+    """A list of models in OpenAI's form, whichever form it has: an array (Together), `models` in place of `data`, and
+    names in place of ids. None for what is not a list of models.
+    """
+    listing = {"data": content} if isinstance(content, list) else content
+    if not isinstance(listing, dict):
+        return None
+    entries = listing.get("data") if isinstance(listing.get("data"), list) else listing.get("models")
+    if not isinstance(entries, list):
+        return listing
+    data = [{**one, "id": one.get("id") or one.get("name") or one.get("model")} for one in list_objects(entries)]
+    return {**listing, "data": data}
+
+
 def read_listed_models(listing: Mapping[str, Any], tags: Mapping[str, Mapping[str, Any]]) -> tuple[ListedModel, ...]:
     """The chat models of a list. `tags` are Ollama's entries by name, which know sizes and families."""
     listed_models = []

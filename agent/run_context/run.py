@@ -56,6 +56,8 @@ class Run:
         """What features keep of the owner, by the name of their hooks. Loaded when the run is executed."""
         self.repeated_links: frozenset[str] | None = None
         """The addresses in earlier answers of the conversation that no model made up, once they are loaded."""
+        self.chosen_values: dict[str, dict[str, int]] = {}
+        """By foreign server and call, how many of the server's own values were sent back to it without a question."""
         self.stop_requested = SharedEvent()
         """Set when a person cancels the run. Stops all work in progress."""
         self.decision_made = SharedEvent()

@@ -12,14 +12,14 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from agent.core.atomic_write import write_atomically
 from agent.core.errors import RequestError
 from agent.core.models import LOCAL_OWNER, JsonObject
 from agent.core.value_faults import describe_faults
+from agent.storage.secret_places import SecureUrl, is_below
 
 GOOGLE_TOKEN_URI = "https://oauth2.googleapis.com/token"  # noqa: S105 - an address
 MAX_BYTES = 1_000_000
@@ -29,8 +29,7 @@ DOCS_HINT = "docs/connectors.md says how to write one"
 WEBHOOK_KEY_BYTES = (24, 64)
 """Least and most bytes of a signing key, as the Standard Webhooks specification has them."""
 _FROM_ENVIRONMENT = re.compile(r"\$\{(\w+)\}")
-_KEY = re.compile(r"(?!\$\{)[!-~]{1,4000}")
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_KEY = re.compile(r"(?!\$\{)(?:Basic )?[!-~]{1,4000}")
 
 
 class CredentialError(RequestError):
@@ -42,14 +41,6 @@ class CredentialError(RequestError):
         super().__init__(message, agent_id="credentials")
 
 
-def _check_secure_url(value: str) -> str:
-    url = urlsplit(value)
-    if url.scheme != "https" and not (url.scheme == "http" and url.hostname in _LOOPBACK):
-        raise ValueError("must begin with https://, because secrets are sent there")
-    return value
-
-
-TokenUri = Annotated[str, AfterValidator(_check_secure_url)]
 Secret = Annotated[SecretStr, Field(min_length=1)]
 
 
@@ -65,7 +56,7 @@ class GoogleServiceAccount(_Credential):
     client_email: str = Field(min_length=3)
     private_key: Secret
     private_key_id: str | None = None
-    token_uri: TokenUri = GOOGLE_TOKEN_URI
+    token_uri: SecureUrl = GOOGLE_TOKEN_URI
     subject: str | None = None
 
 
@@ -76,17 +67,25 @@ class GoogleOAuth(_Credential):
     client_id: str = Field(min_length=1)
     client_secret: Secret
     refresh_token: Secret
-    token_uri: TokenUri = GOOGLE_TOKEN_URI
+    token_uri: SecureUrl = GOOGLE_TOKEN_URI
 
 
-class Bearer(_Credential):
+class _PlacedCredential(_Credential):
+    """A secret that goes only below `url`, the operator's word for where. Without one, each address that it is first
+    named for is a question to a person with the right `admin`.
+    """
+
+    url: SecureUrl | None = None
+
+
+class Bearer(_PlacedCredential):
     """A token that is sent as it is and cannot be renewed here."""
 
     type: Literal["bearer"]
     token: Secret
 
 
-class HeaderSecret(_Credential):
+class HeaderSecret(_PlacedCredential):
     """A request header with a secret value, for web sources."""
 
     type: Literal["header"]
@@ -94,7 +93,7 @@ class HeaderSecret(_Credential):
     value: Secret
 
 
-class BasicLogin(_Credential):
+class BasicLogin(_PlacedCredential):
     """A user name and a password (RFC 7617), for web sources."""
 
     type: Literal["basic"]
@@ -102,11 +101,11 @@ class BasicLogin(_Credential):
     password: Secret
 
 
-class OAuthClient(_Credential):
+class OAuthClient(_PlacedCredential):
     """A client that gets tokens by itself (RFC 6749, 4.4), for web sources."""
 
     type: Literal["oauth_client"]
-    token_uri: TokenUri
+    token_uri: SecureUrl
     client_id: str = Field(min_length=1)
     client_secret: Secret
     scope: str = ""
@@ -196,6 +195,21 @@ class Credentials:
             )
             raise CredentialError(f"there is no credential {name!r} in {self._path}; {there}")
         return self._parse_entry(name, entries[name])
+
+    def get_for(self, name: str, url: str) -> Credential:
+        """The credential of this name, to be sent to `url`. Raises `CredentialError` also if it goes elsewhere."""
+        credential = self.get(name)
+        if isinstance(credential, _PlacedCredential) and credential.url and not is_below(url, credential.url):
+            raise CredentialError(f"the credential {name!r} in {self._path} is not sent to {url}: its `url` is another")
+        return credential
+
+    def find_place(self, name: str) -> str | None:
+        """The address that the operator wrote into the credential; None if there is none, or no such credential."""
+        try:
+            credential = self.get(name)
+        except CredentialError:
+            return None
+        return credential.url if isinstance(credential, _PlacedCredential) else None
 
     def get_password(self, name: str) -> SecretStr:
         """The password of this name. Raises `CredentialError` if it is missing or no password."""

@@ -3,8 +3,9 @@
 The first request with a key is recorded before anything is done, with the id of its run; its response is stored
 afterwards. A repetition gets that response; 409 while the first is still in progress; 422 if its body differs. If the
 first request's process was killed, its run continues and answers the repetition (see `start_once`). Keys belong to
-their sender, which is authenticated before anything is recorded or returned. A response is kept for a day. A streamed
-response is not stored: repeated, it is a 409 that names the run.
+their sender, which is authenticated before anything is recorded or returned. A response is kept for a day. One that was
+streamed, or that holds a secret (`cache-control: no-store`), is not stored: repeated, it is a 409 that names the run or
+what was made.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from agent.core.errors import AgentError, BadRequestError, StoreError
 from agent.core.models import LOCAL_OWNER
 from agent.runs.service import AcceptedRun
 from gateway.access.authentication import Caller
-from gateway.access.idempotency_store import RUN_HEADER, IdempotencyStore, StartedRequest, StoredResponse
+from gateway.access.idempotency_store import PLACE_HEADER, RUN_HEADER, IdempotencyStore, StartedRequest, StoredResponse
 from gateway.render.error_responses import build_error_response
 
 HEADER_NAME = b"idempotency-key"
@@ -27,7 +28,7 @@ MAX_KEY_CHARS = 255
 MAX_STORED_BYTES = 5_000_000
 _REFUSAL_STATUSES = frozenset({400, 401, 403, 404, 405, 413, 415, 422, 429, 503})
 """Statuses of refused requests, which may be sent again with the same key."""
-_REPLAYED_HEADERS = (b"content-type", RUN_HEADER.encode(), b"x-should-retry")
+_REPLAYED_HEADERS = (b"content-type", RUN_HEADER.encode(), PLACE_HEADER.encode(), b"x-should-retry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +118,19 @@ def hash_caller(caller: Caller) -> str:
 
 
 class _ResponseRecorder:
-    """Passes a response on and keeps a copy, unless it is a stream or too long."""
+    """Passes a response on and keeps a copy, unless it is a stream, too long, or says that it must not be stored."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self._chunks: list[bytes] = []
-        self._is_stream = False
+        self._is_passed_only = False
         self.status = 0
         self.headers: list[list[str]] = []
 
     @property
     def body(self) -> bytes | None:
-        """The whole body, or None for a stream."""
-        return None if self._is_stream else b"".join(self._chunks)
+        """The whole body, or None where it is not stored."""
+        return None if self._is_passed_only else b"".join(self._chunks)
 
     @property
     def has_run_header(self) -> bool:
@@ -140,13 +141,15 @@ class _ResponseRecorder:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.headers = [[n.decode(), v.decode("latin-1")] for n, v in message["headers"] if n in _REPLAYED_HEADERS]
-            self._is_stream = any(
-                n == b"content-type" and v.startswith(b"text/event-stream") for n, v in message["headers"]
+            self._is_passed_only = any(
+                (n == b"content-type" and v.startswith(b"text/event-stream"))
+                or (n == b"cache-control" and b"no-store" in v.lower())
+                for n, v in message["headers"]
             )
-        elif message["type"] == "http.response.body" and not self._is_stream:
+        elif message["type"] == "http.response.body" and not self._is_passed_only:
             self._chunks.append(message.get("body", b""))
             if sum(map(len, self._chunks)) > MAX_STORED_BYTES:
-                self._is_stream = True
+                self._is_passed_only = True
                 self._chunks.clear()
         await self._send(message)
 

@@ -18,6 +18,8 @@ START_TIMEOUT_SECONDS = 960.0
 repeated.
 """
 RUN_HEADER = "x-stepgate-run-id"
+PLACE_HEADER = "location"
+"""Where what the request has made is found."""
 _WORKER = "worker"
 _ANSWERED_STATUSES = ENDED_STATUSES | {"awaiting_approval"}
 """Statuses of runs that have an answer."""
@@ -87,7 +89,10 @@ class IdempotencyStore:
         if status == 0:
             return await self._resume_unanswered(who, key, str(headers), request, late=at < now - START_TIMEOUT_SECONDS)
         if status < 0:
-            run = dict(json.loads(headers)).get(RUN_HEADER)
+            replayed = dict(json.loads(headers))
+            if place := replayed.get(PLACE_HEADER):
+                raise ConflictError(f"Idempotency-Key: this request has made {place}; its answer is not stored")
+            run = replayed.get(RUN_HEADER)
             where = f": GET /v1/runs/{run}/events" if run else ""
             raise ConflictError(f"Idempotency-Key: the answer to this key was streamed and is not stored{where}")
         return StoredResponse(int(status), json.loads(headers), base64.b64decode(body))

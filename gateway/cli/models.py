@@ -75,7 +75,7 @@ def use(
     name: Annotated[str | None, typer.Option(help="Short name of the entry; unset: made from the endpoint.")] = None,
 ) -> None:
     """Try a model with one real call, then save it before the others. A running gateway uses it at once."""
-    from agent.llm.model_address import read_address  # noqa: PLC0415
+    from agent.llm.model_address import read_address, read_key  # noqa: PLC0415
     from agent.llm.saved_models import BOTH_ROLES  # noqa: PLC0415 - as above
     from gateway.model_choice import (  # noqa: PLC0415
         choose_model,
@@ -87,12 +87,18 @@ def use(
     roles = tuple(one for one in BOTH_ROLES if one in (role or BOTH_ROLES))
     if not roles or set(role or ()) - {*BOTH_ROLES}:
         raise typer.BadParameter("fast or high", param_hint="--role")
+    login = None
     if at is not None:
         try:
-            at = read_address(at)
+            address = read_address(at)
         except ValueError as error:
-            raise typer.BadParameter(f"{at!r} {error}", param_hint="--at") from error
-    key = _read_key(key_env, key_file)
+            raise typer.BadParameter(f"it {error}", param_hint="--at") from error
+        at, login = address.base_url, address.login
+    written = _read_key(key_env, key_file)
+    try:
+        key = login if written is None else read_key(written)
+    except ValueError as error:
+        raise typer.BadParameter(f"the key {error}", param_hint="--key-env or --key-file") from error
     is_file = at is None and model.lower().endswith(".gguf") and _is_file(model)
 
     async def choose(live: "LiveModels") -> None:

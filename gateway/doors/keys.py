@@ -3,6 +3,7 @@ offers nothing else.
 """
 
 from fastapi import APIRouter
+from fastapi.responses import Response
 from pydantic import Field
 
 from agent.core.errors import BadRequestError
@@ -49,9 +50,13 @@ async def list_keys(stepgate: Gateway) -> KeyItems:
 
 
 @router.post("/v1/admin/keys", status_code=201, responses=ERRORS, dependencies=[require_scope("admin")])
-async def create_key(body: NewKey, stepgate: Gateway, caller: CurrentCaller) -> MadeKey:
-    """Make a key. Its text is in this answer only."""
+async def create_key(body: NewKey, response: Response, stepgate: Gateway, caller: CurrentCaller) -> MadeKey:
+    """Make a key. Its text is in this answer only: repeated with its `Idempotency-Key`, the request is a 409 that names
+    the key.
+    """
     key, text = await stepgate.keys.create(body.owner, body.name, body.scopes, by=caller.name, **body.to_options())
+    response.headers["cache-control"] = "no-store"
+    response.headers["location"] = f"/v1/admin/keys/{key.id}"
     return MadeKey(**(await _to_item(stepgate, key)).model_dump(), text=text)
 
 

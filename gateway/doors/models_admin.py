@@ -16,7 +16,7 @@ from agent.core.errors import AgentError, NotFoundError
 from agent.core.model_endpoints import NAME
 from agent.core.models import LOCAL_OWNER, DeferredModel, JsonObject
 from agent.core.record_item import RecordItem
-from agent.llm.model_address import read_address
+from agent.llm.model_address import ModelAddress, read_address, read_key
 from agent.llm.profile import Count, ProfileSource, choose_profile, get_profile_source
 from agent.llm.saved_models import BOTH_ROLES, ModelName, Role
 from agent.storage.audit import AuditEvent
@@ -154,7 +154,7 @@ class ModelTrialItem(RecordItem):
     ok: bool
     reason: str = Field(description="why it failed; empty if it did not")
     model: str
-    base_url: str = Field(description="where the API was found: below `/v1` if the address named no path")
+    base_url: str = Field(description="where the API was found: the address, or a place below `/v1` near it")
     reply: str = Field(description="beginning of the model's text")
     seconds: float
     prompt_tokens: int
@@ -172,7 +172,7 @@ async def test_model(body: ModelTrialBody, stepgate: Gateway) -> ModelTrialItem:
     """Make one real call of a model, of at most 16 tokens. Nothing is saved; `ok` says whether it answered."""
     if body.file is not None:
         return ModelTrialItem.model_validate(await test_file(stepgate.settings, _get_file(body), looks=False))
-    url, key = _get_url(body), await _find_key(stepgate, body)
+    url, key = _get_address(body).base_url, await _find_key(stepgate, body)
     return ModelTrialItem.model_validate(await test_endpoint(url, key, body.model, looks=False))
 
 
@@ -185,7 +185,7 @@ async def save_model(body: ModelChoiceBody, stepgate: Gateway, caller: CurrentCa
     if body.file is not None:
         entry = make_file_entry(_get_file(body), body.roles, body.name)
     else:
-        url, key = _get_url(body), await _find_key(stepgate, body)
+        url, key = _get_address(body).base_url, await _find_key(stepgate, body)
         if body.model is None:
             raise FieldError("name the model", "model")
         saved = await asyncio.to_thread(stepgate.live_models.saved.read)
@@ -258,20 +258,26 @@ def _to_item(checked: CheckedModel) -> ModelItem:
 
 
 async def _find_key(stepgate: Stepgate, body: ModelTrialBody) -> str | None:
-    """The key in the body, else the stored one of the saved endpoint, which is sent to its own address only."""
+    """The key in the body or the login in its address, else the stored key of the saved endpoint, which is sent to its
+    own address only.
+    """
+    address = _get_address(body)
     if body.api_key is not None:
-        return body.api_key
+        try:
+            return read_key(body.api_key)
+        except ValueError as error:
+            raise FieldError(f"api_key {error}", "api_key") from error
     live = stepgate.live_models
     saved = next((one for one in await asyncio.to_thread(live.saved.read) if one.name == body.name), None)
-    if saved is None or saved.base_url != _get_url(body):
-        return None
+    if address.login is not None or saved is None or saved.base_url != address.base_url:
+        return address.login
     try:
         return await asyncio.to_thread(live.find_key, saved)
     except AgentError as error:
         raise FieldError(error.message, "api_key") from error
 
 
-def _get_url(body: ModelTrialBody) -> str:
+def _get_address(body: ModelTrialBody) -> ModelAddress:
     try:
         return read_address(body.base_url or "")
     except ValueError as error:

@@ -121,7 +121,7 @@ function connecting(waiting, ...fields) {
         changed();
       } else fill(said, el("div.banner.info", {}, icon("done"), el("div", {}, `${trial.model} answered in ${trial.seconds.toFixed(1)} s: “${trial.reply}”`)));
     } catch (error) {
-      fill(said, alarm(errorText(error).replace(/^base_url /, "The address ")));
+      fill(said, alarm(errorText(error).replace(/^base_url /, "The address ").replace(/^api_key /, "The key ")));
     } finally {
       press.disabled = false;
     }

@@ -85,7 +85,7 @@ class ServerAuthentication:
                 raise ToolError(f"no login is stored: {format_login_hint(name)}", agent_id=name)
             return OAuthTokenAuth(file, config.url, self)
         if config.credential is not None:
-            auth = CredentialAuth(self._credentials, config.credential, self)
+            auth = CredentialAuth(self._credentials, config.credential, self, config.url)
             auth.get_token()
             return auth
         return None
@@ -133,17 +133,21 @@ class ServerAuthentication:
 
 
 class CredentialAuth(httpx2.Auth):
-    """A bearer token from the credentials file. It is read for each request, so a new token is used at once."""
+    """A bearer token from the credentials file. It is read for each request, so a new token is used at once.
 
-    def __init__(self, credentials: Credentials | None, name: str, access: ServerAuthentication) -> None:
-        self._credentials, self._name, self._authentication = credentials, name, access
+    `url` is where it is sent; empty for the environment of a program.
+    """
+
+    def __init__(self, credentials: Credentials | None, name: str, access: ServerAuthentication, url: str = "") -> None:
+        self._credentials, self._name, self._authentication, self._url = credentials, name, access, url
 
     def get_token(self) -> str:
         """The token. Raises `ToolError` if there is none."""
         if self._credentials is None:
             raise ToolError(f"there is no file of credentials, so there is no credential {self._name!r}")
         try:
-            credential = self._credentials.get(self._name)
+            stored, name = self._credentials, self._name
+            credential = stored.get_for(name, self._url) if self._url else stored.get(name)
         except CredentialError as error:
             raise ToolError(error.message) from error
         if not isinstance(credential, Bearer):

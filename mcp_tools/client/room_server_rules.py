@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 from agent.core.models import LOCAL_OWNER, Room, RoomServer, ToolOverrides
 from agent.policy.guardrails.secrets import SecretScanner
 from agent.storage.credentials import may_use_credential
+from agent.storage.secret_places import LOOPBACK_HOSTS
 
 MAX_SERVERS = 10
 """Each one is a connection, and perhaps a process, that lives as long as the gateway."""
@@ -20,7 +21,6 @@ MAX_VALUES, MAX_VALUE_CHARS = 100, 4_096
 _NAME = re.compile(r"[a-z](?:[a-z0-9_-]{0,22}[a-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _SCANNER = SecretScanner()
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def find_server_problems(room: Room) -> Iterator[str]:
@@ -58,7 +58,7 @@ def _find_target_problems(room: Room, server: RoomServer) -> Iterator[str]:
         yield "url: it must begin with http:// or https:// and a host"
     elif parts.username is not None or parts.password is not None:
         yield "url: it holds a user name or password; name a `credential`"
-    elif server.credential is not None and parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+    elif server.credential is not None and parts.scheme != "https" and parts.hostname not in LOOPBACK_HOSTS:
         yield "url: it must begin with https://, because a credential is sent there"
 
 

@@ -104,7 +104,7 @@ TOOLSETS: Final[Mapping[str, Toolset]] = {
         ),
     ),
     "admin": Toolset(
-        "MCP servers of rooms, names of secrets, rights of rooms",
+        "MCP servers of rooms, names of secrets, rights of rooms and sources",
         (
             "list_secrets",
             "mcp_server_add",
@@ -112,6 +112,7 @@ TOOLSETS: Final[Mapping[str, Toolset]] = {
             "mcp_server_test",
             "mcp_servers_list",
             "room_programs_allow",
+            "source_credential_allow",
         ),
     ),
     GENERATED: Toolset("tools that were generated from a description"),

@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 from agent.core import events as ev
 from agent.core.models import AgentResponse, JsonObject, Room
 from agent.core.principal import LOCAL
+from agent.policy.guardrails.egress import MAX_CHOSEN_VALUES
 from agent.runs.forks import ForkRequest, start_fork
 from agent.tools import READ_ONLY, ToolContext, ToolResult, ToolSpec
 from tests.integration.conftest import Serve
@@ -503,9 +504,9 @@ async def test_a_tool_that_calls_others_sends_nothing_within_its_call(tmp_path: 
 class Search(FunctionTool):
     """A read of a foreign server, which reaches others."""
 
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, text: str = "ticket T-77", **fields: Any) -> None:
         async def search(_: JsonObject) -> str:
-            return "ticket T-77"
+            return text
 
         super().__init__("desk__search", search, tainted=True)
         self._spec = replace(self._spec, origin="mcp:desk", is_open_world=True, **fields)
@@ -534,6 +535,20 @@ async def test_a_foreign_server_gets_back_what_it_returned(tmp_path: Path) -> No
     async with bench_of(tmp_path, model, tools=[tool], skill_roots=[roots]) as bench:
         assert (await ask(bench, "look at my tickets and notes")).response == "Done."
         assert [call["x"] for call in tool.calls] == ["my tickets", "T-77"]
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+async def test_a_foreign_server_is_not_told_a_word_in_pieces_of_its_own(tmp_path: Path, at_once: bool) -> None:
+    tool = Search("ticket T-77, sorted by a b c d e f g h i j k l m n o p q r s t u v w x y z")
+    roots = write_skill(tmp_path / "skills", "helper", "read_file desk__search")
+    plan = plans({"tool": "helper", "tools": ["read_file", "desk__search"], "inputs": {"task": "search"}})
+    letters = [Call("desk__search", {"x": letter}) for letter in "zanzibar"]
+    turns = [calls(*letters)] if at_once else [calls(letter) for letter in letters]
+    model = script(plan, calls(Call("desk__search", {"x": "my tickets"})), calls(READ), *turns, DONE)
+    async with bench_of(tmp_path, model, tools=[tool], skill_roots=[roots]) as bench:
+        asked = await ask(bench, "look at my tickets and notes")
+        assert asked.metadata["status"] == "awaiting_approval"
+        assert len(tool.calls) <= 1 + MAX_CHOSEN_VALUES, "which letters, and in which order, says a word"
 
 
 async def test_a_fork_knows_what_its_results_hold(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A request that is sent again under the same `Idempotency-Key` is answered again, and carried out once."""
 
 import asyncio
+import base64
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +46,22 @@ async def test_the_answer_outlives_the_process(serve: Serve) -> None:
         async with serve() as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
             bodies.append((await client.post("/v1/agent", json=SUM, headers=KEY)).content)
     assert bodies[0] == bodies[1]
+
+
+async def test_a_response_with_a_secret_is_neither_stored_nor_repeated(serve: Serve, tmp_path: Path) -> None:
+    new = {"owner": "local", "name": "n", "scopes": ["agent"]}
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        made = await client.post("/v1/admin/keys", json=new, headers=KEY)
+        again = await client.post("/v1/admin/keys", json=new, headers=KEY)
+        keys = (await client.get("/v1/admin/keys")).json()["data"]
+    text = made.json()["text"]
+    assert (made.status_code, again.status_code) == (201, 409)
+    assert keys[0]["id"] in again.json()["error"]["message"]
+    assert (len(keys), text in again.text) == (1, False)
+    for file in (tmp_path / "data").glob("stepgate.db*"):
+        data = file.read_bytes()
+        assert text.encode() not in data
+        assert base64.b64encode(made.content)[:40] not in data
 
 
 async def test_another_body_under_the_same_key_is_refused(serve: Serve) -> None:

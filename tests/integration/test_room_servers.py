@@ -262,15 +262,24 @@ async def test_other_owners_start_no_program_and_name_only_their_credentials(ser
                 refused = await client.post("/v1/rooms", json={"name": "Ours", "mcp_servers": {"notes": server}})
                 assert (refused.status_code, reason in refused.text) == (400, True), refused.text
             own = {"url": "https://x.example", "credential": "anna/notes"}
+            asked = await client.post("/v1/rooms", json={"name": "Ours", "mcp_servers": {"notes": own}})
+            assert asked.status_code == 202, "nobody has said that it goes there"
+            _store_credential(data, "anna/notes", url=own["url"])
             await create(client, name="Ours", mcp_servers={"notes": own})
             secrets = (await client.get("/v1/studio/secrets")).json()["data"]
             assert secrets == [
-                {"name": "anna/notes", "kind": "credential", "configured": False, "problem": "", "used_by": ["ours"]}
+                {"name": "anna/notes", "kind": "credential", "configured": True, "problem": "", "used_by": ["ours"]}
             ]
         async with client_of(url, headers=bearer(bob)) as client:
             assert "room:ours" not in json.dumps((await client.get("/v1/studio/graph")).json())
             told = await run_tool(url, "mcp_server_add", key=bob, room_id="ours", name="x", url="https://x.example")
             assert "only by API keys with the scope 'rooms'" in json.dumps(told)
+
+
+def _store_credential(data: Path, name: str, **fields: str) -> None:
+    path = data / "credentials.json"
+    path.write_text(json.dumps({name: {"type": "bearer", "token": "t-0123456789", **fields}}))
+    path.chmod(0o600)
 
 
 async def test_plans_add_no_server_without_asking(serve: Serve) -> None:

@@ -1,6 +1,7 @@
 """Rooms in PostgreSQL: several gateways on one database serve and edit the same rooms, with the YAML of files."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,6 +95,35 @@ async def test_a_key_sees_no_versions_of_another_owners_room(serve: Serve, tmp_p
                 if not deleted:
                     await client.delete("/v1/rooms/annas", headers=bearer(keys["anna"]))
             back = await client.post("/v1/rooms/annas/restore", json={"revision": 1}, headers=bearer(keys["anna"]))
+            assert back.status_code == 200, back.text
+
+
+async def test_an_earlier_text_connects_no_server_that_a_new_one_may_not(
+    serve: Serve, tmp_path: Path, database: str
+) -> None:
+    servers = {"x": {"url": "https://x.example/mcp", "credential": "github"}}
+    path = tmp_path / "data" / "credentials.json"
+    path.parent.mkdir(mode=0o700)
+    path.touch(mode=0o600)
+    async with serve(database_url=database, room_store="database", require_key="always") as url:
+        keys = {}
+        for name, options in (("weak", ()), ("few", ("--tools", "room_edit,room_show"))):
+            words = ("keys", "create", name, "--owner", "local", "--scopes", "rooms", *options)
+            keys[name] = (await asyncio.to_thread(stepgate, tmp_path, *words, database_url=database))[1].split()[-1]
+        async with client_of(url, headers=bearer(keys["weak"])) as client:
+            path.write_text(json.dumps({"github": {"type": "bearer", "token": "t-1", "url": "https://x.example"}}))
+            made = await client.post("/v1/rooms", json={"name": "Ours", "mcp_servers": servers})
+            assert made.status_code == 201, made.text
+            bare = {"version": made.json()["version"], "mcp_servers": None}
+            assert (await client.patch("/v1/rooms/ours", json=bare)).status_code == 200
+            path.write_text(json.dumps({"github": {"type": "bearer", "token": "t-1"}}))
+            for key in keys.values():
+                back = await client.post("/v1/rooms/ours/restore", json={"revision": 1}, headers=bearer(key))
+                assert back.status_code == 403, back.text
+            path.write_text(json.dumps({"github": {"type": "bearer", "token": "t-1", "url": "https://x.example"}}))
+            few = await client.post("/v1/rooms/ours/restore", json={"revision": 1}, headers=bearer(keys["few"]))
+            assert (few.status_code, "mcp_server_add" in few.text) == (403, True)
+            back = await client.post("/v1/rooms/ours/restore", json={"revision": 1})
             assert back.status_code == 200, back.text
 
 

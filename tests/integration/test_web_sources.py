@@ -39,9 +39,9 @@ async def site() -> AsyncIterator[tuple[str, list[tuple[str, str]]]]:
         yield f"http://127.0.0.1:{server.port}/", asked
 
 
-def write_credentials(tmp_path: Path, value: str) -> Path:
+def write_credentials(tmp_path: Path, value: str, place: str) -> Path:
     path = tmp_path / "credentials.json"
-    path.write_text(json.dumps({"wiki": {"type": "header", "name": "X-Api-Key", "value": value}}))
+    path.write_text(json.dumps({"wiki": {"type": "header", "name": "X-Api-Key", "value": value, "url": place}}))
     path.chmod(0o600)
     return path
 
@@ -67,7 +67,7 @@ async def test_the_limits_of_a_walk_are_settings_of_the_source_and_reported(
 ) -> None:
     async with site() as (start, _):
         host = start.removeprefix("http://").rstrip("/")
-        options = {"credentials_path": write_credentials(tmp_path, SECRET), "fetch_allow_hosts": (host,)}
+        options = {"credentials_path": write_credentials(tmp_path, SECRET, start), "fetch_allow_hosts": (host,)}
         async with serve(None, **options) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
             job = await ingest(client, start, credentials_id="wiki", **limit)
     assert (job["status"], job["report"]["read"]) == ("done", 2), job
@@ -81,10 +81,13 @@ async def test_a_credential_is_named_and_never_told(
     caplog.set_level(logging.DEBUG)
     async with site() as (start, asked):
         host = start.removeprefix("http://").rstrip("/")
-        options = {"credentials_path": write_credentials(tmp_path, "wrong-" + SECRET), "fetch_allow_hosts": (host,)}
+        options = {
+            "credentials_path": write_credentials(tmp_path, "wrong-" + SECRET, start),
+            "fetch_allow_hosts": (host,),
+        }
         async with serve(None, **options) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
             refused = await ingest(client, start, credentials_id="wiki", max_pages=1)
-            write_credentials(tmp_path, SECRET)
+            write_credentials(tmp_path, SECRET, start)
             read = await ingest(client, start, credentials_id="wiki", max_pages=1)
             jobs = (await client.get("/v1/jobs")).text
     assert "ERR_CONNECTOR_AUTH" in json.dumps(refused)

@@ -8,6 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
+from agent.llm.model_address import build_authorization
 from tests.support.canned import serve_requests
 
 Answer = Callable[[dict[str, Any]], str]
@@ -17,11 +18,12 @@ Answer = Callable[[dict[str, Any]], str]
 class ModelEndpoint:
     """What the endpoint lists and says. A `key` is required of every request if it is set."""
 
-    listing: dict[str, Any]
+    listing: object
     tags: dict[str, Any] | None = None
     loaded: dict[str, Any] | None = None
     """What Ollama says of the models in memory."""
     key: str | None = None
+    """A bearer key, or a login that begins with `Basic `."""
     answer: Answer = lambda body: "ready"
     delay_s: float = 0.0
     hold: Callable[[web.Request], Awaitable[None]] | None = None
@@ -47,7 +49,8 @@ class ModelEndpoint:
         await asyncio.sleep(self.delay_s)
         if self.hold is not None:
             await self.hold(request)
-        if self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}":
+        wanted = None if self.key is None else build_authorization(self.key)
+        if wanted is not None and request.headers.get("Authorization") != wanted:
             sent = request.headers.get("Authorization", "nothing").removeprefix("Bearer ")
             return web.json_response({"error": {"message": f"Incorrect API key provided: {sent}"}}, status=401)
         if request.path == "/v1/models":
@@ -74,7 +77,7 @@ def list_of(*names: str, **fields: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def model_endpoint(listing: dict[str, Any], **options: Any) -> AsyncIterator[ModelEndpoint]:
+async def model_endpoint(listing: object, **options: Any) -> AsyncIterator[ModelEndpoint]:
     """Serves an endpoint on a free port of 127.0.0.1."""
     endpoint = ModelEndpoint(listing, **options)
     async with serve_requests(endpoint.handle) as endpoint.origin:

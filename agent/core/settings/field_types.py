@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator
 from pydantic_settings import NoDecode
 
-from agent.core.authorities import format_origin, parse_host_setting
+from agent.core.authorities import check_http_url, format_origin, parse_host_setting
 
 _IPV6_LITERAL = re.compile(r"\s*\[[0-9a-fA-F]*:[^],]*\]")
 """An IPv6 address in brackets, as in `[::1]`."""
@@ -31,12 +31,6 @@ def _split_list(value: object) -> object:
 def _map_deterministic(value: object) -> object:
     """The seed's word for `rules`."""
     return "rules" if isinstance(value, str) and value.strip().lower() == "deterministic" else value
-
-
-def _check_http_url(value: str) -> str:
-    if not value.startswith(("http://", "https://")):
-        raise ValueError("must begin with http:// or https://")
-    return value.rstrip("/")
 
 
 def _check_hosts(hosts: tuple[str, ...]) -> tuple[str, ...]:
@@ -80,7 +74,7 @@ def _check_origin(origin: str) -> str:
 
 HomePath = Annotated[Path, AfterValidator(Path.expanduser)]
 """A path that may begin with `~`."""
-HttpUrl = Annotated[str, AfterValidator(_check_http_url)]
+HttpUrl = Annotated[str, AfterValidator(check_http_url)]
 NameList = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_list)]
 HostList = Annotated[NameList, AfterValidator(_check_hosts)]
 OriginList = Annotated[NameList, AfterValidator(_check_origins)]

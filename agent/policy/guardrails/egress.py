@@ -44,6 +44,9 @@ _SENT_SCHEMES: Final = frozenset({"", "http", "https", "ftp", "ws", "wss", "mail
 MAX_SHOWN_WORDS: Final = 20
 MAX_FREE_VALUES: Final = 8
 """How many values a list or an object may have whose choice and order nobody gave; more of them can write a text."""
+MAX_CHOSEN_VALUES: Final = 3
+"""How many values of a server's own a run may send back once it has read something private from elsewhere: which ones,
+and in which order, can spell a secret, and four digits are one."""
 
 
 @dataclass(frozen=True)
@@ -125,12 +128,26 @@ class EgressFacts:
             _is_written(text, (reply.text,)) and not reply.repeats(text) for reply in self.replies
         )
 
-    def make_check(self, without: ReadText | None = None) -> "ExfiltrationCheck":
-        """The check for words of the private texts, except those of one page."""
+    def is_private_beside(self, server: str) -> bool:
+        """Whether the run has read something private that this server did not return."""
+        return self.starts_private or bool(self.extra) or any(self._list_private(server))
+
+    def may_return(self, text: str, server: str) -> bool:
+        """Whether a text is the server's own, and no private text from elsewhere has it too."""
+        if not server or not _is_written(text, [read.text for read in self.reads if read.server == server]):
+            return False
+        private = [*(read.text for read in self._list_private(server)), *self.extra]
+        return not (_is_written(text, private) or self.make_check(beside=server).has_leak(text))
+
+    def make_check(self, without: ReadText | None = None, beside: str = "") -> "ExfiltrationCheck":
+        """The check for words of the private texts, except those of one page, or of one server."""
         from agent.policy.guardrails.exfiltration_check import ExfiltrationCheck  # noqa: PLC0415 - see `run_links`
 
-        private = [read.text for read in self.reads if read.is_private and read is not without]
+        private = [read.text for read in self._list_private(beside) if read is not without]
         return ExfiltrationCheck("\n".join((*private, *self.extra)), "\n".join(self.given))
+
+    def _list_private(self, beside: str) -> list[ReadText]:
+        return [read for read in self.reads if read.is_private and not (beside and read.server == beside)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +207,28 @@ def find_egress(
     return None
 
 
+def count_chosen_values(
+    args: JsonObject, facts: EgressFacts, server: str, fixed_values: Iterable[JsonValue] = ()
+) -> int:
+    """How many values of a call are free only because the server that they go to has returned them."""
+    fixed = frozenset(map(json.dumps, fixed_values))
+    return sum(
+        json.dumps(value) not in fixed
+        and not _is_given_value(value, facts)
+        and facts.may_return(str(value).strip(), server)
+        for name in args
+        for value in _iter_values(args[name])
+    )
+
+
+def find_chosen_values(args: JsonObject, count: int, earlier: int) -> EgressFinding | None:
+    """The reason why a person must allow a call that sends `count` values back to their server after `earlier` ones."""
+    if not count or count + earlier <= MAX_CHOSEN_VALUES:
+        return None
+    reason = "private text was read in this run, and the choice of these values can carry words of it to the server"
+    return EgressFinding(reason, json.dumps(args, ensure_ascii=False))
+
+
 def list_repeated_links(answer: str, facts: EgressFacts, texts: Iterable[str] = ()) -> tuple[str, ...]:
     """The keys of the addresses in an answer that are not a model's own, sorted: they are written in what the run has
     read, or in `texts`. Of a run that has read nothing private, all.
@@ -202,11 +241,8 @@ def list_repeated_links(answer: str, facts: EgressFacts, texts: Iterable[str] = 
 
 
 def _find_sent_value(value: str, facts: EgressFacts) -> EgressFinding:
-    return EgressFinding(
-        "private text was read in this run, and this value goes to a server outside",
-        value,
-        facts.make_check().list_leaks(value)[:MAX_SHOWN_WORDS],
-    )
+    reason = "private text was read in this run, and this value goes to a server outside"
+    return EgressFinding(reason, value, facts.make_check().list_leaks(value)[:MAX_SHOWN_WORDS])
 
 
 def _can_spell(value: JsonValue) -> bool:
@@ -314,10 +350,14 @@ def _judge_address(address: str, facts: EgressFacts, server: str) -> EgressFindi
 
 
 def _is_known_value(value: JsonValue, facts: EgressFacts, server: str) -> bool:
-    """Whether a value was given, planned, or returned by the server that it goes to."""
+    """Whether a value was given, planned, or returned by the server that it goes to, and not by another source."""
+    return _is_given_value(value, facts) or facts.may_return(str(value).strip(), server)
+
+
+def _is_given_value(value: JsonValue, facts: EgressFacts) -> bool:
+    """Whether a value carries no word, was given, or was planned."""
     text = str(value).strip()
-    own = [read.text for read in facts.reads if server and read.server == server]
-    return isinstance(value, bool) or not text or facts.has_given(text) or _is_written(text, (*facts.planned, *own))
+    return isinstance(value, bool) or not text or facts.has_given(text) or _is_written(text, facts.planned)
 
 
 def _is_written(text: str, texts: Iterable[str]) -> bool:

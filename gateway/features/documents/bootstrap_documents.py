@@ -29,6 +29,7 @@ from gateway.features.documents.engine.ingest.job_runner import IngestJobs
 from gateway.features.documents.engine.ingest.jobs import JobStore
 from gateway.features.documents.engine.ingest.later_drops import CollectionDrops
 from gateway.features.documents.engine.ingest.library import Library
+from gateway.features.documents.engine.ingest.source_pairings import SourcePairings
 from gateway.features.documents.engine.ingest.source_store import SourceStore
 from gateway.features.documents.engine.ingest.uploads import Uploads
 from gateway.features.documents.engine.search.documents import DocumentStore
@@ -60,7 +61,8 @@ def build_documents(host: FeatureHost) -> Documents:
     library = build_library(settings, store, memory.vectors, memory.embedder, client, context.audit, connectors)
     jobs = IngestJobs(JobStore(context.statements, store.clock), library, settings.readable_roots)
     context.stack.push_async_callback(jobs.aclose)
-    sources = SourceStore(context.statements, settings.readable_roots, store.clock, context.audit)
+    pairings = SourcePairings(context.statements, Credentials(settings.credentials_file))
+    sources = SourceStore(context.statements, settings.readable_roots, store.clock, context.audit, pairings)
     drops = CollectionDrops(library)
     context.stack.push_async_callback(drops.aclose)
     return Documents(connectors, library, CorpusIndexer(library.resources), jobs, sources, drops)
@@ -76,7 +78,7 @@ def build_library(
     connectors: Mapping[SourceType, Connector] | None = None,
 ) -> Library:
     """The collections of documents. Network sources are read through `client`."""
-    statements = build_statements(store)
+    statements, credentials = build_statements(store), Credentials(settings.credentials_file)
     return Library(
         DocumentStore(statements, store.clock),
         _build_lexical_index(settings, store),
@@ -89,7 +91,8 @@ def build_library(
         clock=store.clock,
         audit=audit,
         mode=settings.retrieval_mode,
-        credentials=Credentials(settings.credentials_file),
+        credentials=credentials,
+        pairings=SourcePairings(statements, credentials),
     )
 
 

@@ -17,11 +17,13 @@ from gateway.features.documents.engine.subagents import Researcher
 from gateway.features.documents.parts import get_documents
 from gateway.features.documents.tools import make_document_tools
 from gateway.features.documents.tools.knowledge import measure_relevance
+from gateway.features.documents.tools.source_credentials import SourceCredentialTool
 
 
 def list_tools(host: FeatureHost) -> tuple[Tool, ...]:
     """The tools that search documents and answer from them."""
-    return make_document_tools(host.settings, get_documents(host).library)
+    documents = get_documents(host)
+    return (*make_document_tools(host.settings, documents.library), SourceCredentialTool(documents.sources))
 
 
 def list_subagents(_: FeatureHost) -> tuple[RegisteredSubAgent, ...]:

@@ -25,7 +25,7 @@ from gateway.features.studio.engine.room_checks import RoomRegistries
 from gateway.features.studio.engine.room_editor import RoomEditor
 from gateway.features.studio.engine.room_files import FileRoomStore
 from gateway.features.studio.engine.room_store import RoomStore
-from gateway.features.studio.engine.room_view import Editor, ProgramRight
+from gateway.features.studio.engine.room_view import Editor, Right
 from gateway.features.studio.engine.secret_names import SecretNames
 from gateway.features.studio.parts import get_studio
 from gateway.features.studio.room_stores import build_room_store
@@ -130,7 +130,7 @@ def _build_room_editor(host: FeatureHost, store: RoomStore) -> RoomEditor:
         required=list_required_rooms(settings, missing),
         after_change=None if foreign is None else foreign.refresh_after_change,
     )
-    return RoomEditor(live, context.audit)
+    return RoomEditor(live, context.audit, Credentials(settings.credentials_file).find_place)
 
 
 def _find_room_source(store: RoomStore, room_id: str) -> str:
@@ -150,20 +150,20 @@ def build_room_authorizer(keys: KeyStore, *, allow_programs: bool) -> AuthorizeE
     """The check of who edits rooms by tools: callers without a key on this machine, and keys with the scope
     `rooms` as they are when the tool is called. `allow_programs`: the former may add programs after a question.
     """
-    without_key: ProgramRight = "ask" if allow_programs else "refused"
+    without_key: Right = "ask" if allow_programs else "refused"
 
     async def authorize(context: ToolContext) -> Editor:
         if context.api_key_id is None and context.owner == LOCAL_OWNER:
             name = f"{LOCAL_OWNER} (run {context.run_id})"
-            return Editor(LOCAL_OWNER, name, False, without_key, context.tainted)
+            return Editor(LOCAL_OWNER, name, False, without_key, context.tainted, pairings="ask")
         try:
             key = None if context.api_key_id is None else await keys.get_valid(context.api_key_id)
         except AuthError:
             key = None
         if key is None or not key.has_scope("rooms"):
             raise ToolDeniedError("rooms are listed and changed only by API keys with the scope 'rooms'")
-        programs: ProgramRight = "ask" if key.has_scope("admin") else "refused"
+        right: Right = "ask" if key.has_scope("admin") else "refused"
         name = f"{key.owner} (key {key.id}, run {context.run_id})"
-        return Editor(key.owner, name, False, programs, context.tainted)
+        return Editor(key.owner, name, False, right, context.tainted, right)
 
     return authorize

@@ -21,6 +21,7 @@ PUBLIC = ReadText(
 )
 COUNTED = " ".join(map(str, range(40)))
 MAIL = ReadText("ticket T-77 of anna", is_private=True, server="desk")
+LISTS = ReadText("codes 48213 48214 zanzibar", is_private=True, server="desk")
 USER = f"Read {PAGE} and notes.md, and look at status.example/today (all of it)."
 NOTHING = EgressFacts(given=(USER,))
 WEB = EgressFacts(given=(USER,), reads=(PUBLIC,))
@@ -122,6 +123,11 @@ def test_the_question_shows_the_address_and_the_words_without_anything_live() ->
         ({"id": "T-77"}, replace(PRIVATE, reads=(MAIL, FILE)), {"server": "desk"}, True),
         ({"id": "T-7"}, replace(PRIVATE, reads=(MAIL, FILE)), {"server": "desk"}, False),
         ({"id": "T-77"}, replace(PRIVATE, reads=(MAIL, FILE)), {"server": "other"}, False),
+        # What another source holds in private does not go back, although the server has it too.
+        ({"code": "48213"}, replace(PRIVATE, reads=(LISTS, FILE)), {"server": "desk"}, False),
+        ({"code": "48214"}, replace(PRIVATE, reads=(LISTS, FILE)), {"server": "desk"}, True),
+        ({"code": "zanzibar"}, replace(PRIVATE, reads=(LISTS, FILE)), {"server": "desk"}, False),
+        ({"code": "zanzibar"}, replace(PRIVATE, reads=(LISTS,)), {"server": "desk"}, True),
         ({"query": "notes.md", "deep": True}, PRIVATE, {"server": "desk"}, True),
         ({"sort": "newest"}, PRIVATE, {"server": "desk", "fixed_values": ("newest", "oldest")}, True),
         ({"page": 48213}, PRIVATE, {"server": "desk"}, False),

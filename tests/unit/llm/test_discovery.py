@@ -9,6 +9,7 @@ import pytest
 
 from agent.core import containers
 from agent.llm.discovery import UsualPort, discover_endpoints, find_obstacle
+from agent.llm.http import HttpModelClient
 from agent.llm.listed_models import find_fingerprint, read_listed_models
 from tests.support.model_endpoint import list_of, model_endpoint
 
@@ -42,6 +43,25 @@ async def test_each_program_is_found_with_its_models_and_nothing_but_lists_is_re
     ]
     assert found[1].models[0].short_name == "tiny-q4"
     assert (ollama.paths, llama.paths) == (["/v1/models", "/api/tags"], ["/v1/models"])
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [
+        [{"id": "acme/large", "type": "chat"}],
+        {"models": [{"name": "acme/large"}]},
+        {"data": [{"model": "acme/large"}]},
+    ],
+)
+async def test_a_list_of_models_is_read_in_whichever_form_it_has(listing: object) -> None:
+    async with model_endpoint(listing) as endpoint:
+        client = HttpModelClient(endpoint.url)
+        try:
+            assert await client.list_models() == ["acme/large"]
+        finally:
+            await client.aclose()
+        (found,) = await discover_endpoints([UsualPort("vLLM", endpoint.port)], seconds=5)
+        assert [one.name for one in found.models] == ["acme/large"]
 
 
 async def test_a_stepgate_an_empty_list_and_other_programs_are_not_offered() -> None:

@@ -71,7 +71,7 @@ async def ingest(
         return 0 if tried.assessment != "blocking_issues" else 1
     with lazy_rich.show_progress("Reading") as progress:
         report = await get_documents(stepgate).library.ingest(
-            LOCAL_OWNER, collection, wanted, pipeline=chosen, password=password, progress=progress
+            LOCAL_OWNER, collection, wanted, pipeline=chosen, password=password, progress=progress, may_pair=True
         )
     _print_report(report)
     return 0 if report.read or report.unchanged else 1

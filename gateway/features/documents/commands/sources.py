@@ -43,7 +43,7 @@ def add(
 
         wanted = parse_source_address(source if here is None else str(here), recursive, credentials)
         wanted = wanted.model_copy(update={"max_depth": max_depth, "max_pages": max_pages})
-        added = await get_documents(stepgate).sources.add(owner, wanted, name)
+        added = await get_documents(stepgate).sources.add(owner, wanted, name, may_pair=True)
         print(f"{added.id}  {added.request.source_type}: {added.request.source_identifier}")
         print(f'Build a pipeline for it: stepgate ask --room pipelines --conversation NAME "the source is {added.id}"')
 

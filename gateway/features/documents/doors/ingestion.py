@@ -4,17 +4,19 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.core.failures import AgentFailure, get_stage
 from agent.core.models import DeferredModel, JsonObject
 from gateway.access.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
+from gateway.doors.asked_calls import WaitingCall
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.run_intake import cancel_on_disconnect
+from gateway.features.documents.doors.source_credentials import ask_about_credential
 from gateway.features.documents.engine.ingest import plugins
-from gateway.features.documents.engine.ingest.allowed_credentials import check_credentials
 from gateway.features.documents.engine.ingest.allowed_paths import resolve_allowed
 from gateway.features.documents.engine.ingest.dry_run_report import ValidationReport
 from gateway.features.documents.engine.ingest.jobs import Job, JobProgress, JobRequest, JobStatus
@@ -108,14 +110,26 @@ class PluginEntries(DeferredModel):
     data: list[PluginInfo]
 
 
-@router.post("/v1/collections/{name}/ingest", status_code=202, responses=ERRORS, dependencies=[require_tool("ingest")])
-async def ingest_source(name: str, body: SourceBody, stepgate: Gateway, caller: CurrentCaller) -> JobEntry:
+@router.post(
+    "/v1/collections/{name}/ingest",
+    status_code=202,
+    response_model=JobEntry | WaitingCall,
+    responses=ERRORS,
+    dependencies=[require_tool("ingest")],
+)
+async def ingest_source(
+    name: str, body: SourceBody, http: Request, stepgate: Gateway, caller: CurrentCaller
+) -> JobEntry | Response:
     """Read a source into a collection, created if needed: a job to follow at `/v1/jobs/{id}`.
 
-    403 for a path outside the folders that the operator allows; 400 with every reason for an invalid pipeline.
+    403 for a path outside the folders that the operator allows; 400 with every reason for an invalid pipeline. For a
+    credential that was never sent to this address also 403, and with the scope `admin` a question to a person instead
+    of a job (`status: awaiting_approval`): send the request again once it is allowed.
     """
     source = resolve_allowed(body.source, stepgate.settings.readable_roots)
     pipeline = body.build_pipeline()
+    if (waiting := await ask_about_credential(http, stepgate, caller, source)) is not None:
+        return waiting
     await get_documents(stepgate).library.check_ingest(caller.owner, name, source, pipeline)
     return _to_job_entry(
         await get_documents(stepgate).jobs.submit(caller.owner, name, JobRequest(source=source, pipeline=pipeline))
@@ -150,15 +164,21 @@ async def get_job(
     return _to_job_entry(await get_documents(stepgate).jobs.wait(caller.owner, job_id, wait_s))
 
 
-@router.post("/v1/pipelines/dry-run", responses=ERRORS, dependencies=[require_tool("ingest")])
+@router.post(
+    "/v1/pipelines/dry-run",
+    response_model=ValidationReport,
+    responses={**ERRORS, 202: {"model": WaitingCall, "description": "A person must allow where its credential goes"}},
+    dependencies=[require_tool("ingest")],
+)
 async def dry_run_pipeline(
     body: DryRunBody, http: Request, stepgate: Gateway, caller: CurrentCaller
-) -> ValidationReport:
+) -> ValidationReport | Response:
     """Try a pipeline on a sample of a source. Writes nothing; recommends changes that would help. Ends if the client
     disconnects.
     """
     roots = stepgate.settings.readable_roots
-    check_credentials(caller.owner, body.source)
+    if (waiting := await ask_about_credential(http, stepgate, caller, body.source)) is not None:
+        return waiting
     trial = get_documents(stepgate).library.dry_run(
         resolve_allowed(body.source, roots),
         body.build_pipeline() or from_template(),

@@ -4,15 +4,18 @@ import asyncio
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.core.models import DeferredModel
 from agent.core.record_item import RecordItem
 from gateway.access.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
+from gateway.doors.asked_calls import WaitingCall
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
+from gateway.features.documents.doors.source_credentials import ask_about_credential
 from gateway.features.documents.engine.ingest.folder_list import list_folders
 from gateway.features.documents.engine.ingest.source_store import NamedSource
 from gateway.features.documents.engine.search.models import ConnectorInput, SourceType
@@ -76,13 +79,21 @@ class SourceList(DeferredModel):
     data: list[SourceItem]
 
 
-@router.post("", status_code=201, responses=ERRORS, dependencies=[require_tool("ingest")])
-async def add_source(body: NewSource, stepgate: Gateway, caller: CurrentCaller) -> SourceItem:
+@router.post(
+    "",
+    status_code=201,
+    response_model=SourceItem,
+    responses={**ERRORS, 202: {"model": WaitingCall, "description": "A person must allow where its credential goes"}},
+    dependencies=[require_tool("ingest")],
+)
+async def add_source(body: NewSource, http: Request, stepgate: Gateway, caller: CurrentCaller) -> SourceItem | Response:
     """Register a source; an existing one is returned as it is. 403 for a path outside the folders that the operator
-    allows.
+    allows, and for a credential that was never sent to its address: with the scope `admin` a person is asked (202).
     """
     get_documents(stepgate).library.check_source_type(body.source_type)
     request = ConnectorInput.model_validate(body.model_dump(exclude={"name"}))
+    if (waiting := await ask_about_credential(http, stepgate, caller, request, body.name)) is not None:
+        return waiting
     return _to_source_item(await get_documents(stepgate).sources.add(caller.owner, request, body.name))
 
 

@@ -185,7 +185,7 @@ def get_operator() -> "Editor":
     """On whose behalf this command edits rooms: the operator's."""
     from gateway.features.studio.engine.room_view import Editor  # noqa: PLC0415 - loaded with the engine
 
-    return Editor(None, get_operator_name(), programs="allowed")
+    return Editor(None, get_operator_name(), programs="allowed", pairings="allowed")
 
 
 def _find_problems(rooms: "RoomEditor", path: Path) -> list[str]:

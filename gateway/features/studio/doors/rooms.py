@@ -1,6 +1,7 @@
 """`/v1/rooms`: rooms as data. Needs the scope `rooms`; a key sees and edits the rooms of its owner.
 
-A change that starts programs waits for a person (`room_programs.py`), or is refused.
+A change that starts programs, or sends a stored credential to a new address, waits for a person
+(`tools/room_programs.py`), or is refused.
 """
 
 from typing import Annotated, Any
@@ -9,24 +10,22 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.core.models import DeferredModel
+from agent.core.models import DeferredModel, JsonObject
 from gateway.access.authentication import Caller
 from gateway.access.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
+from gateway.doors.asked_calls import WaitingCall, ask_person
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
-from gateway.doors.run_intake import RUN_ID_HEADER
 from gateway.doors.strict_body import StrictBody
-from gateway.features.studio.doors.room_programs import WaitingRoomChange, ask_about_programs
 from gateway.features.studio.engine.room_changes import (
     RoomChange,
-    RoomCreation,
     RoomEdit,
     RoomRestoration,
     make_change,
 )
-from gateway.features.studio.engine.room_programs import ProgramsNeedApprovalError
+from gateway.features.studio.engine.room_privileges import PrivilegesNeedApprovalError
 from gateway.features.studio.engine.room_view import Editor
 from gateway.features.studio.parts import get_studio
 from gateway.features.studio.room_forms import (
@@ -39,6 +38,7 @@ from gateway.features.studio.room_forms import (
     to_item,
     to_revision_item,
 )
+from gateway.features.studio.tools.room_programs import ROOM_PROGRAMS_TOOL, WITHHELD_CHANGE
 from gateway.render.errors import RequestFormatError
 
 router = APIRouter(tags=["rooms"], route_class=JsonRoute, dependencies=[require_scope("rooms")])
@@ -75,7 +75,7 @@ class RoomRestoreBody(StrictBody):
 
 _CHANGE_ERRORS: dict[int | str, dict[str, Any]] = {
     **ERRORS,
-    202: {"model": WaitingRoomChange, "description": "A person must allow programs that the room would start"},
+    202: {"model": WaitingCall, "description": "A person must allow what the room's servers would do"},
 }
 
 
@@ -168,23 +168,30 @@ async def copy_room(
 async def change_or_ask(
     http: Request, stepgate: Stepgate, caller: Caller, change: RoomChange, *, status: int = 200
 ) -> Response:
-    """Makes the change and returns the room; where it would start programs that a person must allow, asks, and returns
-    202 with the question.
+    """Makes the change and returns the room; where a person must allow what its servers would do, asks, and returns 202
+    with the question.
     """
-    if isinstance(change, RoomCreation | RoomEdit) and "mcp_servers" in change.fields:
-        caller.principal.require_tool("mcp_server_add")
     try:
         view = await make_change(get_studio(stepgate).room_editor, change, to_editor(stepgate, caller))
-    except ProgramsNeedApprovalError as needed:
-        waiting = await ask_about_programs(http, stepgate, caller, change, needed.programs)
-        headers = {RUN_ID_HEADER: waiting.run_id}
-        return Response(waiting.model_dump_json(), 202, media_type="application/json", headers=headers)
+    except PrivilegesNeedApprovalError as needed:
+        room_id = change.room_id or (str(change.fields.get("name")) if change.kind == "create" else "")
+        args: JsonObject = {"room_id": room_id, "servers": [*needed.privileges.servers]}
+        # The change holds the values of environment variables, which nobody is shown.
+        withheld: JsonObject = {WITHHELD_CHANGE: change.model_dump(mode="json")}
+        return await ask_person(http, stepgate, caller, ROOM_PROGRAMS_TOOL, args, withheld)
     return Response(to_detail(view).model_dump_json(), status, media_type="application/json")
 
 
 def to_editor(stepgate: Stepgate, caller: Caller) -> Editor:
-    """On whose behalf a caller edits rooms. This door requires the scope `rooms` of keys; rooms that start
-    programs require `admin`.
+    """On whose behalf a caller edits rooms. This door requires the scope `rooms` of keys; rooms that start programs, or
+    send a credential to a new address, require `admin`, and connecting a server its tool, if the key lists tools.
     """
-    may_ask = stepgate.settings.allow_programs if caller.key is None else caller.key.has_scope("admin")
-    return Editor(caller.owner, caller.name, programs="ask" if may_ask else "refused")
+    is_admin = caller.has_scope("admin")
+    may_ask = is_admin and (caller.key is not None or stepgate.settings.allow_programs)
+    return Editor(
+        caller.owner,
+        caller.name,
+        may_connect=caller.principal.may_call("mcp_server_add"),
+        programs="ask" if may_ask else "refused",
+        pairings="ask" if is_admin else "refused",
+    )

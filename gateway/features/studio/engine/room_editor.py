@@ -19,13 +19,14 @@ from gateway.features.studio.engine.room_checks import (
     check_texts,
     make_room_id,
 )
-from gateway.features.studio.engine.room_programs import (
-    ProgramsNeedApprovalError,
-    check_programs,
+from gateway.features.studio.engine.room_privileges import (
+    PrivilegesNeedApprovalError,
+    check_privileges,
     format_copy_command,
     format_create_command,
     format_edit_command,
     format_restore_command,
+    list_pairings,
 )
 from gateway.features.studio.engine.room_store import RoomRevision, StoredRoom, decode_room
 from gateway.features.studio.engine.room_view import Editor, RoomView
@@ -41,9 +42,10 @@ class RoomEditor:
     `RoomUnknownError`, `ScopeError` for a room of another owner and `ConflictError` for one that may not be edited.
     """
 
-    def __init__(self, live: LiveRooms, audit: AuditLog) -> None:
+    def __init__(self, live: LiveRooms, audit: AuditLog, find_place: Callable[[str], str | None]) -> None:
+        """`find_place` is the address in a stored credential of this name, which may block."""
         self.live = live
-        self._audit = audit
+        self._audit, self._find_place = audit, find_place
 
     async def list_rooms(self, editor: Editor) -> list[RoomView]:
         """The rooms that the editor sees, the default one first, then by id."""
@@ -248,18 +250,22 @@ class RoomEditor:
         """Raises what keeps a new room from being stored."""
         if room_id in self._list_taken():
             raise ConflictError(f"there is a room {room_id!r} already; choose another id", stage="identifier")
-        check_programs(None, self._check(text, room_id), editor, command)
+        self._check_privileges(None, self._check(text, room_id), editor, command)
 
     def _guard(self, room_id: str, change: Callable[[str], str], editor: Editor, command: str) -> Callable[[str], str]:
-        """The change of a room's text, which raises what `check_programs` raises for its programs."""
+        """The change of a room's text, which raises what `check_privileges` raises."""
 
         def apply(text: str) -> str:
             changed = change(text)
             after = self._check(changed, room_id)
-            check_programs(self._read_served(text, room_id), after, editor, command)
+            self._check_privileges(self._read_served(text, room_id), after, editor, command)
             return changed
 
         return apply
+
+    def _check_privileges(self, before: Room | None, after: Room, editor: Editor, command: str) -> None:
+        pairings = {pairing for room in self.live.rooms for pairing in list_pairings(room)}
+        check_privileges(before, after, editor, command, find_place=self._find_place, known=pairings)
 
     def _read_served(self, text: str, room_id: str) -> Room | None:
         """The room that is served of a stored text; None if none is, so that it starts no programs."""
@@ -310,7 +316,7 @@ class RoomEditor:
         """
         try:
             await asyncio.to_thread(rehearse)
-        except (StoreError, ProgramsNeedApprovalError):  # the latter is no refusal: a person is asked
+        except (StoreError, PrivilegesNeedApprovalError):  # the latter is no refusal: a person is asked
             raise
         except AgentError as error:
             await self._audit.record_afterwards(replace(event, detail={"error": error.code}, outcome="failed"))
@@ -339,7 +345,7 @@ class RoomEditor:
             if name in fields:
                 raise ValidationError(f"{name}: it cannot be set or changed; copy the room instead", "fields")
         if "mcp_servers" in fields and not editor.may_connect:
-            raise ValidationError("mcp_servers: use mcp_server_add and mcp_server_remove, which ask a person", "fields")
+            raise ScopeError("mcp_servers: use mcp_server_add and mcp_server_remove, which ask a person")
         if fields.get("from_outside", True) is not True and not editor.may_connect:
             raise ValidationError("from_outside: only people unset it, who have read the room's texts", "fields")
         check_field_names(fields)

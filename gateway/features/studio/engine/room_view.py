@@ -8,8 +8,13 @@ from agent.core.models import LOCAL_OWNER, Room
 
 RoomOrigin = Literal["shipped", "file", "managed"]
 """`shipped` rooms are read only, `file` rooms are edited by people, `managed` rooms by programs too."""
-ProgramRight = Literal["refused", "ask", "allowed"]
-"""Whether an editor may have rooms start programs: no; once a person has allowed exactly these; or without asking."""
+Right = Literal["refused", "ask", "allowed"]
+"""Whether an editor may add what is a privilege: no; once a person has allowed exactly this; or without asking."""
+
+
+def allow_asked(right: Right) -> Right:
+    """The right of an editor once a person has allowed what was asked."""
+    return "allowed" if right == "ask" else right
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,15 +22,17 @@ class Editor:
     """Who edits. `owner` is whose rooms are seen and edited; None is the operator, who sees and edits all.
 
     `may_connect`: MCP servers may be added and removed. Tools may do so only where a person is asked about it.
-    `programs`: MCP servers may be programs. Starting one is a privilege of the machine's owner. `from_outside`: what is
-    set may come from external text, which the room remembers. Only editors that may connect servers take that back.
+    `programs`: MCP servers may be programs. Starting one is a privilege of the machine's owner. `pairings`: a stored
+    credential may be sent to an address for the first time. `from_outside`: what is set may come from external text,
+    which the room remembers. Only editors that may connect servers take that back.
     """
 
     owner: str | None
     name: str
     may_connect: bool = True
-    programs: ProgramRight = "refused"
+    programs: Right = "refused"
     from_outside: bool = False
+    pairings: Right = "refused"
 
     @property
     def new_owner(self) -> str:

@@ -17,7 +17,7 @@ from agent.tools import READ_ONLY, READ_ONLY_WEB, Tool, ToolAnnotations, ToolCon
 from agent.tools.stored_things import DESTROYS, Arguments
 from agent.tools.tool import In, Out
 from gateway.features.studio.engine.room_editor import RoomEditor
-from gateway.features.studio.engine.room_view import Editor
+from gateway.features.studio.engine.room_view import Editor, allow_asked
 from gateway.features.studio.server_forms import (
     ADD_ROLES,
     ServerAddInput,
@@ -95,9 +95,11 @@ class ServerTool(RoomTool[In, Out]):
         self._registry, self._connections = registry, connections
 
     async def _authorize_connecting(self, context: ToolContext) -> Editor:
-        """The editor of a call about whose server a person is asked, with its command if it has one."""
+        """The editor of a call about whose server a person is asked, with its command, credential and address."""
         editor = await self._authorize(context)
-        return replace(editor, may_connect=True, programs="refused" if editor.programs == "refused" else "allowed")
+        return replace(
+            editor, may_connect=True, programs=allow_asked(editor.programs), pairings=allow_asked(editor.pairings)
+        )
 
     async def describe_server(self, room_id: str, name: str) -> ServerOutput:
         """A server once it has connected or failed. Raises `ToolInputError`."""

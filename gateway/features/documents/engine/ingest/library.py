@@ -33,6 +33,7 @@ from gateway.features.documents.engine.ingest.ingestion import Ingestion, Ingest
 from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
 from gateway.features.documents.engine.ingest.pipeline_check import check_pipeline
 from gateway.features.documents.engine.ingest.reindex import Reindexing, ReindexReport
+from gateway.features.documents.engine.ingest.source_pairings import SourcePairings
 from gateway.features.documents.engine.ingest.templates import from_template
 from gateway.features.documents.engine.ingest.uploads import (
     SOURCE_PREFIX,
@@ -70,9 +71,11 @@ class Library(CollectionReader):
         audit: AuditLog = NO_AUDIT,
         mode: RetrievalMode = "hybrid_rerank",
         credentials: Credentials | None = None,
+        pairings: SourcePairings,
     ) -> None:
         super().__init__(documents, lexical, vectors, embedder, collections, uploads, mode)
         self._credentials = credentials or Credentials(folder / "credentials.json")
+        self._pairings = pairings
         self._audit = audit
         self._embedder = embedder
         self._connectors = connectors
@@ -90,17 +93,21 @@ class Library(CollectionReader):
         roots: Sequence[Path] | None = None,
         password: SecretStr | None = None,
         progress: Progress = lambda _, __, ___: None,
+        may_pair: bool = False,
     ) -> IngestReport:
         """Reads a source into a collection; a path means the file or folder there, recursively.
 
         `pipeline` becomes the collection's; without one it keeps its own, and a new collection gets the default. Local
-        files are read beneath `roots` only. `password` opens protected PDFs, else the source's `password_id` does. A
-        document that cannot be read is reported and stops nothing. Raises `ConflictError` while another writer holds
-        the collection, `ConnectorError` if the source cannot be read, `BadRequestError` for a pipeline that does not
-        fit it, and `StoreError`; documents written before stay.
+        files are read beneath `roots` only. `password` opens protected PDFs, else the source's `password_id` does.
+        `may_pair`: the operator sends its credential to its address. A document that cannot be read is reported and
+        stops nothing. Raises `ConflictError` while another writer holds the collection, `ConnectorError` if the source
+        cannot be read, `BadRequestError` for a pipeline that does not fit it, and `StoreError`; documents written
+        before stay.
         """
         started = monotonic()
         request = source if isinstance(source, ConnectorInput) else _make_folder_input(source)
+        if not may_pair:
+            await self._pairings.check(owner, request)
         plan = await self.plan_ingest(owner, collection, request, pipeline, roots, password)
         row, report = plan.row, IngestReport(collection, template=plan.row.pipeline.template)
         async with (
@@ -144,9 +151,11 @@ class Library(CollectionReader):
         roots: Sequence[Path] | None,
         password: SecretStr | None = None,
     ) -> IngestPlan:
-        """Decides how a source is read. Raises `BadRequestError` for a pipeline that does not fit it,
-        `ConnectorAuthError` for a credential of somebody else, and `CredentialError` if the password of the source is
-        not there."""
+        """Decides how a source is read whose credential may go to its address.
+
+        Raises `BadRequestError` for a pipeline that does not fit it, `ConnectorAuthError` for a credential of somebody
+        else, and `CredentialError` if the password of the source is not there.
+        """
         check_credentials(owner, request)
         row = await self._get_collection_row(owner, collection, pipeline)
         row = replace(row, sources=(*(one for one in row.sources if one != request), request))
@@ -192,7 +201,7 @@ class Library(CollectionReader):
         """Raises what `ingest` would raise at once for a name, a pipeline, their fit with the source, and its
         credentials.
         """
-        check_credentials(owner, source)
+        await self._pairings.check(owner, source)
         select_connector(
             source, (await self._get_collection_row(owner, collection, pipeline)).pipeline, self._connectors, None
         )

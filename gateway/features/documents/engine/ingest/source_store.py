@@ -11,6 +11,7 @@ from agent.storage.audit import NO_AUDIT, AuditEvent, AuditLog
 from agent.storage.sql import Row, SqlClient
 from gateway.features.documents.engine.ingest.allowed_credentials import check_credentials
 from gateway.features.documents.engine.ingest.allowed_paths import resolve_allowed
+from gateway.features.documents.engine.ingest.source_pairings import SourcePairings
 from gateway.features.documents.engine.search.models import ConnectorInput
 
 PREFIX = "src_"
@@ -39,19 +40,25 @@ class SourceStore:
         roots: Sequence[Path],
         clock: Callable[[], float],
         audit: AuditLog = NO_AUDIT,
+        pairings: SourcePairings | None = None,
     ) -> None:
         self._audit = audit
+        self.pairings = pairings or SourcePairings(statements)
         self._statements = statements
         self.roots = roots
         self._clock = clock
 
-    async def add(self, owner: str, request: ConnectorInput, name: str = "") -> NamedSource:
+    async def add(self, owner: str, request: ConnectorInput, name: str = "", *, may_pair: bool = False) -> NamedSource:
         """Registers a source. Returns the existing one if the owner registered it before.
 
-        Raises `ConnectorAuthError` for a path outside the roots and for a credential of somebody else,
+        `may_pair`: the operator, or a person whom they let decide, sends its credential to its address. Raises
+        `ConnectorAuthError` for a path outside the roots and for a credential that may not go there,
         `ConnectorNotFoundError` for a path that does not exist, `BadRequestError` if the owner has too many sources.
         """
-        check_credentials(owner, request)
+        if may_pair:
+            check_credentials(owner, request)
+        else:
+            await self.pairings.check(owner, request)
         request = resolve_allowed(request, self.roots)
         known_sources = await self.list(owner, limit=MAX_SOURCES)
         for source in known_sources:

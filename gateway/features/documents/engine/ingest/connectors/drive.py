@@ -99,7 +99,7 @@ class DriveConnector:
                 raise ConnectorAuthError(
                     f"Google Drive needs a credential: name one as credentials_id; there are {there}"
                 )
-            credential = await asyncio.to_thread(self._credentials.get, name)
+            credential = await asyncio.to_thread(self._credentials.get_for, name, self._base_url)
         except CredentialError as error:
             raise ConnectorAuthError(error.message) from error
         if not isinstance(credential, SourceCredential):

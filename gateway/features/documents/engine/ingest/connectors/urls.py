@@ -42,6 +42,12 @@ def normalise_url(url: str, base: str | None = None) -> str | None:
     return whole if len(whole) <= MAX_URL_CHARS else None
 
 
+def read_start(written: str) -> str | None:
+    """The address that somebody wrote for a page or site, https:// if it has no scheme; None if it is none."""
+    text = written.strip()
+    return normalise_url(text if "://" in text else f"https://{text}")
+
+
 def get_site(url: str) -> str:
     """The part that all pages of a site share: the host without `www.`, with a non-default port. http and https are one
     site."""

@@ -11,7 +11,7 @@ from gateway.features.documents.engine.ingest.connectors.crawl import Crawl, Web
 from gateway.features.documents.engine.ingest.connectors.port import FetchedDocument, MissedDocument
 from gateway.features.documents.engine.ingest.connectors.robots import RequestPacer
 from gateway.features.documents.engine.ingest.connectors.source_client import SourceClient
-from gateway.features.documents.engine.ingest.connectors.urls import get_site, make_url_key, normalise_url
+from gateway.features.documents.engine.ingest.connectors.urls import get_site, make_url_key, normalise_url, read_start
 from gateway.features.documents.engine.ingest.connectors.web_account import WebAccount
 from gateway.features.documents.engine.ingest.errors import ConnectorAuthError, ConnectorNotFoundError
 from gateway.features.documents.engine.search.models import ConnectorInput, SourceType
@@ -77,7 +77,7 @@ class WebConnector:
         if self._credentials is None:
             raise ConnectorAuthError(f"there are no credentials here, so not {name!r} either")
         try:
-            credential = await asyncio.to_thread(self._credentials.get, name)
+            credential = await asyncio.to_thread(self._credentials.get_for, name, start)
         except CredentialError as error:
             raise ConnectorAuthError(error.message) from error
         if not isinstance(credential, WebCredential):
@@ -87,10 +87,9 @@ class WebConnector:
 
 
 def _start(request: ConnectorInput) -> str:
-    text = request.source_identifier.strip()
-    start = normalise_url(text if "://" in text else f"https://{text}")
+    start = read_start(request.source_identifier)
     if start is None:
         raise ConnectorNotFoundError(
-            f"{text!r} is not the address of a web page; give one like https://example.com/docs/"
+            f"{request.source_identifier.strip()!r} is not the address of a web page; give one like https://example.com/docs/"
         )
     return start

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from agent.storage.credentials import BasicLogin, Bearer, HeaderSecret, OAuthClient, WebCredential
+from agent.storage.secret_places import LOOPBACK_HOSTS, is_below
 from gateway.features.documents.engine.ingest.connectors.oauth_token import EARLY_SECONDS, request_token
 from gateway.features.documents.engine.ingest.connectors.source_client import SourceClient
 from gateway.features.documents.engine.ingest.connectors.urls import get_site
 from gateway.features.documents.engine.ingest.errors import ConnectorAuthError
-
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class WebAccount:
@@ -39,11 +38,12 @@ class WebAccount:
         self._expires = 0.0
 
     async def build_headers(self, url: str) -> Mapping[str, str]:
-        """The headers for an address; none for other sites and for plain http.
+        """The headers for an address; none for other sites, for plain http, and outside of the credential's `url`.
 
         Raises `ConnectorError` if an OAuth client gets no token.
         """
-        if get_site(url) != self._site or not _is_private(url):
+        place = self._credential.url
+        if get_site(url) != self._site or not _is_private(url) or (place and not is_below(url, place)):
             return {}
         match self._credential:
             case HeaderSecret(name=name, value=value):
@@ -77,4 +77,4 @@ class WebAccount:
 def _is_private(url: str) -> bool:
     """Whether nobody on the way can read what is sent to this address."""
     parts = urlsplit(url)
-    return parts.scheme == "https" or parts.hostname in _LOOPBACK
+    return parts.scheme == "https" or parts.hostname in LOOPBACK_HOSTS
