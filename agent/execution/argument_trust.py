@@ -72,16 +72,21 @@ def is_own_value(words: OwnWords, spec: ToolSpec | None, name: str, value: JsonV
     What a result leaves empty is nobody's word, although no words contradict it: an empty filter means everything. Null
     says what leaving the argument out would say.
     """
-    if spec is not None and is_choice(spec.get_property(name), value) and words.choose(value):
+    if spec is not None and is_named(words, spec, name, value):
         return True
     is_held = words.hold(value, spec.get_label(name) if spec is not None else name)
     return is_held and not (is_referred and value is not None and _has_blank(value))
 
 
-def is_choice(schema: JsonObject, value: JsonValue) -> bool:
-    """Whether a value is out of a closed set of the argument's schema."""
-    choices = schema.get("enum")
-    return isinstance(choices, list) and value in choices
+def is_named(words: OwnWords, spec: ToolSpec, name: str, value: JsonValue) -> bool:
+    """Whether the user's words name a value in another form: one out of a closed set of the argument's schema, by words
+    with other endings, or the id of a thing, by its words side by side."""
+    choices = spec.get_property(name).get("enum")
+    if isinstance(choices, list) and value in choices:
+        return words.choose(value)
+    role = spec.get_role(name)
+    is_id = role == "id" or (role == "other" and not _ID_WORDS.isdisjoint(split_name(name).lower().split()))
+    return is_id and isinstance(value, str) and words.hold_id(value)
 
 
 def refers_to_result(step: PlanStep, name: str) -> bool:

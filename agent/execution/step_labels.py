@@ -12,7 +12,7 @@ from agent.core.events import StepLabel, TaintSource
 from agent.core.models import JsonObject, Plan, PlanStep
 from agent.core.plan_references import find_references, list_literals
 from agent.core.run_state import RunState
-from agent.execution.argument_trust import is_choice
+from agent.execution.argument_trust import is_named
 from agent.execution.catalogue import build_catalogue
 from agent.execution.confirmed_values import is_confirmed, list_confirmed_values
 from agent.planning.round_parts import MAY_CHANGE
@@ -77,7 +77,7 @@ def _label_step(
         name
         for name, value in step.args.items()
         if name not in joined
-        and not (spec is not None and is_choice(spec.get_property(name), value) and words.choose(value))
+        and not (spec is not None and is_named(words, spec, name, value))
         and not _is_held(
             words,
             value,

@@ -52,6 +52,9 @@ _CODE: Final = re.compile(r"[\w+ -]+")
 _COMPOUND: Final = re.compile(r"(?<![^\s\"'`(<\[*])[\w.-]+(?:/[\w.-]+)+(?:#\d+)?(?![\w/#@:?&=%-])")
 """An identifier or a path of several parts, which is no web address: `acme/api`, `acme/api#42`."""
 MAX_COMPOUNDS: Final = 100
+_ID: Final = re.compile(r"[^\W_]+(?:[._-][^\W_]+)+")
+_ID_WORD: Final = re.compile(r"[^\W_]+")
+MAX_ID_WORDS: Final = 6
 _GROUPED_CODE: Final = re.compile(r"\b[a-z]{2}\d\d[ -]")
 NEAR_CHARS: Final = 6
 """Characters on either side of a place within which a number that goes on there has a digit."""
@@ -106,6 +109,15 @@ class OwnWords:
             if all(len(one) == 1 for one in held) and len(set(parts)) == len(parts):
                 joined |= {name for one in held for name in one}
         return frozenset(joined)
+
+    def hold_id(self, value: str) -> bool:
+        """Whether the words of an id of several stand side by side, in whatever order: `light.kitchen` of "the kitchen
+        light". For what names a thing only, not for an address."""
+        words = sorted(_ID_WORD.findall(value.casefold()))
+        if not 1 < len(words) <= MAX_ID_WORDS or not _ID.fullmatch(value):
+            return False
+        texts = (_ID_WORD.findall(text.casefold()) for text in self._texts)
+        return any(sorted(one[at : at + len(words)]) == words for one in texts for at in range(len(one)))
 
     def choose(self, value: JsonValue) -> bool:
         """Whether the texts name a choice by its words, perhaps with other endings: `closed` of "close it". Weaker than

@@ -8,7 +8,7 @@ decides whose word a value is, and by `agent.planning.known_words`.
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta, tzinfo
 from decimal import Decimal
 from functools import cached_property
@@ -16,13 +16,13 @@ from typing import Final
 
 from agent.text.compound_quantities import find_iso_durations
 from agent.text.dates import DateMention, DateValue, TimeMention, TimeValue
-from agent.text.loose_dates import list_named_hours
+from agent.text.loose_dates import list_named_hours, list_possible_dates
 from agent.text.numbers import NumberMention
 from agent.text.scales import CENT
 from agent.text.spelling import fold_digits
 from agent.text.spoken_times import find_spoken_times, list_halves
 from agent.text.terms import detect_script
-from agent.text.unit_labels import InputUnits, read_input_units
+from agent.text.unit_labels import read_input_units
 from agent.text.units import UNITS, Unit, can_share_value, is_currency
 from agent.text.values import find_values
 from agent.text.word_quantities import find_word_quantities
@@ -49,12 +49,12 @@ _ONE_OF: Final = re.compile(r"(?<!\w)(?:an?|un)\s(?P<unit>[^\W\d_]+)(?!\w)", re.
 class StatedValues:
     """What some texts state. `zone` is where their times of day are meant; a moment with an offset is compared there.
 
-    With `takes_hours`, a bare number may be a full hour: "at 12". Too loose for anything but a doubt."""
+    With `is_loose`, a number may be a full hour or a date: "at 12", "4/12". Too loose for anything but a doubt."""
 
-    def __init__(self, texts: Sequence[str], *, zone: tzinfo | None = None, takes_hours: bool = False) -> None:
+    def __init__(self, texts: Sequence[str], *, zone: tzinfo | None = None, is_loose: bool = False) -> None:
         self._texts = tuple(map(prepare, texts))
         self._zone = zone
-        self._takes_hours = takes_hours
+        self._is_loose = is_loose
 
     def hold(self, value: str, label: str = "") -> bool:
         """Whether a text that is a quantity, a moment, a duration or a currency, and nothing else, is stated. `label`
@@ -82,7 +82,9 @@ class StatedValues:
             return True
         if unit is not None:
             return self._hold_measure(value, unit)
-        meant = read_input_units(label) if label else InputUnits()
+        if not label:
+            return False
+        meant = read_input_units(label)
         if meant.in_cents and value * CENT in self._amounts:
             return True
         is_share = any(one.dimension == "%" for one in meant.units)
@@ -94,6 +96,11 @@ class StatedValues:
     def quantities(self) -> list[Quantity]:
         """The numbers, dates and times of the texts."""
         return [mention for text in self._texts for mention in _iter_quantities(text)]
+
+    @property
+    def numbers(self) -> Collection[Decimal]:
+        """The numbers of the texts, without their units."""
+        return self._numbers.keys()
 
     def _hold_quantities(self, text: str, label: str) -> bool:
         mentions = [mention for mention in find_values(text) if isinstance(mention, Quantity)]
@@ -183,7 +190,8 @@ class StatedValues:
 
     @cached_property
     def _dates(self) -> frozenset[DateValue]:
-        return frozenset(date for one in self.quantities if isinstance(one, DateMention) for date in one.readings)
+        dates = {date for one in self.quantities if isinstance(one, DateMention) for date in one.readings}
+        return frozenset(dates.union(*map(list_possible_dates, self._texts)) if self._is_loose else dates)
 
     @cached_property
     def _times(self) -> frozenset[TimeValue]:
@@ -200,7 +208,7 @@ class StatedValues:
         """Yields the times of day that a number may be."""
         if (match := _POINT_TIME.fullmatch(mention.text)) is not None:
             yield TimeValue(int(match[1]), int(match[2]))
-        if not self._takes_hours or mention.value not in range(DAY_HOURS + 1):
+        if not self._is_loose or mention.value not in range(DAY_HOURS + 1):
             return
         yield TimeValue(int(mention.value))
         if mention.value < HALF_DAY_HOURS:

@@ -383,3 +383,13 @@ def test_a_choice_is_named_by_its_words_in_any_form() -> None:
     assert not own.choose("closed_admin")
     assert not own.choose(True)
     assert not own.choose("")
+
+
+def test_an_id_is_held_by_its_words_side_by_side() -> None:
+    own = OwnWords("Turn the kitchen light off, and mail bo@ours.example")
+    assert own.hold_id("light.kitchen")
+    assert own.hold_id("kitchen_light")
+    assert not own.hold_id("light.cellar")
+    assert not own.hold_id("kitchen.off")
+    assert not own.hold_id("https://kitchen.light")
+    assert not own.hold_id("kitchen")
