@@ -152,13 +152,27 @@ def _list_taint_sources(run: Run, planned: Planned) -> tuple[TaintSource, ...]:
     state = run.state
     sources: dict[TaintSource, bool] = {
         "conversation": state.tainted,
-        "reply": planned.is_embedded,
+        "reply": planned.is_embedded and _may_quote(run, planned),
         "recipe": "recipe" in planned.tainted_by,
         "results": state.plan is not None and has_read_outside(state),
         "ground": _quotes_ground(run, planned),
     }
     by_model = planned.effective == "llm" or planned.repeats_model
     return (*(name for name, is_there in sources.items() if is_there), *list_message_sources(state, by_model=by_model))
+
+
+def _may_quote(run: Run, planned: Planned) -> bool:
+    """Whether a plan among other words may be a quotation: the prompt held text from outside, or one of its texts
+    writes a call of the plan's tools as JSON."""
+    state, recalled = run.state, run.state.retrieval
+    if state.has_outside_text or state.has_unknown_answers or state.room.from_outside or has_read_outside(state):
+        return True
+    question = state.understanding.question if state.understanding else ""
+    history = [message.content for message in recalled.history] if recalled else []
+    memories = [item.text for item in recalled.items] if recalled else []
+    texts = [state.prompt, question, planned.ground, *state.room.operator_texts, *history, *memories]
+    names = {step.tool for step in planned.plan.steps if step.is_work}
+    return any("{" in text and name in text for text in texts for name in names)
 
 
 async def _add_required_tools(run: Run, planned: Planned, reason: str | None) -> Planned:
