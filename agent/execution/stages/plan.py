@@ -25,6 +25,7 @@ from agent.execution.catalogue import build_catalogue, list_callable, list_read_
 from agent.execution.decide import Start, find_replan_reason, is_in_round, needs_round
 from agent.execution.ground_quotes import GroundQuotes
 from agent.execution.open_questions import WITHHELD_QUESTION
+from agent.execution.plan_replies import settle_reply
 from agent.execution.plan_sources import find_first_plan, requires_tools
 from agent.execution.planner_call import PlannerCall, build_answer_output, note_answer_started
 from agent.execution.repeated_calls import LASTING_ERRORS, is_only_repeating_failures
@@ -72,6 +73,9 @@ async def plan(run: Run) -> None:
         checked = await run.redaction.check_answer(planned.question)
         question = checked.text if checked.failure is None else WITHHELD_QUESTION  # nor is it in the log
         await run.emit(*_list_rejections(planned), InputRequested(question=run.redaction.clean_question(question)))
+        return
+    if (settled := await settle_reply(run, planned, reason)) is not None:
+        await run.note_visibly(*_list_rejections(planned), settled)
         return
     planned = await _add_required_tools(run, planned, reason)
     tainted_by = _list_taint_sources(run, planned)
