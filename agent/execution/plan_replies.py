@@ -1,6 +1,6 @@
 """What becomes of a plan that a person has replied to in words, where the planner changed nothing by them.
 
-"Why?" and "later" are no answers to the question: the plan stands, and is asked about again with what the planner said.
+"Why?" and "later" do not answer the question: the plan stands, and is asked about again with what the planner said.
 "Cancel" is one, whatever the planner makes of it. A yes is never read into words: only `approve` lets something happen.
 """
 
@@ -24,16 +24,16 @@ async def settle_reply(run: Run, planned: Planned, reason: str | None) -> Cancel
     reply = get_plan_feedback(state)
     if not reply or state.plan is None or planned.question:
         return None
-    asked, following = _list_pending(state, state.plan), _list_pending(state, planned.plan)
-    if not asked or following not in ([], asked):
+    pending, following = _list_pending(state, state.plan), _list_pending(state, planned.plan)
+    if not pending or following not in ([], pending):
         return None
     if planned.effective == "llm" and await _is_refusal(run, reply):
         return CancelRequested(reason=f"the plan was rejected: {reply}")
     if following:
         return None
-    kept = state.plan.model_copy(update={"version": state.plan.version + 1})
+    unchanged = state.plan.model_copy(update={"version": state.plan.version + 1})
     explanation = await _clean_explanation(run, planned)
-    changes = {"plan": kept, "replan_reason": reason, "asked_for": True, "explanation": explanation}
+    changes = {"plan": unchanged, "replan_reason": reason, "asked_for": True, "explanation": explanation}
     return state.plans[-1].model_copy(update=changes)
 
 

@@ -62,7 +62,7 @@ class MadeUpValue:
     is_derived: bool = False
     """Whether it is computed of known numbers, or known words with the ending of a file."""
     is_borrowed: bool = False
-    """Whether it stands in a quoted text of the same call only."""
+    """Whether only a quoted text of the same call has it."""
 
     @property
     def is_required(self) -> bool:

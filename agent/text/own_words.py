@@ -50,7 +50,7 @@ SCHEME: Final = re.compile(r"(?:https?://|mailto:|tel:)")
 _BARE_HOST: Final = re.compile(r"[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:/\S*)?")
 _CODE: Final = re.compile(r"[\w+ -]+")
 _COMPOUND: Final = re.compile(r"(?<![^\s\"'`(<\[*])[\w.-]+(?:/[\w.-]+)+(?:#\d+)?(?![\w/#@:?&=%-])")
-"""An identifier or a path of several parts, which is no web address: `acme/api`, `acme/api#42`."""
+"""An identifier or a path of several parts, but not a web address: `acme/api`, `acme/api#42`."""
 MAX_COMPOUNDS: Final = 100
 _ID: Final = re.compile(r"[^\W_]+(?:[._-][^\W_]+)+")
 _ID_WORD: Final = re.compile(r"[^\W_]+")
@@ -105,9 +105,9 @@ class OwnWords:
                 names.setdefault(normalise_spelling(str(value)), []).append(name)
         joined: set[str] = set()
         for parts in self._compounds:
-            held = [names.get(part, []) for part in parts]
-            if all(len(one) == 1 for one in held) and len(set(parts)) == len(parts):
-                joined |= {name for one in held for name in one}
+            inputs_of_parts = [names.get(part, []) for part in parts]
+            if all(len(one) == 1 for one in inputs_of_parts) and len(set(parts)) == len(parts):
+                joined |= {name for one in inputs_of_parts for name in one}
         return frozenset(joined)
 
     def hold_id(self, value: str) -> bool:

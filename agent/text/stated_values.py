@@ -2,7 +2,7 @@
 written: `15:30` is "half past three" and 600 seconds are "ten minutes".
 
 Exact: nothing is rounded. A number takes another unit's value only where its own unit is known, from its text or from
-the name of the input that it stands in; else the 30 of "half an hour" would be anybody's 30. Used by `OwnWords`, which
+the name of the input that takes it; else the 30 of "half an hour" would be anybody's 30. Used by `OwnWords`, which
 decides whose word a value is, and by `agent.planning.known_words`.
 """
 
@@ -43,7 +43,7 @@ _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})
 _POINT_TIME: Final = re.compile(r"([01]?\d|2[0-3])\.([0-5]\d)")
 """A time as half of Europe writes it; a bare number such as 15.30 may be one."""
 _ONE_OF: Final = re.compile(r"(?<!\w)(?:an?|un)\s(?P<unit>[^\W\d_]+)(?!\w)", re.IGNORECASE)
-"""One unit behind an article that is no number word: `an hour`."""
+"""One unit behind an article that number words leave out: `an hour`."""
 
 
 class StatedValues:
@@ -58,7 +58,7 @@ class StatedValues:
 
     def hold(self, value: str, label: str = "") -> bool:
         """Whether a text that is a quantity, a moment, a duration or a currency, and nothing else, is stated. `label`
-        is the name of the input that it stands in, and behind a line break its description."""
+        is the name of the input that takes it, and behind a line break its description."""
         text = prepare(value).strip()
         if not text or len(text) > MAX_CHARS:
             return False
@@ -126,7 +126,7 @@ class StatedValues:
         return is_stated and self._hold_date(DateValue(moment.year, moment.month, moment.day))
 
     def _hold_date(self, date: DateValue) -> bool:
-        return any(date.follows_from(known) for known in self._dates)
+        return any(date.follows_from(stated) for stated in self._dates)
 
     def _hold_iso_duration(self, text: str) -> bool:
         durations = find_iso_durations(text) if text.startswith("P") and " " not in text else []
@@ -157,15 +157,15 @@ class StatedValues:
     @cached_property
     def _measures(self) -> dict[str, set[Decimal]]:
         """The stated quantities by their dimension, in its base unit."""
-        found = [(value, unit) for value, units in self._numbers.items() for unit in units if unit is not None]
+        measures = [(value, unit) for value, units in self._numbers.items() for unit in units if unit is not None]
         for text in self._texts:
-            found += [(one.value, one.unit) for one in find_word_quantities(text) if one.unit is not None]
-            found += [(Decimal(1), unit) for unit in map(_read_one, _ONE_OF.finditer(text)) if unit is not None]
-            found += find_iso_durations(text)
-        measures: dict[str, set[Decimal]] = {}
-        for value, unit in found:
-            measures.setdefault(unit.dimension, set()).add(value * unit.factor)
-        return measures
+            measures += [(one.value, one.unit) for one in find_word_quantities(text) if one.unit is not None]
+            measures += [(Decimal(1), unit) for unit in map(_read_one, _ONE_OF.finditer(text)) if unit is not None]
+            measures += find_iso_durations(text)
+        by_dimension: dict[str, set[Decimal]] = {}
+        for value, unit in measures:
+            by_dimension.setdefault(unit.dimension, set()).add(value * unit.factor)
+        return by_dimension
 
     @cached_property
     def _amounts(self) -> frozenset[Decimal]:

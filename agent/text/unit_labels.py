@@ -28,8 +28,8 @@ def read_input_units(label: str) -> InputUnits:
     name, _, description = label.partition("\n")
     own = find_unit_of_label(name, len(name))
     words = [match["word"].lower() for match in _SAID.finditer(description)] if own is None else []
-    said = (UNITS_OF_LABELS[word] for word in words if word in UNITS_OF_LABELS)
-    return InputUnits((own,) if own is not None else tuple(said), CENT in find_scales(label))
+    described = (UNITS_OF_LABELS[word] for word in words if word in UNITS_OF_LABELS)
+    return InputUnits((own,) if own is not None else tuple(described), CENT in find_scales(label))
 
 
 def find_unit_of_label(text: str, start: int) -> Unit | None:
