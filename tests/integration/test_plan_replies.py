@@ -106,3 +106,20 @@ async def test_a_plan_that_only_reads_stays_open_too(tmp_path: Path) -> None:
         again = await decide(bench, asked, "answer", reason="what is that?")
         assert items_of(again) == [{"x": "a"}]
         assert look.calls == []
+
+
+@pytest.mark.parametrize("follows", ["a look", "a look and the change"])
+async def test_a_change_that_a_reply_left_out_is_said_to_be_not_made(tmp_path: Path, follows: str) -> None:
+    tool, look = mail(), returning("look", "a fact")
+    looking = {"tool": "look", "inputs": {"x": "a"}}
+    steps = [looking, {"tool": "completion"}] if follows == "a look" else [looking, *sending()]
+    model = script(plans(*sending(), times=1), plans(*steps), DONE)
+    async with engine_bench(tmp_path, model, tools=[tool, look], room=CAREFUL, model_profile="capable") as bench:
+        asked = await ask(bench)
+        done = await decide(bench, asked, "answer", reason="look at a first")
+        if follows != "a look":
+            done = await decide(bench, done, "approve")
+    is_made = follows != "a look"
+    assert len(tool.calls) == int(is_made)
+    assert done.metadata["status"] == ("complete" if is_made else "partial")
+    assert ("Nothing was changed, sent or saved." in done.response) is not is_made
