@@ -122,8 +122,9 @@ def is_known(value: JsonValue, known: KnownWords, described: KnownWords, label: 
     """Whether `known` holds all words of a value, or `described` those of a text, and `known` its dates; or `known`
     states it as a quantity, in the unit that the input `label` takes."""
     if not isinstance(value, str):
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return all(map(known.hold, split_words(str(value)))) or (is_number and known.hold_quantity(value, label))
+        if all(map(known.hold, split_words(str(value)))):
+            return True
+        return isinstance(value, int | float) and not isinstance(value, bool) and known.hold_quantity(value, label)
     if all(map(described.hold, split_words(value))) or known.hold_quantity(value, label):
         return True
     dates = [date for date in find_dates(value) if known.hold_date(date)] if len(value) <= MAX_DATED else []

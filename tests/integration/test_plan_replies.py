@@ -111,8 +111,8 @@ async def test_a_plan_that_only_reads_stays_open_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("follows", ["a look", "a look and the change"])
 async def test_a_change_that_a_reply_left_out_is_said_to_be_not_made(tmp_path: Path, follows: str) -> None:
     tool, look = mail(), returning("look", "a fact")
-    looking = {"tool": "look", "inputs": {"x": "a"}}
-    steps = [looking, {"tool": "completion"}] if follows == "a look" else [looking, *sending()]
+    looking: dict[str, Any] = {"tool": "look", "inputs": {"x": "a"}}
+    steps: list[dict[str, Any]] = [looking, {"tool": "completion"}] if follows == "a look" else [looking, *sending()]
     model = script(plans(*sending(), times=1), plans(*steps), DONE)
     async with engine_bench(tmp_path, model, tools=[tool, look], room=CAREFUL, model_profile="capable") as bench:
         asked = await ask(bench)

@@ -75,7 +75,7 @@ async def test_an_input_that_was_asked_for_is_shown_and_not_asked_for_again(tmp_
         first = await ask(bench, "Pay 30")
         assert first.metadata["status"] == "awaiting_input"
         spoken = [("user", "Pay 30"), ("assistant", first.response), ("user", "the one of yesterday")]
-        messages = [ChatMessage(role=role, content=text).model_dump() for role, text in spoken]  # type: ignore[arg-type]
+        messages = [ChatMessage(role=role, content=text).model_dump() for role, text in spoken]
         second = await ask(bench, "the one of yesterday", messages=messages)
         assert waiting(second)
         assert tool.calls == []
