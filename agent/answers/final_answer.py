@@ -13,7 +13,7 @@ from agent.answers.figure_marks import mark_figures
 from agent.answers.from_memory import add_memory_sentence, find_undecided_reason
 from agent.answers.loops import end_looping_answer
 from agent.answers.shown_results import add_shown_results
-from agent.answers.unmade_changes import add_unmade_changes
+from agent.answers.unmade_changes import add_unmade_changes, list_missing_changes
 from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, ClientToolCall, StepOutput
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Citation, JsonObject, Outcome, PlanStep, Source, TailorOutput, Uncertainty
@@ -29,7 +29,6 @@ from agent.core.plan_outcome import (
 )
 from agent.core.run_state import RunState, StepState
 from agent.llm.port import describe_interruption
-from agent.planning.round_parts import list_unmade_changes
 from agent.run_context.outputs import list_results, load_output, number_sources, parse_cited_ids
 from agent.run_context.run import Run
 from agent.text.repetition import find_loop
@@ -129,8 +128,7 @@ def _add_sentences(run: Run, text: str) -> str:
         text = end_looping_answer(text, language, was_streamed=_was_streamed(run))
     if figures := list_unexplained_figures(run.state):
         text = mark_figures(text, figures, language, inline=not _was_streamed(run))
-    is_unmade = run.decides_in_rounds and bool(list_unmade_changes(run.state))
-    if is_unmade:
+    if list_missing_changes(run):
         return add_unmade_changes(text, language)
     undecided = find_undecided_reason(run.state) if run.decides_in_rounds else ""
     return add_memory_sentence(text, language, undecided) if undecided else text

@@ -22,6 +22,8 @@ def describe_sources(run: Run, tool: str, args: JsonObject, site: CallSite) -> d
     """For each argument where its value comes from: the user's words, results of earlier steps, or a model."""
     words, step = collect_own_words(run), _find_step(run.state, site)
     confirmed = list_confirmed_values(run.state, without_call=site.call_id)
+    spec = run.engine.registry.get(tool).spec if tool in run.engine.registry else None
+    joined = words.list_joined(args)
     planned = step.args if step is not None and step.action != "skill" and not site.span else {}
     called = find_called_step(run.state, tool, site)
     outside = [
@@ -31,7 +33,8 @@ def describe_sources(run: Run, tool: str, args: JsonObject, site: CallSite) -> d
     ]
     return {
         name: OWN_SOURCE
-        if is_own_value(words, value, is_referred=name in outside)
+        if (name in joined and name not in outside)
+        or is_own_value(words, spec, name, value, is_referred=name in outside)
         else CONFIRMED_SOURCE
         if is_confirmed(confirmed, tool, name, value)
         else _describe_source(run, site, step, planned.get(name))

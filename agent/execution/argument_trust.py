@@ -53,24 +53,40 @@ def find_untrusted_args(run: Run, spec: ToolSpec, args: JsonObject, site: CallSi
     # A call that was asked about follows its own answer, which is bound to the tool's description too.
     whole = f"{site.step_id}.{site.attempt}.1" if site.is_allowed else None  # the call that a list is asked about with
     confirmed = () if recorded is not None else list_confirmed_values(state, without_call=whole)
+    joined = words.list_joined(args)
     return {
         name: spec.get_role(name)
         for name, value in args.items()
         if value is not None
+        and name not in joined
         and not is_default(spec, name, value)
         and not (step is not None and is_planned_by_user(state, step, name))
-        and not is_own_value(words, value, is_referred=step is not None and refers_to_result(step, name))
+        and not is_own_value(words, spec, name, value, is_referred=step is not None and refers_to_result(step, name))
         and not is_confirmed(confirmed, spec.name, name, value)
     }
 
 
-def is_own_value(words: OwnWords, value: JsonValue, *, is_referred: bool) -> bool:
-    """Whether a value is one of the user's words. `is_referred`: the value was taken from a result.
+def is_own_value(words: OwnWords, spec: ToolSpec | None, name: str, value: JsonValue, *, is_referred: bool) -> bool:
+    """Whether the value of an argument is one of the user's words. `is_referred`: it was taken from a result.
 
     What a result leaves empty is nobody's word, although no words contradict it: an empty filter means everything. Null
     says what leaving the argument out would say.
     """
-    return words.hold(value) and not (is_referred and value is not None and _has_blank(value))
+    if spec is not None and is_named(words, spec, name, value):
+        return True
+    is_held = words.hold(value, spec.get_label(name) if spec is not None else name)
+    return is_held and not (is_referred and value is not None and _has_blank(value))
+
+
+def is_named(words: OwnWords, spec: ToolSpec, name: str, value: JsonValue) -> bool:
+    """Whether the user's words name a value in another form: one out of a closed set of the argument's schema, by words
+    with other endings, or the id of a thing, by its words side by side."""
+    choices = spec.get_property(name).get("enum")
+    if isinstance(choices, list) and value in choices:
+        return words.choose(value)
+    role = spec.get_role(name)
+    is_id = role == "id" or (role == "other" and not _ID_WORDS.isdisjoint(split_name(name).lower().split()))
+    return is_id and isinstance(value, str) and words.hold_id(value)
 
 
 def refers_to_result(step: PlanStep, name: str) -> bool:
@@ -145,9 +161,8 @@ def _is_typed_by_user(state: RunState, step: PlanStep, name: str) -> bool:
 
 def is_default(spec: ToolSpec, name: str, value: JsonValue) -> bool:
     """Whether a value is what leaving the argument out would say."""
-    properties = spec.input_schema.get("properties")
-    schema = properties.get(name) if isinstance(properties, dict) else None
-    return isinstance(schema, dict) and "default" in schema and schema["default"] == value
+    schema = spec.get_property(name)
+    return "default" in schema and schema["default"] == value
 
 
 async def _is_listed(run: Run, spec: ToolSpec, name: str, value: JsonValue) -> bool:

@@ -6,11 +6,13 @@ from agent.answers.unwrapping import MarkdownFence, remove_markdown_fence
 from agent.core.errors import ModelRequestError
 from agent.core.events import AnswerStarted, StepOutput
 from agent.core.models import JsonObject
+from agent.core.run_state import RunState
 from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ResponseSchema, read_end
 from agent.planning.parse import is_longer_than_word, read_word
 from agent.planning.prompt import count_left_out
 from agent.planning.reply import AnswerDetector
 from agent.planning.request import AnswerForm
+from agent.policy.approval import get_plan_feedback
 from agent.run_context.answer_stream import DeltaWriter
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.run import Run
@@ -36,7 +38,7 @@ def choose_answer_form(run: Run) -> AnswerForm:
     tainted_memory = state.retrieval is not None and any(item.tainted for item in state.retrieval.items)
     if (
         run.profile.decides == "rounds"
-        or state.plan is not None  # a replan: results exist, or a person gave feedback
+        or (state.plan is not None and not _is_talk_about_plan(state))  # results exist
         or room.answer_tier == "high"
         or room.persona
         or room.citations
@@ -49,6 +51,11 @@ def choose_answer_form(run: Run) -> AnswerForm:
     return "text"
 
 
+def _is_talk_about_plan(state: RunState) -> bool:
+    """Whether a person replied to a plan before anything was done."""
+    return bool(get_plan_feedback(state)) and not state.list_succeeded_steps()
+
+
 class PlannerCall:
     """Implements `PlannerModel` for one run. Its calls have no tools."""
 
@@ -57,7 +64,9 @@ class PlannerCall:
         self._models = MeteredModels(run)
         translated = run.state.understanding is not None and run.state.understanding.translated
         # An answer that needs translation or a check as a whole is not streamed.
-        self._streams = form == "text" and not translated and not run.room.guard_output.requires_whole_answer
+        # What is said about a plan stands in the next question.
+        is_whole = translated or run.room.guard_output.requires_whole_answer or run.state.plan is not None
+        self._streams = form == "text" and not is_whole
 
     async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
         """See `PlannerModel.ask`. A call that the provider refuses, because the wire offers none, is the decision."""

@@ -12,6 +12,7 @@ from agent.core.events import StepLabel, TaintSource
 from agent.core.models import JsonObject, Plan, PlanStep
 from agent.core.plan_references import find_references, list_literals
 from agent.core.run_state import RunState
+from agent.execution.argument_trust import is_named
 from agent.execution.catalogue import build_catalogue
 from agent.execution.confirmed_values import is_confirmed, list_confirmed_values
 from agent.planning.round_parts import MAY_CHANGE
@@ -69,11 +70,21 @@ def _label_step(
 ) -> StepLabel:
     before = _list_pending_calls(run.state, step.tool)
     confirmed = list_confirmed_values(run.state)
-    schema = specs[step.tool].input_schema if step.tool in specs else {}
+    spec = specs.get(step.tool)
+    schema = spec.input_schema if spec is not None else {}
+    joined = words.list_joined(step.args)
     untrusted = tuple(
         name
         for name, value in step.args.items()
-        if not _is_held(words, value, _get_property(schema, name), is_task=step.action == "skill")
+        if name not in joined
+        and not (spec is not None and is_named(words, spec, name, value))
+        and not _is_held(
+            words,
+            value,
+            _get_property(schema, name),
+            spec.get_label(name) if spec is not None else name,
+            is_task=step.action == "skill",
+        )
         and not is_confirmed(confirmed, step.tool, name, value)
         and not any(name in call.args and call.args[name] == value for call in before)
     )
@@ -84,7 +95,7 @@ def _label_step(
         trusted = trusted or _is_allowed(plan, step.tool)
         if not trusted and "results" not in sources:
             trusted = _is_asked_for(run.state, step, specs.values())
-    roles = {name: specs[step.tool].get_role(name) for name in untrusted} if step.tool in specs else {}
+    roles = {name: spec.get_role(name) for name in untrusted} if spec is not None else {}
     return StepLabel(step_id=step.id, tool_trusted=trusted, untrusted_args=untrusted, roles=roles)
 
 
@@ -104,14 +115,14 @@ def _list_pending_calls(state: RunState, tool: str) -> list[PlanStep]:
     ]
 
 
-def _is_held(words: OwnWords, value: JsonValue, schema: JsonObject, *, is_task: bool) -> bool:
+def _is_held(words: OwnWords, value: JsonValue, schema: JsonObject, label: str, *, is_task: bool) -> bool:
     """Whether every literal in an argument is the user's, or says what leaving the argument out would say."""
     if "default" in schema and schema["default"] == value:
         return True
     literals = list_literals(value)
     if is_task:  # a task for a model, in the planner's wording
         return all(words.hold(one) or (isinstance(one, str) and words.state(one)) for one in literals)
-    return all(map(words.hold, literals)) and all(map(words.hold, _list_free_keys(value, schema)))
+    return all(words.hold(one, label) for one in literals) and all(map(words.hold, _list_free_keys(value, schema)))
 
 
 def _list_free_keys(value: JsonValue, schema: JsonObject) -> list[str]:

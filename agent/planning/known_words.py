@@ -1,18 +1,28 @@
-"""What is known before a call: the words of the request, of what stands beside it, and of the results so far."""
+"""What is known before a call: the words of the request, of what stands beside it, and of the results so far.
+
+Loose, unlike `agent.text.own_words`: words may stand anywhere, with other endings. What they state as values, both
+compare with `agent.text.stated_values`.
+"""
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
+from datetime import tzinfo
+from decimal import Decimal
 from functools import cached_property
+from itertools import islice
 
 from pydantic import JsonValue
 
 from agent.planning.request import PlanningRequest
 from agent.text.dates import DateMention, DateValue, find_dates
+from agent.text.stated_values import StatedValues
 
 DATED_CHARS, MAX_DATED = 20_000, 200
 """Characters of each text in which dates are looked for, and of a value that may be a date."""
 MAX_DIGITS = 30
+MAX_OPERANDS, MAX_CHANGES = 500, 20
+"""Numbers of the texts, and of the request, of which another one may be computed."""
 SHORTEST_STEM = 3
 """Letters that two forms of a word share."""
 WORD = re.compile(r"[^\W_]+")
@@ -28,9 +38,11 @@ def split_words(text: str) -> list[str]:
 class KnownWords:
     """The words, numbers and dates of texts. A lookup takes the same time however many there are."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
+    def __init__(self, texts: Iterable[str], *, zone: tzinfo | None = None) -> None:
+        """`zone` is where the times of day in the texts are meant."""
         texts = list(texts)
         self._texts = texts
+        self._zone = zone
         self.tokens = frozenset(token for text in texts for token in split_words(text))
         self._sorted = sorted(token for token in self.tokens if len(token) >= SHORTEST_STEM)
         self._stems = frozenset(self._sorted)
@@ -53,6 +65,27 @@ class KnownWords:
         """Whether a date stands there in any form; a month stands there with each of its days. One that names no year
         may be of any."""
         return any(_is_within(one, date) for date in mention.readings for one in self._dates.get(date.month, ()))
+
+    def hold_quantity(self, value: str | float, label: str = "") -> bool:
+        """Whether a number, date, time or currency stands there in any form, as the input `label` takes it."""
+        if isinstance(value, str):
+            return self._stated.hold(value, label)
+        return Decimal(value).is_finite() and self._stated.hold_number(Decimal(repr(value)), label=label)
+
+    def compute(self, value: float, by: "KnownWords") -> bool:
+        """Whether a number is one of these, raised or lowered by another one of theirs or by so many percent, or times
+        it: 4,200 of 4,000 and "5 percent more"."""
+        wanted, numbers = Decimal(repr(value)), [*islice(self._stated.numbers, MAX_OPERANDS)]
+        changes = [*islice(by._stated.numbers, MAX_CHANGES)]
+        return any(
+            wanted in (one + change, one - change, one * change, one * (100 + change) / 100, one * (100 - change) / 100)
+            for one in numbers
+            for change in changes
+        )
+
+    @cached_property
+    def _stated(self) -> StatedValues:
+        return StatedValues([text[:DATED_CHARS] for text in self._texts], zone=self._zone, is_loose=True)
 
     @cached_property
     def _dates(self) -> dict[int | None, frozenset[DateValue]]:
@@ -80,14 +113,19 @@ def list_known_texts(request: PlanningRequest) -> list[str]:
         *(item.text for item in request.memories),
         *(one.text for one in request.earlier_results),
         *(call.text for call in request.rounds if not call.failed),
+        *request.replies,
+        *request.named_days,
     ]
 
 
-def is_known(value: JsonValue, known: KnownWords, described: KnownWords) -> bool:
-    """Whether `known` holds all words of a value, or `described` those of a text, and `known` its dates."""
+def is_known(value: JsonValue, known: KnownWords, described: KnownWords, label: str = "") -> bool:
+    """Whether `known` holds all words of a value, or `described` those of a text, and `known` its dates; or `known`
+    states it as a quantity, in the unit that the input `label` takes."""
     if not isinstance(value, str):
-        return all(map(known.hold, split_words(str(value))))
-    if all(map(described.hold, split_words(value))):
+        if all(map(known.hold, split_words(str(value)))):
+            return True
+        return isinstance(value, int | float) and not isinstance(value, bool) and known.hold_quantity(value, label)
+    if all(map(described.hold, split_words(value))) or known.hold_quantity(value, label):
         return True
     dates = [date for date in find_dates(value) if known.hold_date(date)] if len(value) <= MAX_DATED else []
     if not dates:

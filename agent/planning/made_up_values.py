@@ -8,17 +8,18 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
 from agent.core.json_walk import iter_leaves
-from agent.core.models import JsonObject, PlanStep
+from agent.core.models import ChatMessage, JsonObject, PlanStep
 from agent.core.plan_references import is_literal, list_literals, list_references
 from agent.planning.known_words import WORD, KnownWords, is_known, list_known_texts, split_words
 from agent.planning.request import PlanningRequest, RoundResult
-from agent.text.dates import DateMention
+from agent.text.dates import DateMention, TimeMention
 from agent.text.values import find_values
 from agent.tools import ToolSpec
 from agent.tools.catalogue import get_first_sentence, split_name
@@ -29,6 +30,8 @@ COMPOSED_WORDS = 4
 DESCRIBING_WORDS = 3
 """Words from which on a value may describe what is meant, in place of its name."""
 DESCRIPTION_CHARS = 120
+ENDING_CHARS = 5
+"""The longest ending of a file's name."""
 MADE_UP = "a value of this change stands neither in the request nor in a result"
 MAX_REPORTED = 10
 """Values in one error to the model."""
@@ -56,6 +59,10 @@ class MadeUpValue:
     path: Path = ()
     refused_by: str = ""
     """The tool whose error in this run did not know the value."""
+    is_derived: bool = False
+    """Whether it is computed of known numbers, or known words with the ending of a file."""
+    is_borrowed: bool = False
+    """Whether only a quoted text of the same call has it."""
 
     @property
     def is_required(self) -> bool:
@@ -65,15 +72,35 @@ class MadeUpValue:
 
     @property
     def may_follow(self) -> bool:
-        """Whether the value may follow from the request in a way that no rule sees, as a date from "tomorrow" does."""
-        return any(isinstance(mention, DateMention) for mention in find_values(str(self.value)))
+        """Whether the value may follow from the request in a way that no rule sees: a date or a time, the wording of a
+        title, a sum, or the one of a count that nobody counts. The user sees it, and is not asked for it."""
+        if self.is_borrowed or self.refused_by:
+            return False
+        if self.is_derived or any(
+            isinstance(mention, DateMention | TimeMention) for mention in find_values(str(self.value))
+        ):
+            return True
+        is_wording = isinstance(self.value, str) and " " in self.value.strip()
+        return not self._names_something and (is_wording or self.value == 1)
 
     @property
     def is_written(self) -> bool:
         """Whether it is a text that the model is to write, such as a message."""
-        names = self.spec.get_role(self.name) in _NAMING_ROLES
-        text = self.value if isinstance(self.value, str) and not names else ""
-        return " " in text and len(WORD.findall(text)) >= COMPOSED_WORDS
+        text = self.value if isinstance(self.value, str) and not self._names_something else ""
+        least = 1 if self.spec.get_role(self.name) == "content" else COMPOSED_WORDS
+        return (least == 1 or " " in text) and len(WORD.findall(text)) >= least
+
+    @property
+    def _names_something(self) -> bool:
+        return self.spec.get_role(self.name) in _NAMING_ROLES
+
+    @property
+    def label(self) -> str:
+        """The name of the place, and behind a line break its description."""
+        path = (self.name, *self.path)
+        name = next(part for part in reversed(path) if isinstance(part, str))
+        description = _find_schema(self.spec, path).get("description")
+        return f"{name}\n{description}" if isinstance(description, str) else name
 
     @property
     def place(self) -> str:
@@ -104,7 +131,8 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
     if not changing:
         return ()
     known_texts, request_texts = list_known_texts(request), list_known_texts(replace(request, ground=""))
-    known_words = KnownWords(known_texts)
+    known_words = KnownWords(known_texts, zone=request.zone)
+    given_words = KnownWords([request.question, request.original, *request.replies])
     unknown_values = _collect_unknown_values(request.rounds)
     made_up_values = []
     for step in changing:
@@ -115,13 +143,19 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         allowed_words = KnownWords([*known_texts, _DIGITS.sub(" ", described)])
         values = [*_iter_values(step, spec)]
         named_values = [one for one in values if not one.is_written]
-        made_up = [one for one in named_values if not is_known(one.value, known_words, allowed_words)]
+        made_up = [one for one in named_values if not is_known(one.value, known_words, allowed_words, one.label)]
         made_up = [one for one in made_up if not _ends_span(one, named_values, known_words)]
-        made_up += [one for one in _list_borrowed(values, known_texts, described) if one not in made_up]
+        made_up = [
+            replace(one, is_derived=_is_derived(one.value, known_words, allowed_words, given_words)) for one in made_up
+        ]
+        borrowed = _list_borrowed(values, known_texts, described)
+        places = {one.place for one in borrowed}
+        made_up = [one for one in made_up if one.place not in places] + borrowed
         made_up = made_up or _list_unasked_texts(values, KnownWords([*request_texts, described]))
         made_up_values += made_up
         refused = [replace(one, refused_by=unknown_values.get(str(one.value).casefold(), "")) for one in values]
-        made_up_values += [one for one in refused if one.refused_by and replace(one, refused_by="") not in made_up]
+        places = {one.place for one in made_up}
+        made_up_values += [one for one in refused if one.refused_by and one.place not in places]
     return tuple(made_up_values)
 
 
@@ -144,6 +178,20 @@ def leave_out_unasked_texts(spec: ToolSpec, args: JsonObject, request: PlanningR
     spoken_of = {name for name in written if any(map(words.hold, split_words(split_name(name))))}
     unasked = {name for name in written - spoken_of if not is_known(texts[name], words, words)}
     return {name: value for name, value in args.items() if name not in unasked}
+
+
+def select_missing(values: Iterable[MadeUpValue], request: PlanningRequest) -> tuple[MadeUpValue, ...]:
+    """The values that the user is asked for: those that a change needs and that follow from nothing, without those that
+    were asked for before. What was answered then, this model reads so; the user sees what it makes of it."""
+    missing = (one for one in values if one.is_required and not one.may_follow)
+    return tuple(one for one in missing if not _was_asked_for(one, request.history))
+
+
+def _was_asked_for(value: MadeUpValue, history: Sequence[ChatMessage]) -> bool:
+    """Whether one of the last questions in a row was for this input. A translated question keeps what is marked."""
+    answers = (message.content for message in reversed(history) if message.role == "assistant")
+    questions = takewhile(lambda text: f"`{value.spec.name}`" in text, answers)
+    return any(f"`{value.place}`" in text for text in questions)
 
 
 def format_question(value: MadeUpValue) -> str:
@@ -203,6 +251,15 @@ def _ends_span(value: MadeUpValue, values: Iterable[MadeUpValue], known: KnownWo
     return any(other[1] == moment[1] and is_known(other[0], known, known) for other in others)
 
 
+def _is_derived(value: JsonValue, known: KnownWords, allowed: KnownWords, given: KnownWords) -> bool:
+    """Whether a value is computed of a known number by one of the request, or is known words with a file's ending."""
+    if isinstance(value, int | float):
+        return not isinstance(value, bool) and known.compute(value, given)
+    name, _, ending = str(value).rpartition(".")
+    is_file = name != "" and "@" not in name and "//" not in name and ending.isalnum() and len(ending) <= ENDING_CHARS
+    return is_file and is_known(name, known, allowed)
+
+
 def _collect_unknown_values(rounds: Iterable[RoundResult]) -> dict[str, str]:
     """The descriptions that a tool's error did not know, in lower case, and that tool. A small
     model goes on with "the manager of ..." where it was to look up a name."""
@@ -235,7 +292,8 @@ def _list_borrowed(values: Sequence[MadeUpValue], known_texts: Sequence[str], de
     elsewhere = KnownWords([*(re.sub(pattern, " ", text) for text in known_texts), described])
     names = [one for one in values if one.is_required and not one.is_written and isinstance(one.value, str)]
     names = [one for one in names if not one.may_follow and not any(map(str.isdigit, str(one.value)))]
-    return [one for one in names if not is_known(one.value, elsewhere, elsewhere)]
+    borrowed = [one for one in names if not is_known(one.value, elsewhere, elsewhere)]
+    return [replace(one, is_borrowed=True) for one in borrowed]
 
 
 def _iter_values(step: PlanStep, spec: ToolSpec) -> Iterator[MadeUpValue]:

@@ -30,7 +30,7 @@ class Planned:
     answer: ModelReply | None = None
     question: str = ""
     is_embedded: bool = False
-    """Whether the plan stands inside other text of the reply: it may be a quotation, so that effects need approval."""
+    """Whether the plan stands inside other text of the reply: it may be a quotation."""
     ground: str = ""
     """The ground in the model's prompt."""
     approval_reason: str = ""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import tzinfo
 from typing import Final, Literal
 
 from agent.core.events import EarlierResult, MemoryItem
@@ -103,6 +104,12 @@ class PlanningRequest:
     """Whether an answer that was chosen before any call is questioned."""
     find_problems: Callable[[Plan], list[str]] | None = None
     """Finds what else is wrong with a plan of new steps; None if there is nothing to check."""
+    replies: tuple[str, ...] = ()
+    """What a person answered to the questions of this run."""
+    named_days: tuple[str, ...] = ()
+    """The days that the request names in words such as "tomorrow", as dates."""
+    zone: tzinfo | None = None
+    """Where times of day are meant."""
     earlier_results: tuple[EarlierResult, ...] = ()
     """Results of the previous run, if it ended with a question to the user."""
 

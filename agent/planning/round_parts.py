@@ -147,14 +147,24 @@ def list_unmade_changes(state: RunState) -> tuple[str, ...]:
     `ANY_TOOL` stands for those of a request that needs an action, as the model said, where no call succeeded and none
     was decided on: whatever the answer says then, nothing was done."""
     wanted = {*(find_allowed_changes(state) or ()), *(name for one in state.plans for name in one.decided_changes)}
-    steps = {step.id: step for proposed in state.plans for step in proposed.plan.steps if step.is_work}.values()
-    changing = [step for step in steps if step.effect != "read"]
-    settled = any(
+    if find_allowed_changes(state) is None and not wanted and any(one.need == ACTION for one in state.plans):
+        steps = _list_work(state)
+        wanted = {ANY_TOOL} if all(state.get_step(step.id).status != "succeeded" for step in steps) else set()
+    return () if is_change_settled(state) else tuple(sorted(wanted))
+
+
+def is_change_settled(state: RunState) -> bool:
+    """Whether something was changed or may have been, or a person refused it."""
+    changing = [step for step in _list_work(state) if step.effect != "read"]
+    return any(
         state.get_step(step.id).status in ("succeeded", "unknown") or was_refused(state, step) for step in changing
     )
-    if find_allowed_changes(state) is None and not wanted and any(one.need == ACTION for one in state.plans):
-        wanted = {ANY_TOOL} if all(state.get_step(step.id).status != "succeeded" for step in steps) else set()
-    return () if settled else tuple(sorted(wanted))
+
+
+def _list_work(state: RunState) -> list[PlanStep]:
+    """The steps of all plans of a run that call something."""
+    steps = {step.id: step for proposed in state.plans for step in proposed.plan.steps if step.is_work}
+    return list(steps.values())
 
 
 def _list_failed(state: RunState, end: PlanStep) -> list[str]:

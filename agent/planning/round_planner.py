@@ -22,14 +22,12 @@ from agent.planning.made_up_values import (
     MadeUpValueError,
     find_made_up_values,
     format_question,
+    select_missing,
 )
 from agent.planning.part_texts import find_named_tool, is_made, select_parts
 from agent.planning.planned import Planned, Rejection
 from agent.planning.planner import PlannerModel, append_new_steps, build_completion_plan, build_plan_steps
-from agent.planning.refused_inputs import (
-    RepeatedCallError,
-    check_repetition,
-)
+from agent.planning.refused_inputs import RepeatedCallError, check_repetition
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply
 from agent.planning.request import NOTHING, PlanningRequest
 from agent.planning.round_attempt import Attempt, CopiedStepsError, UnaskedChangeError
@@ -312,7 +310,7 @@ class RoundPlanner:
             return planned
         if not attempt.refusals or len(attempt.parts) > 1:  # the second time the part is passed over
             raise MadeUpValueError(made_up)
-        missing = [one for one in made_up if one.is_required and not one.may_follow]
+        missing = select_missing(made_up, request)
         if missing and request.may_ask:
             return Planned(build_completion_plan(request, None), "llm", "llm", question=format_question(missing[0]))
         return mark_round(planned, {CHECK: MADE_UP})

@@ -33,8 +33,9 @@ from agent.tools.client_tools import is_from_outside
 
 YES, NO = "yes", "no"
 INFORMATION, CHANGE = "information", "change"
-NEED, FIT, ASK = "needs", "fits", "asks"
-"""The questions, as their prompts are named; the latter two are also the fields of the replies."""
+OTHER = "other"
+NEED, FIT, ASK, MEANING = "needs", "fits", "asks", "means"
+"""The questions, as their prompts are named; all but the first are also the fields of the replies."""
 ASK_BEGIN_CHARS, ASK_END_CHARS = 1_500, 500
 """Characters of a request that show whether it asks for a change. That is asked only where a change was decided on, and
 the sentence that wants it may stand anywhere in a mail."""
@@ -92,6 +93,12 @@ async def fits_request(model: PlannerModel, request: PlanningRequest, spec: Tool
     line = f"- {spec.name}({inputs}): {get_first_sentence(spec.description, DESCRIPTION_CHARS)}"
     question = render("fits_question", tool=line, request=_shorten(request.question))
     return await _choose(model, FIT, (YES, NO), question) != NO
+
+
+async def refuses_plan(model: PlannerModel, reply: str) -> bool:
+    """Whether a person's reply to a plan says that it must not be carried out. Raises `ModelError`. False for a reply
+    of the model that says nothing: then the person is asked again."""
+    return await _choose(model, MEANING, (YES, NO, OTHER), _shorten(reply, ASK_BEGIN_CHARS, ASK_END_CHARS)) == NO
 
 
 async def _choose(model: PlannerModel, field: str, choices: Sequence[str], question: str) -> str:

@@ -5,7 +5,7 @@ The one place for the histories of all doors: whatever a client sends, a run rea
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -95,9 +95,15 @@ def collect_own_words(run: Run) -> OwnWords:
     state = run.state
     if state.has_untrusted_prompt:
         return OwnWords()
-    began = datetime.fromtimestamp(state.created_at, ZoneInfo(run.engine.settings.timezone))
-    resolved = list_resolved(get_own_prompt(state)[-MAX_CHARS:], began.date())
-    return OwnWords(*resolved, *_list_own_texts(state), replies=collect_replies(state))
+    zone = ZoneInfo(run.engine.settings.timezone)
+    resolved = list_days(state, zone)
+    return OwnWords(*resolved, *_list_own_texts(state), replies=collect_replies(state), zone=zone)
+
+
+def list_days(state: RunState, zone: tzinfo) -> tuple[str, ...]:
+    """The days that this request names in words, as dates."""
+    began = datetime.fromtimestamp(state.created_at, zone)
+    return list_resolved(get_own_prompt(state)[-MAX_CHARS:], began.date())
 
 
 def collect_replies(state: RunState) -> tuple[Reply, ...]:

@@ -8,20 +8,21 @@ alike make no difference in prose; they do in addresses, paths and ids (`agent.t
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import tzinfo
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from pydantic import JsonValue
 
 from agent.text.codes import CodeMention, find_codes
-from agent.text.dates import DateMention, DateValue, TimeMention, TimeValue
 from agent.text.numbers import NumberMention
 from agent.text.pieces import split_pieces
-from agent.text.spelling import fold_digits, is_address, normalise_spelling, space_words
-from agent.text.terms import detect_script, extract_terms, has_content_words, map_query_terms
-from agent.text.units import Unit, can_share_value
+from agent.text.spelling import is_address, normalise_spelling, space_words
+from agent.text.stated_values import Quantity, StatedValues, is_unspaced, iter_digit_groups, prepare
+from agent.text.terms import extract_terms, has_content_words, map_query_terms
 from agent.text.values import find_values
 
 if TYPE_CHECKING:
@@ -33,64 +34,96 @@ MAX_VALUE_CHARS: Final = 8_000
 """A longer literal is not compared: nobody typed it."""
 MAX_PARTS: Final = 200
 MAX_SENTENCE_CHARS: Final = 1_000
-MAX_QUANTITY_CHARS: Final = 200
 MIN_CODE_CHARS: Final = 5
 """Letters and digits of a code that is found with other separators too: `SE45 5000` is `SE455000`."""
 MIN_SHARED: Final = 0.6
 """Share of a sentence's content words in a restatement of it."""
-_UNSPACED_SCRIPTS: Final = frozenset({"CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"})
-_OPENING: Final = frozenset("\"'([{<:;,=*_|>~")
+_OPENING: Final = frozenset("\"'`([{<:;,=*_|>~")
 """Characters that may stand right before a value: quotes, brackets, and marks of lists and Markdown."""
-_CLOSING: Final = frozenset("\"')]}>;,*_|<~")
+_CLOSING: Final = frozenset("\"'`)]}>;,*_|<~")
+_SIGILS: Final = frozenset("#@")
+"""What marks a name as one of a channel or a person, right before it: `#backend`, `@octocat`."""
 _STOPS: Final = frozenset(".:?!")
 """Characters that end a value only where a space or the text's end follows: `bo@example.org.` but not `.org.evil`."""
 _SEPARATORS: Final = re.compile(r"[\n,;<>()\[\]{}\"|]+")
 SCHEME: Final = re.compile(r"(?:https?://|mailto:|tel:)")
 _BARE_HOST: Final = re.compile(r"[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:/\S*)?")
 _CODE: Final = re.compile(r"[\w+ -]+")
-_DIGIT_EDGE: Final = re.compile(r"[^\W\d_][0-9]|[0-9][^\W\d_]")
-_DIGIT_GROUPS: Final = re.compile(r"(?<![\d.,-])\d{3,}(?: \d{3,}){2,}(?![\d.,-])")
-"""The number of an account or a card, if its groups are as long as each other: `1234 5678 9012`."""
+_COMPOUND: Final = re.compile(r"(?<![^\s\"'`(<\[*])[\w.-]+(?:/[\w.-]+)+(?:#\d+)?(?![\w/#@:?&=%-])")
+"""An identifier or a path of several parts, but not a web address: `acme/api`, `acme/api#42`."""
+MAX_COMPOUNDS: Final = 100
+_ID: Final = re.compile(r"[^\W_]+(?:[._-][^\W_]+)+")
+_ID_WORD: Final = re.compile(r"[^\W_]+")
+MAX_ID_WORDS: Final = 6
 _GROUPED_CODE: Final = re.compile(r"\b[a-z]{2}\d\d[ -]")
 NEAR_CHARS: Final = 6
 """Characters on either side of a place within which a number that goes on there has a digit."""
 _SENTENCE_END: Final = re.compile(r"[.!?:;\n][\"')\]]*\s*\Z")
-_TIME_MARKS: Final = frozenset({"t", "z"})
 _SPEAKER: Final = frozenset({"user"})
 """Models write what users say of themselves in the third person."""
-
-Quantity = DateMention | TimeMention | NumberMention
 
 
 class OwnWords:
     """The texts of one person, or of several people who are trusted alike, and their replies to questions."""
 
-    def __init__(self, *texts: str, replies: Sequence["Reply"] = ()) -> None:
+    def __init__(self, *texts: str, replies: Sequence["Reply"] = (), zone: tzinfo | None = None) -> None:
+        """`zone` is where the times of day in the texts are meant."""
         self._texts = _limit(texts)
         self._replies = tuple(replies)
+        self._zone = zone
 
-    def hold(self, value: JsonValue) -> bool:
+    def hold(self, value: JsonValue, label: str = "") -> bool:
         """Whether the texts contain a value. Of a list or an object every part must, and every key.
 
-        A boolean never does; null and an empty text, which say nothing, always do.
+        A boolean never does; null and an empty text, which say nothing, always do. `label` is the name of the input
+        that takes the value, and behind a line break its description: they may say in which unit it counts.
         """
         if value is None:
             return True
         if isinstance(value, bool):
             return False
         if isinstance(value, int | float):
-            return self._hold_number(_to_decimal(value), None) or self._is_given_in_reply(str(value))
+            return self._stated.hold_number(_to_decimal(value), label=label) or self._is_given_in_reply(str(value))
         if isinstance(value, str):
-            return self._hold_text(value)
+            return self._hold_text(value, label)
         if isinstance(value, list):
-            return all(self.hold(item) for item in value)
-        return all(self.hold(key) and self.hold(item) for key, item in value.items())
+            return all(self.hold(item, label) for item in value)
+        return all(self.hold(key) and self.hold(item, key) for key, item in value.items())
 
     def hold_name(self, name: str) -> bool:
         """Whether the texts contain a name in some spelling, in whole words: `support-team` is `Support Team`."""
         if is_address(name):
             return self._hold_phrase(normalise_spelling(name))
         return OwnWords(*map(space_words, self._texts))._hold_phrase(normalise_spelling(space_words(name)))
+
+    def list_joined(self, inputs: Mapping[str, JsonValue]) -> frozenset[str]:
+        """The names of the inputs that hold an identifier of the texts in its parts, all of them and each once: the
+        owner `acme` and the repository `api` of `acme/api`. A part by itself may be another thing's."""
+        names: dict[str, list[str]] = {}
+        for name, value in inputs.items():
+            if isinstance(value, str | int) and not isinstance(value, bool):
+                names.setdefault(normalise_spelling(str(value)), []).append(name)
+        joined: set[str] = set()
+        for parts in self._compounds:
+            inputs_of_parts = [names.get(part, []) for part in parts]
+            if all(len(one) == 1 for one in inputs_of_parts) and len(set(parts)) == len(parts):
+                joined |= {name for one in inputs_of_parts for name in one}
+        return frozenset(joined)
+
+    def hold_id(self, value: str) -> bool:
+        """Whether the words of an id of several stand side by side, in whatever order: `light.kitchen` of "the kitchen
+        light". For what names a thing only, not for an address."""
+        words = sorted(_ID_WORD.findall(value.casefold()))
+        if not 1 < len(words) <= MAX_ID_WORDS or not _ID.fullmatch(value):
+            return False
+        texts = (_ID_WORD.findall(text.casefold()) for text in self._texts)
+        return any(sorted(one[at : at + len(words)]) == words for one in texts for at in range(len(one)))
+
+    def choose(self, value: JsonValue) -> bool:
+        """Whether the texts name a choice by its words, perhaps with other endings: `closed` of "close it". Weaker than
+        `hold`, so it fits a value out of a closed set only, which carries no words of anybody."""
+        words = frozenset(extract_terms(space_words(value))) if isinstance(value, str) else frozenset()
+        return bool(words) and words <= self.terms
 
     def state(self, text: str) -> bool:
         """Whether a text says nothing that is not in the texts: each of its values and content words is there.
@@ -138,18 +171,18 @@ class OwnWords:
             start = own_text.find(phrase, start + 1)
         return self.find_restated(text)
 
-    def _hold_text(self, value: str) -> bool:
-        text = normalise_spelling(value).strip().rstrip(".!?").strip("\"'").strip()
+    def _hold_text(self, value: str, label: str = "") -> bool:
+        text = normalise_spelling(value).strip().rstrip(".!?").strip("\"'`").strip()
         if not text:
             return True
         if len(text) > MAX_VALUE_CHARS:
             return False
-        if self._hold_phrase(text) or self._hold_address(text) or self._hold_code(text) or self._hold_quantity(value):
+        if self._hold_phrase(text) or self._hold_address(text) or self._hold_code(text):
             return True
-        if self._is_given_in_reply(value):
+        if self._stated.hold(value, label) or self._is_given_in_reply(value):
             return True
         parts = [part.strip() for part in _SEPARATORS.split(text) if part.strip()]
-        return 1 < len(parts) <= MAX_PARTS and all(self._hold_text(part) for part in parts)
+        return 1 < len(parts) <= MAX_PARTS and all(self._hold_text(part, label) for part in parts)
 
     def _is_given_in_reply(self, value: str) -> bool:
         return any(reply.gives(value) for reply in self._replies)
@@ -196,38 +229,24 @@ class OwnWords:
         pattern = plus + "[ -]?".join(map(re.escape, letters))
         return any(self._is_whole(*match.span()) for match in re.finditer(pattern, self._normalised))
 
-    def _hold_quantity(self, value: str) -> bool:
-        """Whether a text that is a number, a date or a time, and nothing else, stands there."""
-        text = _prepare(value).strip()
-        if len(text) > MAX_QUANTITY_CHARS:
-            return False
-        mentions = [mention for mention in find_values(text) if isinstance(mention, Quantity)]
-        rest = text
-        for mention in reversed(mentions):
-            rest = rest[: mention.start] + " " + rest[mention.end :]
-        words = set(re.findall(r"\w+", rest.casefold())) - _TIME_MARKS
-        return bool(mentions) and not words and all(self._hold_mention(mention) for mention in mentions)
-
     def _state_values(self, text: str) -> bool:
-        plain = _prepare(text)
+        plain = prepare(text)
         if not all(self._hold_text(code.text) for code in find_codes(plain)):
             return False
         return all(
-            self._hold_mention(mention) or self._is_given_in_reply(plain[mention.start : mention.end])
+            self._stated.hold_mention(mention) or self._is_given_in_reply(plain[mention.start : mention.end])
             for mention in find_values(plain)
             if isinstance(mention, Quantity)
         )
 
-    def _hold_mention(self, mention: Quantity) -> bool:
-        if isinstance(mention, DateMention):
-            return any(reading.follows_from(date) for reading in mention.readings for date in self._dates)
-        if isinstance(mention, TimeMention):
-            return mention.value in self._times
-        return any(self._hold_number(reading.value, mention.unit) for reading in mention.readings)
+    @cached_property
+    def _compounds(self) -> list[list[str]]:
+        matches = islice((match for text in self._texts for match in _COMPOUND.finditer(text)), MAX_COMPOUNDS)
+        return [list(map(normalise_spelling, re.split("[/#]", match[0].rstrip(".")))) for match in matches]
 
-    def _hold_number(self, value: Decimal | None, unit: Unit | None) -> bool:
-        units = self._numbers.get(value, ()) if value is not None else ()
-        return any(unit is None or can_share_value(unit, other) for other in units)
+    @cached_property
+    def _stated(self) -> StatedValues:
+        return StatedValues(self._texts, zone=self._zone)
 
     @cached_property
     def _normalised(self) -> str:
@@ -245,7 +264,7 @@ class OwnWords:
         # From the first letter or digit, without a bullet, to the last digit, without a unit.
         cores = [(start, re.search(r"[^\W_](?:.*\d)?", text[start:end], re.DOTALL)) for start, end in spans]
         spans = [(start + core.start(), start + core.end()) for start, core in cores if core is not None]
-        return sorted({*spans, *_iter_digit_groups(text)})
+        return sorted({*spans, *iter_digit_groups(text)})
 
     @cached_property
     def _numeric_starts(self) -> list[int]:
@@ -260,39 +279,7 @@ class OwnWords:
     @cached_property
     def terms(self) -> frozenset[str]:
         """The stems of the words of the texts."""
-        return frozenset(term for text in self._texts for term in extract_terms(_prepare(text)))
-
-    @cached_property
-    def _numbers(self) -> dict[Decimal, set[Unit | None]]:
-        """The units with which each number stands there."""
-        units: dict[Decimal, set[Unit | None]] = {}
-        for mention in self._mentions:
-            if isinstance(mention, NumberMention):
-                for reading in mention.readings:
-                    units.setdefault(reading.value, set()).add(mention.unit)
-        return units
-
-    @cached_property
-    def _dates(self) -> frozenset[DateValue]:
-        return frozenset(date for one in self._mentions if isinstance(one, DateMention) for date in one.readings)
-
-    @cached_property
-    def _times(self) -> frozenset[TimeValue]:
-        return frozenset(one.value for one in self._mentions if isinstance(one, TimeMention))
-
-    @cached_property
-    def _mentions(self) -> list[Quantity]:
-        return [mention for text in self._texts for mention in _iter_quantities(_prepare(text))]
-
-
-def is_quantity(text: str) -> bool:
-    """Whether a text is a number, a date or a time, and nothing else."""
-    return OwnWords(text)._hold_quantity(text)
-
-
-def is_unspaced(char: str) -> bool:
-    """Whether a character belongs to a script that writes no spaces between words."""
-    return not char.isascii() and detect_script(char) in _UNSPACED_SCRIPTS
+        return frozenset(term for text in self._texts for term in extract_terms(prepare(text)))
 
 
 def _limit(texts: Iterable[str]) -> tuple[str, ...]:
@@ -306,40 +293,12 @@ def _limit(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(reversed(kept))
 
 
-def _prepare(text: str) -> str:
-    """The text as `find_values` reads it: it takes digits right behind a letter for a part of a name.
-
-    Composed: behind a letter and its accent as two characters, a digit would stand alone."""
-    return text if text.isascii() else _DIGIT_EDGE.sub(_separate_digit, fold_digits(unicodedata.normalize("NFC", text)))
-
-
-def _separate_digit(edge: re.Match[str]) -> str:
-    before, after = edge[0][0], edge[0][1]
-    letter = after if before.isdigit() else before
-    return f"{before} {after}" if is_unspaced(letter) else edge[0]
-
-
-def _iter_quantities(text: str) -> Iterator[Quantity]:
-    """Yields the quantities of a text; the groups of a long number that names something are none."""
-    groups = list(_iter_digit_groups(text))
-    for mention in find_values(text):
-        span = (mention.start, mention.end)
-        is_part = any(start <= span[0] and span[1] <= end and span != (start, end) for start, end in groups)
-        if isinstance(mention, Quantity) and not is_part:
-            yield mention
-
-
-def _iter_digit_groups(text: str) -> Iterator[tuple[int, int]]:
-    """Yields where groups of digits stand that are as long as each other; the last one may be shorter."""
-    for match in _DIGIT_GROUPS.finditer(text):
-        first, *_, last = lengths = [len(group) for group in match[0].split()]
-        if set(lengths[:-1]) == {first} and last <= first:
-            yield match.span()
-
-
 def _begins_value(text: str, start: int) -> bool:
     before = text[start - 1 : start]
-    if not before or before.isspace() or before in _OPENING:
+    if before in _SIGILS and start > 1:  # not within an address: `bo@example.org`
+        before = text[start - 2]
+        return text[start].isalpha() and (before.isspace() or before in _OPENING)
+    if not before or before in _SIGILS or before.isspace() or before in _OPENING:
         return not _is_number_part(text, start - 1)
     if before.isalpha() and (is_unspaced(before) or is_unspaced(text[start])):
         return True
@@ -374,7 +333,7 @@ def _to_decimal(value: float) -> Decimal | None:
 
 def _collect_content(text: str) -> frozenset[str]:
     """The stems of a text's content words, without its numbers and dates, which are compared as values."""
-    plain = _prepare(text)
+    plain = prepare(text)
     for mention in reversed(find_values(plain)):
         if isinstance(mention, Quantity):
             plain = plain[: mention.start] + " " * (mention.end - mention.start) + plain[mention.end :]

@@ -7,8 +7,9 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from agent.text.own_words import MIN_CODE_CHARS, SCHEME, OwnWords, is_quantity, is_unspaced
+from agent.text.own_words import MIN_CODE_CHARS, SCHEME, OwnWords
 from agent.text.spelling import normalise_spelling
+from agent.text.stated_values import is_quantity, is_unspaced
 
 _ADDRESS: Final = re.compile(
     r"(?:(?:[a-z][a-z0-9+.-]*:)?//(?:[^/?#\s]*@)?([^/?#\s]+)|([\w-]+(?:\.[\w-]+)+(?::\d+)?))(?:[/?#]\S*)?"

@@ -133,6 +133,8 @@ UNITS_OF_LABELS = {"s": UNITS["seconds"], **UNITS}
 """The spellings in labels such as `duration_s`."""
 OTHER_FACTORS = {f"{letter}B": UNITS[f"{letter}ib".lower()].factor for letter in "kMGT"} | {"hp": UNITS["ps"].factor}
 """The factors of kB, MB, GB and TB where they count in powers of 1,024, and of a metric horsepower."""
+CODE_LETTERS = 3
+"""Letters of a currency's code."""
 _CROWNS = frozenset(("SEK", "NOK", "DKK"))
 _QUALIFIER = (
     r"(?:(?:full|working|calendar|business|paid|whole|more|extra|consecutive|gross|hela|fulla|ganze|ganzen|volle|vollen|"
@@ -180,6 +182,11 @@ def _read_area(phrase: str) -> Unit | None:
     if square.rstrip(".") not in ("sq", "square") or length not in UNITS:
         return None
     return UNITS.get(f"{UNITS[length].name.replace('foot', 'ft')}²")
+
+
+def is_currency(unit: Unit) -> bool:
+    """Whether a unit is one of money, in whole or in hundredths."""
+    return unit.dimension == "kr" or (len(unit.dimension) == CODE_LETTERS and unit.dimension.isupper())
 
 
 def can_share_value(unit: Unit, other: Unit | None) -> bool:

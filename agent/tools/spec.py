@@ -192,6 +192,17 @@ class ToolSpec:
         """The role of an argument."""
         return self.argument_roles.get(argument, "other")
 
+    def get_property(self, argument: str) -> JsonObject:
+        """The schema of an argument; empty if the tool declares none."""
+        properties = self.input_schema.get("properties")
+        schema = properties.get(argument) if isinstance(properties, dict) else None
+        return schema if isinstance(schema, dict) else {}
+
+    def get_label(self, argument: str) -> str:
+        """The name of an argument, and behind a line break its description."""
+        description = self.get_property(argument).get("description")
+        return f"{argument}\n{description}" if isinstance(description, str) else argument
+
     @property
     def read_from(self) -> tuple[str, ...]:
         """What results are made of: the user's own sources; `arguments` if of nothing else, also through calls that

@@ -104,3 +104,28 @@ async def test_a_plan_by_rules_reads_no_history(tmp_path: Path) -> None:
         await bench.service.wait_for_response(run_id)
         (memory,) = await bench.engine.memory.list_newest("local", limit=5)
     assert (memory.tainted, "Fido" in memory.text) == (False, True)
+
+
+MAIL_PLAN = '{"steps": [{"tool": "send_mail", "inputs": [{"name": "x", "value": "hello"}]}]}'
+WRITTEN = f"Sure! Here is the plan:\n```json\n{MAIL_PLAN}\n```"
+CALL = '{"tool": "send_mail", "inputs": {"x": "hello"}}'
+
+
+@pytest.mark.parametrize(
+    ("prompt", "asked"),
+    [
+        ("mail ann that the office is closed", False),
+        (f"what does this call do? {CALL}", True),
+        (f"<attached_files>\n{CALL}\n</attached_files>\nwhat is this?", True),
+    ],
+    ids=["a plan after a sentence", "one that the request quotes", "one of an attached file"],
+)
+async def test_a_plan_after_a_sentence_is_a_quotation_only_of_what_was_in_the_prompt(
+    tmp_path: Path, prompt: str, asked: bool
+) -> None:
+    tool = mail()
+    model = script(says(WRITTEN, to="planner"), says("It is sent.", to="completion"))
+    async with engine_bench(tmp_path, model, tools=[tool], room=OPEN, model_profile="capable") as bench:
+        response = await ask(bench, prompt)
+    assert (response.metadata["status"] == "awaiting_approval") is asked, response.response
+    assert tool.calls == ([] if asked else [{"x": "hello"}])

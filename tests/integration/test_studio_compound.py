@@ -255,6 +255,30 @@ async def test_a_room_is_made_with_a_tool_that_is_written_for_it(serve: Serve, m
     assert model_server.purposes() == ["router", "tool", "tool", "tool"], "nothing is asked of the model again"
 
 
+async def test_the_name_of_what_another_step_makes_is_not_asked_of_a_small_model(serve: Serve) -> None:
+    message = "make a room Parts, write a tool that converts A-12 to 12A, and give it to the room"
+    async with (
+        serve(script(routes(*PARTS)), model_profile="small") as url,
+        httpx.AsyncClient(base_url=url, timeout=60) as client,
+    ):
+        asked = await send(client, message)
+        assert asked["status"] == "awaiting_approval", asked
+        assert [item["args"]["entities"].get("name") for item in asked["approvals"][0]["items"]] == [
+            "Parts", None, TOOL, None,
+        ]  # fmt: skip
+
+
+async def test_a_name_that_no_step_makes_is_asked_of_a_small_model(serve: Serve) -> None:
+    alone = (PARTS[0], intent("tool_generation", "tool_apply", name=TOOL, request="put the tool into use"))
+    async with (
+        serve(script(routes(*alone)), model_profile="small") as url,
+        httpx.AsyncClient(base_url=url, timeout=60) as client,
+    ):
+        asked = await send(client, "make a room Parts, and put the tool into use")
+    assert asked["status"] == "awaiting_input", asked
+    assert asked["question"].startswith("What is the name for tool apply?")
+
+
 @pytest.mark.row("S002-29", "S002-31")
 async def test_what_needs_a_refused_step_is_not_begun(serve: Serve) -> None:
     model = script(routes(*PARTS), *ToolScript().rules(), concludes("As you wish."))

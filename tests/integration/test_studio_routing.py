@@ -255,6 +255,18 @@ async def test_a_small_model_may_make_up_no_value(
         ("サポート室を作って", intent("room_management", "room_create", name="サポート室")),
         ("gib dem Raum Küche Süd 5 Schritte", intent("room_management", "room_edit", room_id="Küche Süd", value="5")),
         ("which rooms are there", intent("room_management", "list", name="everything")),
+        (
+            "give the room x the calculator and web fetch tools",
+            intent("room_management", "room_edit", room_id="x", field="tools", value="calculator, web_fetch"),
+        ),
+        (
+            "give the room x the calculator and web fetch tools",
+            intent("room_management", "room_edit", room_id="x", field="tools", value='["calculator", "web_fetch"]'),
+        ),
+        (
+            "let the room x use `https://mcp.example.com/mcp`",
+            intent("room_management", "room_edit", room_id="x", field="purpose", value="https://mcp.example.com/mcp"),
+        ),
     ],
 )
 async def test_what_the_message_says_is_not_asked_for(serve: Serve, message: str, read: dict[str, Any]) -> None:

@@ -66,7 +66,13 @@ NEED_QUESTION = "You decide what a request needs before it can be answered."
 """The beginnings of the prompts that ask about a request by examples (`agent.planning.tool_need`)."""
 CHANGES_QUESTION = "Before anything else"
 """The beginning of the question with which tools the request asks to change something."""
-SIDE_QUESTIONS = {NEED_QUESTION: Reply(text="lookup"), ASK_QUESTION: Reply(text='{"asks":"change"}')}
+MEANING_QUESTION = "A person was asked whether something may be done"
+"""The beginning of the prompt that asks what a reply to a plan means."""
+SIDE_QUESTIONS = {
+    NEED_QUESTION: Reply(text="lookup"),
+    ASK_QUESTION: Reply(text='{"asks":"change"}'),
+    MEANING_QUESTION: Reply(text='{"means":"other"}'),
+}
 """What the script says to them, so that its rules are about decisions, unless one of them is about the question. Which
 tools the request wants to change something with, `wants` says."""
 

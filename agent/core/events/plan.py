@@ -84,6 +84,9 @@ class PlanProposed(EventBody):
         description="the tools that only read, as the foreign server says that is named and that is not trusted",
     )
     follows: str = Field(default="", description="the earlier message whose words the searches of this one use")
+    explanation: str = Field(
+        default="", description="what the planner said to a person's reply that left this plan as it was"
+    )
     duration: float = 0.0
 
     def get_label(self, step_id: str) -> StepLabel | None:

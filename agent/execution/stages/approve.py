@@ -1,7 +1,11 @@
 """Approve: asks a person about the current plan. The run waits for the decision."""
 
+from collections.abc import Iterable
+
 from agent.core.events import ApprovalItem
+from agent.core.models import JsonObject
 from agent.core.plan_references import find_references
+from agent.core.run_state import RunState
 from agent.execution.approvals import (
     build_shown_text,
     compute_approval_deadline,
@@ -15,7 +19,7 @@ from agent.run_context.run import Run
 from agent.tools import ExplainingTool
 
 MAX_QUOTED_CHARS = 300
-"""Characters of a person's reply that the next question repeats."""
+"""Characters of a person's reply, and of what was answered to it, that the next question repeats."""
 
 
 async def approve(run: Run) -> None:
@@ -24,10 +28,7 @@ async def approve(run: Run) -> None:
     reason = find_approval_reason(state)
     if state.plan is None or reason is None:
         return
-    feedback = get_plan_feedback(state)
-    if feedback:
-        words = feedback if len(feedback) <= MAX_QUOTED_CHARS else f"{feedback[:MAX_QUOTED_CHARS]}..."
-        reason = f'{reason}. It could not be changed as you said ("{words}"); approve it as it is, or reject it'
+    reason = f"{reason}{_describe_reply(state)}"
     request = build_approval_request(
         await _explain_items(run, list_plan_items(state)),
         reason,
@@ -36,6 +37,35 @@ async def approve(run: Run) -> None:
         expires_at=compute_approval_deadline(run),
     )
     await run.emit(request)
+
+
+def _describe_reply(state: RunState) -> str:
+    """What the question says of the person's reply to the last one, if the plan is the same; else ""."""
+    last = next((one for one in reversed(state.approvals) if one.call_id is None), None)
+    decided = state.decisions.get(last.approval_id) if last is not None else None
+    items = list_plan_items(state)
+    if (
+        last is None
+        or decided is None
+        or decided.decision != "answered"
+        or _list_calls(last.items) != _list_calls(items)
+    ):
+        return ""
+    words = _cut(decided.reason)
+    if get_plan_feedback(state):  # nobody could plan by it
+        return f'. It could not be changed as you said ("{words}"); approve it as it is, or reject it'
+    if explanation := state.plans[-1].explanation:
+        # One line: nothing in it looks like a part of the question.
+        return f'. You said "{words}"; the assistant answered: "{_cut(" ".join(explanation.split()))}"'
+    return f'. Nothing in it was changed by what you said ("{words}"); approve it as it is, or reject it'
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_QUOTED_CHARS else f"{text[:MAX_QUOTED_CHARS]}..."
+
+
+def _list_calls(items: Iterable[ApprovalItem]) -> list[tuple[str, JsonObject]]:
+    return [(item.tool, item.args) for item in items]
 
 
 async def _explain_items(run: Run, items: tuple[ApprovalItem, ...]) -> tuple[ApprovalItem, ...]:

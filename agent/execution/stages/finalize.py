@@ -12,6 +12,7 @@ from agent.answers.final_answer import (
 )
 from agent.answers.from_memory import find_undecided_reason
 from agent.answers.loops import LOOP_REASON
+from agent.answers.unmade_changes import list_missing_changes
 from agent.core.errors import AgentError, UnsafeAnswerError
 from agent.core.event_loop import compute_beside_loop
 from agent.core.events import (
@@ -30,7 +31,6 @@ from agent.core.run_state import RunState
 from agent.execution.egress_facts import find_repeated_links
 from agent.execution.gates import list_failed_gates
 from agent.llm.port import describe_interruption
-from agent.planning.round_parts import list_unmade_changes
 from agent.policy.redaction.inbound import replace_with_kinds, restore_long_text
 from agent.run_context.message_labels import label_answer
 from agent.run_context.run import Run
@@ -107,7 +107,7 @@ def _find_partial_reason(run: Run, figures: tuple[str, ...]) -> str:
         return "nothing was done: no model reads free text now"
     if misfit := find_misfit(state):
         return f"the answer is not in the form that the request asks for: {misfit}"
-    if run.decides_in_rounds and (unmade := list_unmade_changes(state)):
+    if unmade := list_missing_changes(run):
         return f"nothing was changed, though the request asks for it ({', '.join(unmade)})"
     return find_undecided_reason(state) if run.decides_in_rounds else ""
 

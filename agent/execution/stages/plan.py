@@ -25,6 +25,7 @@ from agent.execution.catalogue import build_catalogue, list_callable, list_read_
 from agent.execution.decide import Start, find_replan_reason, is_in_round, needs_round
 from agent.execution.ground_quotes import GroundQuotes
 from agent.execution.open_questions import WITHHELD_QUESTION
+from agent.execution.plan_replies import settle_reply
 from agent.execution.plan_sources import find_first_plan, requires_tools
 from agent.execution.planner_call import PlannerCall, build_answer_output, note_answer_started
 from agent.execution.repeated_calls import LASTING_ERRORS, is_only_repeating_failures
@@ -72,6 +73,9 @@ async def plan(run: Run) -> None:
         checked = await run.redaction.check_answer(planned.question)
         question = checked.text if checked.failure is None else WITHHELD_QUESTION  # nor is it in the log
         await run.emit(*_list_rejections(planned), InputRequested(question=run.redaction.clean_question(question)))
+        return
+    if (settled := await settle_reply(run, planned, reason)) is not None:
+        await run.note_visibly(*_list_rejections(planned), settled)
         return
     planned = await _add_required_tools(run, planned, reason)
     tainted_by = _list_taint_sources(run, planned)
@@ -152,13 +156,27 @@ def _list_taint_sources(run: Run, planned: Planned) -> tuple[TaintSource, ...]:
     state = run.state
     sources: dict[TaintSource, bool] = {
         "conversation": state.tainted,
-        "reply": planned.is_embedded,
+        "reply": planned.is_embedded and _may_quote(run, planned),
         "recipe": "recipe" in planned.tainted_by,
         "results": state.plan is not None and has_read_outside(state),
         "ground": _quotes_ground(run, planned),
     }
     by_model = planned.effective == "llm" or planned.repeats_model
     return (*(name for name, is_there in sources.items() if is_there), *list_message_sources(state, by_model=by_model))
+
+
+def _may_quote(run: Run, planned: Planned) -> bool:
+    """Whether a plan among other words may be a quotation: the prompt held text from outside, or one of its texts
+    writes a call of the plan's tools as JSON."""
+    state, recalled = run.state, run.state.retrieval
+    if state.has_outside_text or state.has_unknown_answers or state.room.from_outside or has_read_outside(state):
+        return True
+    question = state.understanding.question if state.understanding else ""
+    history = [message.content for message in recalled.history] if recalled else []
+    memories = [item.text for item in recalled.items] if recalled else []
+    texts = [state.prompt, question, planned.ground, *state.room.operator_texts, *history, *memories]
+    names = {step.tool for step in planned.plan.steps if step.is_work}
+    return any("{" in text and name in text for text in texts for name in names)
 
 
 async def _add_required_tools(run: Run, planned: Planned, reason: str | None) -> Planned:

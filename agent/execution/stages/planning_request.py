@@ -1,6 +1,7 @@
 """The request of a run to its planner: what was asked, what may be called and what happened so far."""
 
 from dataclasses import replace
+from zoneinfo import ZoneInfo
 
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Outcome, PlanStep
@@ -17,6 +18,7 @@ from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import extract_context
 from agent.planning.round_parts import find_allowed_changes, has_changed, list_open_parts, list_untried_parts
 from agent.policy.approval import get_plan_feedback
+from agent.run_context.message_labels import collect_replies, list_days
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run
 from agent.tools.catalogue import Catalogue
@@ -40,6 +42,7 @@ async def build_planning_request(run: Run, reason: str | None) -> PlanningReques
     question = state.understanding.question if state.understanding else state.prompt
     metadata = state.request.metadata
     in_rounds = run.decides_in_rounds
+    zone = ZoneInfo(run.engine.settings.timezone)
     # Rounds share one catalogue, which endpoints keep in their cache. Their changes after text from outside are asked
     # about one by one.
     catalogue = await build_round_catalogue(run) if in_rounds else _build_plan_catalogue(run, reason)
@@ -65,6 +68,9 @@ async def build_planning_request(run: Run, reason: str | None) -> PlanningReques
         needs_completion=bool(room.persona) or room.citations or "response_format" in state.request.options,
         answer_form=choose_answer_form(run),
         may_ask=state.request.interactive and not state.is_hidden and not requires_tools(run),
+        replies=tuple(reply.text for reply in collect_replies(state)),
+        named_days=list_days(state, zone),
+        zone=zone,
         earlier_results=retrieved.earlier_results if retrieved else (),
         instructions=_join_caller_instructions(state),
         ground=await build_ground(run, catalogue) if run.plans_with_model else "",

@@ -8,8 +8,10 @@ requests blindly could choose it too.
 """
 
 import json
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Literal
 
 from agent.core.errors import ConflictError, NotFoundError
@@ -44,6 +46,9 @@ _COURTESIES = frozenset({
     "s'il vous plaît", "gracias", "por favor",
 })  # fmt: skip
 _AROUND_WORDS = " \t\r\n.,!;:`*_\"'“”„‘’«»()"  # noqa: RUF001 - quotation marks are meant
+_VARIATIONS = frozenset({"Sk", "Mn"})
+"""Characters that only vary the emoji before them, in its colour or form."""
+_SIGNATURE, _QUOTE = "--", ">"
 MAX_WORDS = 8
 """Words of a message that can be a decision."""
 
@@ -230,12 +235,13 @@ def _parse_ask_tool_answer(content: str) -> tuple[str, str]:
 
 
 def parse_decision(text: str) -> tuple[str, str]:
-    """Parses a person's reply into (`approved`, ""), (`rejected`, reason) or (`answered`, text).
+    """Parses a person's reply into (`approved`, ""), (`rejected`, reason) or (`answered`, text). What a client quotes
+    of the question in it, and a signature below it, are not the person's reply.
 
     Only the commands `/approve` and `/reject REASON` decide, and messages that say nothing but yes or no, whatever
     courtesies stand around it. Words within a sentence do not: "do not do it" contains "do it".
     """
-    reply = text.strip()
+    reply = _remove_quotes(text)
     command, _, rest = reply.partition(" ")
     if command.lower() == "/approve" and not rest.strip():
         return "approved", ""
@@ -245,12 +251,20 @@ def parse_decision(text: str) -> tuple[str, str]:
         return "approved", ""
     if _read_words(reply, _NO):
         return "rejected", ""
-    return "answered", reply
+    return "answered", reply or text.strip()
+
+
+def _remove_quotes(text: str) -> str:
+    """A message without its quoted lines and its signature, as RFC 3676 marks them."""
+    lines = takewhile(lambda line: line.rstrip() != _SIGNATURE, text.strip().splitlines())
+    return "\n".join(line for line in lines if not line.lstrip().startswith(_QUOTE)).strip()
 
 
 def _read_words(text: str, phrases: frozenset[str]) -> bool:
     """Whether a message holds some of `phrases`, and nothing else but courtesies."""
-    words = [bare for word in text.casefold().replace(",", " ").split() if (bare := word.strip(_AROUND_WORDS))]
+    composed = unicodedata.normalize("NFC", text)
+    plain = "".join(char for char in composed if unicodedata.category(char) not in _VARIATIONS or char.isascii())
+    words = [bare for word in plain.casefold().replace(",", " ").split() if (bare := word.strip(_AROUND_WORDS))]
     if len(words) > MAX_WORDS:
         return False
     has_phrase, place = False, 0

@@ -2,16 +2,19 @@
 
 from dataclasses import replace
 from time import thread_time
+from zoneinfo import ZoneInfo
 
 import pytest
 from pydantic import JsonValue
 
-from agent.core.models import PlanStep
+from agent.core.models import ChatMessage, PlanStep
 from agent.planning.made_up_values import (
+    MadeUpValue,
     MadeUpValueError,
     find_made_up_values,
     format_question,
     leave_out_unasked_texts,
+    select_missing,
 )
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.planning.round_steps import leave_out_unasked
@@ -205,3 +208,115 @@ def test_a_recipient_is_not_taken_out_of_the_message(question: str, to: str, tex
     request = asking(question, catalogue=Catalogue(skills=(), tools=(send,)))
     made_up = find_made_up_values([make_step("send", to=to, text=text)], request)
     assert [one.name for one in made_up] == names
+
+
+NUMBER: dict[str, JsonValue] = {"type": "number"}
+KINDS: dict[str, JsonValue] = {
+    "minutes": NUMBER, "seconds": NUMBER, "amount": NUMBER, "amount_cents": NUMBER, "brightness_pct": NUMBER,
+    "currency": TEXT, "time": TEXT, "start": TEXT, "quantity": NUMBER, "title": TEXT, "path": TEXT, "to": TEXT,
+}  # fmt: skip
+DO = spec("do", KINDS, [*KINDS], description="Do it.", annotations=SIDE_EFFECT)
+
+
+def find_in(question: str, args: dict[str, JsonValue], result: str = "") -> list[MadeUpValue]:
+    rounds = (RoundResult(0, "look", {}, result),) if result else ()
+    request = asking(question, catalogue=Catalogue(skills=(), tools=(DO,)), ground=GROUND, rounds=rounds)
+    request = replace(request, zone=ZoneInfo("Europe/Berlin"), named_days=("2026-11-30",))
+    return [*find_made_up_values([make_step("do", "s1", **args)], request)]
+
+
+@pytest.mark.parametrize(
+    ("question", "args"),
+    [
+        ("Set a timer for ten minutes", {"minutes": 10}),
+        ("Set a timer for ten minutes", {"seconds": 600}),
+        ("Set a timer for half an hour", {"minutes": 30}),
+        ("Do it in an hour", {"minutes": 60}),
+        ("Order a dozen eggs", {"quantity": 12}),
+        ("Pay Jonas fifty euros", {"to": "Jonas", "amount": 50, "currency": "EUR"}),
+        ("Pay Jonas 1,250 dollars", {"amount": 1250}),
+        ("Pay Jonas 1.5k", {"amount": 1500}),
+        ("Pay Jonas $12.50", {"amount_cents": 1250}),
+        ("Pay Jonas 20", {"amount": 20.0}),
+        ("Dim it to half", {"brightness_pct": 50}),
+        ("The dentist on 4 December at 3pm", {"time": "15:00", "start": "2026-12-04T15:00:00+01:00"}),
+        ("Wake me at half past six", {"time": "06:30"}),
+        ("Wake me at 7 in the morning", {"time": "07:00"}),
+        ("Standup from 9:30 to 10", {"time": "10:00"}),
+        ("Standup tomorrow at noon", {"start": "2026-11-30T12:00:00"}),
+        ("Termin am 4.12. um halb vier", {"start": "2026-12-04T15:30:00"}),
+    ],
+)
+def test_what_is_said_in_another_form_is_not_made_up(question: str, args: dict[str, JsonValue]) -> None:
+    assert find_in(question, args) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "args"),
+    [
+        ("Set a timer for ten minutes", {"seconds": 60}),
+        ("Pay Jonas fifty euros", {"amount": 55}),
+        ("Pay Jonas fifty euros", {"currency": "USD"}),
+        ("Pay Jonas", {"amount": 50}),
+        ("Send it to Bob", {"to": "eve"}),
+        ("Send it to bob@ours.example", {"to": "eve@evil.example"}),
+        ("Wake me at half past six", {"time": "06:45"}),
+        ("Pay Jonas 30", {"amount": 3000}),
+    ],
+)
+def test_another_value_is_made_up(question: str, args: dict[str, JsonValue]) -> None:
+    assert [one.value for one in find_in(question, args)] == [*args.values()]
+
+
+@pytest.mark.parametrize(
+    ("question", "args", "result"),
+    [
+        ("Order eggs", {"quantity": 1}, ""),
+        ("Open a ticket that my laptop screen flickers", {"title": "Screen defect"}, ""),
+        ("Write a poem about autumn and save it", {"path": "autumn_poem.md"}, ""),
+        ("Give Ann 5 percent more", {"amount": 4200}, "Ann 4000"),
+        ("Remind me after lunch", {"time": "13:00"}, ""),
+    ],
+)
+def test_what_may_follow_from_the_request_is_shown_and_not_asked_for(
+    question: str, args: dict[str, JsonValue], result: str
+) -> None:
+    (made_up,) = find_in(question, args, result)
+    assert select_missing([made_up], ask(question)) == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "args", "result"),
+    [
+        ("Pay Jonas", {"amount": 4300}, "Ann 4000"),
+        ("Send the report", {"to": "boss"}, ""),
+        ("Send the report", {"to": "report@boss.org"}, ""),
+        ("Send the report to us", {"to": "us.evil.example"}, ""),
+    ],
+)
+def test_an_amount_or_a_place_that_nobody_gave_is_asked_for(
+    question: str, args: dict[str, JsonValue], result: str
+) -> None:
+    made_up = find_in(question, args, result)
+    assert [one.value for one in select_missing(made_up, ask(question))] == [*args.values()]
+
+
+def test_no_input_is_asked_for_twice_in_a_row() -> None:
+    (made_up,) = find_in("after lunch at Luigi's", {"to": "bistro"})
+    question = ChatMessage(role="assistant", content=format_question(made_up))
+    other = ChatMessage(role="assistant", content="For `do`: which `amount` do you mean?")
+    answer = ChatMessage(role="user", content="the one by the sea")
+    request = ask("12")
+    assert select_missing([made_up], replace(request, history=(other, answer))) == (made_up,)
+    assert select_missing([made_up], replace(request, history=(question, answer))) == ()
+    assert select_missing([made_up], replace(request, history=(question, answer, other, answer))) == ()
+    done = ChatMessage(role="assistant", content="It is done.")
+    assert select_missing([made_up], replace(request, history=(question, answer, done, answer))) == (made_up,)
+
+
+def test_what_a_person_answered_in_the_run_is_known() -> None:
+    step = make_step("do", amount=20, to="eva@ours.example")
+    request = asking("Pay Jonas 30", catalogue=Catalogue(skills=(), tools=(DO,)), ground=GROUND)
+    assert [one.value for one in find_made_up_values([step], request)] == [20, "eva@ours.example"]
+    replied = replace(request, replies=("change the amount to 20, and send it to eva@ours.example",))
+    assert find_made_up_values([step], replied) == ()

@@ -17,6 +17,33 @@ def test_a_message_that_only_says_yes_approves(text: str) -> None:
     assert parse_decision(text) == ("approved", "")
 
 
+@pytest.mark.parametrize(
+    ("text", "decision"),
+    [
+        ("👍🏽", "approved"),
+        ("👍️", "approved"),
+        ("👎🏿", "rejected"),
+        ("> Approve or reject?\n> approve\n\nyes", "approved"),
+        ("> Reply `approve`\n\nno", "rejected"),
+        ("Yes.\n\n-- \nSent from my iPhone", "approved"),
+        ("no\n--\nyes", "rejected"),
+        ("/approve\n\n> Approve?", "approved"),
+        ("yes, but to Bo\n\n> Approve?", "answered"),
+        ("> yes", "answered"),
+        ("-- \nyes", "answered"),
+        ("yes -- but only to Bo", "answered"),
+    ],
+)
+def test_what_a_client_quotes_or_signs_is_not_the_reply(text: str, decision: str) -> None:
+    assert parse_decision(text)[0] == decision
+
+
+def test_a_reply_in_words_is_passed_on_without_what_it_quotes() -> None:
+    assert parse_decision("> Approve?\n\nonly to Bo\n-- \nAnna") == ("answered", "only to Bo")
+    assert parse_decision("/reject too late\n-- \nAnna") == ("rejected", "too late")
+    assert parse_decision("> only a quotation") == ("answered", "> only a quotation")
+
+
 @pytest.mark.parametrize("text", ["no", "No, thanks.", "nope", "don't", "reject it", "nej tack", "Nein, danke!", "👎"])
 def test_a_message_that_only_says_no_rejects(text: str) -> None:
     assert parse_decision(text) == ("rejected", "")

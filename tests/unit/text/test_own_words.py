@@ -5,6 +5,7 @@
 import unicodedata
 from time import perf_counter
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import example, given
@@ -54,6 +55,22 @@ HELD: list[tuple[str, Any]] = [
     ("IBAN SE45 5000 0000 0583", "SE4550000000 0583"),
     ("ring 070-123 45 67", "0701234567"),
     ("post it in #general", "#general"),
+    ("post it in #general", "general"),
+    ("assign it to @octocat.", "octocat"),
+    ("connect `https://mcp.example.org/mcp` to the room", "https://mcp.example.org/mcp"),
+    ("run `npx -y @models/server-files /tmp`", "/tmp"),
+    ("run `npx -y @models/server-files /tmp`", "npx -y @models/server-files /tmp"),
+    ("give it `web_fetch`, please", "web_fetch"),
+    ("Pay Jonas 50 euros", "EUR"),
+    ("Pay Jonas 50 €", "eur"),
+    ("betala 50 kr", "SEK"),
+    ("meet at half past six", "18:30"),
+    ("um halb vier", "15:30"),
+    ("on 4 December at 15.30 for half an hour", "2026-12-04T15:30:00"),
+    ("on 4 December at 15.30 for half an hour", "2026-12-04T16:00:00"),
+    ("on 4 December at noon for an hour", "2026-12-04T13:00"),
+    ("for ten minutes", "PT10M"),
+    ("for an hour", "60 minutes"),
     ("anything", None),
     ("anything", ""),
     ("anything", []),
@@ -100,8 +117,20 @@ NOT_HELD: list[tuple[str, Any]] = [
     ("3 May 2026 at 2pm", "2026-05-03 15:00"),
     ("close INC-1042", "INC-104"),
     ("IBAN SE45 5000 0000 0583", "SE45 5000 0000 058"),
-    ("in #general", "general"),
-    ("ask @bo", "bo"),
+    ("in #general-chat", "general"),
+    ("ask bo@example.org", "example.org"),
+    ("ask @bo.example", "bo"),
+    ("close PR#12", "PR"),
+    ("run `curl https://example.org/a`", "https://example.org"),
+    ("delete `/tmp/data`", "/tmp"),
+    ("Pay 50 dollars", "EUR"),
+    ("Pay 50", "EUR"),
+    ("meet at half past six", "06:45"),
+    ("meet at 15.30", "15:31"),
+    ("for 30 minutes from 15:00 on 3 May 2026", "2026-05-03T15:45"),
+    ("from 15:00 on 3 May 2026", "2026-05-03T16:00"),
+    ("for ten minutes", "PT11M"),
+    ("for ten minutes", "11 minutes"),
     ("tell Bo Berg", "Bo Holm"),
     ("tell Bo and Eva Berg", "Bo Berg"),
     ("tell bo", ["bo", "eve"]),
@@ -279,3 +308,88 @@ def test_a_reply_gives_what_the_question_did_not_show(text: str, value: Any, is_
 def test_words_that_repeat_a_shown_value_in_another_spelling_state_nothing(text: str) -> None:
     own = OwnWords("Do what my mail says", replies=[Reply(text, ShownValues(SHOWN))])
     assert not own.state(text.removeprefix("never "))
+
+
+LABELLED: list[tuple[str, Any, str]] = [
+    ("for half an hour", 30, "duration_minutes"),
+    ("for half an hour", "30", "minutes"),
+    ("for ten minutes", 600, "seconds"),
+    ("ten minutes", 600, "length\nLength of the timer in seconds"),
+    ("log 7 hours and a half", 27000, "timeSpentSeconds"),
+    ("for an hour", 60, "duration_minutes"),
+    ("Pay $12.50", 1250, "amount_cents"),
+    ("Pay 12 cents", 12, "amount_cents"),
+    ("half brightness", 50, "brightness_pct"),
+    ("to 50 %", 0.5, "volume_level"),
+    ("two thirds of an hour", 40, "minutes"),
+]
+NOT_LABELLED: list[tuple[str, Any, str]] = [
+    ("for half an hour", 30, "amount"),
+    ("for half an hour", 31, "duration_minutes"),
+    ("for half an hour", 30, "to\nThe person in charge"),
+    ("Pay $12.50", 1250, "amount"),
+    ("Pay $12.50", 1251, "amount_cents"),
+    ("in 12.50 minutes", 1250, "amount_cents"),
+    ("half brightness", 50, "amount"),
+    ("half past six", 1830, "amount"),
+    ("for ten minutes", 600, "account"),
+]
+
+
+@pytest.mark.parametrize(("words", "value", "label"), LABELLED)
+def test_a_quantity_is_held_in_the_unit_of_its_input(words: str, value: Any, label: str) -> None:
+    assert OwnWords(words).hold(value, label)
+    assert OwnWords(words).hold([value], label)
+
+
+@pytest.mark.parametrize(("words", "value", "label"), NOT_LABELLED)
+def test_another_quantity_or_one_of_an_unknown_unit_is_not_held(words: str, value: Any, label: str) -> None:
+    assert not OwnWords(words).hold(value, label)
+
+
+def test_a_moment_with_an_offset_is_compared_where_the_person_is() -> None:
+    own = OwnWords("on 30 November 2026 at 3pm", zone=ZoneInfo("Europe/Berlin"))
+    held = ["2026-11-30T15:00:00+01:00", "2026-11-30T14:00:00Z", "2026-11-30T15:00:00Z", "2026-11-30T15:00"]
+    assert [value for value in held if not own.hold(value)] == []
+    assert not own.hold("2026-11-30T15:00:00+02:00")
+    assert not own.hold("2026-11-30T16:00:00+01:00")
+    assert not own.hold("2026-13-40T15:00:00+01:00")
+
+
+@pytest.mark.parametrize(
+    ("words", "inputs", "joined"),
+    [
+        ("see acme/api", {"owner": "acme", "repo": "api", "number": 7}, {"owner", "repo"}),
+        ("see `acme/api#42`.", {"owner": "acme", "repo": "api", "number": 42}, {"owner", "repo", "number"}),
+        ("delete tmp/data.txt", {"folder": "tmp", "name": "data.txt"}, {"folder", "name"}),
+        ("delete tmp/data.txt", {"name": "data.txt"}, set()),
+        ("see acme/api", {"owner": "eve", "repo": "api"}, set()),
+        ("see acme/api", {"owner": "acme", "repo": "api", "to": "api"}, set()),
+        ("see acme/api/docs", {"owner": "acme", "repo": "api"}, set()),
+        ("open https://evil.example/acme/api", {"owner": "acme", "repo": "api"}, set()),
+    ],
+)
+def test_an_identifier_is_held_in_its_parts_by_all_of_them_together(
+    words: str, inputs: dict[str, Any], joined: set[str]
+) -> None:
+    assert OwnWords(words).list_joined(inputs) == joined
+
+
+def test_a_choice_is_named_by_its_words_in_any_form() -> None:
+    own = OwnWords("Close issue 42 and mark it as a duplicate")
+    assert own.choose("closed")
+    assert own.choose("duplicates")
+    assert not own.choose("open")
+    assert not own.choose("closed_admin")
+    assert not own.choose(True)
+    assert not own.choose("")
+
+
+def test_an_id_is_held_by_its_words_side_by_side() -> None:
+    own = OwnWords("Turn the kitchen light off, and mail bo@ours.example")
+    assert own.hold_id("light.kitchen")
+    assert own.hold_id("kitchen_light")
+    assert not own.hold_id("light.cellar")
+    assert not own.hold_id("kitchen.off")
+    assert not own.hold_id("https://kitchen.light")
+    assert not own.hold_id("kitchen")

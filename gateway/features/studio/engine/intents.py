@@ -20,24 +20,16 @@ from agent.planning.parse import MAX_REPLY_CHARS, read_first_object
 from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.request import PlanningRequest
 from agent.run_context.outputs import cut_text
-from agent.text.own_words import OwnWords
-from agent.tools import ToolSpec, build_flat_schema
+from agent.tools import build_flat_schema
 from agent.tools.catalogue import Catalogue, format_tool
-from agent.tools.spec import declares_all
 from gateway.features.studio.engine.commands_by_word import FORMS, read_command
 from gateway.features.studio.engine.prompts import render
-from gateway.features.studio.engine.subagents import (
-    StudioAgent,
-    find_meant_tools,
-    make_studio_agents,
-    names_change,
-)
+from gateway.features.studio.engine.subagents import StudioAgent, make_studio_agents, names_change
+from gateway.features.studio.engine.unsaid_values import find_missing, find_unsaid
 
 CONFIDENCE = 0.8
 """The router dispatches above this; otherwise the user is asked."""
 MAX_INTENTS = 8
-_STRUCTURAL = frozenset({"field", "version"})
-"""Inputs that say where a value goes."""
 BY_COMMAND = "the message is an exact command, read by rules"
 NOTHING_TO_DO = "the message asks for nothing that the router knows"
 
@@ -267,44 +259,16 @@ def _find_doubt(
         return None
     for intent in read.intents:
         own = [spec for spec in specs if spec.name in agents[intent.category].BORROWS]
-        if (missing := _find_missing(intent, request.catalogue)) is not None:
+        before = [read.intents[at] for at in intent.depends_on if at < len(read.intents)]
+        follows = any(agents[one.category].CHANGES_THINGS for one in before)
+        if (missing := find_missing(intent.action, intent.entities, request.catalogue)) is not None and not before:
             question, reason = "I did not find it in your message.", f"the router read no {missing!r}"
-        elif (missing := _find_unsaid(intent, own, request)) is not None:
+        elif (missing := find_unsaid(intent.action, intent.entities, own, request, follows_change=follows)) is not None:
             question, reason = "Your message does not say it.", f"the message does not say {missing!r}"
         else:
             continue
         text = f"What is the {missing.replace('_', ' ')} for {intent.action.replace('_', ' ')}? {question}"
         return Dispatch(read.to_intents(), question=text, reason=reason)
-    return None
-
-
-def _find_missing(intent: IntentReply, catalogue: Catalogue) -> str | None:
-    """The name of an input that only the user knows, and that no result of another intent can hold."""
-    spec = catalogue.get_tool(intent.action)
-    if spec is None or intent.depends_on:
-        return None
-    return next((name for name in spec.hints.user_inputs if not intent.entities.get(name, "").strip()), None)
-
-
-def _find_unsaid(intent: IntentReply, specs: Sequence[ToolSpec], request: PlanningRequest) -> str | None:
-    """The name of the first entity whose value a small model has made up, or None. Of an action that is a verb, the
-    inputs of the tools are compared that it may mean; its other entities are notes in the model's words.
-
-    A value is in the user's messages or in earlier answers and results, compared as a value; or it names something of
-    the gateway, such as a field or a tool.
-    """
-    meant = find_meant_tools(intent.action, specs)
-    if not any(spec.has_side_effect for spec in meant):
-        return None
-    texts = [request.original, request.question, request.replan_reason or ""]
-    texts += [one.content for one in request.history]
-    texts += [one.text for one in request.earlier_results]
-    own, gateway_words = OwnWords(*texts), set(request.catalogue.list_names()) | {"true", "false", ""}
-    for name, value in intent.entities.items():
-        is_input = any(declares_all(spec.input_schema, (name,)) for spec in meant)
-        if not is_input or name in _STRUCTURAL or value in gateway_words or own.hold(value) or own.hold_name(value):
-            continue
-        return name
     return None
 
 
