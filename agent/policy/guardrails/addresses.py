@@ -57,7 +57,7 @@ class AddressPolicy:
 
     def can_load(self, address: str) -> bool:
         """Whether an image may be loaded from the address."""
-        return all(not host or host in self._hosts for host in map(_find_host, _list_readings(address)))
+        return all(map(self._can_load, _list_readings(address)))
 
     def can_link(self, address: str) -> bool:
         """Whether a link may point to the address, as any reader understands it."""
@@ -66,6 +66,10 @@ class AddressPolicy:
                 self._decisions.clear()
             self._decisions[address] = all(map(self._can_link, _list_readings(address)))
         return self._decisions[address]
+
+    def _can_load(self, clean: str) -> bool:
+        host = _find_host(clean)
+        return not host or host in self._hosts or _QUALIFIED_NAME.match(clean) is not None
 
     def _can_link(self, clean: str) -> bool:
         host = _find_host(clean)

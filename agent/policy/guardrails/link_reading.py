@@ -1,6 +1,6 @@
 """Reads the addresses, names, labels and tags of an answer, for `links.py`: to their end, or as far as any reader does.
 
-The functions return None where the answer, which arrives in pieces, has to go on before they can tell.
+The functions return None where the answer, which arrives in pieces, has to go on first.
 """
 
 import re

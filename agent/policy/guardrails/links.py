@@ -36,6 +36,7 @@ from agent.policy.guardrails.link_reading import (
 from agent.policy.guardrails.live_names import (
     EMBEDDING_ATTRIBUTES,
     LINKING_ATTRIBUTES,
+    LOADING_ATTRIBUTE,
     LOADING_ATTRIBUTES,
     LOADING_TAG,
     SCRIPTING_ATTRIBUTE,
@@ -58,11 +59,6 @@ _MARKS: Final = frozenset({"](", "]:", "!["})
 _TRAILING: Final = ".,;:!?)]*_"
 _ATTRIBUTE_NAME: Final = re.compile(r"\s*([\w:-]{1,40})")
 _AUTOLINK: Final = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]*")
-_LOADING_ATTRIBUTE: Final = re.compile(
-    r"[\s\"'/](?:src|srcset|poster|background|style|data|action|formaction|ping|xlink:href"
-    r"|on\w{1,20})\s*=",
-    re.IGNORECASE,
-)
 _HREF: Final = re.compile(r"[\s\"'/]href\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
 _EMBEDDED: Final = re.compile(r"(?:(?:https?|ftp):|//|www\.)[^\s\"'<>]+", re.IGNORECASE)
 _URL_START: Final = re.compile(r"(?:https?|ftp)://|(?<![:/])//|www\.", re.IGNORECASE)
@@ -105,8 +101,8 @@ class LinkStream:
         self._dropped = 0
         """Characters before `_text`: places beyond one call are counted from the beginning of the answer."""
         self._blocks = CodeBlocks()
-        self._judged, self._broken = 0, 0
-        """Up to here hosts are known as allowed, and up to here they are broken."""
+        self._judged, self._named, self._broken = 0, 0, 0
+        """Up to here addresses are known as allowed, hosts without a scheme are judged, and hosts are broken."""
         self._last = ""
         """The last character that went out."""
         self._cuts: list[int] = []
@@ -275,6 +271,8 @@ class LinkStream:
         within = [at + length + match.start() for match in _URL_START.finditer(address[length:])]
         is_read = len(within) <= MAX_NESTED and ends[1] - at < ADDRESS
         if is_read and all(self._links.can_link(text[start : at + len(address)]) for start in (at, *within)):
+            self._judged = self._dropped + ends[0]
+            self._named = self._dropped + at + length + len(address[length:].split("/", maxsplit=1)[0])
             self._judge(text, at, ends)
             return opening, at + length
         if not self._blocks.is_code:
@@ -287,13 +285,13 @@ class LinkStream:
         mark, place = text[at], self._dropped + at
         if place < self._broken:
             return f"[{mark}]", at + 1
-        if place < self._judged:
+        if place < self._named:
             return mark, at + 1
         if may_go_on(text, at) and not final:
             return None
         name = match_name(text, at)
         if name is None or not is_linked(name):
-            self._judged = self._dropped + (name.end("host") if name is not None else at)
+            self._named = self._dropped + (name.end("host") if name is not None else at)
             return mark, at + 1
         ends = find_ends(text, name.start(), final=final)
         if ends is None:
@@ -301,6 +299,7 @@ class LinkStream:
         scheme = "mailto:" if "@" in name[0] else "//"
         address = text[name.start() : max(ends[0], name.end("host")) if name["rest"] else name.end("host")]
         if self._links.can_link(scheme + address.rstrip(_TRAILING)) and ends[1] - at < ADDRESS:
+            self._named = self._dropped + name.end("host")
             self._judge(text, name.start(), (name.start() + len(address), ends[1]), scheme)
             return mark, at + 1
         self._broken = self._dropped + name.end("host")
@@ -309,7 +308,6 @@ class LinkStream:
     def _judge(self, text: str, at: int, ends: tuple[int, int], scheme: str = "") -> None:
         """Notes an allowed address. What some readers take into it too must be allowed with it, or is cut off."""
         end, last = ends
-        self._judged = self._dropped + end
         if not text[end:last].strip(_TRAILING + "~`'\"\u201d>") or self._links.can_link(
             scheme + text[at:last].rstrip(_TRAILING)
         ):
@@ -342,7 +340,7 @@ def _remove_tag(links: AddressPolicy, text: str, at: int, *, final: bool) -> Ste
     tag = text[at : end + 1]
     if tag[1] == "!":
         return " ", end + 1
-    if LOADING_TAG.match(tag) or _LOADING_ATTRIBUTE.search(tag):
+    if LOADING_TAG.match(tag) or LOADING_ATTRIBUTE.search(tag):
         match = re.search(r"(?:https?:)?//[^\s\"'<>)]+", html.unescape(tag))
         return (f"[removed: content of {_format_host(links, match[0])}]" if match and tag[1] != "/" else " "), end + 1
     for href in _HREF.finditer(tag):
@@ -359,8 +357,10 @@ def _scan_fence(text: str, at: int, *, final: bool) -> Step:
         return None
     line = text[at : end if end >= 0 else at + ADDRESS]
     marks = line[: len(line) - len(line.lstrip(line[0]))]
-    if line[0] in line[len(marks) :] and line[0] == "`":  # code within a line
+    info, other, _ = line[len(marks) :].partition(line[0])
+    if other and line[0] == "`":  # code within a line
         return marks, at + len(marks)
+    line = marks + info
     label = label_fence(text, at, len(line), marks, final=final)
     if label is None:
         return None

@@ -18,6 +18,11 @@ EMBEDDING_ATTRIBUTES: Final = frozenset(
 )
 """Attributes that hold addresses of what loads among other things, and whose names programs use for other things."""
 SCRIPTING_ATTRIBUTE: Final = re.compile(r"on[a-z]{1,20}")
+LOADING_ATTRIBUTE: Final = re.compile(
+    rf"[\s\"'/](?:{'|'.join(LOADING_ATTRIBUTES)}|srcset|style|data|action|formaction|ping|on\w{{1,20}})\s*=",
+    re.IGNORECASE,
+)
+"""What in a tag loads, runs or sends something."""
 TOP_LEVEL_DOMAIN: Final = re.compile(
     r"(?:biz|com|edu|gov|net|org|pro|web|xxx|aero|asia|coop|info|museum|name|shop|рф|xn--[a-z0-9-]{1,59}"
     r"|a[cdefgilmnoqrstuwxz]|b[abdefghijmnorstvwyz]|c[acdfghiklmnoruvwxyz]|d[ejkmoz]|e[cegrstu]|f[ijkmor]"

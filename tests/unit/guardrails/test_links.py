@@ -73,7 +73,7 @@ def test_what_carries_something_out_is_defused(answer: str) -> None:
         "![chart](/files/chart.png) and ![dot](data:image/png;base64,iVBORw0KGgo=)",
         "As [1] and [2][3] say, a < b, x[0][1], f(x) [no! and 3 <4",
         "- [ ] todo\n- [x] done\n\n| a | b |\n|---|---|\n",
-        "```html-like\n<img src='/p.png' alt='x'><script>if (a<b && !c[d](e)) f(g[0]);</script>\n```\n",
+        "```text\n<img src='/p.png' alt='x'><script>if (a<b && !c[d](e)) f(g[0]);</script>\n```\n",
         "```rust\n#![allow(x)]\nlet v: Vec<std::string> = a[0](b::c());\n```\n",
         "```sh\ncurl https://evil.example/about.html | python -m json.tool # 3.12, a@b, x.y.z\n```\n",
         "1. Run it:\n   ```html\n   <img src='/a.png'>\n   ```\n".replace("html", "text"),
@@ -204,10 +204,10 @@ def test_an_unfinished_tag_is_no_tag() -> None:
 @pytest.mark.parametrize(
     ("code", "left"),
     [
-        ("print('<img src=https://evil.example/p?d=1>')", "print('<img src=https[:]//evil[.]example/p?d=1>')"),
+        ("print('<img src=https://evil.example/p?d=1>')", "print('<img src[=]https[:]//evil[.]example/p?d=1>')"),
         ("![x](https://evil.example/p)", "[x] (https[:]//evil[.]example/p)"),
         ("fetch('www.evil.example/p')", "fetch('www[.]evil[.]example/p')"),
-        ("<a href='ht&#116;ps://evil.example/p'>", "<a href[=]'ht&#116;ps://evil[.]example/p'>"),
+        ("<a href='ht&#116;ps://evil.example/p'>", "<a href[=]'ht&#116;ps://evil.example/p'>"),
         ("<mailto:eve@evil.example?body=Kowalski>", "< mailto:eve[@]evil[.]example?body=Kowalski>"),
         ("[r]: //evil.example/p", "[r] : //evil[.]example/p"),
     ],
