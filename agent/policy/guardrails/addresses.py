@@ -10,9 +10,18 @@ from agent.policy.guardrails.exfiltration_check import ExfiltrationCheck
 
 MAX_COMPARED_CHARS: Final = 2_000_000
 """More text from outside is searched for whole addresses only, and others are refused: words take 0.2 s then."""
-_LOCAL: Final = re.compile(
-    r"(?!www\.)(?:[/#?.](?!/)|[\w-]+(?:[/?#.]|\Z)(?!.*:))|data:image/(?:png|jpe?g|gif|webp);|tel:|\Z", re.IGNORECASE
-)
+MAX_DECISIONS: Final = 1_000
+"""Decisions that are remembered: an answer names an address several times, and the texts can be long."""
+_FOREIGN: Final = re.compile(r"//|www\.|[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+"""How an address begins that leaves the page it stands on; `www.` is one to the renderers that link bare addresses."""
+_OWN: Final = re.compile(r"data:image/(?:png|jpe?g|gif|webp);|tel:", re.IGNORECASE)
+_AUTHORITY: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//|www\.", re.IGNORECASE)
+_NETWORK: Final = re.compile(r"(https?|ftp):/*", re.IGNORECASE)
+_SCHEME: Final = re.compile(r"(?:[a-z]+:)?//|mailto:", re.IGNORECASE)
+_CONTINUES: Final = frozenset("/?&=#%-_~+")
+_PRECEDES: Final = frozenset(".-_@+%")
+_QUALIFIED_NAME: Final = re.compile(r"[a-z][a-z0-9+.-]*::", re.IGNORECASE)
+"""`std::string`: a name of a program, which Markdown takes for an address where it stands between `<` and `>`."""
 
 
 class AddressPolicy:
@@ -40,33 +49,37 @@ class AddressPolicy:
             else None
         )
         self._hosts = frozenset(host.lower() for host in hosts)
+        self._decisions: dict[str, bool] = {}
 
     def get_host(self, address: str) -> str:
         """The host of an address; empty for a local address."""
-        clean = _canonicalize(address)
-        if _LOCAL.match(clean):
-            return ""
-        if clean.lower().startswith("mailto:"):
-            return clean.split("?")[0].rpartition("@")[2].lower() or "?"
-        try:
-            return urlsplit(clean if "://" in clean else f"https://{clean.lstrip('/')}").hostname or "?"
-        except ValueError:
-            return "?"
+        return next(filter(None, map(_find_host, _list_readings(address))), "")
 
     def can_load(self, address: str) -> bool:
         """Whether an image may be loaded from the address."""
-        host = self.get_host(address)
-        return not host or host in self._hosts
+        return all(map(self._can_load, _list_readings(address)))
 
     def can_link(self, address: str) -> bool:
-        """Whether a link may point to the address."""
-        clean = _canonicalize(address)
-        host = self.get_host(address)
+        """Whether a link may point to the address, as any reader understands it."""
+        if address not in self._decisions:
+            if len(self._decisions) >= MAX_DECISIONS:
+                self._decisions.clear()
+            self._decisions[address] = all(map(self._can_link, _list_readings(address)))
+        return self._decisions[address]
+
+    def _can_load(self, clean: str) -> bool:
+        host = _find_host(clean)
+        return not host or host in self._hosts or _QUALIFIED_NAME.match(clean) is not None
+
+    def _can_link(self, clean: str) -> bool:
+        host = _find_host(clean)
         if not host or host in self._hosts:
             return True
+        check = self._exfiltration_check
+        if _QUALIFIED_NAME.match(clean):
+            return check is not None and not check.has_leak(clean)
         if not re.match(r"(?:https?:|ftp:)?//|www\.|mailto:", clean, re.IGNORECASE):
             return False
-        check = self._exfiltration_check
         if (
             (not self._outside and check is not None)
             or _contains_whole_address(clean, self._inside)
@@ -80,44 +93,51 @@ class AddressPolicy:
             return False
         return not (check.has_long_leak(clean) if self._is_named_inside(host) else check.has_leak(clean))
 
-    def can_show(self, address: str) -> bool:
-        """Whether the address may be written out, where a renderer can make a link of it."""
-        return self.can_link(address)
-
     def _is_named_inside(self, host: str) -> bool:
         """Whether the caller or the operator wrote this host in full."""
         return re.search(rf"(?<![\w.@-]){re.escape(host)}(?![\w-]|\.\w)", self._inside, re.IGNORECASE) is not None
 
 
-class InertAddressPolicy(AddressPolicy):
-    """Allows no link and no image, for words of a model that a person reads before deciding."""
-
-    def can_load(self, address: str) -> bool:
-        """Always False: nothing loads by itself."""
-        return False
-
-    def can_link(self, address: str) -> bool:
-        """Whether the address stays within this page."""
-        return not self.get_host(address)
-
-    def can_show(self, address: str) -> bool:
-        """Always True: an address that is written out hides nothing."""
-        return True
+def _list_readings(address: str) -> list[str]:
+    """An address as browsers read it: backslashes are slashes, but for those that Markdown takes for escapes."""
+    if "\\" not in address:
+        return [_canonicalize(address)]
+    return [_canonicalize(address), _canonicalize(re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", address))]
 
 
 def _canonicalize(address: str) -> str:
-    """An address as a browser reads it: entities decoded, no control characters or spaces, slashes for
-    backslashes.
-    """
-    return re.sub(r"[\x00-\x20\x7f\u200b-\u200f\u2060\ufeff]", "", html.unescape(address)).replace("\\", "/")
+    """Entities decoded, no control characters or spaces, slashes for backslashes, two of them behind the scheme."""
+    plain = re.sub(r"[\x00-\x20\x7f\u200b-\u200f\u2060\ufeff]", "", html.unescape(address)).replace("\\", "/")
+    return _NETWORK.sub(r"\1://", plain, count=1) if _NETWORK.match(plain) else plain
+
+
+def _find_host(clean: str) -> str:
+    """The host of an address, `?` for one that has none, and "" for an address of the page itself."""
+    if not _FOREIGN.match(clean) or _OWN.match(clean):
+        return ""
+    if clean.lower().startswith("mailto:"):
+        mailbox, _, host = clean.split("?", maxsplit=1)[0].rpartition("@")
+        return (mailbox and host.lower()) or "?"
+    if not _AUTHORITY.match(clean):
+        return "?"
+    try:
+        return urlsplit(clean if "://" in clean else f"https://{clean.lstrip('/')}").hostname or "?"
+    except ValueError:
+        return "?"
 
 
 def _contains_whole_address(address: str, text: str) -> bool:
-    """Whether a text contains the whole address, not only as the start of a longer one."""
+    """Whether a text contains an address, with whatever scheme: not as a part of a longer one."""
+    bare = _SCHEME.sub("", address, count=1)
+    return _contains_whole(address, text) or (bare not in ("", address) and _contains_whole(bare, text, is_bare=True))
+
+
+def _contains_whole(address: str, text: str, *, is_bare: bool = False) -> bool:
     at = text.find(address)
     while at >= 0:
         after = text[at + len(address) : at + len(address) + 1]
-        if not after or not (after.isalnum() or after in "/?&=#%-_~+"):
+        before = text[at - 1 : at] if is_bare else ""
+        if not (after.isalnum() or after in _CONTINUES) and not (before.isalnum() or before in _PRECEDES):
             return True
         at = text.find(address, at + 1)
     return False

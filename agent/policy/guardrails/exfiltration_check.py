@@ -85,7 +85,10 @@ class ExfiltrationCheck:
         """The same for a host that the caller named: only parts of `MIN_JOINED_CHARS` characters count."""
         rest = _SCHEME.sub("", address, count=1)
         squeezed_parts = (
-            keep_alphanumeric(decoded) for part in re.split(r"[/?&=#;,.]", rest) for decoded in _iter_decodings(part)
+            keep_alphanumeric(decoded)
+            for marks in (r"[/?&=#;,.]", r"[/?&=#;,.()\[\]]")  # some readers end an address at a bracket
+            for part in re.split(marks, rest)
+            for decoded in _iter_decodings(part)
         )
         return any(len(flat) >= MIN_JOINED_CHARS and flat in self._outside for flat in squeezed_parts)
 

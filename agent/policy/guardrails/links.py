@@ -5,8 +5,10 @@ A browser loads images at once, and a link is one click away; a text from outsid
 an address. Remote images therefore become links. A link is removed if its host comes from outside and the address does
 not (something was added), or if it contains words from outside.
 
-One scanner reads from left to right and waits for more text instead of guessing, so that its output does not depend on
-how a stream is cut.
+Readers of Markdown differ in what they take for code, for a label or for the end of an address. So nothing here depends
+on a structure: each mark that makes something live (`](`, `]:`, `![`, `<`, `=` behind the name of an attribute, a
+scheme, the dot of a host) is judged by itself, wherever it stands, in code as well. What must not be live is broken
+at its mark, and what cannot be read is. The output does not depend on how a stream is cut.
 """
 
 import html
@@ -15,39 +17,55 @@ from collections.abc import Iterable
 from typing import Final
 
 from agent.policy.guardrails.addresses import AddressPolicy
-from agent.policy.guardrails.drawn_code import label_fence, relabel_fences
+from agent.policy.guardrails.code_blocks import CodeBlocks
+from agent.policy.guardrails.drawn_code import label_fence
+from agent.policy.guardrails.link_reading import (
+    ADDRESS,
+    LABEL,
+    MAX_NAME,
+    TAG,
+    find_ends,
+    find_label_end,
+    find_tag_end,
+    is_linked,
+    match_name,
+    may_go_on,
+    read_target,
+    read_value,
+)
+from agent.policy.guardrails.live_names import (
+    EMBEDDING_ATTRIBUTES,
+    LINKING_ATTRIBUTES,
+    LOADING_ATTRIBUTE,
+    LOADING_ATTRIBUTES,
+    LOADING_TAG,
+    SCRIPTING_ATTRIBUTE,
+)
 
-LABEL, ADDRESS, TAG = 1_000, 4_000, 2_000
-"""A longer label, address or tag counts as plain text (the `<` of the tag is escaped)."""
-MAX_NESTING: Final = 8
-"""Nesting depth of brackets; half of it for labels. Hostile text nests thousands."""
-LOOKBACK_CHARS: Final = 80
-"""Characters before an address definition that are looked at for the beginning of its line."""
+MAX_NESTED: Final = 8
+"""An address with more addresses in it is not read."""
 _START: Final = re.compile(
-    r"!?\[|<(?=[A-Za-z/!?])|(?<![A-Za-z0-9+.-])(?:https?|ftp)://|(?<![\w./@-])www\.|^ {0,3}(?:```|~~~)"
-    r"|(?<!`)```|(?<!~)~~~",
-    re.IGNORECASE | re.MULTILINE,
+    r"!\[|\](?=[(:])|<(?=[A-Za-z/!?])|(?:https?|ftp)://|(?<![:/])//(?=[^\s/])|(?<![\w./@-])www\.|="
+    r"|(?<=[^\s.])\.(?=[^\s.])|(?<=[^\s@])@(?=[^\s@])|(?<!`)```|(?<!~)~~~",
+    re.IGNORECASE,
 )
 _PARTIAL_START: Final = re.compile(
-    r"(?:!|<|(?<![A-Za-z0-9+.-])(?:h|ht|htt|https?:?/?|https?|f|ft|ftp:?/?)|(?<![\w./@-])w{1,3}|^ {1,3}"
-    r"|^ {0,3}(?:`{1,2}|~{1,2})|(?<!`)`{1,2}|(?<!~)~{1,2})\Z",
-    re.IGNORECASE | re.MULTILINE,
-)
-_BLANK_LINE: Final = re.compile(r"^[ \t]*\n", re.MULTILINE)
-_HTML_LINE: Final = re.compile(r"^ {0,3}<[A-Za-z/!?]", re.MULTILINE)
-_URL_END: Final = re.compile(r"[\s<>\"'`\u201c\u201d|\\^{}]")
-_LOADING_TAG: Final = re.compile(
-    r"</?\s*(?:img|image|picture|pre|textarea|iframe|frame|frameset|embed|object|applet|video|audio|source|track|link|script"
-    r"|style|svg|"
-    r"base|meta|form|input|button|portal|math|template|noscript)\b",
-    re.IGNORECASE,
-)  # fmt: skip
-_LOADING_ATTRIBUTE: Final = re.compile(
-    r"[\s\"'/](?:src|srcset|poster|background|style|data|action|formaction|ping|xlink:href"
-    r"|on\w{1,20})\s*=",
+    r"(?:[!\]<]|(?:h|ht|htt|https?:?/?|https?|f|ft|ftp:?/?)|(?<![:/])/{1,2}|(?<![\w./@-])w{1,3}"
+    r"|(?<=[^\s.])\.|(?<=[^\s@])@|=|(?<!`)`{1,2}|(?<!~)~{1,2})\Z",
     re.IGNORECASE,
 )
+_OPENING: Final = frozenset(" \t\n([{\"'")
+_MARKS: Final = frozenset({"](", "]:", "!["})
+_TRAILING: Final = ".,;:!?)]*_"
+_ATTRIBUTE_NAME: Final = re.compile(r"\s*([\w:-]{1,40})")
+_AUTOLINK: Final = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]*")
 _HREF: Final = re.compile(r"[\s\"'/]href\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
+_EMBEDDED: Final = re.compile(r"(?:(?:https?|ftp):|//|www\.)[^\s\"'<>]+", re.IGNORECASE)
+_URL_START: Final = re.compile(r"(?:https?|ftp)://|(?<![:/])//|www\.", re.IGNORECASE)
+_TAG_NAME: Final = re.compile(r"</?[A-Za-z][\w:-]*")
+_ANCHOR: Final = re.compile(r"<a(?:rea)?\s[^<]*\Z", re.IGNORECASE)
+Step = tuple[str, int] | None
+"""What a mark becomes, and where the text goes on; None if more text is needed."""
 
 
 class LinkFilter:
@@ -65,7 +83,7 @@ class LinkFilter:
 
     def sanitize(self, text: str) -> str:
         """A whole answer, sanitized."""
-        return _sanitize(self._addresses, text, 0)
+        return self.create_stream().end(text)
 
     def create_stream(self) -> "LinkStream":
         """A filter for an answer that arrives in pieces."""
@@ -75,13 +93,25 @@ class LinkFilter:
 class LinkStream:
     """Sanitizes an answer piece by piece."""
 
-    def __init__(self, links: AddressPolicy, depth: int = 0) -> None:
-        self._addresses = links
-        self._depth = depth
+    def __init__(self, links: AddressPolicy) -> None:
+        self._links = links
         self._text = ""
-        self._fence = ""
-        self._context = ""
-        """The end of what has been read, so that looking back sees the same however the text was cut."""
+        self._at = 0
+        """Where what has not been read begins in `_text`; before it is what looking back may need."""
+        self._dropped = 0
+        """Characters before `_text`: places beyond one call are counted from the beginning of the answer."""
+        self._blocks = CodeBlocks()
+        self._judged, self._named, self._broken = 0, 0, 0
+        """Up to here addresses are known as allowed, hosts without a scheme are judged, and hosts are broken."""
+        self._last = ""
+        """The last character that went out."""
+        self._cuts: list[int] = []
+        """Places that get a space, since some readers would take the text behind them into an allowed address."""
+        self._has_image = False
+        """Whether a `![` has passed since the last empty line: any address behind it may be the image's."""
+        self._has_named_image, self._has_definition = False, False
+        """Whether an image may have passed whose address stands elsewhere, and an address from which none may load."""
+        self._has_tag, self._has_loading_tag = False, False
 
     def feed(self, piece: str) -> str:
         """Adds a piece and returns the text that is now final."""
@@ -95,35 +125,36 @@ class LinkStream:
 
     def _scan(self, *, final: bool) -> str:
         parts: list[str] = []
-        text, at = self._context + self._text, len(self._context)
+        text, at = self._text, self._at
         while at < len(text):
-            step = (
-                self._scan_fenced_line(text, at, final=final)
-                if self._fence
-                else self._scan_token(text, at, final=final)
-            )
+            step = self._scan_token(text, at, final=final)
             if step is None:
                 break
-            piece, at = step
+            piece = self._cut(text, at, step)
+            joint, beside = self._last + piece[:1], text[max(at - 1, 0) : at + 1]
+            if joint != beside and (joint in _MARKS or (beside[-1] == "<" and joint[0] not in _OPENING)):
+                piece = f" {piece}"  # what is put in makes no mark with the text beside it, and ends an address
+            if self._has_image and "\n\n" in self._last + piece:
+                self._has_image = False
+            self._last = piece[-1:] or self._last
+            self._blocks.feed(piece)
             parts.append(piece)
-        self._context = text[max(at - ADDRESS, 0) : at]
-        self._text = text[at:]
+            at = step[1]
+        keep = max(at - ADDRESS, 0)
+        self._text, self._at = text[keep:], at - keep
+        self._dropped += keep
         return "".join(parts)
 
-    def _scan_fenced_line(self, text: str, at: int, *, final: bool) -> tuple[str, int] | None:
-        """One line of a code block: nothing in it is loaded or linked, so it stays as it is. A line that another reader
-        of Markdown may take for the beginning of a block is labelled as one.
-        """
-        end = text.find("\n", at, at + ADDRESS)
-        if end < 0 and not final and len(text) - at < ADDRESS:
-            return None
-        line = text[at : end + 1 if end >= 0 else min(len(text), at + ADDRESS)]
-        begins = at == 0 or text[at - 1] == "\n"
-        if begins and re.fullmatch(rf" {{0,3}}{re.escape(self._fence)}{re.escape(self._fence[0])}*\s*", line):
-            self._fence = ""
-        return relabel_fences(line), at + len(line)
+    def _cut(self, text: str, at: int, step: tuple[str, int]) -> str:
+        piece, end = step
+        is_raw = piece == text[at:end]
+        while self._cuts and self._cuts[0] <= self._dropped + end:
+            place = self._cuts.pop(0) - self._dropped - at + len(piece) - (end - at)
+            place = place if is_raw else len(piece)
+            piece = f"{piece[:place]} {piece[place:]}"
+        return piece
 
-    def _scan_token(self, text: str, at: int, *, final: bool) -> tuple[str, int] | None:
+    def _scan_token(self, text: str, at: int, *, final: bool) -> Step:
         start = _START.search(text, at)
         if start is None:
             partial = None if final else _PARTIAL_START.search(text, max(at, len(text) - 8))
@@ -131,187 +162,206 @@ class LinkStream:
             return (text[at:end], end) if end > at else None
         if start.start() > at:
             return text[at : start.start()], start.start()
-        if start[0].endswith("["):
-            return _scan_bracket(self._addresses, text, at, self._depth, final=final)
-        if start[0] == "<":
-            return _scan_tag(self._addresses, text, at, final=final)
-        if start[0].strip() in {"```", "~~~"}:
-            return self._scan_fence_start(text, at, final=final)
-        return _scan_bare_url(self._addresses, text, at, final=final)
+        mark = start[0]
+        if mark == "![":
+            return self._scan_image(text, at, final=final)
+        if mark == "]":
+            return self._scan_target(text, at, final=final)
+        if mark == "<":
+            return self._scan_tag(text, at, final=final)
+        if mark == "=":
+            return self._scan_attribute(text, at, final=final)
+        if mark in ".@":
+            return self._scan_name(text, at, final=final)
+        if mark in ("```", "~~~"):
+            return _scan_fence(text, at, final=final)
+        return self._scan_url(text, at, len(mark), final=final)
 
-    def _scan_fence_start(self, text: str, at: int, *, final: bool) -> tuple[str, int] | None:
-        end = text.find("\n", at, at + ADDRESS)
-        if end < 0 and not final and len(text) - at < ADDRESS:
+    def _scan_image(self, text: str, at: int, *, final: bool) -> Step:
+        """`![label](address)` or `![label][name]`. Without its `!` no reader can make it an image."""
+        close = find_label_end(text, at + 1)
+        if not final and len(text) - at < LABEL and (close is None or close + 1 >= len(text)):
             return None
-        line = text[at : end + 1 if end >= 0 else min(len(text), at + ADDRESS)]
-        mark = line.strip()[0]
-        run = len(line.strip()) - len(line.strip().lstrip(mark))
-        begins = at == 0 or text[at - 1] == "\n"
-        is_code = mark == "`" and "`" in line.strip()[run:]
-        if is_code or (not begins and relabel_fences(line) == line) or _is_in_html_block(text, at):
-            return line[: line.index(mark) + run], at + line.index(mark) + run
-        label = label_fence(text, at, len(line), mark * run, final=final)
-        if label is None:
+        if close and text[close + 1 : close + 2] == "(":
+            target = read_target(text, close + 1, final=final)
+            if target is None:
+                return None
+            if not self._links.can_load(target[0]):
+                return "[", at + 2
+        elif self._has_definition or not self._blocks.is_code:
+            return ("! [" if self._blocks.is_code else "["), at + 2
+        else:
+            self._has_named_image = True
+        self._has_image = True
+        return "![", at + 2
+
+    def _scan_target(self, text: str, at: int, *, final: bool) -> Step:
+        """`](address)` or `]: address`, whatever stands before it. With a space within, it is neither."""
+        target = read_target(text, at + 1, final=final)
+        if target is None:
             return None
-        if begins:  # elsewhere it begins no block, or one in a quote or a list
-            self._fence = mark * run
-        return label, at + len(line)
+        mark, (address, end) = text[at : at + 2], target
+        host = self._links.get_host(address)
+        is_read = end - at < ADDRESS
+        if not self._links.can_link(address) or (host and not is_read):
+            if host == "?" or self._blocks.is_code or not is_read:
+                return f"] {mark[1]}", at + 2
+            if end >= len(text) and not final:
+                return None
+            end += text[end : end + 1] == ")" and mark == "](" and text[end - 1] != ")"
+            return f"] {mark[1:].strip('(')}{_format_removed(self._links, address)}", end
+        if not self._links.can_load(address):
+            if self._has_named_image if mark == "]:" else self._has_image:
+                return f"] {mark[1]}", at + 2
+            self._has_definition = self._has_definition or mark == "]:"
+        return mark, at + 2
 
-
-def _is_in_html_block(text: str, at: int) -> bool:
-    """Whether the line at `at` continues a block of HTML, in which fences are text and tags are live.
-
-    Such a block ends with an empty line (CommonMark 4.6); `pre` and `textarea`, which do not, are removed. Without one
-    in sight it may be such a block.
-    """
-    begin = max(at - ADDRESS, 0)
-    blank = [match.end() for match in _BLANK_LINE.finditer(text, begin, at)]
-    return (not blank and begin > 0) or _HTML_LINE.search(text, blank[-1] if blank else 0, at) is not None
-
-
-def _sanitize(links: AddressPolicy, text: str, depth: int) -> str:
-    return LinkStream(links, depth).end(text)
-
-
-def _sanitize_label(links: AddressPolicy, text: str, depth: int) -> str:
-    """The text of a link, which can contain images and links itself."""
-    if depth >= MAX_NESTING // 2:
-        return re.sub(r"[\[\]<>!]|//|www\.", "", text)
-    return _sanitize(links, text, depth + 1)
-
-
-def _scan_bracket(links: AddressPolicy, text: str, at: int, depth: int, *, final: bool) -> tuple[str, int] | None:
-    """Scans `[label](address)`, `![label](address)`, `[label][name]` or `[name]: address`."""
-    image = text[at] == "!"
-    opening = at + image
-    close = _find_closing(text, opening, "[", "]", LABEL)
-    if close is None and not final:
-        return None
-    if close is None or close < 0:
-        # Without its `!` no renderer can make it an image.
-        return "[", opening + 1
-    label = text[opening + 1 : close]
-    if close + 1 >= len(text) and not final:
-        return None
-    follows = text[close + 1 : close + 2]
-    if follows == "(":
-        end = _find_closing(text, close + 1, "(", ")", ADDRESS)
-        if end is None and not final and len(text) - close <= ADDRESS + 1:
+    def _scan_tag(self, text: str, at: int, *, final: bool) -> Step:
+        """An HTML tag, a comment, or `<address>`. What is a tag only to some readers is judged by its attributes."""
+        is_code = self._blocks.is_code
+        autolink = _AUTOLINK.match(text, at, at + ADDRESS)
+        if autolink is not None:
+            end, address = autolink.end(), autolink[0][1:]
+            if end == len(text) and not final and end - at < ADDRESS:
+                return None
+            is_whole = text[end : end + 1] == ">"
+            if end - at >= ADDRESS or (is_whole and not self._links.can_link(address)):
+                return ("< ", at + 1) if is_code or not is_whole else (_format_removed(self._links, address), end + 1)
+            if is_whole:
+                return "<", at + 1
+        if not is_code:
+            step = _remove_tag(self._links, text, at, final=final)
+            if step is None or step[1] > at:
+                return step
+        name = _TAG_NAME.match(text, at, at + MAX_NAME)
+        if name is not None and name.end() == len(text) and not final:
             return None
-        if end is not None and end > 0:
-            return _format_inline_link(
-                links, _sanitize_label(links, label, depth), text[close + 2 : end], image=image
-            ), end + 1
-        return f"[{_sanitize_label(links, label, depth)}]", close + 1
-    if follows == ":" and not image and not text[max(at - LOOKBACK_CHARS, 0) : at].rpartition("\n")[2].strip(" >"):
-        end = text.find("\n", close, close + ADDRESS)
-        if end < 0 and not final and len(text) - close < ADDRESS:
+        self._has_tag = self._has_tag or name is not None
+        self._has_loading_tag = self._has_loading_tag or LOADING_TAG.match(text, at) is not None
+        return "<", at + 1
+
+    def _scan_attribute(self, text: str, at: int, *, final: bool) -> Step:
+        """The `=` of an attribute with an address. Without a tag before it, it is none."""
+        name = _ATTRIBUTE_NAME.match(text[max(at - MAX_NAME, 0) : at][::-1]) if self._has_tag else None
+        attribute = name[1][::-1].lower() if name is not None else ""
+        is_embedding = attribute in EMBEDDING_ATTRIBUTES or SCRIPTING_ATTRIBUTE.fullmatch(attribute) is not None
+        loads = is_embedding or attribute in LOADING_ATTRIBUTES
+        if not loads and attribute not in LINKING_ATTRIBUTES:
+            return "=", at + 1
+        value = read_value(text, at + 1, final=final)
+        if value is None:
             return None
-        end = end if end >= 0 else min(len(text), close + ADDRESS)
-        address = text[close + 2 : end].strip().split(" ")[0].strip("<>")
-        if links.can_link(address):
-            return text[at:end], end
-        return f"[{label}]: #link-removed", end
-    # The name is defined elsewhere in the answer; an image would be loaded from that address.
-    return f"[{_sanitize_label(links, label, depth)}]", close + 1
+        if attribute == "href" and not _ANCHOR.search(text, max(at - TAG, 0), at):
+            loads = True
+        loads = loads and (self._has_loading_tag or attribute in ("background", "style"))
+        may_use = self._links.can_load if loads else self._links.can_link
+        addresses = _EMBEDDED.findall(html.unescape(value)) if is_embedding else [value]
+        is_read = len(value) < LABEL or not (is_embedding or self._links.get_host(value))
+        return ("=" if is_read and all(map(may_use, addresses)) else "[=]"), at + 1
+
+    def _scan_url(self, text: str, at: int, length: int, *, final: bool) -> Step:
+        """An address that is written out: renderers make a link of it."""
+        opening = text[at : at + length]
+        if self._dropped + at < self._judged:
+            return opening, at + length
+        ends = find_ends(text, at, final=final)
+        if ends is None:
+            return None
+        address = text[at : ends[0]].rstrip(_TRAILING)
+        within = [at + length + match.start() for match in _URL_START.finditer(address[length:])]
+        is_read = len(within) <= MAX_NESTED and ends[1] - at < ADDRESS
+        if is_read and all(self._links.can_link(text[start : at + len(address)]) for start in (at, *within)):
+            self._judged = self._dropped + ends[0]
+            self._named = self._dropped + at + length + len(address[length:].split("/", maxsplit=1)[0])
+            self._judge(text, at, ends)
+            return opening, at + length
+        if not self._blocks.is_code:
+            return _format_removed(self._links, address), at + max(len(address), length)
+        self._broken = self._dropped + max(ends[0], at + length)
+        return (opening[:-3] + "[:]//" if ":" in opening else opening.replace(".", "[.]")), at + length
+
+    def _scan_name(self, text: str, at: int, *, final: bool) -> Step:
+        """The first dot of a host without a scheme, or of an e-mail address, or its `@`: some renderers link them."""
+        mark, place = text[at], self._dropped + at
+        if place < self._broken:
+            return f"[{mark}]", at + 1
+        if place < self._named:
+            return mark, at + 1
+        if may_go_on(text, at) and not final:
+            return None
+        name = match_name(text, at)
+        if name is None or not is_linked(name):
+            self._named = self._dropped + (name.end("host") if name is not None else at)
+            return mark, at + 1
+        ends = find_ends(text, name.start(), final=final)
+        if ends is None:
+            return None
+        scheme = "mailto:" if "@" in name[0] else "//"
+        address = text[name.start() : max(ends[0], name.end("host")) if name["rest"] else name.end("host")]
+        if self._links.can_link(scheme + address.rstrip(_TRAILING)) and ends[1] - at < ADDRESS:
+            self._named = self._dropped + name.end("host")
+            self._judge(text, name.start(), (name.start() + len(address), ends[1]), scheme)
+            return mark, at + 1
+        self._broken = self._dropped + name.end("host")
+        return f"[{mark}]", at + 1
+
+    def _judge(self, text: str, at: int, ends: tuple[int, int], scheme: str = "") -> None:
+        """Notes an allowed address. What some readers take into it too must be allowed with it, or is cut off."""
+        end, last = ends
+        if not text[end:last].strip(_TRAILING + "~`'\"\u201d>") or self._links.can_link(
+            scheme + text[at:last].rstrip(_TRAILING)
+        ):
+            return
+        if text.startswith("](", end):
+            target = read_target(text, end + 1, final=True)
+            if target and self._links.get_host(target[0]) and self._links.can_link(target[0]):
+                return
+        place = self._dropped + end + (text[end] not in ")]}|\\`")
+        self._cuts = sorted({*self._cuts, place})
 
 
-def _format_inline_link(links: AddressPolicy, label: str, target: str, *, image: bool) -> str:
-    address = target.strip()
-    address = address[1:].split(">")[0] if address.startswith("<") else re.split(r"\s+[\"'(]", address)[0]
-    if image and links.can_load(address):
-        return f"![{label}]({target})"
-    if links.can_link(address):
-        return f"[{label or links.get_host(address)}]({target})" if image else f"[{label}]({target})"
-    return f"{label} {_format_removed_link(links, address)}".lstrip()
+def _format_removed(links: AddressPolicy, address: str) -> str:
+    return f"[link to {_format_host(links, address)} removed]"
 
 
-def _scan_tag(links: AddressPolicy, text: str, at: int, *, final: bool) -> tuple[str, int] | None:
-    """Scans an HTML tag, a comment, or `<address>`."""
-    end = _find_tag_end(text, at)
+def _format_host(links: AddressPolicy, address: str) -> str:
+    """The host of an address, for people: some renderers make a link of it again."""
+    host = links.get_host(address)
+    return host if host.count(".") < 2 or links.can_link(f"//{host}") else host.replace(".", "[.]")
+
+
+def _remove_tag(links: AddressPolicy, text: str, at: int, *, final: bool) -> Step:
+    """What stands for a tag that loads something or links to where it must not; the place stays for others."""
+    end = find_tag_end(text, at)
     if end is None and not final:
         return None
-    if end is None or end < 0:
-        return "&lt;", at + 1
+    if end is None or end < 0 or text[at + 1] == "?":
+        return "< ", at + 1
     tag = text[at : end + 1]
-    inner = tag[1:-1]
-    if re.match(r"(?:https?|ftp)://\S+$", inner, re.IGNORECASE):
-        return (tag if links.can_link(inner) else _format_removed_link(links, inner)), end + 1
-    if inner.startswith("!"):
-        return "", end + 1
-    if _LOADING_TAG.match(tag) or _LOADING_ATTRIBUTE.search(tag):
+    if tag[1] == "!":
+        return " ", end + 1
+    if LOADING_TAG.match(tag) or LOADING_ATTRIBUTE.search(tag):
         match = re.search(r"(?:https?:)?//[^\s\"'<>)]+", html.unescape(tag))
-        return (f"[removed: content of {links.get_host(match[0])}]" if match and tag[1] != "/" else ""), end + 1
-    href = _HREF.search(tag)
-    if href is not None and not links.can_link(href[1] or href[2] or href[3] or ""):
-        return f"{_format_removed_link(links, href[1] or href[2] or href[3] or '')} <a>", end + 1
-    return tag, end + 1
+        return (f"[removed: content of {_format_host(links, match[0])}]" if match and tag[1] != "/" else " "), end + 1
+    for href in _HREF.finditer(tag):
+        address = href[1] or href[2] or href[3] or ""
+        if not links.can_link(address):
+            return f"{_format_removed(links, address)} <a>", end + 1
+    return "", at
 
 
-def _scan_bare_url(links: AddressPolicy, text: str, at: int, *, final: bool) -> tuple[str, int] | None:
-    stop = _URL_END.search(text, at)
-    if stop is None and not final and len(text) - at <= ADDRESS:
+def _scan_fence(text: str, at: int, *, final: bool) -> Step:
+    """The marks of a fence, and its label if it names a language that chat pages draw."""
+    end = text.find("\n", at, at + ADDRESS)
+    if end < 0 and not final and len(text) - at < ADDRESS:
         return None
-    end = min(stop.start() if stop is not None else len(text), at + ADDRESS)
-    address = text[at:end].rstrip(".,;:!?)]*_")
-    end = at + len(address) or end
-    return (text[at:end] if links.can_show(address) else _format_removed_link(links, address)), end
-
-
-def _find_closing(text: str, opening: int, opens: str, closes: str, most: int) -> int | None:
-    """The position of the bracket that closes the one at `opening`; None if not yet, -1 if it never can."""
-    limit = opening + most
-    if text.find(closes, opening, limit) < 0:
-        return None if len(text) < limit else -1
-    depth = 0
-    skip = False
-    for at in range(opening, min(len(text), limit)):
-        char = text[at]
-        if skip:
-            skip = False
-        elif char == "\\":
-            skip = True
-        elif char == opens:
-            depth += 1
-            if depth > MAX_NESTING:
-                return -1
-        elif char == closes:
-            depth -= 1
-            if not depth:
-                return at
-        elif char == "\n" and text[at - 1] == "\n":
-            return -1
-    return None if len(text) < limit else -1
-
-
-def _find_tag_end(text: str, at: int) -> int | None:
-    """The end of a tag as browsers read it, outside quotes; a comment ends with `-->`.
-
-    Returns None if the tag is not complete yet, and -1 if it is not a tag or is too long.
-    """
-    limit = at + TAG
-    late = None if len(text) < limit else -1
-    if text.startswith("<!--", at):
-        end = text.find("-->", at, limit)
-        return end + 2 if end >= 0 else late
-    if text.find(">", at, limit) < 0:
-        return late
-    quote = ""
-    inner = 0
-    for place in range(at + 1, min(len(text), limit)):
-        char = text[place]
-        if char == "<":
-            inner += 1
-            if inner > MAX_NESTING:
-                return -1
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "\"'" and text[place - 1] in "= \t\n":
-            quote = char
-        elif char == ">":
-            return place
-    return late
-
-
-def _format_removed_link(links: AddressPolicy, address: str) -> str:
-    return f"[link to {links.get_host(address)} removed]"
+    line = text[at : end if end >= 0 else at + ADDRESS]
+    marks = line[: len(line) - len(line.lstrip(line[0]))]
+    info, other, _ = line[len(marks) :].partition(line[0])
+    if other and line[0] == "`":  # code within a line
+        return marks, at + len(marks)
+    line = marks + info
+    label = label_fence(text, at, len(line), marks, final=final)
+    if label is None:
+        return None
+    return (marks, at + len(marks)) if label == line else (label, at + len(line))

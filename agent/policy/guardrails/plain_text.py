@@ -6,8 +6,7 @@ A question to a person is rendered by chat pages, which load images and make lin
 import re
 from typing import Final
 
-from agent.policy.guardrails.addresses import InertAddressPolicy
-from agent.policy.guardrails.links import LinkStream
+from agent.policy.guardrails.drawn_code import relabel_fences
 
 _SPECIAL: Final = re.compile(
     r"[\\`*\[\]<>!|$]|(?<!\w)_|_(?!\w)|~(?=~)|&(?=#?\w+;)|(?<=\w)://|(?<=www)\.|(?<=\w)@(?=\w)", re.IGNORECASE
@@ -18,17 +17,13 @@ _UNSEEN: Final = re.compile(
 )
 """Controls but tab and newline, spaces without width, tags, and what turns text around. Joiners and direction marks,
 which scripts and emoji need, are not among them."""
-_LIVE: Final = re.compile(r"[\[<!]|```|~~~")
-
-
-def has_live_parts(text: str) -> bool:
-    """Whether a text may hold Markdown or HTML that renderers make live. Quick; sure only about False."""
-    return _LIVE.search(text) is not None
+_LIVE: Final = re.compile(r"(?<=!)(?=\[)|(?<=\])(?=[(:])|(?<=<)(?=[A-Za-z/!?])")
+"""Between the two marks that every image, link, definition, tag and `<address>` of Markdown needs side by side."""
 
 
 def remove_live_parts(text: str) -> str:
-    """Markdown without images, links and loading tags. Addresses that are written out stay."""
-    return LinkStream(InertAddressPolicy()).end(text) if has_live_parts(text) else text
+    """Markdown without images, links and tags: a space parts their marks. Addresses that are written out stay."""
+    return relabel_fences(_LIVE.sub(" ", text))
 
 
 def show_unseen(text: str) -> str:

@@ -7,20 +7,24 @@ from typing import TYPE_CHECKING, Final
 from agent.core.events import StepOutput, ToolReturned
 from agent.core.run_state import RunState
 from agent.policy.guardrails.message_labels import split_attachments
+from agent.policy.guardrails.plain_text import remove_live_parts
 
 if TYPE_CHECKING:
-    from agent.policy.guardrails import LinkFilter
+    from agent.policy.guardrails import LinkFilter, PlaceholderMap
 
 CACHED_FILTERS: Final = 4
 """Filters that are held in memory: each text of a model is compared with all that its run has read."""
 
 
-def make_link_filter(state: RunState, stored_texts: Mapping[str, str]) -> "LinkFilter | None":
+def make_link_filter(
+    state: RunState, stored_texts: Mapping[str, str], placeholders: "PlaceholderMap | None" = None
+) -> "LinkFilter | None":
     """The filter that makes the links of an answer harmless; None as long as nothing from outside was read.
 
     Only what tools, memories and earlier answers returned counts as read: a model's own text is not a source.
     `stored_texts` are the whole texts of the results that the log only begins (`iter_stored_results`), by the ids of
-    their blobs. While one is missing, an answer may link to nothing but what was read.
+    their blobs. While one is missing, an answer may link to nothing but what was read. `placeholders` are those whose
+    values the answer already has.
     """
     outside, is_whole = list[str](), True
     for result in _iter_outside_results(state):
@@ -38,7 +42,8 @@ def make_link_filter(state: RunState, stored_texts: Mapping[str, str]) -> "LinkF
             outside.append(message.content)
     if not outside:
         return None
-    return _build_filter(tuple(outside), (*state.room.operator_texts, *own), is_whole)
+    values = tuple(placeholders.entries.items()) if placeholders is not None else ()
+    return _build_filter(tuple(outside), (*state.room.operator_texts, *own), is_whole, values)
 
 
 def iter_stored_results(state: RunState) -> Iterator[StepOutput | ToolReturned]:
@@ -56,9 +61,14 @@ def _iter_outside_results(state: RunState) -> Iterator[StepOutput | ToolReturned
 
 
 @lru_cache(maxsize=CACHED_FILTERS)
-def _build_filter(outside: tuple[str, ...], inside: tuple[str, ...], is_whole: bool) -> "LinkFilter":
-    from agent.policy.guardrails import LinkFilter  # noqa: PLC0415 - loaded with the first request
+def _build_filter(
+    outside: tuple[str, ...], inside: tuple[str, ...], is_whole: bool, values: tuple[tuple[str, str], ...]
+) -> "LinkFilter":
+    from agent.policy.guardrails import LinkFilter, PlaceholderMap  # noqa: PLC0415 - loaded with the first request
 
+    if values:
+        restore = PlaceholderMap(dict(values)).restore
+        outside, inside = tuple(map(restore, outside)), tuple(map(restore, inside))
     return LinkFilter(outside, inside, is_whole=is_whole)
 
 
@@ -89,7 +99,8 @@ def split_messages(state: RunState) -> tuple[list[str], list[str]]:
 
 
 def clean_question(text: str, state: RunState, stored_texts: Mapping[str, str]) -> str:
-    """A model's question to the user: nothing loads by itself, and no link carries what was read."""
-    from agent.policy.guardrails import LinkFilter  # noqa: PLC0415 - as above
-
-    return (make_link_filter(state, stored_texts) or LinkFilter()).sanitize(text)
+    """A model's question to the user: nothing in it is live, and no address that is written out carries what was
+    read.
+    """
+    links = make_link_filter(state, stored_texts)
+    return remove_live_parts(links.sanitize(text) if links is not None else text)

@@ -1,4 +1,4 @@
-"""The answer as a person may read it: checked by the room's policy, links made harmless, placeholders restored.
+"""The answer as a person may read it: checked by the room's policy, placeholders restored, links made harmless.
 
 A stream gives the same text however it is cut. What cannot be found in pieces (personal data, words of hate) is looked
 for in rooms that show their answers whole.
@@ -115,19 +115,19 @@ class AnswerFilters:
 
     def __init__(self, state: RunState, secrets: tuple[str, ...], stored_texts: Mapping[str, str]) -> None:
         self._secrets = make_answer_secret_finder(state.room.guard_output, secrets)
-        self._links = make_link_filter(state, stored_texts)
         self._own_text = collect_caller_text(state) if get_answer_guards(state).pii == "redact_answer" else None
         self._placeholders = get_placeholders_for_people(state)
+        self._links = make_link_filter(state, stored_texts, self._placeholders)
 
     def create(self) -> StreamFilter:
         """A filter for one stream."""
         stages: list[StreamFilter] = [self._secrets.create_stream()]
-        if self._links is not None:
-            stages.append(self._links.create_stream())
         if self._own_text is not None:
             stages.append(_create_pii_stream(self._own_text))
         if self._placeholders is not None:
             stages.append(self._placeholders.create_stream_restorer())
+        if self._links is not None:  # the last: nothing is put into an address that was looked at before
+            stages.append(self._links.create_stream())
         return ChainedFilter(stages)
 
 
@@ -184,10 +184,10 @@ def _explain_removal(text: str, guards: OutputGuards) -> list[Uncertainty]:
 
 
 def _restore(text: str, state: RunState, stored_texts: Mapping[str, str]) -> str:
-    links, placeholders = make_link_filter(state, stored_texts), get_placeholders_for_people(state)
-    if links is not None:
-        text = links.sanitize(text)
-    return placeholders.restore(text) if placeholders is not None else text
+    placeholders = get_placeholders_for_people(state)
+    text = placeholders.restore(text) if placeholders is not None else text
+    links = make_link_filter(state, stored_texts, placeholders)
+    return links.sanitize(text) if links is not None else text
 
 
 def _restore_call(call: JsonObject, state: RunState) -> JsonObject:

@@ -13,11 +13,10 @@ from pydantic import JsonValue
 
 from agent.core import events as ev
 from agent.core.content_blocks import build_omission_notice, restore_bytes, strip_bytes
-from agent.core.json_walk import iter_texts
 from agent.core.models import JsonObject, Source
 from agent.core.run_state import RunState
 from agent.llm.provider_fields import map_reasoning
-from agent.policy.guardrails.plain_text import has_live_parts, remove_live_parts
+from agent.policy.guardrails.plain_text import remove_live_parts
 from agent.policy.guardrails.run_links import make_link_filter
 from agent.policy.redaction.answers import (
     collect_caller_text,
@@ -98,10 +97,11 @@ class EventRedactor:
         return self._errors.redact(text)
 
     def redact_provider_fields(self, fields: JsonObject) -> JsonObject:
-        """A reply's provider fields: no reasoning at all in a room that looks at its answers as a whole."""
+        """A reply's provider fields: the reasoning as streams show it, and none at all in a room that looks at its
+        answers as a whole."""
         if self._guards.requires_whole_answer:
             return {key: value for key, value in fields.items() if key == "extra_content"}
-        return map_reasoning(fields, self._answers.redact)
+        return map_reasoning(fields, lambda text: self._clean_links(self._answers.redact(text)))
 
     def replace_output_text(self, output: ev.StepOutput, text: str) -> ev.StepOutput:
         """A model's text for a step, replaced by the redacted `text`."""
@@ -174,7 +174,7 @@ class EventRedactor:
         ]
 
     def _clean_links(self, text: str) -> str:
-        links = make_link_filter(self._get_state(), self._stored_texts) if has_live_parts(text) else None
+        links = make_link_filter(self._get_state(), self._stored_texts)
         return links.sanitize(text) if links is not None else text
 
     def _suspects(self, texts: Iterable[str]) -> bool:
@@ -225,10 +225,8 @@ class EventRedactor:
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
 
         tree: JsonValue = body.model_dump(mode="json")
-        if not any(map(has_live_parts, iter_texts(tree))) and not self._suspects(iter_texts(tree)):
-            return body
         clean = map_json_texts(tree, lambda text, _: remove_live_parts(self.redact_text(text)))
-        return type(body).model_validate(clean)
+        return body if clean == tree else type(body).model_validate(clean)
 
     def _redact_plan_proposed(self, body: ev.PlanProposed) -> ev.PlanProposed:
         body = _remove_live_parts_of_plan(body)
@@ -273,10 +271,8 @@ class EventRedactor:
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
 
         tree: JsonValue = body.result.model_dump(mode="json")
-        if not any(map(has_live_parts, iter_texts(tree))) and not self._suspects(iter_texts(tree)):
-            return body
         clean = map_json_texts(tree, lambda text, _: self.redact_text(self._clean_links(text)))
-        return body.model_copy(update={"result": type(body.result).model_validate(clean)})
+        return body if clean == tree else body.model_copy(update={"result": type(body.result).model_validate(clean)})
 
     def _redact_step_finished(self, body: ev.StepFinished) -> ev.StepFinished:
         output = body.output
@@ -289,8 +285,7 @@ class EventRedactor:
     def _redact_step_judged(self, body: ev.StepJudged) -> ev.StepJudged:
         verdict = body.verdict
         written = {name: getattr(verdict, name) or "" for name in ("reason", "evidence", "suggested_fix")}
-        is_plain = not any(map(has_live_parts, written.values())) and not self._suspects(written.values())
-        if verdict.by != "model" or is_plain:
+        if verdict.by != "model":
             return body  # what a rule says is taken from results, which were redacted before
         words = {name: self.redact_text(self._clean_links(text)) if text else None for name, text in written.items()}
         words |= {"reason": words["reason"] or "", "evidence": words["evidence"] or ""}
@@ -331,9 +326,6 @@ def _remove_live_parts_of_plan(body: ev.PlanProposed) -> ev.PlanProposed:
     The words are a model's, and people read them before they decide about the plan. Arguments stay: they are executed.
     """
     plan, reasons = body.plan, {"fallback_reason": body.fallback_reason, "replan_reason": body.replan_reason}
-    words = (plan.goal, plan.reasoning, *(step.intent for step in plan.steps), *filter(None, reasons.values()))
-    if not any(map(has_live_parts, words)):
-        return body
     steps = tuple(step.model_copy(update={"intent": remove_live_parts(step.intent)}) for step in plan.steps)
     cleaned = {"goal": remove_live_parts(plan.goal), "reasoning": remove_live_parts(plan.reasoning), "steps": steps}
     clean = {name: remove_live_parts(reason) for name, reason in reasons.items() if reason}

