@@ -34,6 +34,11 @@ def holds_list(field: str) -> bool:
     return spec is not None and _takes_list(spec.annotation)
 
 
+def allows_all(field: str) -> bool:
+    """Whether a room allows everything as long as this list is not set."""
+    return holds_list(field) and Room.model_fields[field].default is None
+
+
 def change_list(before: Sequence[JsonValue], value: JsonValue, change: Literal["add", "remove"]) -> list[JsonValue]:
     """A list with entries added behind the others, each once, or without them."""
     entries = value if isinstance(value, list) else [value]

@@ -69,7 +69,7 @@ class IntentReply(UserIntent):
             return {
                 name: one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)
                 for name, one in value.items()
-                if one is not None
+                if one is not None and one != ""  # models write both for a value that the message lacks
             }
         return value
 
