@@ -95,7 +95,10 @@ async def test_a_change_of_a_list_that_is_not_set_keeps_the_other_entries(
     serve: Serve, field: str, change: str, value: Any
 ) -> None:
     read = edits("open", field, value=value if isinstance(value, str) else json.dumps(value), change=change)
-    async with serve(script(routes(read), concludes("?"))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+    async with (
+        serve(script(routes(read), concludes("?"))) as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+    ):
         await client.post("/v1/rooms", json={"name": "Open"})
         asked = await send(client, f"please {change} {value} now")
         assert f"Before: all {field} (no list)" in asked["answer"], asked["answer"]
@@ -113,11 +116,13 @@ async def test_a_change_of_a_list_that_is_not_set_keeps_the_other_entries(
         ({"field": "collections", "value": "work", "change": "remove"}, "collections of the room is not set"),
         ({"field": "tools", "value": None}, "tools of the room open is all tools (no list) already"),
         ({"field": "tools", "value": "calculator", "change": "add"}, "has this already"),
-        ({"field": "name", "value": "Open"}, "name of the room open is `\"Open\"` already"),
+        ({"field": "name", "value": "Open"}, 'name of the room open is `"Open"` already'),
         ({"field": "skills", "value": "no-such-skill", "change": "remove"}, "does not have this already"),
     ],
 )
-async def test_an_edit_that_changes_nothing_is_not_told_as_done(serve: Serve, args: dict[str, Any], reason: str) -> None:
+async def test_an_edit_that_changes_nothing_is_not_told_as_done(
+    serve: Serve, args: dict[str, Any], reason: str
+) -> None:
     call = {"tool": "room_edit", "args": {"room_id": "open", **args}}
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         await client.post("/v1/rooms", json={"name": "Open"})

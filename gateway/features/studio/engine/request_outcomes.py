@@ -8,7 +8,7 @@ from pydantic import Field
 from agent.core.events import SubAgentFinished
 from agent.core.failures import get_stage
 from agent.core.models import DeferredModel, JsonObject, PlanStep, RunStatus, UserIntent
-from agent.core.plan_outcome import get_last_verdict, is_left_undone
+from agent.core.plan_outcome import get_last_verdict, has_worked, is_left_undone
 from agent.core.run_state import RunState
 from gateway.features.studio.engine.subagents import STUDIO_AGENTS
 
@@ -76,7 +76,7 @@ def derive_status(state: RunState, outcomes: Sequence[IntentOutcome]) -> StudioS
     kinds = {one.status for one in outcomes}
     if "waiting" in kinds:
         return "awaiting_input"
-    if not outcomes and state.classified is not None and not _has_worked(state):
+    if not outcomes and state.classified is not None and not has_worked(state):
         return "error"  # the planner answered in the router's place, and a claim of its model is no deed
     done = "done" in kinds or any(one.changes for one in outcomes)
     if state.status == "failed" or (state.status == "partial" and not done):
@@ -163,12 +163,6 @@ def _build_outcome(state: RunState, step: PlanStep, category: str, action: str) 
     verdict = get_last_verdict(state.get_step(step.id))
     reason = end.result.summary if end is not None else verdict.reason if verdict is not None else "it did not finish"
     return outcome.model_copy(update={"status": "refused" if _was_refused(state, step) else "failed", "reason": reason})
-
-
-def _has_worked(state: RunState) -> bool:
-    """Whether a step of the plan has done anything but write the answer."""
-    steps = state.plan.steps if state.plan is not None else ()
-    return any(step.is_work and state.get_step(step.id).status == "succeeded" for step in steps)
 
 
 def _find_stage(state: RunState, status: IntentStatus) -> str:

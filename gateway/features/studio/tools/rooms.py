@@ -187,8 +187,8 @@ class RoomEditTool(RoomTool[RoomEditInput, RoomEditOutput]):
         return {**args, "value": value, "change": "set"}
 
     def _list_allowed(self, view: RoomView, edit: RoomEditInput) -> list[JsonValue]:
-        """The entries of a list that is not set. Of one that then allows all, those that it allows now: an entry that is
-        added or removed changes nothing about the others. Raises `ToolInputError` where nobody can list them.
+        """The entries of a list that is not set. Of one that then allows all, those that it allows now: adding or
+        removing an entry changes nothing about the others. Raises `ToolInputError` where nobody can list them.
         """
         if not allows_all(edit.field) or not edit.change or view.room is None:
             return []
