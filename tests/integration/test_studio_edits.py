@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.conftest import Serve
 from tests.integration.test_studio_compound import decide, send
-from tests.support.script import script
+from tests.support.script import Call, Rule, says, script
 from tests.support.studio import acts, concludes, intent, routes
 from tests.support.tool_scripts import ToolScript
 
@@ -133,3 +133,66 @@ async def test_an_edit_that_changes_nothing_is_not_told_as_done(
         after = (await client.get("/v1/rooms/open")).json()["version"]
     assert (answer["status"], after) == ("error", version), answer
     assert reason in answer["answer"]
+
+
+DOCS = {"name": "Docs", "description": "Searches documents"}
+TOOLS = {"room_id": "Docs", "field": "tools", "value": ["search_knowledge"]}
+KNOWLEDGE = {"room_id": "docs", "field": "knowledge", "value": True}
+
+
+def acts_at_once(*calls: tuple[str, dict[str, Any]]) -> Rule:
+    named = tuple(Call(tool, args, id=f"c{number}") for number, (tool, args) in enumerate(calls))
+    return says("", to="subagent", calls=named, times=1)
+
+
+def makes_docs(*calls: tuple[str, dict[str, Any]], then: str = "Made.") -> Any:
+    read = intent("room_management", "create", name="Docs", request="create a room Docs for document search")
+    return script(routes(read), acts_at_once(*calls), concludes(then))
+
+
+ALL = (("room_create", DOCS), ("room_edit", TOOLS), ("room_edit", KNOWLEDGE))
+
+
+@pytest.mark.row("S002-27", "S002-29")
+async def test_several_changes_of_one_request_are_shown_and_allowed_once(serve: Serve) -> None:
+    async with serve(makes_docs(*ALL)) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        asked = await send(client, "create a room Docs with tools configured for document search")
+        (question,) = asked["approvals"]
+        assert [(item["tool"], item["args"]) for item in question["items"]] == [*ALL]
+        for value in ("Searches documents", "search_knowledge", "knowledge"):
+            assert value in asked["answer"], asked["answer"]
+        assert (await client.get("/v1/rooms/docs")).status_code == 404, "nothing is begun before"
+        done = await decide(client, url, asked)
+        room = await read_room(client, "docs")
+    assert (done["status"], done["approvals"]) == ("succeeded", []), done
+    assert [change.partition(":")[0] for change in done["outcomes"][0]["changes"]] == [tool for tool, _ in ALL]
+    assert (room["description"], room["tools"], room["knowledge"]) == ("Searches documents", ["search_knowledge"], True)
+
+
+@pytest.mark.row("S002-31")
+async def test_changes_that_are_rejected_together_leave_nothing_half_made(serve: Serve) -> None:
+    async with serve(makes_docs(*ALL)) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        asked = await send(client, "create a room Docs with tools configured for document search")
+        done = await decide(client, url, asked, "reject", reason="not now")
+        assert (await client.get("/v1/rooms/docs")).status_code == 404
+    assert done["status"] == "cancelled", done
+    assert "not now" in done["answer"]
+
+
+@pytest.mark.row("S002-30")
+async def test_what_follows_a_change_that_fails_is_not_made(serve: Serve) -> None:
+    wrong = ("room_edit", {**TOOLS, "value": ["no_such_tool"]})
+    async with serve(makes_docs(ALL[0], wrong, ALL[2])) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        done = await decide(client, url, await send(client, "create a room Docs for document search"))
+        room = await read_room(client, "docs")
+    assert (room["tools"], room["knowledge"]) == (None, False), "what was done before stays"
+    assert done["status"] == "partial", done
+    assert "no_such_tool" in done["outcomes"][0]["reason"]
+
+
+async def test_nobody_is_asked_about_changes_of_which_one_is_not_complete(serve: Serve) -> None:
+    incomplete = ("room_edit", {"room_id": "docs", "field": "tools"})
+    async with serve(makes_docs(ALL[0], incomplete)) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        answer = await send(client, "create a room Docs for document search")
+        assert (await client.get("/v1/rooms/docs")).status_code == 404
+    assert (answer["status"], answer["approvals"]) == ("error", []), answer
