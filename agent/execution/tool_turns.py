@@ -1,7 +1,8 @@
 """`ToolTurns`: executes a model's tool calls turn by turn, in skills and sub-agents.
 
-The calls of a turn run concurrently, several changes of a sub-agent one after the other. A call outside the scope, or one that failed permanently before, is refused and
-recorded. Refusals and failures raise nothing; they are results for the model.
+The calls of a turn run concurrently, several changes of a sub-agent one after the other. A call outside the scope, or
+one that failed permanently before, is refused and recorded. Refusals and failures raise nothing; they are results for
+the model.
 """
 
 import json

@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.conftest import Serve
 from tests.integration.test_ag_ui import read, text_of, turn, verify
-from tests.integration.test_studio_compound import send
+from tests.integration.test_studio_compound import decide, send
 from tests.support.script import Rule, answers, says, script
 from tests.support.studio import concludes, intent, routes
 
@@ -65,10 +65,10 @@ async def test_a_claim_in_the_place_of_the_router_is_no_success_at_any_door(serv
 @pytest.mark.row("S002-42")
 async def test_an_answer_about_the_gateway_without_a_look_is_not_told_as_done(serve: Serve) -> None:
     ask = intent("query", "explain", request="which rooms use web_fetch")
-    async with serve(script(routes(ask), concludes("Only the room Legal uses it."))) as url:
-        async with httpx.AsyncClient(base_url=url, timeout=30) as client:
-            content, status = await chat(client, "which rooms use web_fetch?")
-            studio = await send(client, "which rooms use web_fetch?")
+    model = script(routes(ask), concludes("Only the room Legal uses it."))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        content, status = await chat(client, "which rooms use web_fetch?")
+        studio = await send(client, "which rooms use web_fetch?")
     assert (status, studio["status"], studio["outcomes"][0]["status"]) == ("partial", "error", "failed")
     assert content.startswith("Nothing was looked up: no tool was called for it."), content
 
@@ -78,19 +78,30 @@ async def test_a_question_shows_every_value_at_every_door(serve: Serve) -> None:
     payroll = creates("Payroll", description="salaries for everyone", fields='{"approval": "never"}')
     values = ("Payroll", "salaries for everyone", "approval", "never", "Green Desk")
     text = "make rooms Payroll and Green Desk"
-    async with serve(script(routes(payroll, creates("Green Desk")))) as url:
-        async with httpx.AsyncClient(base_url=url, timeout=30) as client:
-            questions = {
-                "chat": (await chat(client, text))[0],
-                "stream": await stream_chat(client, text),
-                "studio": (await send(client, text))["answer"],
-                "agent": (await client.post("/v1/agent", json={"prompt": text, "room": "studio"})).json()["response"],
-                "responses": (await client.post("/v1/responses", json={"model": "studio", "input": text})).text,
-            }
-            events = await read(client, turn(text, forwardedProps={"room": "studio"}))
-            questions["ag-ui"] = events[-1]["outcome"]["interrupts"][0]["message"]
-            waiting = (await client.get("/v1/approvals")).json()["data"]
+    model = script(routes(payroll, creates("Green Desk")))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        questions = {
+            "chat": (await chat(client, text))[0],
+            "stream": await stream_chat(client, text),
+            "studio": (await send(client, text))["answer"],
+            "agent": (await client.post("/v1/agent", json={"prompt": text, "room": "studio"})).json()["response"],
+            "responses": (await client.post("/v1/responses", json={"model": "studio", "input": text})).text,
+        }
+        events = await read(client, turn(text, forwardedProps={"room": "studio"}))
+        questions["ag-ui"] = events[-1]["outcome"]["interrupts"][0]["message"]
+        waiting = (await client.get("/v1/approvals")).json()["data"]
     questions |= {f"list {place}": one["question"] for place, one in enumerate(waiting)}
     assert len(waiting) >= 5
     for door, question in questions.items():
         assert [value for value in values if value not in question] == [], (door, question)
+
+
+@pytest.mark.parametrize("needs", [([], [1]), ([0], [0]), ([1], []), ([], [9])])
+async def test_requests_in_an_order_that_cannot_be_are_carried_out(serve: Serve, needs: tuple[list[int], ...]) -> None:
+    """A small model counts from 1, or names a request itself: each request is complete all the same."""
+    made = [creates(f"Desk {at}", depends_on=others) for at, others in enumerate(needs)]
+    model = script(routes(*made), answers(CLAIM))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        done = await decide(client, url, await send(client, "make 2 rooms: Desk 0, Desk 1"))
+        rooms = [one["id"] for one in (await client.get("/v1/rooms")).json()["data"] if one["origin"] == "managed"]
+    assert (done["status"], sorted(rooms)) == ("succeeded", ["desk-0", "desk-1"]), done

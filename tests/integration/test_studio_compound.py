@@ -296,8 +296,9 @@ async def test_what_needs_a_step_that_asks_back_waits_and_the_others_are_done(se
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         done = await decide(client, url, await send(client, "make a room, describe it as ours, and make Blue Desk"))
     assert done["status"] == "awaiting_input", done
-    assert [one["status"] for one in done["outcomes"]] == ["waiting", "not_run", "done"], done["outcomes"]
-    assert "What is its name?" in done["answer"]
+    assert [one["status"] for one in done["outcomes"]] == ["waiting", "waiting", "done"], done["outcomes"]
+    assert done["outcomes"][1]["reason"] == "it waits for the answer to s1"
+    assert done["question"] == "What is its name?", "the question alone, without what became of the others"
     assert (tmp_path / "data" / "rooms" / "blue-desk.yaml").exists()
 
 

@@ -16,16 +16,22 @@ def read_field_text(field: str, text: str) -> JsonValue:
     """The value of a field that a text writes: text for a text field, else what it is as JSON, and names with commas
     between them for a list. Text that is none of these stays as it is, so that the checks can name it.
     """
+    if holds_text(field):
+        return text
     spec = Room.model_fields.get(field)
     kind = spec.annotation if spec is not None else None
-    if kind in (str, str | None):
-        return text
     try:
         value: JsonValue = json.loads(text)
     except (ValueError, RecursionError):
         names = _NAMES.fullmatch(text.strip())
         return [one.strip() for one in names[1].split(",")] if names is not None and _takes_list(kind) else text
     return value
+
+
+def holds_text(field: str) -> bool:
+    """Whether a field of a room is a text."""
+    spec = Room.model_fields.get(field)
+    return spec is not None and spec.annotation in (str, str | None)
 
 
 def holds_list(field: str) -> bool:

@@ -65,7 +65,13 @@ def build_outcomes(state: RunState) -> list[IntentOutcome]:
         intent, task = dispatched.get(step_id, (None, None))
         action = task.action if task is not None else str(steps[step_id].args.get("action", ""))
         category = intent.category if intent is not None else _find_category(steps[step_id])
-        outcomes.append(_build_outcome(state, steps[step_id], category, action))
+        outcome = _build_outcome(state, steps[step_id], category, action)
+        waiting = [one.step_id for one in outcomes if one.status == "waiting"]
+        asking = [name for name in steps[step_id].depends_on if name in waiting]
+        if outcome.status == "not_run" and asking and state.cancel_request is None:
+            reason = f"it waits for the answer to {', '.join(asking)}"
+            outcome = outcome.model_copy(update={"status": "waiting", "reason": reason})
+        outcomes.append(outcome)
     return [one.model_copy(update={"stage": one.stage or _find_stage(state, one.status)}) for one in outcomes]
 
 
@@ -90,6 +96,16 @@ def find_reason(state: RunState, status: StudioStatus, outcomes: Sequence[Intent
         own = state.cancel_request.reason if state.cancel_request is not None else ""
         return own or next((one.reason for one in outcomes if one.reason), "")
     return state.classified.reason if state.classified is not None else ""
+
+
+def find_question(state: RunState, outcomes: Sequence[IntentOutcome], answer: str) -> str:
+    """What a message that waits for the user asks: the questions of its requests as far as the answer shows them, else
+    the answer.
+    """
+    ends = [_find_end(state, one.step_id) for one in outcomes if one.status == "waiting"]
+    asked = dict.fromkeys(end.result.question for end in ends if end is not None and end.result.question)
+    shown = [question for question in asked if question in answer]  # the room's output policy may have withheld one
+    return "\n\n".join(shown) or answer
 
 
 def build_error(state: RunState, status: StudioStatus, outcomes: Sequence[IntentOutcome]) -> StudioError | None:
