@@ -37,7 +37,7 @@ async def decide(
     return answer
 
 
-@pytest.mark.row("S002-27", "S002-28", "S002-29", "S002-30")
+@pytest.mark.row("S002-27", "S002-29")
 async def test_several_requests_are_one_plan_that_is_approved_once(
     serve: Serve, tmp_path: Path, model_server: ScriptedServer
 ) -> None:
@@ -60,6 +60,38 @@ async def test_several_requests_are_one_plan_that_is_approved_once(
     for name in ("blue-desk", "green-desk", "knowledge"):
         assert name in done["answer"], "each outcome is told, also of those that others use"
     assert model_server.purposes() == ["router"]
+
+
+@pytest.mark.row("S002-28")
+async def test_a_plan_waits_through_a_restart(serve: Serve, tmp_path: Path, model_server: ScriptedServer) -> None:
+    async with serve(script(routes(MAKE, COPY))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        asked = await send(client, MESSAGE)
+    async with serve(script()) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        again = (await client.get(f"/v1/studio/requests/{asked['run_id']}")).json()
+        assert (again["status"], again["approvals"]) == ("awaiting_approval", asked["approvals"])
+        assert not list((tmp_path / "data" / "rooms").glob("*.yaml")), "nothing is begun by itself"
+        done = await decide(client, url, again)
+    assert done["status"] == "succeeded", done
+    assert sorted(path.stem for path in (tmp_path / "data" / "rooms").glob("*.yaml")) == ["blue-desk", "green-desk"]
+    assert model_server.purposes() == [], "nothing is read or planned again"
+
+
+@pytest.mark.row("S002-30")
+async def test_each_finished_step_is_an_event_with_its_result(serve: Serve) -> None:
+    async with serve(script(routes(MAKE, COPY, LIST))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        done = await decide(client, url, await send(client, MESSAGE))
+        log = await client.get(f"/v1/runs/{done['run_id']}/events", headers={"accept": "application/json"})
+    events = log.json()["data"]
+    finished = {one["step_id"]: one["data"]["output"]["text"] for one in events if one["type"] == "step.finished"}
+    judged = {one["step_id"]: one["data"]["verdict"]["outcome"] for one in events if one["type"] == "step.judged"}
+    assert "Room blue-desk (managed" in finished["s1"]
+    assert "Room green-desk (managed" in finished["s2"]
+    assert all(name in finished["s3"] for name in ("blue-desk", "green-desk", "knowledge"))
+    assert [judged[name] for name in ("s1", "s2", "s3")] == ["SUCCESS"] * 3
+    order = [(one["type"], one["step_id"]) for one in events if one["type"] in ("step.started", "step.finished")]
+    assert order.index(("step.finished", "s1")) < order.index(("step.started", "s2")), (
+        "at its own end"
+    )
 
 
 @pytest.mark.row("S002-31")
