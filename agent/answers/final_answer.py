@@ -124,7 +124,7 @@ async def _build_complete_answer(run: Run) -> AnswerFinished:
 def _add_sentences(run: Run, text: str, *, by_rules: bool) -> str:
     """The answer with what readers must know of it: which figures nothing explains, and that nothing was changed."""
     if not by_rules and is_router_replaced(run.state) and (undone := list_undone(run.state)):
-        return f"{undone[0][:1].upper()}{undone[0][1:].rstrip('.')}. The model wrote, without any call:\n\n{text}"
+        return f"{undone[0][:1].upper()}{undone[0][1:]}. The model wrote:\n\n{text}"
     understood = run.state.understanding
     # The marks are added before the translation.
     language = understood.language if understood is not None and not understood.translate_answer else ENGLISH

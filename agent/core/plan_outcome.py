@@ -127,8 +127,7 @@ def list_undone(state: RunState) -> tuple[str, ...]:
     ends = (one.end for span, one in state.subagents.items() if span.partition(".")[0] in steps)
     undone = tuple(end.result.undone.reason for end in ends if end is not None and end.result.undone is not None)
     if not undone and is_router_replaced(state) and not has_worked(state):
-        reason = state.classified.reason if state.classified is not None else ""
-        return (f"nothing was looked up or changed: {reason or 'no request was read'}",)
+        return ("nothing was looked up or changed: no request was dispatched, and no tool was called",)
     return undone
 
 

@@ -64,7 +64,7 @@ async def decide_changes(run: Run, changes: Sequence[ProposedChange], *, tainted
             refused[one.site.call_id] = build_denied_return(one.site, item.tool, before, again=True)
         else:
             items[one.site.call_id] = item
-    asked = [one for one in changes if one.site.call_id in items]
+    open_changes = [one for one in changes if one.site.call_id in items]
     attempt = run.state.get_step(lead.step_id).find_attempt(lead.attempt)
     recorded = get_call_decision(run.state, attempt, lead.call_id)
     pin = make_tool_fingerprinter(run)
@@ -72,32 +72,34 @@ async def decide_changes(run: Run, changes: Sequence[ProposedChange], *, tainted
         request, decision = recorded
         if decision in ("rejected", "answered"):
             decided = run.state.decisions[request.approval_id]
-            denied = {one.site.call_id: build_denied_return(one.site, one.tool.spec.name, decided) for one in asked}
+            denied = {
+                one.site.call_id: build_denied_return(one.site, one.tool.spec.name, decided) for one in open_changes
+            }
             return JointDecision(refused={**refused, **denied})
         if not decision:
             raise ApprovalPendingError
-        if await _are_as_shown(run, asked, request.items, tainted=tainted):
+        if await _are_as_shown(run, open_changes, request.items, tainted=tainted):
             return JointDecision(frozenset(items), refused)
     examined = {
-        one.site.call_id: await examine_call(run, one.tool, one.args, one.site, tainted=tainted) for one in asked
+        one.site.call_id: await examine_call(run, one.tool, one.args, one.site, tainted=tainted) for one in open_changes
     }
     reason = next((one.reason for one in examined.values() if one.reason is not None), None)
     if reason is None:
         return JointDecision(frozenset(items), refused)
-    first = asked[0]
+    first = open_changes[0]
     foreseen = await foresee_failure(run, first.tool, first.args, first.site, tainted=tainted)
     if foreseen is not None:
         return JointDecision(refused={**refused, first.site.call_id: foreseen})
-    shown = [await _describe(run, one, items[one.site.call_id], examined, tainted=tainted) for one in asked]
-    await ask_for_approval(run, tuple(shown), reason, lead, ())
+    described = [await _describe(run, one, items[one.site.call_id], examined, tainted=tainted) for one in open_changes]
+    await ask_for_approval(run, tuple(described), reason, lead, ())
     raise ApprovalPendingError
 
 
 async def _describe(
     run: Run, one: ProposedChange, item: ApprovalItem, examined: Mapping[str, ExaminedCall], *, tainted: bool
 ) -> ApprovalItem:
-    shown = await _explain(run, one, tainted=tainted)
-    details = build_shown_text(run, examined[one.site.call_id].egress, shown)
+    explanation = await _explain(run, one, tainted=tainted)
+    details = build_shown_text(run, examined[one.site.call_id].egress, explanation)
     return item.model_copy(update={**details, **describe_arguments(run, one.tool, one.args, one.site)})
 
 

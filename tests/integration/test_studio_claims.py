@@ -12,6 +12,8 @@ from tests.integration.test_studio_compound import decide, send
 from tests.support.script import Rule, answers, says, script
 from tests.support.studio import concludes, intent, routes
 
+pytestmark = pytest.mark.usefixtures("each_profile")
+
 CLAIM = "I have created both rooms."
 
 

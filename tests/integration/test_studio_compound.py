@@ -13,6 +13,7 @@ from tests.support.scripted_server import ScriptedServer
 from tests.support.studio import acts, concludes, intent, routes
 from tests.support.tool_scripts import ToolScript
 
+
 MESSAGE = "make a room Blue Desk, copy it to Green Desk, and tell me which rooms there are"
 MAKE = intent("room_management", "room_create", name="Blue Desk", request="make a room Blue Desk")
 COPY = intent(
@@ -37,6 +38,7 @@ async def decide(
     return answer
 
 
+@pytest.mark.usefixtures("each_profile")
 @pytest.mark.row("S002-27", "S002-29")
 async def test_several_requests_are_one_plan_that_is_approved_once(
     serve: Serve, tmp_path: Path, model_server: ScriptedServer
@@ -62,6 +64,7 @@ async def test_several_requests_are_one_plan_that_is_approved_once(
     assert model_server.purposes() == ["router"]
 
 
+@pytest.mark.usefixtures("each_profile")
 @pytest.mark.row("S002-28")
 async def test_a_plan_waits_through_a_restart(serve: Serve, tmp_path: Path, model_server: ScriptedServer) -> None:
     async with serve(script(routes(MAKE, COPY))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
@@ -76,6 +79,7 @@ async def test_a_plan_waits_through_a_restart(serve: Serve, tmp_path: Path, mode
     assert model_server.purposes() == [], "nothing is read or planned again"
 
 
+@pytest.mark.usefixtures("each_profile")
 @pytest.mark.row("S002-30")
 async def test_each_finished_step_is_an_event_with_its_result(serve: Serve) -> None:
     async with serve(script(routes(MAKE, COPY, LIST))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
@@ -89,11 +93,10 @@ async def test_each_finished_step_is_an_event_with_its_result(serve: Serve) -> N
     assert all(name in finished["s3"] for name in ("blue-desk", "green-desk", "knowledge"))
     assert [judged[name] for name in ("s1", "s2", "s3")] == ["SUCCESS"] * 3
     order = [(one["type"], one["step_id"]) for one in events if one["type"] in ("step.started", "step.finished")]
-    assert order.index(("step.finished", "s1")) < order.index(("step.started", "s2")), (
-        "at its own end"
-    )
+    assert order.index(("step.finished", "s1")) < order.index(("step.started", "s2")), "at its own end"
 
 
+@pytest.mark.usefixtures("each_profile")
 @pytest.mark.row("S002-31")
 async def test_a_rejected_plan_begins_nothing(serve: Serve, tmp_path: Path) -> None:
     async with serve(script(routes(MAKE, COPY))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
@@ -195,6 +198,7 @@ async def test_what_the_plan_showed_is_not_asked_about_again(
     assert done["status"] == "succeeded", done["outcomes"]
 
 
+@pytest.mark.usefixtures("each_profile")
 @pytest.mark.row("S002-24", "S002-29")
 async def test_what_is_made_is_used_by_its_name(serve: Serve) -> None:
     """A message that makes a room and uses it cannot know its id."""
@@ -209,13 +213,14 @@ async def test_what_is_made_is_used_by_its_name(serve: Serve) -> None:
         assert (await client.get("/v1/rooms/kuche-sud")).json()["room"]["tools"] == ["calculator"]
 
 
+@pytest.mark.usefixtures("each_profile")
 @pytest.mark.row("S002-30")
 async def test_a_failure_in_the_middle_names_what_was_done_and_what_was_not(serve: Serve, tmp_path: Path) -> None:
     wrong = intent("room_management", "room_copy", room_id="nowhere", name="Copy", request="copy nowhere to Copy")
     after = intent("query", "rooms_list", request="which rooms there are", depends_on=[1])
     model = script(routes(MAKE, wrong, after), concludes("There is no such room."))
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        asked = await send(client, MESSAGE)
+        asked = await send(client, "make a room Blue Desk, copy nowhere to Copy, and tell me which rooms there are")
         done = await decide(client, url, asked)
     assert done["status"] == "partial", done
     assert [one["status"] for one in done["outcomes"]] == ["done", "failed", "not_run"]
@@ -237,6 +242,7 @@ async def test_a_last_request_that_fails_is_told_like_one_in_the_middle(serve: S
     assert "2. delete nowhere: not done." in done["answer"]
 
 
+@pytest.mark.usefixtures("each_profile")
 @pytest.mark.row("S002-29")
 async def test_a_reply_changes_the_plan_before_anything_is_done(serve: Serve, tmp_path: Path) -> None:
     renamed = intent("room_management", "room_create", name="Red Desk", request="make a room Red Desk")
@@ -317,6 +323,7 @@ async def test_a_refusal_that_leaves_nothing_done_is_no_error(serve: Serve) -> N
     ]
 
 
+@pytest.mark.usefixtures("each_profile")
 @pytest.mark.row("S002-29")
 async def test_what_needs_a_step_that_asks_back_waits_and_the_others_are_done(serve: Serve, tmp_path: Path) -> None:
     vague = intent("room_management", "create", request="make a room")

@@ -206,7 +206,9 @@ async def test_the_graph_answers_and_follows_changes(serve: Serve) -> None:
         )
         await save(http, "tone", text="Be kinder.")
         kept = await call(client, "explain_relationship", entity_a="prompt:tone", entity_b="room:support-team")
-        assert kept["explanation"] == "The prompt tone prompts the room support-team.", "the room has an earlier version"
+        assert kept["explanation"] == "The prompt tone prompts the room support-team.", (
+            "the room has an earlier version"
+        )
         unrelated = await call(client, "explain_relationship", entity_a="prompt:tone", entity_b="room:chat")
         assert isinstance(unrelated["related"], bool)
         refused = await call(client, "get_entity_details", entity_id="calculatr")
@@ -227,6 +229,7 @@ async def test_no_relation_is_said_plainly(serve: Serve) -> None:
             "related": False,
             "path": [],
             "explanation": "There is no relation between the prompt lonely and the tool calculator.",
+            "from_outside": False,
         }
 
 

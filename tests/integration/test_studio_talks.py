@@ -13,6 +13,7 @@ from tests.support.script import answers, says, script
 from tests.support.scripted_server import ScriptedServer
 from tests.support.studio import acts, concludes, intent, routes
 
+
 MAKE = intent("room_management", "room_create", name="Support Team")
 
 

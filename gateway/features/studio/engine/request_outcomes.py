@@ -103,9 +103,9 @@ def find_question(state: RunState, outcomes: Sequence[IntentOutcome], answer: st
     the answer.
     """
     ends = [_find_end(state, one.step_id) for one in outcomes if one.status == "waiting"]
-    asked = dict.fromkeys(end.result.question for end in ends if end is not None and end.result.question)
-    shown = [question for question in asked if question in answer]  # the room's output policy may have withheld one
-    return "\n\n".join(shown) or answer
+    questions = dict.fromkeys(end.result.question for end in ends if end is not None and end.result.question)
+    # The room's output policy may have withheld one.
+    return "\n\n".join(question for question in questions if question in answer) or answer
 
 
 def build_error(state: RunState, status: StudioStatus, outcomes: Sequence[IntentOutcome]) -> StudioError | None:

@@ -215,14 +215,14 @@ class RoomEditTool(RoomTool[RoomEditInput, RoomEditOutput]):
         return "  \n".join(lines)
 
     async def check(self, args: RoomEditInput, context: ToolContext) -> None:
-        """Raises `ToolInputError` also for an edit after which the field is as before: it would be told as done."""
+        """Raises `ToolInputError` also for an edit after which the field is as before: it would count as done."""
         editor, edit = await self._authorize(context), args.to_change()
         before = await self._editor.get_room(args.room_id, editor)
         after = await self._editor.check_edit(args.room_id, edit.fields, editor, version=edit.version)
         value = _read_field(before.room, args.field)
         if before.room is not None and value == _read_field(after, args.field):
-            shown = _format_entries(args.field, value)
-            raise ToolInputError(f"{args.field} of the room {args.room_id} is {shown} already", stage="unchanged")
+            entries = _format_entries(args.field, value)
+            raise ToolInputError(f"{args.field} of the room {args.room_id} is {entries} already", stage="unchanged")
 
     async def run(self, args: RoomEditInput, context: ToolContext) -> RoomEditOutput:
         """Sets the field; everything else of the text stays."""

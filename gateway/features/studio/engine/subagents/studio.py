@@ -120,8 +120,8 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         undone = self._find_undone(answer, question)
         if undone is not None:
             nothing = "Nothing was changed" if self._done or self.CHANGES_THINGS else "Nothing was looked up"
-            said = "Not done" if self._list_changes() else nothing
-            answer = f"{said}: {undone.reason}\n\n{answer}".strip()
+            beginning = "Not done" if self._list_changes() else nothing
+            answer = f"{beginning}: {undone.reason}\n\n{answer}".strip()
         if not answer and not question:
             return self._build_result(self._done[-1].output.text if self._done else "There was nothing to do.")
         return self._build_result("\n\n".join(part for part in (answer, question) if part), question, undone)
