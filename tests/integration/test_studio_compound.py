@@ -13,7 +13,6 @@ from tests.support.scripted_server import ScriptedServer
 from tests.support.studio import acts, concludes, intent, routes
 from tests.support.tool_scripts import ToolScript
 
-
 MESSAGE = "make a room Blue Desk, copy it to Green Desk, and tell me which rooms there are"
 MAKE = intent("room_management", "room_create", name="Blue Desk", request="make a room Blue Desk")
 COPY = intent(

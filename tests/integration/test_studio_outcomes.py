@@ -12,7 +12,6 @@ from tests.integration.test_studio_compound import COPY, LIST, MAKE, MESSAGE, de
 from tests.support.script import Call, answers, says, script
 from tests.support.studio import acts, concludes, intent, routes
 
-
 BOTH = intent("room_management", "create", request="make the rooms Alpha and Beta")
 
 
