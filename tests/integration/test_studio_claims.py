@@ -77,9 +77,9 @@ async def test_an_answer_about_the_gateway_without_a_look_is_not_told_as_done(se
 
 async def test_a_question_shows_every_value_at_every_door(serve: Serve) -> None:
     """The words of a step are the router's, and may be about something else than its values."""
-    payroll = creates("Payroll", description="salaries for everyone", fields='{"approval": "never"}')
-    values = ("Payroll", "salaries for everyone", "approval", "never", "Green Desk")
-    text = "make rooms Payroll and Green Desk"
+    payroll = creates("Payroll", description="salaries for everyone")
+    values = ("Payroll", "salaries for everyone", "Green Desk")
+    text = "make rooms Payroll, described as salaries for everyone, and Green Desk"
     model = script(routes(payroll, creates("Green Desk")))
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         questions = {

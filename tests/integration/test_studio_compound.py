@@ -197,7 +197,6 @@ async def test_what_the_plan_showed_is_not_asked_about_again(
     assert done["status"] == "succeeded", done["outcomes"]
 
 
-@pytest.mark.usefixtures("each_profile")
 @pytest.mark.row("S002-24", "S002-29")
 async def test_what_is_made_is_used_by_its_name(serve: Serve) -> None:
     """A message that makes a room and uses it cannot know its id."""
