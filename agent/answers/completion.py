@@ -16,7 +16,7 @@ from agent.core.errors import ModelContextError, ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
-from agent.core.plan_outcome import EMPTY_REPLIES, list_abandoned_steps
+from agent.core.plan_outcome import EMPTY_REPLIES, is_router_replaced, list_abandoned_steps
 from agent.llm.port import ModelReply, read_end
 from agent.llm.prompts import render
 from agent.llm.replies import drop_foreign_calls
@@ -202,9 +202,10 @@ class CompletionWriter:
         stream = self._models.stream(
             purpose, messages, tier=tier, tools=self._offered_tools, max_tokens=run.state.request.max_tokens
         )
-        # An answer that needs translation or a check as a whole is not streamed.
+        # An answer that needs translation, a check as a whole or a first sentence of ours is not streamed.
         translated = run.state.understanding is not None and run.state.understanding.translated
-        quiet = translated or run.room.guard_output.requires_whole_answer or self._is_structured
+        whole = run.room.guard_output.requires_whole_answer or is_router_replaced(run.state)
+        quiet = translated or whole or self._is_structured
         shown = None if quiet else DeltaWriter(run, self._step.id, self._attempt)
         writer = HeldWriter(shown, self._has_evidence) if shown and self._has_evidence else shown
         pictures = {} if self._is_structured else list_pictures(outcomes, run.run_id)

@@ -22,6 +22,7 @@ from agent.core.plan_outcome import (
     find_interruption,
     is_answer_step,
     is_complete,
+    is_router_replaced,
     list_abandoned_steps,
     list_cut_answers,
     list_cut_texts,
@@ -104,7 +105,7 @@ async def _build_complete_answer(run: Run) -> AnswerFinished:
         calls = tuple(call for call in called if isinstance(call, dict))
         text = str(answer.value.get("text") or "")
     if "response_format" not in run.state.request.options:  # no sentence is added to JSON
-        text = _add_sentences(run, text)
+        text = _add_sentences(run, text, by_rules=answer.effective == "rules")
     return AnswerFinished(
         text=text,
         finish_reason="tool_calls" if calls else answer.finish_reason,
@@ -119,8 +120,10 @@ async def _build_complete_answer(run: Run) -> AnswerFinished:
     )
 
 
-def _add_sentences(run: Run, text: str) -> str:
+def _add_sentences(run: Run, text: str, *, by_rules: bool) -> str:
     """The answer with what readers must know of it: which figures nothing explains, and that nothing was changed."""
+    if not by_rules and is_router_replaced(run.state) and (undone := list_undone(run.state)):
+        return f"{undone[0][:1].upper()}{undone[0][1:]}. The model wrote:\n\n{text}"
     understood = run.state.understanding
     # The marks are added before the translation.
     language = understood.language if understood is not None and not understood.translate_answer else ENGLISH

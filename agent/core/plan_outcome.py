@@ -120,10 +120,27 @@ def is_answer_step(state: RunState, step: PlanStep) -> bool:
 
 
 def list_undone(state: RunState) -> tuple[str, ...]:
-    """The reason why the sub-agents of the plan in force did not do what they were asked for; () if they did."""
+    """The reason why the sub-agents of the plan in force did not do what they were asked for, or why nothing was done
+    in the place of the room's router; () if all was done.
+    """
     steps = {step.id for step in state.plan.steps} if state.plan else set[str]()
     ends = (one.end for span, one in state.subagents.items() if span.partition(".")[0] in steps)
-    return tuple(end.result.undone.reason for end in ends if end is not None and end.result.undone is not None)
+    undone = tuple(end.result.undone.reason for end in ends if end is not None and end.result.undone is not None)
+    if not undone and is_router_replaced(state) and not has_worked(state):
+        return ("nothing was looked up or changed: no request was dispatched, and no tool was called",)
+    return undone
+
+
+def is_router_replaced(state: RunState) -> bool:
+    """Whether the room's router dispatched nothing and asked nothing, so that a planner answers in its place."""
+    read = state.classified
+    return read is not None and read.task_plan is None and not read.question
+
+
+def has_worked(state: RunState) -> bool:
+    """Whether a step of the plan in force has done anything but write the answer."""
+    steps = state.plan.steps if state.plan is not None else ()
+    return any(step.is_work and state.get_step(step.id).status == "succeeded" for step in steps)
 
 
 def is_left_undone(state: RunState, step_id: str) -> bool:

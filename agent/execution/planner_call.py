@@ -6,6 +6,7 @@ from agent.answers.unwrapping import MarkdownFence, remove_markdown_fence
 from agent.core.errors import ModelRequestError
 from agent.core.events import AnswerStarted, StepOutput
 from agent.core.models import JsonObject
+from agent.core.plan_outcome import is_router_replaced
 from agent.core.run_state import RunState
 from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ResponseSchema, read_end
 from agent.planning.parse import is_longer_than_word, read_word
@@ -63,10 +64,10 @@ class PlannerCall:
         self._run = run
         self._models = MeteredModels(run)
         translated = run.state.understanding is not None and run.state.understanding.translated
-        # An answer that needs translation or a check as a whole is not streamed.
+        # An answer that needs translation, a check as a whole or a first sentence of ours is not streamed.
         # What is said about a plan stands in the next question.
-        is_whole = translated or run.room.guard_output.requires_whole_answer or run.state.plan is not None
-        self._streams = form == "text" and not is_whole
+        whole = run.room.guard_output.requires_whole_answer or is_router_replaced(run.state)
+        self._streams = form == "text" and not (translated or whole or run.state.plan is not None)
 
     async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
         """See `PlannerModel.ask`. A call that the provider refuses, because the wire offers none, is the decision."""

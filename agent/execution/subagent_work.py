@@ -73,7 +73,13 @@ class SubAgentWork:
         self._agent = agent
         self._tools = tools
         self._turns = ToolTurns(
-            run, tools, self._make_call_site, caller_kind="sub-agent", tainted=tainted, observer=agent.record_call
+            run,
+            tools,
+            self._make_call_site,
+            caller_kind="sub-agent",
+            tainted=tainted,
+            observer=agent.record_call,
+            asks_together=agent.CHANGES_THINGS,
         )
         self._turn_count = 0
         self._rule_calls = 0

@@ -1,7 +1,8 @@
 """`ToolTurns`: executes a model's tool calls turn by turn, in skills and sub-agents.
 
-The calls of a turn run concurrently. A call outside the scope, or one that failed permanently before, is refused and
-recorded. Refusals and failures raise nothing; they are results for the model.
+The calls of a turn run concurrently, several changes of a sub-agent one after the other. A call outside the scope, or
+one that failed permanently before, is refused and recorded. Refusals and failures raise nothing; they are results for
+the model.
 """
 
 import json
@@ -14,6 +15,8 @@ from agent.core.events import AssistantTurn, EventDraft, StepOutput, ToolRefused
 from agent.core.failures import OUTCOME_UNKNOWN
 from agent.core.models import JsonObject, Source
 from agent.execution.approvals import ApprovalPendingError
+from agent.execution.arguments import find_argument_problem
+from agent.execution.joint_changes import JointDecision, ProposedChange, decide_changes
 from agent.execution.repeated_calls import LASTING_ERRORS, UNKNOWN_OUTCOME
 from agent.execution.tool_gateway import call_tool, report_lost_effect
 from agent.llm.call_forms import read_calls
@@ -21,7 +24,8 @@ from agent.llm.streamed_reply import to_openai_call
 from agent.run_context.calls import CallSite
 from agent.run_context.outputs import SKILL_CHARS, cut_text, format_data_block, load_output, to_step_output
 from agent.run_context.run import Run
-from agent.tools import Tool
+from agent.tools import Tool, is_shown_call_by_call
+from agent.tools.spec import drop_unset_inputs
 
 MAX_CALLS_A_TURN = 16
 """Calls that run for one turn of a model. A model that asks for more is in a loop."""
@@ -46,7 +50,8 @@ class ToolTurns:
     """The tool calls of one conversation with a model.
 
     `caller_kind` names the caller in refusals; `site` returns the `CallSite` of the n-th call. `tainted` becomes True
-    with the first result of external text; `sources` collects the sources of all results.
+    with the first result of external text; `sources` collects the sources of all results. With `asks_together` a person
+    decides once about the changes of a turn.
     """
 
     def __init__(
@@ -58,13 +63,17 @@ class ToolTurns:
         caller_kind: str,
         tainted: bool,
         observer: ResultObserver | None = None,
+        asks_together: bool = False,
     ) -> None:
         self._run = run
         self._tools = tools
         self._call_site = site
         self._caller_kind = caller_kind
         self._observer = observer
+        self._asks_together = asks_together
         self._count = 0
+        self._failed: set[str] = set()
+        """The ids of the calls that failed or were refused."""
         self._lasting_failures: dict[tuple[str, str], str] = {}
         """Permanent failures by tool and arguments, with the reason."""
         self.tainted = tainted
@@ -81,13 +90,17 @@ class ToolTurns:
         ]
 
     async def execute_calls(self, calls: list[RequestedCall]) -> list[JsonObject]:
-        """Executes a turn's calls concurrently. Returns their results as messages, in the order of the calls.
+        """Executes a turn's calls. Returns their results as messages, in the order of the calls.
 
         If a person must allow one of them, raises `ApprovalPendingError` after all other calls are done.
         """
         first = self._count + 1
         self._count += len(calls)
-        call_results = await gather_all(self._execute_call(call, first, place) for place, call in enumerate(calls))
+        changes = {place for place, call in enumerate(calls) if self._changes_something(call)}
+        if self._asks_together and len(changes) > 1:
+            call_results = await self._execute_in_order(calls, first, changes)
+        else:
+            call_results = await gather_all(self._execute_call(call, first, place) for place, call in enumerate(calls))
         if None in call_results:  # after the others, so that they are not cancelled
             raise ApprovalPendingError
         return [
@@ -95,12 +108,56 @@ class ToolTurns:
             for call, text in zip(calls, call_results, strict=True)
         ]
 
-    async def _execute_call(self, call: RequestedCall, first: int, place: int) -> str | None:
+    async def _execute_in_order(self, calls: list[RequestedCall], first: int, changes: set[int]) -> list[str | None]:
+        """Executes a turn's calls one after the other. A change may build on those before it, so that none is made
+        after one that failed, and nobody is asked about changes of which one cannot be made as it is written.
+        """
+        proposed: list[ProposedChange] = []
+        problem = ""
+        for place in sorted(changes)[:MAX_CALLS_A_TURN]:
+            call, tool = calls[place], self._tools[calls[place].name]
+            args = drop_unset_inputs(tool.spec, call.args or {})
+            problem = problem or find_argument_problem(tool.spec, args) or ""
+            if not is_shown_call_by_call(tool):
+                proposed.append(ProposedChange(tool, args, self._call_site(first + place)))
+        decided = JointDecision()
+        if proposed and not problem:
+            decided = await decide_changes(self._run, proposed, tainted=self.tainted)
+        results: list[str | None] = []
+        self._failed.clear()
+        sites = {place: self._call_site(first + place) for place in range(len(calls))}
+        for place, call in enumerate(calls):
+            has_failed = any(sites[other].call_id in self._failed for other in changes)
+            if place in changes and (problem or has_failed):
+                why = problem or "a change before it in the same turn was not made"
+                results.append(await self._refuse(call, sites[place], why))
+            elif (denied := decided.refused.get(sites[place].call_id)) is not None:
+                results.append(await self._record_denied(call, sites[place], denied))
+            else:
+                is_allowed = sites[place].call_id in decided.allowed
+                results.append(await self._execute_call(call, first, place, is_allowed=is_allowed))
+            if results[-1] is None:  # what follows may build on it
+                break
+        return results
+
+    async def _record_denied(self, call: RequestedCall, site: CallSite, denied: ToolReturned) -> str:
+        """Records a change that is not made. Returns the text for the model."""
+        denied = self._run.redaction.redact(denied)
+        await record_return(self._run, site, denied)
+        self._note_failure(call, self._tools[call.name], denied, site)
+        return await self._format_result(denied, call.args or {})
+
+    def _changes_something(self, call: RequestedCall) -> bool:
+        return call.name in self._tools and self._tools[call.name].spec.has_side_effect
+
+    async def _execute_call(
+        self, call: RequestedCall, first: int, place: int, *, is_allowed: bool = False
+    ) -> str | None:
         """Executes or refuses one call. Returns the text for the model, or None if a person's decision is pending.
 
-        `place` is the call's position in its turn, from 0.
+        `place` is the call's position in its turn, from 0. `is_allowed` says that the turn's changes were decided on.
         """
-        site = self._call_site(first + place)
+        site = replace(self._call_site(first + place), is_allowed=is_allowed)
         tool = self._tools.get(call.name)
         if tool is None:
             lost = await report_lost_effect(self._run, site)
@@ -124,11 +181,13 @@ class ToolTurns:
         await record_return(self._run, site, returned)
         if returned.error_code == UNKNOWN_OUTCOME:
             raise _make_unknown_outcome_error(returned)
-        self._note_failure(call, tool, returned)
+        self._note_failure(call, tool, returned, site)
         return await self._format_result(returned, call.args)
 
-    def _note_failure(self, call: RequestedCall, tool: Tool, returned: ToolReturned) -> None:
-        """Records a permanent failure. A successful side effect clears the record, because repeating may now help."""
+    def _note_failure(self, call: RequestedCall, tool: Tool, returned: ToolReturned, site: CallSite) -> None:
+        """Records a failure. A successful side effect clears the permanent ones, because repeating may now help."""
+        if returned.error_code is not None and tool.spec.has_side_effect:
+            self._failed.add(site.call_id)
         if returned.error_code in LASTING_ERRORS:
             self._lasting_failures[_build_call_key(call)] = returned.error or returned.error_code
         elif tool.spec.effect != "read" and returned.error_code is None:
@@ -136,6 +195,7 @@ class ToolTurns:
 
     async def _refuse(self, call: RequestedCall, site: CallSite, why: str) -> str:
         reason = f"{why}; it was not called"
+        self._failed.add(site.call_id)
         if not is_recorded(self._run, site):
             refused = ToolRefused(
                 call_id=site.call_id, tool=call.name, args=call.args or {}, reason=reason, span=site.span

@@ -31,6 +31,12 @@ def warm_parsers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "WORKER", warm.LazyCommand("gateway.features.documents.engine.ingest.parsers.worker"))
 
 
+@pytest.fixture(params=["capable", "auto"])
+def each_profile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test runs with a model that is known to be capable, and as a gateway begins, with one that nobody knows."""
+    monkeypatch.setenv("AGENT_MODEL_PROFILE", request.param)
+
+
 @pytest.fixture
 def serve(tmp_path: Path, model_server: ScriptedServer) -> Serve:
     """`async with serve(script) as url`: a gateway that asks the scripted model, or none without a script."""

@@ -172,3 +172,21 @@ async def test_the_limits_of_the_page_hold(serve: Serve) -> None:
         taken = await client.post("/v1/search", json={"query_text": "boats", "top_k": 100})
     assert (limits["minimum"], limits["maximum"]) == (1, 200)
     assert (refused.status_code, taken.status_code != 400) == (400, True), taken.text
+
+
+async def test_what_the_page_says_of_limits_of_the_documents_own_requests_holds(serve: Serve) -> None:
+    """The requests of the documents that are refused, or lose something, here: each has its row."""
+    page = PAGE.read_text("utf-8")
+    path = {"source_type": "local", "source_identifier": "/no/such/file.pdf"}
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        for place in ("/no/such/file.pdf", "/etc/hostname"):
+            refused = await client.post("/v1/collections/work/ingest", json={**path, "source_identifier": place})
+            code = refused.json()["error"]["error_code"]
+            assert (refused.status_code, code) == (403, "ERR_CONNECTOR_AUTH"), refused.text
+        for length, status in ((90, 200), (91, 400)):
+            body = {"user_message": "What is 2*21?", "session_id": "s" * length, "user_id": "u"}
+            assert (await client.post("/query", json=body)).status_code == status, length
+        context = {"colour": "red", "service": "a"}
+        task = (await client.post("/tasks", json={"prompt": "Hello", "context": context})).json()
+    assert task["dropped_context"] == ["colour"]
+    assert all(one in page for one in ("AGENT_FILE_ROOTS", "1 to 90 characters", "`dropped_context`"))

@@ -1,5 +1,6 @@
 """The sub-agents for sources and pipelines over HTTP: what their tools return, and how they end."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -13,6 +14,7 @@ from gateway.features.documents.engine.ingest.pipeline import PipelineDAG
 from gateway.features.documents.engine.ingest.pipeline_diff import apply_diff
 from gateway.features.documents.engine.ingest.templates import from_template
 from gateway.features.pipeline_builder.engine.subagents.source_analyzer import SourceAnalyzer
+from tests.integration.test_cli import stepgate
 from tests.integration.test_pipeline_validator import folder as folder_of_texts
 from tests.integration.test_source_analyzer import ENGLISH, GERMAN, asks, folder_of_everything, truth
 from tests.support.door_bench import Door, door_bench
@@ -21,6 +23,7 @@ from tests.support.scripted_server import ScriptedServer
 from tests.support.subagents import ends
 
 ROOM = "name: Test\ntools: [spawn_source_analyzer, spawn_pipeline_validator]\n"
+JSON = {"accept": "application/json"}
 DEFAULT = from_template("documents").model_dump(mode="json")
 
 
@@ -207,3 +210,17 @@ async def test_what_a_sub_agent_found_before_its_time_was_over_is_kept(
     assert (ended["outcome"], ended["result"]["success"]) == ("timeout", False)
     assert ended["result"]["summary"] == "Timed out after 2 s."
     assert ended["result"]["data"]["total_files"] == 9, "counted by then"
+
+
+@pytest.mark.row("S000-19")
+async def test_what_a_sub_agent_found_is_kept_as_long_as_its_run(tmp_path: Path, model_server: ScriptedServer) -> None:
+    docs = folder_of_everything(tmp_path)
+    call = {"tool": "spawn_source_analyzer", "args": {"source_id": str(docs)}}
+    async with door_bench(tmp_path, model_server, room=ROOM, file_roots=[docs]) as door:
+        answer = await door.ask("go", metadata={"tool_calls": [call]})
+        assert end_of(await door.list_events(answer))["result"]["data"]["total_files"] == 9, "read again later"
+        address = f"/v1/runs/{answer['metadata']['run_id']}/events"
+        code, printed = await asyncio.to_thread(stepgate, tmp_path, "prune", "--days", "30")
+        assert (code, (await door.client.get(address, headers=JSON)).status_code) == (0, 200), printed
+        code, printed = await asyncio.to_thread(stepgate, tmp_path, "prune", "--days", "0.000001")
+        assert (code, (await door.client.get(address, headers=JSON)).status_code) == (0, 404), printed

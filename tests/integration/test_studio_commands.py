@@ -102,7 +102,12 @@ async def test_an_edit_may_be_written_with_its_words(serve: Serve) -> None:
             done = await decide(client, url, await send(client, message))
             assert done["status"] == "succeeded", done
             assert (await client.get("/v1/rooms/desk")).json()["name"] == name
-        gone = await decide(client, url, await send(client, "delete the desk room"))
+        for value in ("Be kind.", "Wow!", "Short... "):
+            await decide(client, url, await send(client, f"edit room desk system_prompt {value}"))
+            assert (await client.get("/v1/rooms/desk")).json()["room"]["system_prompt"] == value.strip()
+        await decide(client, url, await send(client, "edit room desk tools = calculator."))
+        assert (await client.get("/v1/rooms/desk")).json()["room"]["tools"] == ["calculator"]
+        gone = await decide(client, url, await send(client, "delete the desk room."))
         assert gone["status"] == "succeeded", gone
 
 

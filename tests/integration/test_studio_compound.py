@@ -37,7 +37,8 @@ async def decide(
     return answer
 
 
-@pytest.mark.row("S002-27", "S002-28", "S002-29", "S002-30")
+@pytest.mark.usefixtures("each_profile")
+@pytest.mark.row("S002-27", "S002-29")
 async def test_several_requests_are_one_plan_that_is_approved_once(
     serve: Serve, tmp_path: Path, model_server: ScriptedServer
 ) -> None:
@@ -62,6 +63,39 @@ async def test_several_requests_are_one_plan_that_is_approved_once(
     assert model_server.purposes() == ["router"]
 
 
+@pytest.mark.usefixtures("each_profile")
+@pytest.mark.row("S002-28")
+async def test_a_plan_waits_through_a_restart(serve: Serve, tmp_path: Path, model_server: ScriptedServer) -> None:
+    async with serve(script(routes(MAKE, COPY))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        asked = await send(client, MESSAGE)
+    async with serve(script()) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        again = (await client.get(f"/v1/studio/requests/{asked['run_id']}")).json()
+        assert (again["status"], again["approvals"]) == ("awaiting_approval", asked["approvals"])
+        assert not list((tmp_path / "data" / "rooms").glob("*.yaml")), "nothing is begun by itself"
+        done = await decide(client, url, again)
+    assert done["status"] == "succeeded", done
+    assert sorted(path.stem for path in (tmp_path / "data" / "rooms").glob("*.yaml")) == ["blue-desk", "green-desk"]
+    assert model_server.purposes() == [], "nothing is read or planned again"
+
+
+@pytest.mark.usefixtures("each_profile")
+@pytest.mark.row("S002-30")
+async def test_each_finished_step_is_an_event_with_its_result(serve: Serve) -> None:
+    async with serve(script(routes(MAKE, COPY, LIST))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        done = await decide(client, url, await send(client, MESSAGE))
+        log = await client.get(f"/v1/runs/{done['run_id']}/events", headers={"accept": "application/json"})
+    events = log.json()["data"]
+    finished = {one["step_id"]: one["data"]["output"]["text"] for one in events if one["type"] == "step.finished"}
+    judged = {one["step_id"]: one["data"]["verdict"]["outcome"] for one in events if one["type"] == "step.judged"}
+    assert "Room blue-desk (managed" in finished["s1"]
+    assert "Room green-desk (managed" in finished["s2"]
+    assert all(name in finished["s3"] for name in ("blue-desk", "green-desk", "knowledge"))
+    assert [judged[name] for name in ("s1", "s2", "s3")] == ["SUCCESS"] * 3
+    order = [(one["type"], one["step_id"]) for one in events if one["type"] in ("step.started", "step.finished")]
+    assert order.index(("step.finished", "s1")) < order.index(("step.started", "s2")), "at its own end"
+
+
+@pytest.mark.usefixtures("each_profile")
 @pytest.mark.row("S002-31")
 async def test_a_rejected_plan_begins_nothing(serve: Serve, tmp_path: Path) -> None:
     async with serve(script(routes(MAKE, COPY))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
@@ -177,13 +211,14 @@ async def test_what_is_made_is_used_by_its_name(serve: Serve) -> None:
         assert (await client.get("/v1/rooms/kuche-sud")).json()["room"]["tools"] == ["calculator"]
 
 
+@pytest.mark.usefixtures("each_profile")
 @pytest.mark.row("S002-30")
 async def test_a_failure_in_the_middle_names_what_was_done_and_what_was_not(serve: Serve, tmp_path: Path) -> None:
     wrong = intent("room_management", "room_copy", room_id="nowhere", name="Copy", request="copy nowhere to Copy")
     after = intent("query", "rooms_list", request="which rooms there are", depends_on=[1])
     model = script(routes(MAKE, wrong, after), concludes("There is no such room."))
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        asked = await send(client, MESSAGE)
+        asked = await send(client, "make a room Blue Desk, copy nowhere to Copy, and tell me which rooms there are")
         done = await decide(client, url, asked)
     assert done["status"] == "partial", done
     assert [one["status"] for one in done["outcomes"]] == ["done", "failed", "not_run"]
@@ -205,6 +240,7 @@ async def test_a_last_request_that_fails_is_told_like_one_in_the_middle(serve: S
     assert "2. delete nowhere: not done." in done["answer"]
 
 
+@pytest.mark.usefixtures("each_profile")
 @pytest.mark.row("S002-29")
 async def test_a_reply_changes_the_plan_before_anything_is_done(serve: Serve, tmp_path: Path) -> None:
     renamed = intent("room_management", "room_create", name="Red Desk", request="make a room Red Desk")
@@ -309,6 +345,7 @@ async def test_a_refusal_that_leaves_nothing_done_is_no_error(serve: Serve) -> N
     ]
 
 
+@pytest.mark.usefixtures("each_profile")
 @pytest.mark.row("S002-29")
 async def test_what_needs_a_step_that_asks_back_waits_and_the_others_are_done(serve: Serve, tmp_path: Path) -> None:
     vague = intent("room_management", "create", request="make a room")
@@ -320,8 +357,9 @@ async def test_what_needs_a_step_that_asks_back_waits_and_the_others_are_done(se
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         done = await decide(client, url, await send(client, "make a room, describe it as ours, and make Blue Desk"))
     assert done["status"] == "awaiting_input", done
-    assert [one["status"] for one in done["outcomes"]] == ["waiting", "not_run", "done"], done["outcomes"]
-    assert "What is its name?" in done["answer"]
+    assert [one["status"] for one in done["outcomes"]] == ["waiting", "waiting", "done"], done["outcomes"]
+    assert done["outcomes"][1]["reason"] == "it waits for the answer to s1"
+    assert done["question"] == "What is its name?", "the question alone, without what became of the others"
     assert (tmp_path / "data" / "rooms" / "blue-desk.yaml").exists()
 
 

@@ -174,7 +174,7 @@ async def test_a_key_that_may_not_edit_rooms_is_told_before_anybody_is_asked(ser
             body = {"message": "make a room called Support Team"}
             answered = (await client.post("/v1/studio/requests", json=body)).json()
     assert answered["status"] == "error", answered
-    assert answered["answer"].startswith("You may not make rooms.")
+    assert answered["answer"].endswith("You may not make rooms.")
     assert "Nothing was changed" in answered["answer"]
 
 

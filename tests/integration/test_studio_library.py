@@ -160,8 +160,10 @@ async def test_the_graph_knows_documents_and_files_and_where_each_thing_is_store
         assert {"source": "collection:work", "kind": "contains", "target": document} in shown["links"]
         related = await call(client, "explain_relationship", entity_a="room:ours", entity_b=document)
         assert related["explanation"].startswith(
-            "The room ours reads the collection work. The collection work contains"
+            "The room ours reads the collection work. The collection work contains the document travel.md."
         )
+        spelled = await call(client, "explain_relationship", entity_a="Travel.MD", entity_b="Room:OURS")
+        assert spelled["explanation"].startswith("The document travel.md is contained in the collection work.")
         sources = {
             "tool:calculator": "mcp_tools/builtin/calculator.py:",
             "skill:summarize": "skills/summarize/SKILL.md",
@@ -202,6 +204,11 @@ async def test_the_graph_answers_and_follows_changes(serve: Serve) -> None:
         assert explained["explanation"] == (
             "The prompt tone prompts the room support-team. The room support-team uses the skill summarize."
         )
+        await save(http, "tone", text="Be kinder.")
+        kept = await call(client, "explain_relationship", entity_a="prompt:tone", entity_b="room:support-team")
+        assert kept["explanation"] == "The prompt tone prompts the room support-team.", (
+            "the room has an earlier version"
+        )
         unrelated = await call(client, "explain_relationship", entity_a="prompt:tone", entity_b="room:chat")
         assert isinstance(unrelated["related"], bool)
         refused = await call(client, "get_entity_details", entity_id="calculatr")
@@ -222,6 +229,7 @@ async def test_no_relation_is_said_plainly(serve: Serve) -> None:
             "related": False,
             "path": [],
             "explanation": "There is no relation between the prompt lonely and the tool calculator.",
+            "from_outside": False,
         }
 
 

@@ -12,7 +12,7 @@ from agent.runs.rooms import parse_room
 from agent.storage.api_keys import KeyStore
 from agent.storage.credentials import Credentials
 from agent.storage.journal import Journal
-from agent.tools import Tool, ToolContext
+from agent.tools import Tool, ToolContext, ToolRegistry
 from gateway.bootstrap_rooms import SHIPPED_ROOMS, allow_room_without_model, get_default_guards, list_required_rooms
 from gateway.feature_host import FeatureHost
 from gateway.features.documents.parts import get_documents
@@ -119,6 +119,7 @@ def _build_room_editor(host: FeatureHost, store: RoomStore) -> RoomEditor:
         topics=lambda: (*host.context.extensions.topics,),
         has_skill=lambda name: name in skills,
         server_prefixes=lambda: None if foreign is None else foreign.list_tool_prefixes(),
+        open_tools=lambda room: _list_open_tools(registry, room),
     )
     live = LiveRooms(
         host.rooms.rooms,
@@ -131,6 +132,12 @@ def _build_room_editor(host: FeatureHost, store: RoomStore) -> RoomEditor:
         after_change=None if foreign is None else foreign.refresh_after_change,
     )
     return RoomEditor(live, context.audit, Credentials(settings.credentials_file).find_place)
+
+
+def _list_open_tools(registry: ToolRegistry, room: Room) -> list[str]:
+    """The tools of a room that lists none. Those of its own servers are in no list: it always has them."""
+    allowed = registry.list_allowed(room.model_copy(update={"tools": None}), room.owner, None, ())
+    return [name for name in allowed if registry.get(name).spec.room != room.id]
 
 
 def _find_room_source(store: RoomStore, room_id: str) -> str:

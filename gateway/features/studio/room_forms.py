@@ -116,7 +116,7 @@ class RoomEditInput(Arguments):
     field: str = Field(
         max_length=200, description="the field to set, such as description, tools, skills or budgets.max_steps"
     )
-    value: JsonValue = Field(default=None, description="its new value; null sets the default again")
+    value: JsonValue = Field(description="its new value; null sets the default again")
     change: Literal["", "set", "add", "remove"] = Field(
         default="", description="for lists such as tools: add these entries, remove them, or set the whole list"
     )

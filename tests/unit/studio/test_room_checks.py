@@ -20,6 +20,7 @@ KNOWN = RoomRegistries(
     topics=lambda: ("incident",),
     has_skill=lambda name: name in ("summarize", "tldr"),
     server_prefixes=lambda: ("notes",),
+    open_tools=lambda room: ("calculator",),
 )
 
 

@@ -94,5 +94,5 @@ def test_the_route_and_the_tool_copy_the_same_room() -> None:
 def test_a_tool_names_one_field_to_edit(field: str, value: Any, fields: dict[str, Any]) -> None:
     edit = RoomEditInput(room_id="desk", field=field, value=value, version="v1").to_change()
     assert edit == RoomEdit(room_id="desk", fields=fields, version="v1")
-    assert RoomEditInput(room_id="desk", field=field).to_change().version is None
+    assert RoomEditInput(room_id="desk", field=field, value=value).to_change().version is None
     assert set(EDIT_ROLES) == set(RoomEditInput.model_fields)

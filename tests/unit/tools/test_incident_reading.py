@@ -104,6 +104,13 @@ LONG = (
 )
 
 
+@pytest.mark.parametrize("day", ["Monday's", "Mondays'", "Mondays", "Monday"])
+def test_a_day_with_an_ending_is_no_name(day: str) -> None:
+    found = named(f"Please draft the agenda for {day} meeting with Maria Lopez; it is long.")
+    assert [name for kind, name in found if kind == "name"] == ["Maria Lopez"]
+    assert ("name", "Maria Lopez") in named(f"It was planned with Maria Lopez {day} for all of us here.")
+
+
 def test_a_summary_is_made_of_sentences_of_the_text_in_their_order() -> None:
     summary = summarize(LONG, 40)
     sentences = [sentence.text for sentence in split_into_sentences(LONG)]

@@ -204,7 +204,7 @@ def _remove_calendar_words(name: str) -> tuple[str, int]:
     first, last = 0, len(words)
     while first < last and _is_calendar_word(words[first][0], is_alone=last - first == 1):
         first += 1
-    while first < last and words[last - 1][0].casefold() in WEEKDAYS:
+    while first < last and _is_weekday(_drop_possessive(words[last - 1][0])):
         last -= 1
     if last - first < min(2, len(words)):
         return "", 0
@@ -214,13 +214,23 @@ def _remove_calendar_words(name: str) -> tuple[str, int]:
 
 def _is_short_day(word: str) -> bool:
     """Whether a word is the short name of a day, such as `Mon`, which nobody is called."""
-    plain = word.casefold().rstrip(".")
+    plain = _drop_possessive(word).rstrip(".")
     return plain in load_weekdays("abbreviated") and plain not in GIVEN_NAMES
 
 
 def _is_calendar_word(word: str, *, is_alone: bool) -> bool:
-    plain = word.casefold()
-    return plain in WEEKDAYS or (plain in MONTHS and len(plain) > 2 and (is_alone or plain not in _NAMED_MONTHS))
+    plain = _drop_possessive(word)
+    return _is_weekday(plain) or (plain in MONTHS and len(plain) > 2 and (is_alone or plain not in _NAMED_MONTHS))
+
+
+def _is_weekday(word: str) -> bool:
+    """Whether a word is the name of a day, or of several such days: `Mondays`, `montags`."""
+    return word in WEEKDAYS or word.removesuffix("s") in WEEKDAYS
+
+
+def _drop_possessive(word: str) -> str:
+    """The word without the ending of a possessor: `Monday's`, `Mondays'`."""
+    return word.casefold().removesuffix("'s").removesuffix("'")
 
 
 def _is_standard(kind: EntityType, text_form: str) -> bool:

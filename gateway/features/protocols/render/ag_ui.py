@@ -46,8 +46,7 @@ from agent.core import events as ev
 from agent.core.models import JsonObject, Usage
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
-from agent.policy.approval import describe_items, format_approval_question, format_outgoing
-from agent.policy.guardrails.plain_text import escape_markdown, format_literal
+from agent.policy.approval import format_approval_question, format_question
 from agent.runs.trace_details import describe_intents
 from gateway.features.protocols.render.ag_ui_subagents import SubAgentSpans
 
@@ -340,23 +339,11 @@ def _replace(path: str, value: object) -> dict[str, object]:
     return {"op": "replace", "path": path, "value": value}
 
 
-def _describe_item(item: ev.ApprovalItem) -> str:
-    """The purpose of an item, or its arguments, so that no word of a model is live Markdown."""
-    if item.intent:
-        return escape_markdown(item.intent)
-    return format_literal(json.dumps(item.args, ensure_ascii=False))
-
-
 def _build_interrupt(asked: ev.ApprovalRequested, tool_call_id: str | None) -> Interrupt:
-    described = describe_items(asked)
-    items = "\n".join(
-        f"{number}. {format_literal(item.tool)}: {_describe_item(item)}\n{item.shown}".rstrip()
-        for number, item in enumerate(described, start=1)
-    )
     return Interrupt(
         id=asked.approval_id,
         reason="approval",
-        message="\n".join((asked.reason, *format_outgoing(described), items)),
+        message=format_question((asked,), "", names_ids=False),
         tool_call_id=tool_call_id,
         response_schema=DECISION_SCHEMA,
         expires_at=datetime.fromtimestamp(asked.expires_at, UTC).isoformat(),

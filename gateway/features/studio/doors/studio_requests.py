@@ -35,12 +35,14 @@ from gateway.features.studio.engine.request_outcomes import (
     build_error,
     build_outcomes,
     derive_status,
+    find_question,
     find_reason,
 )
 
 router = APIRouter(tags=["studio"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 
 STUDIO_ROOM = "studio"
+NOT_INTERACTIVE = "false: no question is asked, the planner decides instead. A change still waits for its approval"
 
 
 class StudioRequestBody(StrictBody):
@@ -49,7 +51,7 @@ class StudioRequestBody(StrictBody):
     message: str = Field(min_length=1)
     conversation_id: Annotated[str, Field(min_length=1, max_length=MAX_CONVERSATION_ID_CHARS)] | None = None
     room: str = Field(default=STUDIO_ROOM, description="a room with `routing: intents`")
-    interactive: bool = Field(default=True, description="false: nobody is asked, the planner decides instead")
+    interactive: bool = Field(default=True, description=NOT_INTERACTIVE)
     metadata: JsonObject = Field(default_factory=dict, description="as at `/v1/agent`")
 
 
@@ -123,7 +125,7 @@ def _project(events: Sequence[Event], state: RunState) -> StudioResponse:
         conversation_id=state.request.conversation_id,
         status=status,
         answer=response.response,
-        question=response.response if status == "awaiting_input" else "",
+        question=find_question(state, outcomes, response.response) if status == "awaiting_input" else "",
         intents=list(read.intents) if read is not None else [],
         task_plan=read.task_plan if read is not None else None,
         reason=find_reason(state, status, outcomes),

@@ -5,10 +5,12 @@ says anything beside one command is none of them.
 """
 
 import re
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from agent.core.models import IntentCategory
+from gateway.features.studio.engine.field_values import holds_text
 
 MAX_NAME_WORDS = 6
 """Words of a name without quotes; more of them are a sentence."""
@@ -86,7 +88,8 @@ FORMS = (
 
 def read_command(message: str) -> Command | None:
     """Reads a message that is a command as a whole; None if it is free text."""
-    text = message.strip().rstrip(".!").strip()
+    exact = message.strip()
+    text = exact.rstrip(".!").strip()
     if not text or "\n" in text:
         return None
     if (name := _read_new_room(text)) is not None:
@@ -94,11 +97,21 @@ def read_command(message: str) -> Command | None:
     for form in _FORMS:
         if (matched := form.pattern.fullmatch(text)) is not None:
             inputs = {name: _unquote(value) for name, value in matched.groupdict().items() if value}
+            if (ending := exact[len(text) :]) and (last := _find_text_input(form, inputs)):
+                quoted = inputs[last] != matched[last].strip()
+                inputs[last] += "" if quoted else ending
             if form.tool == "room_edit":
                 inputs["change"] = "set"
             is_sentence = "query" in inputs and _read_name(matched["query"]) is None
             return None if is_sentence else Command(form.category, form.tool, inputs)
     return None
+
+
+def _find_text_input(form: _Form, inputs: Mapping[str, str]) -> str:
+    """The input that ends a command and is a text of its own, whose last mark belongs to it; "" if there is none."""
+    if form.tool == "room_edit":
+        return "value" if holds_text(inputs["field"]) else ""
+    return "description" if "description" in inputs else ""
 
 
 def _read_new_room(text: str) -> str | None:

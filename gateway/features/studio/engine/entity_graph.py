@@ -52,6 +52,17 @@ class Entity:
     is_tainted: bool = False
     source: str = ""
 
+    @property
+    def label(self) -> str:
+        """What people call it: a document by the name of its file, not by its number."""
+        return self.title if self.type == "document" and self.title else self.name
+
+    @property
+    def spoken_names(self) -> frozenset[str]:
+        """What people may call it, in lower case."""
+        names = {self.name.casefold(), self.title.casefold()} - {""}
+        return frozenset(names | {f"{self.type}:{name}" for name in names})
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -92,17 +103,21 @@ class EntityGraph:
         """The entity with this id, or the only one with this name or title; None for none or several."""
         if name in self.entities:
             return self.entities[name]
-        folded = name.strip().casefold()
-        matching = [one for one in self.entities.values() if folded in (one.name.casefold(), one.title.casefold())]
+        matching = self._list_called(name)
         return matching[0] if len(matching) == 1 else None
 
     def suggest(self, name: str) -> list[str]:
         """The ids that `name` may mean: those with this name, else the nearest ones."""
         folded = name.strip().casefold()
-        same = [one.id for one in self.entities.values() if folded in (one.name.casefold(), one.title.casefold())]
+        same = [one.id for one in self._list_called(name)]
         by_name = {entity.name.casefold(): entity.id for entity in self.entities.values()}
         plain = folded.partition(":")[2] or folded
         return same or [by_name[near] for near in difflib.get_close_matches(plain, by_name, n=3)]
+
+    def _list_called(self, name: str) -> list[Entity]:
+        """The entities with this name or title, in any case, with their type before it or without."""
+        wanted = name.strip().casefold()
+        return [one for one in self.entities.values() if wanted in one.spoken_names]
 
     def list_links(self, entity_id: str) -> list[Link]:
         """The links from and to an entity."""
@@ -147,7 +162,7 @@ class EntityGraph:
     def describe(self, entity_id: str) -> str:
         """An entity in words: `the tool calculator`."""
         entity = self.entities[entity_id]
-        return f"the {'MCP server' if entity.type == 'server' else entity.type} {entity.name}"
+        return f"the {'MCP server' if entity.type == 'server' else entity.type} {entity.label}"
 
 
 def _get_other_end(link: Link, here: str) -> str:

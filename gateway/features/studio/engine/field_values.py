@@ -16,10 +16,10 @@ def read_field_text(field: str, text: str) -> JsonValue:
     """The value of a field that a text writes: text for a text field, else what it is as JSON, and names with commas
     between them for a list. Text that is none of these stays as it is, so that the checks can name it.
     """
+    if holds_text(field):
+        return text
     spec = Room.model_fields.get(field)
     kind = spec.annotation if spec is not None else None
-    if kind in (str, str | None):
-        return text
     try:
         value: JsonValue = json.loads(text)
     except (ValueError, RecursionError):
@@ -28,10 +28,21 @@ def read_field_text(field: str, text: str) -> JsonValue:
     return value
 
 
+def holds_text(field: str) -> bool:
+    """Whether a field of a room is a text."""
+    spec = Room.model_fields.get(field)
+    return spec is not None and spec.annotation in (str, str | None)
+
+
 def holds_list(field: str) -> bool:
     """Whether a field of a room, named as in `room_edit`, is a list."""
     spec = Room.model_fields.get(field)
     return spec is not None and _takes_list(spec.annotation)
+
+
+def allows_all(field: str) -> bool:
+    """Whether a room allows everything as long as this list is not set."""
+    return holds_list(field) and Room.model_fields[field].default is None
 
 
 def change_list(before: Sequence[JsonValue], value: JsonValue, change: Literal["add", "remove"]) -> list[JsonValue]:

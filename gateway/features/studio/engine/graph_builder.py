@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
+from agent.core.errors import NotFoundError
 from agent.core.models import Room
 from agent.runs.rooms import Rooms
 from agent.skills import Skill, SkillLibrary
@@ -55,11 +57,14 @@ class _State:
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """The parts that are read only when a graph is built. `files` are the files of each skill."""
+    """The parts that are read only when a graph is built. `files` are the files of each skill, `prompt_texts` the texts
+    that each prompt has had: a room keeps the version that it was given.
+    """
 
     tools: Sequence[Tool]
     skills: Sequence[Skill]
     files: Mapping[str, Sequence[str]]
+    prompt_texts: Mapping[str, frozenset[str]]
     documents: Sequence[FoundDocument]
     room_sources: Mapping[str, str]
     servers_source: str
@@ -113,7 +118,15 @@ class GraphBuilder:
             if tool.spec.is_visible_to(owner) and (tool.spec.room is None or tool.spec.room in rooms)
         ]
         documents = await sources.list_newest(owner, MAX_DOCUMENTS)
-        return _Contents(tools, skills, files, documents, room_sources, sources.servers_source)
+        texts = {one.name: await self._list_texts(one, owner) for one in state.prompts}
+        return _Contents(tools, skills, files, texts, documents, room_sources, sources.servers_source)
+
+    async def _list_texts(self, prompt: Prompt, owner: str) -> frozenset[str]:
+        versions: Sequence[Prompt] = (prompt,)
+        if prompt.version > 1:
+            with suppress(NotFoundError):  # it was removed in between
+                versions = await self._sources.prompts.list_versions(owner, prompt.name)
+        return frozenset(one.text.strip() for one in versions)
 
 
 def _list_entities(state: _State, contents: _Contents) -> Iterator[Entity]:
@@ -200,7 +213,7 @@ def _list_links(state: _State, contents: _Contents) -> Iterator[Link]:
     for room in state.rooms:
         yield from _list_room_links(room, tools, skills, [name for name, _ in state.collections], servers)
         for prompt in state.prompts:
-            if prompt.text.strip() == room.system_prompt.strip():
+            if room.system_prompt.strip() in contents.prompt_texts[prompt.name]:
                 yield from _iter_links("prompt", prompt.name, "prompts", "room", [room.id])
 
 

@@ -18,11 +18,11 @@ from agent.run_context.run_hooks import PlanInquiry, PlanSource, RunHooks
 from gateway.features.studio.engine.intents import (
     Dispatch,
     build_router_messages,
-    build_router_schema,
     describe_doors,
     dispatch_command,
     read_dispatch,
 )
+from gateway.features.studio.engine.router_reply import build_router_schema
 
 ROUTED_ROOMS = rooms_with(routing="intents")
 

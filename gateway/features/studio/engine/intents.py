@@ -5,126 +5,31 @@ A router that cannot be used raises; the planner then takes over with the room's
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
+from pydantic import JsonValue, ValidationError
 
 from agent.core.errors import PlanInvalidError
 from agent.core.models import IntentCategory, JsonObject, Plan, PlanStep, TaskPlan, TaskStep, UserIntent
 from agent.core.plan_references import quote_literal
 from agent.core.value_faults import describe_first_fault
-from agent.llm.port import ModelReply, ResponseSchema
+from agent.llm.port import ModelReply
 from agent.llm.prompts import format_block
-from agent.planning.parse import MAX_REPLY_CHARS, read_first_object
 from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_history
 from agent.planning.request import PlanningRequest
 from agent.run_context.outputs import cut_text
-from agent.tools import build_flat_schema
 from agent.tools.catalogue import Catalogue, format_tool
 from gateway.features.studio.engine.commands_by_word import FORMS, read_command
 from gateway.features.studio.engine.prompts import render
+from gateway.features.studio.engine.router_reply import MAX_INTENTS, IntentReply, RouterReply, read_reply
 from gateway.features.studio.engine.subagents import StudioAgent, make_studio_agents, names_change
 from gateway.features.studio.engine.unsaid_values import find_missing, find_unsaid
 
 CONFIDENCE = 0.8
 """The router dispatches above this; otherwise the user is asked."""
-MAX_INTENTS = 8
 BY_COMMAND = "the message is an exact command, read by rules"
 NOTHING_TO_DO = "the message asks for nothing that the router knows"
-
-
-class IntentReply(UserIntent):
-    """An intent as the router's model writes it: what to do, and the intents before it whose results it needs."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    action: str = Field(default="", max_length=200)
-    request: str = Field(default="", max_length=8_000)
-    depends_on: tuple[int, ...] = ()
-
-    @model_validator(mode="before")
-    @classmethod
-    def check_names(cls, value: object) -> object:
-        """Refuses a field under another name: what it says would be lost without notice."""
-        return _refuse_renamed(value, cls.model_fields)
-
-    @field_validator("entities", mode="before")
-    @classmethod
-    def read_pairs(cls, value: object) -> object:
-        """Accepts the name/value pairs of the wire, and values that are not text."""
-        if isinstance(value, list) and all(isinstance(one, dict) for one in value):
-            value = {str(one.get("name")): one.get("value") for one in value if one.get("name")}
-        if isinstance(value, dict):
-            if any(str(name).startswith("$") for name in value):  # would be read as a reference to a step
-                raise ValueError("an entity's name may not begin with $")
-            return {
-                name: one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)
-                for name, one in value.items()
-                if one is not None
-            }
-        return value
-
-
-class RouterReply(BaseModel):
-    """The router's reply. A single intent may stand alone."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    goal: str = ""
-    intents: tuple[IntentReply, ...] = Field(max_length=MAX_INTENTS)
-    question: str = Field(default="", max_length=2_000)
-
-    @model_validator(mode="before")
-    @classmethod
-    def read_single(cls, value: object) -> object:
-        """Accepts a bare intent, and drops what the router thought aloud."""
-        if isinstance(value, dict) and "category" in value and "intents" not in value:
-            around = {"goal", "question", "reasoning"}
-            only = {name: one for name, one in value.items() if name not in around}
-            return {"goal": value.get("goal", ""), "question": value.get("question", ""), "intents": [only]}
-        return _refuse_renamed(value, cls.model_fields)
-
-    def to_intents(self) -> tuple[UserIntent, ...]:
-        """The intents as they are recorded."""
-        return tuple(
-            UserIntent(**{name: getattr(one, name) for name in UserIntent.model_fields}) for one in self.intents
-        )
-
-
-def _refuse_renamed(value: object, fields: Collection[str]) -> object:
-    """Raises ValueError for an object that lacks a field and has another one instead. `reasoning` does not count as a
-    field."""
-    if not isinstance(value, dict):
-        return value
-    unknown = [name for name in value if name not in fields and name != "reasoning"]
-    missing = [name for name in fields if name not in value]
-    if unknown and missing:
-        raise ValueError(f"{unknown[0]!r} is not a field, and {missing[0]!r} is missing")
-    return value
-
-
-class _WirePair(BaseModel):
-    name: str
-    value: str
-
-
-class _WireIntent(BaseModel):
-    category: IntentCategory
-    action: str
-    entities: list[_WirePair]
-    request: str
-    depends_on: list[int]
-    confidence: float
-
-
-class _WireReply(BaseModel):
-    """The strict schema of the reply: every property required, no open objects."""
-
-    reasoning: str
-    goal: str
-    intents: list[_WireIntent]
-    question: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,14 +88,9 @@ def _encode_example(kinds: Sequence[type[StudioAgent]], catalogue: Catalogue) ->
     return json.dumps(example, ensure_ascii=False)
 
 
-def build_router_schema() -> ResponseSchema:
-    """The JSON schema of the router's reply."""
-    return ResponseSchema("intents", build_flat_schema(_WireReply))
-
-
 def read_dispatch(reply: ModelReply, request: PlanningRequest) -> Dispatch:
     """Decides what follows from the router's reply. Raises `PlanInvalidError` if the planner has to take over."""
-    read = _read_reply(reply.text, reply.finish_reason)
+    read = read_reply(reply.text, reply.finish_reason)
     agents = {kind.CATEGORY: kind for kind in make_studio_agents(request.catalogue.list_names())}
     read = read.model_copy(update={"intents": tuple([_correct_category(one, agents) for one in read.intents])})
     intents = read.to_intents()
@@ -286,16 +186,6 @@ def describe_doors(tools: Sequence[str]) -> str:
     return "\n".join([*lines, "", f"These commands work here without a model, written exactly so: {forms}."])
 
 
-def _read_reply(text: str, finish_reason: str) -> RouterReply:
-    """The reply, whole: what was cut off is not read in part. Raises `PlanInvalidError`."""
-    if finish_reason == "length" or len(text) > MAX_REPLY_CHARS:
-        raise PlanInvalidError(["the router's reply was cut off before its end, or is too long"])
-    try:
-        return RouterReply.model_validate(read_first_object(text))
-    except ValidationError as error:
-        raise PlanInvalidError([f"the router's reply is wrong: {describe_first_fault(error, 'the reply')}"]) from error
-
-
 def _describe_category(kind: type[StudioAgent], catalogue: Catalogue) -> str:
     specs = [spec for name in kind.BORROWS if (spec := catalogue.get_tool(name)) is not None]
     return "\n".join([f"{kind.CATEGORY}: {kind.HANDLES}", *map(format_tool, specs)])
@@ -320,7 +210,7 @@ def _build_tasks(
             action=one.action,
             target=agents[one.category].AGENT_ID,
             parameters={**one.entities},
-            depends_on=tuple(dict.fromkeys(one.depends_on)),
+            depends_on=one.depends_on,
         )
         for one in read.intents
     )

@@ -8,7 +8,7 @@ from pydantic import Field
 from agent.core.events import SubAgentFinished
 from agent.core.failures import get_stage
 from agent.core.models import DeferredModel, JsonObject, PlanStep, RunStatus, UserIntent
-from agent.core.plan_outcome import get_last_verdict, is_left_undone
+from agent.core.plan_outcome import get_last_verdict, has_worked, is_left_undone
 from agent.core.run_state import RunState
 from gateway.features.studio.engine.subagents import STUDIO_AGENTS
 
@@ -60,12 +60,18 @@ def build_outcomes(state: RunState) -> list[IntentOutcome]:
         return [_build_unplanned(state, intent, status, reason) for intent in read.intents]
     dispatched = dict(zip(routed, zip(read.intents, read.task_plan.steps, strict=True), strict=False))
     added = [step.id for step in plan.steps if step.is_work and step.id not in dispatched and step.executor == "agent"]
-    outcomes = []
+    outcomes: list[RequestOutcome] = []
     for step_id in (*dispatched, *added):
         intent, task = dispatched.get(step_id, (None, None))
         action = task.action if task is not None else str(steps[step_id].args.get("action", ""))
         category = intent.category if intent is not None else _find_category(steps[step_id])
-        outcomes.append(_build_outcome(state, steps[step_id], category, action))
+        outcome = _build_outcome(state, steps[step_id], category, action)
+        waiting = [one.step_id for one in outcomes if one.status == "waiting"]
+        asking = [name for name in steps[step_id].depends_on if name in waiting]
+        if outcome.status == "not_run" and asking and state.cancel_request is None:
+            reason = f"it waits for the answer to {', '.join(asking)}"
+            outcome = outcome.model_copy(update={"status": "waiting", "reason": reason})
+        outcomes.append(outcome)
     return [one.model_copy(update={"stage": one.stage or _find_stage(state, one.status)}) for one in outcomes]
 
 
@@ -76,7 +82,7 @@ def derive_status(state: RunState, outcomes: Sequence[IntentOutcome]) -> StudioS
     kinds = {one.status for one in outcomes}
     if "waiting" in kinds:
         return "awaiting_input"
-    if not outcomes and state.classified is not None and not _has_worked(state):
+    if not outcomes and state.classified is not None and not has_worked(state):
         return "error"  # the planner answered in the router's place, and a claim of its model is no deed
     done = "done" in kinds or any(one.changes for one in outcomes)
     if state.status == "failed" or (state.status == "partial" and not done):
@@ -90,6 +96,16 @@ def find_reason(state: RunState, status: StudioStatus, outcomes: Sequence[Intent
         own = state.cancel_request.reason if state.cancel_request is not None else ""
         return own or next((one.reason for one in outcomes if one.reason), "")
     return state.classified.reason if state.classified is not None else ""
+
+
+def find_question(state: RunState, outcomes: Sequence[IntentOutcome], answer: str) -> str:
+    """What a message that waits for the user asks: the questions of its requests as far as the answer shows them, else
+    the answer.
+    """
+    ends = [_find_end(state, one.step_id) for one in outcomes if one.status == "waiting"]
+    questions = dict.fromkeys(end.result.question for end in ends if end is not None and end.result.question)
+    # The room's output policy may have withheld one.
+    return "\n\n".join(question for question in questions if question in answer) or answer
 
 
 def build_error(state: RunState, status: StudioStatus, outcomes: Sequence[IntentOutcome]) -> StudioError | None:
@@ -163,12 +179,6 @@ def _build_outcome(state: RunState, step: PlanStep, category: str, action: str) 
     verdict = get_last_verdict(state.get_step(step.id))
     reason = end.result.summary if end is not None else verdict.reason if verdict is not None else "it did not finish"
     return outcome.model_copy(update={"status": "refused" if _was_refused(state, step) else "failed", "reason": reason})
-
-
-def _has_worked(state: RunState) -> bool:
-    """Whether a step of the plan has done anything but write the answer."""
-    steps = state.plan.steps if state.plan is not None else ()
-    return any(step.is_work and state.get_step(step.id).status == "succeeded" for step in steps)
 
 
 def _find_stage(state: RunState, status: IntentStatus) -> str:

@@ -4,7 +4,7 @@ import difflib
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pydantic
@@ -45,6 +45,14 @@ class RoomRegistries:
     """Whether a skill has this name or alias."""
     server_prefixes: Callable[[], Collection[str] | None]
     """The prefixes of the tool names of foreign MCP servers, before the `__`; None if they are unknown."""
+    open_tools: Callable[[Room], Sequence[str]]
+    """The tools that a room has while its list is not set: not every tool that there is."""
+
+    def list_allowed(self, field: str, room: Room) -> list[str] | None:
+        """The entries that a room allows while this list of it is not set; None if nobody can list them."""
+        if field == "tools":
+            return [*self.open_tools(room)]
+        return sorted(self.skills()) if field == "skills" else None
 
 
 def make_room_id(name: str) -> str:

@@ -145,12 +145,13 @@ class RoomEditor:
 
     async def check_edit(
         self, room_id: str, changes: Mapping[str, Any], editor: Editor, *, version: str | None = None
-    ) -> None:
-        """Raises what `edit_room` would raise now. Changes nothing."""
+    ) -> Room:
+        """The room that `edit_room` would make now; raises what that would raise. Changes nothing."""
         view = await self.get_room(room_id, editor)
         self._check_editable(view, editor)
         await asyncio.to_thread(self._read_version, room_id, version)
-        await asyncio.to_thread(self._build_edit(room_id, changes, editor), view.text)
+        changed = await asyncio.to_thread(self._build_edit(room_id, changes, editor), view.text)
+        return self._check(changed, room_id)
 
     def _build_edit(self, room_id: str, changes: Mapping[str, Any], editor: Editor) -> Callable[[str], str]:
         """The change of a room's text that sets fields."""

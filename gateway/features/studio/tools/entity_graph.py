@@ -128,7 +128,7 @@ class ExplainRelationshipInput(Arguments):
     entity_b: str = Field(max_length=300, description="the other one")
 
 
-class ExplainRelationshipOutput(DeferredModel):
+class ExplainRelationshipOutput(GraphOutput):
     """The shortest chain of links between two entities; empty if there is none. `explanation` says it in words."""
 
     related: bool
@@ -156,8 +156,12 @@ def explain_relationship(graph: EntityGraph, one: Entity, other: Entity) -> Expl
         explanation = f"There is no relation between {graph.describe(one.id)} and {graph.describe(other.id)}."
     else:
         explanation = " ".join(graph.describe_path(one.id, path)) or f"Both are {graph.describe(one.id)}."
+    named = {one.id, other.id, *(end for link in path or () for end in (link.source, link.target))}
     return ExplainRelationshipOutput(
-        related=path is not None, path=LinkItem.from_records(path or ()), explanation=explanation
+        related=path is not None,
+        path=LinkItem.from_records(path or ()),
+        explanation=explanation,
+        from_outside=any(graph.entities[name].type == "document" for name in named),  # called as their files are
     )
 
 

@@ -10,12 +10,12 @@ from typing import ClassVar
 from pydantic import Field, JsonValue, ValidationError
 
 from agent.core.errors import ToolInputError
-from agent.core.models import DeferredModel, JsonObject
+from agent.core.models import DeferredModel, JsonObject, Room
 from agent.policy.guardrails.plain_text import format_literal
 from agent.tools import READ_ONLY, PlanHints, Tool, ToolContext, declare_roles
 from agent.tools.stored_things import CHANGES, DESTROYS, Arguments, StoredThingList, StoredThingTool, refuse_as_input
 from agent.tools.tool import In, Out
-from gateway.features.studio.engine.field_values import change_list, holds_list, read_field_text
+from gateway.features.studio.engine.field_values import allows_all, change_list, holds_list, read_field_text
 from gateway.features.studio.engine.room_changes import check_change, make_change
 from gateway.features.studio.engine.room_editor import RoomEditor
 from gateway.features.studio.engine.room_view import Editor, RoomView
@@ -170,11 +170,14 @@ class RoomEditTool(RoomTool[RoomEditInput, RoomEditOutput]):
                 raise ToolInputError(f"change: {edit.field[:80]} is not a list, so its value can only be set")
             return args
         view = await self._editor.get_room(edit.room_id, await self._authorize(context))
-        before = _read_field(view, edit.field)
-        entries = before if isinstance(before, list) else []
+        before = _read_field(view.room, edit.field)
+        entries = before if isinstance(before, list) else self._list_allowed(view, edit)
         value = read_field_text(edit.field, edit.value) if isinstance(edit.value, str) else edit.value
         if edit.change:
             value = change_list(entries, value, edit.change)
+            if value == entries:
+                has = "has" if edit.change == "add" else "does not have"
+                raise ToolInputError(f"{edit.field} of the room {edit.room_id} {has} this already", stage="unchanged")
         elif isinstance(value, list) and (lost := [one for one in entries if one not in value]):
             names = json.dumps(lost, ensure_ascii=False)
             raise ToolInputError(
@@ -183,29 +186,50 @@ class RoomEditTool(RoomTool[RoomEditInput, RoomEditOutput]):
             )
         return {**args, "value": value, "change": "set"}
 
+    def _list_allowed(self, view: RoomView, edit: RoomEditInput) -> list[JsonValue]:
+        """The entries of a list that is not set. Of one that then allows all, those that it allows now: adding or
+        removing an entry changes nothing about the others. Raises `ToolInputError` where nobody can list them.
+        """
+        if not allows_all(edit.field) or not edit.change or view.room is None:
+            return []
+        allowed = self._editor.live.registries.list_allowed(edit.field, view.room)
+        if allowed is None:
+            raise ToolInputError(
+                f"{edit.field} of the room is not set, so it allows all: set `change` to `set` and name all entries "
+                "that it is to have"
+            )
+        return [*allowed]
+
     async def preview(self, args: JsonObject, context: ToolContext) -> str:
         """The field before and after, and which entries of a list go."""
         with refuse_as_input():
             args = await self.replace_names(args, context)
             edit = RoomEditInput.model_validate(args)
-            before = _read_field(await self._editor.get_room(edit.room_id, await self._authorize(context)), edit.field)
+            view = await self._editor.get_room(edit.room_id, await self._authorize(context))
+        before = _read_field(view.room, edit.field)
         after = read_field_text(edit.field, edit.value) if isinstance(edit.value, str) else edit.value
-        lines = [f"Before: {_format_value(before)}", f"After: {_format_value(after)}"]
+        lines = [f"Before: {_format_entries(edit.field, before)}", f"After: {_format_entries(edit.field, after)}"]
         remaining = after if isinstance(after, list) else []
         if isinstance(before, list) and (lost := [one for one in before if one not in remaining]):
             lines.append(f"Removed: {_format_value(lost)}")
         return "  \n".join(lines)
 
     async def check(self, args: RoomEditInput, context: ToolContext) -> None:
-        editor = await self._authorize(context)
-        await check_change(self._editor, args.to_change(), editor)
+        """Raises `ToolInputError` also for an edit after which the field is as before: it would count as done."""
+        editor, edit = await self._authorize(context), args.to_change()
+        before = await self._editor.get_room(args.room_id, editor)
+        after = await self._editor.check_edit(args.room_id, edit.fields, editor, version=edit.version)
+        value = _read_field(before.room, args.field)
+        if before.room is not None and value == _read_field(after, args.field):
+            entries = _format_entries(args.field, value)
+            raise ToolInputError(f"{args.field} of the room {args.room_id} is {entries} already", stage="unchanged")
 
     async def run(self, args: RoomEditInput, context: ToolContext) -> RoomEditOutput:
         """Sets the field; everything else of the text stays."""
-        change = args.to_change()
+        await self.check(args, context)
         editor = await self._authorize(context)
-        before = _read_field(await self._editor.get_room(args.room_id, editor), args.field)
-        edited = await make_change(self._editor, change, editor)
+        before = _read_field((await self._editor.get_room(args.room_id, editor)).room, args.field)
+        edited = await make_change(self._editor, args.to_change(), editor)
         return RoomEditOutput(**to_output(edited).model_dump(), field=args.field, before=before)
 
     def format_text(self, output: RoomEditOutput) -> str:
@@ -299,9 +323,16 @@ def _format_value(value: JsonValue) -> str:
     return format_literal(text if len(text) <= PREVIEW_CHARS else f"{text[:PREVIEW_CHARS]}...")
 
 
-def _read_field(view: RoomView, field: str) -> JsonValue:
+def _format_entries(field: str, value: JsonValue) -> str:
+    """A value of a field; of a list in words if it allows all or nothing."""
+    if not allows_all(field) or value not in (None, []):
+        return f"{_format_value(value)}{' (the default)' if value is None else ''}"
+    return f"all {field} (no list)" if value is None else f"no {field} (an empty list)"
+
+
+def _read_field(room: Room | None, field: str) -> JsonValue:
     """The value of a field, such as `budgets.max_steps`; None if the room has none of this name."""
-    value: JsonValue = view.room.model_dump(mode="json") if view.room is not None else None
+    value: JsonValue = room.model_dump(mode="json") if room is not None else None
     for name in field.split("."):
         value = value.get(name) if isinstance(value, dict) else None
     return value

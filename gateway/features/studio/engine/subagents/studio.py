@@ -115,25 +115,25 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         return {"intent": self.CATEGORY, "changes": [*changes]}
 
     async def conclude(self, final: StudioFinal, calls: ToolCalls) -> SubAgentResult:
-        """The answer or the question. An answer about changes that all failed, or were never tried, says so."""
+        """The answer or the question. An answer about what failed, or was never tried, begins with that."""
         answer, question = final.answer.strip(), final.question.strip()
         undone = self._find_undone(answer, question)
-        if undone is not None and not self._list_changes():
-            answer = f"{answer}\n\nNothing was changed: {undone.reason}".strip()
-        elif undone is not None:
-            answer = f"{answer}\n\nNot done: {undone.reason}".strip()
+        if undone is not None:
+            nothing = "Nothing was changed" if self._done or self.CHANGES_THINGS else "Nothing was looked up"
+            beginning = "Not done" if self._list_changes() else nothing
+            answer = f"{beginning}: {undone.reason}\n\n{answer}".strip()
         if not answer and not question:
             return self._build_result(self._done[-1].output.text if self._done else "There was nothing to do.")
         return self._build_result("\n\n".join(part for part in (answer, question) if part), question, undone)
 
     def _find_undone(self, answer: str, question: str) -> Undone | None:
-        """The newest change that was tried and not made, or that a model claims without a call."""
+        """The newest change that was tried and not made, or what a model claims without a call."""
         changed = self._list_changes()
         if failed := self._list_failed_changes():
             last = failed[-1].output
             reason = last.error or "the call failed"
             return Undone(reason=reason, error_code=last.error_code or "", stage=last.error_stage)
-        if answer and not question and not changed and self._should_have_changed():
+        if answer and not question and not changed and self._should_have_called():
             return Undone(reason="no tool was called for it.")
         return None
 
@@ -179,10 +179,13 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
                 failed.remove(corrected[-1])
         return failed
 
-    def _should_have_changed(self) -> bool:
-        """Whether the router read a change. An action that names no tool is one if nothing was called at all."""
+    def _should_have_called(self) -> bool:
+        """Whether an answer without a change rests on nothing: the router read a change, or nothing was called at all.
+        A question may be answered from the results of earlier tasks.
+        """
         specs = [tool.spec for tool in self.granted.values()]
-        return names_change(self.task.action, specs) or (self.CHANGES_THINGS and not self._done)
+        has_results = bool(self.task.before) and not self.CHANGES_THINGS
+        return names_change(self.task.action, specs) or not (self._done or has_results)
 
     def _may_change(self, tool: str) -> bool:
         return tool in self.granted and self.granted[tool].spec.effect != "read"
