@@ -129,8 +129,7 @@ def _add_sentences(run: Run, text: str) -> str:
         text = end_looping_answer(text, language, was_streamed=_was_streamed(run))
     if figures := list_unexplained_figures(run.state):
         text = mark_figures(text, figures, language, inline=not _was_streamed(run))
-    is_unmade = run.decides_in_rounds and bool(list_unmade_changes(run.state))
-    if is_unmade:
+    if list_unmade_changes(run.state):
         return add_unmade_changes(text, language)
     undecided = find_undecided_reason(run.state) if run.decides_in_rounds else ""
     return add_memory_sentence(text, language, undecided) if undecided else text

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject, Plan, PlanStep
-from agent.core.plan_outcome import was_refused
+from agent.core.plan_outcome import may_have_changed, was_refused
 from agent.core.run_state import RunState
 from agent.planning.request import ACTION
 from agent.tools.catalogue import CatalogueIndex, split_name
@@ -149,9 +149,7 @@ def list_unmade_changes(state: RunState) -> tuple[str, ...]:
     wanted = {*(find_allowed_changes(state) or ()), *(name for one in state.plans for name in one.decided_changes)}
     steps = {step.id: step for proposed in state.plans for step in proposed.plan.steps if step.is_work}.values()
     changing = [step for step in steps if step.effect != "read"]
-    settled = any(
-        state.get_step(step.id).status in ("succeeded", "unknown") or was_refused(state, step) for step in changing
-    )
+    settled = any(may_have_changed(state, step) or was_refused(state, step) for step in changing)
     if find_allowed_changes(state) is None and not wanted and any(one.need == ACTION for one in state.plans):
         wanted = {ANY_TOOL} if all(state.get_step(step.id).status != "succeeded" for step in steps) else set()
     return () if settled else tuple(sorted(wanted))
