@@ -255,8 +255,8 @@ def find_lists(value: JsonValue, path: str = "") -> dict[str, list[JsonValue]]:
         return {path: value}
     if not isinstance(value, dict):
         return {}
-    found = (find_lists(child, f"{path}.{name}") for name, child in value.items())
-    return {name: items for lists in found for name, items in lists.items()}
+    inner = (find_lists(child, f"{path}.{name}") for name, child in value.items())
+    return {place: items for lists in inner for place, items in lists.items()}
 
 
 def _unwrap_result(value: JsonValue) -> JsonValue:

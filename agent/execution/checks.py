@@ -124,7 +124,7 @@ def check_output(
 
 def _is_failure(hidden: HiddenError, step: PlanStep, *, is_repeated: bool) -> bool:
     """Whether an error message in a result is the failure of the call. One that reading gives a second time, and that
-    no field calls a failure, may be what was to be read: the judge, or the model that answers, has to tell."""
+    no field calls a failure, may be what was to be read: the judge decides, or the model that answers."""
     if hidden.certainty == "likely":
         return step.effect == "effect" or not is_repeated
     return hidden.certainty == "certain"

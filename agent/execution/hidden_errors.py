@@ -1,8 +1,8 @@
 """Error messages in results that their tools returned as good ones. Pure functions.
 
 A structured result, also one that is written as JSON text, is judged by its fields alone; any other by its first words.
-What a tool reads may itself be about errors (logs, tickets, builds), and no rule can tell: so a message is a failure
-only if the result holds nothing else, and a certain one only if a field says so.
+What a tool reads may itself be about errors (logs, tickets, builds), and rules cannot distinguish these. So a message is
+a failure only if the result holds nothing else, and a certain one only if a field says so.
 """
 
 import json
@@ -67,24 +67,24 @@ def unwrap(value: JsonValue) -> JsonValue:
 
 
 def _find_in_fields(value: JsonObject, args: JsonObject, text: str) -> HiddenError | None:
-    told = [one for name, one in value.items() if _tells_more(name, one, value)]
+    others = [one for name, one in value.items() if _adds_more(name, one, value)]
     failing = next((name for name in _FAILURE_FIELDS if is_failure_value(value.get(name))), None)
     if failing is not None or any(value.get(name) is False for name in _SUCCESS_FIELDS):
         error = value.get(failing) if failing is not None else None
         message = text if error is None or isinstance(error, bool) else error
-        repeats_call = all(one in args.values() for one in told)
+        repeats_call = all(one in args.values() for one in others)
         return HiddenError(_shorten(message), "certain" if repeats_call else "possible")
     if is_failure_value(value.get("errors")):  # what a build or a document has: the call itself went well
-        return HiddenError(_shorten(value["errors"]), "possible" if told else "likely")
+        return HiddenError(_shorten(value["errors"]), "possible" if others else "likely")
     status = value.get("status")
     if isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599:
-        return HiddenError(f"status {status}", "possible" if told else "certain")
+        return HiddenError(f"status {status}", "possible" if others else "certain")
     if status in _STATUS_WORDS:
-        return HiddenError(f"status {status}", "possible" if told else "likely")
+        return HiddenError(f"status {status}", "possible" if others else "likely")
     return None
 
 
-def _tells_more(name: str, value: JsonValue, result: JsonObject) -> bool:
+def _adds_more(name: str, value: JsonValue, result: JsonObject) -> bool:
     """Whether a field of a result says something beside an error message."""
     if name in _SUCCESS_FIELDS:
         return value is True

@@ -19,7 +19,7 @@ LASTING_ERRORS = frozenset(
 )
 """Error codes of failures that the same call with the same arguments repeats."""
 FAILED = "ERR_TOOL_FAILED"
-"""The code of a failure that the tool reported. The same call may succeed later, but is no other way."""
+"""The code of a failure that the tool reported. A new plan that makes the same call has found no other way."""
 
 
 UNKNOWN_OUTCOME = "ERR_TOOL_UNKNOWN_OUTCOME"

@@ -76,7 +76,7 @@ class PlanProposed(EventBody):
         default=(), description="the tools of changes that a reply decided on, also of one that was rejected"
     )
     refused_calls: tuple[str, ...] = Field(
-        default=(), description="the tools that replies called which were no valid plan; this plan calls none"
+        default=(), description="the tools that invalid plans called; this plan calls none"
     )
     need: str = Field(default="", description="what the request needs, in a small model's word, such as `lookup`")
     approval_reason: str = Field(
