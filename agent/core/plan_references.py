@@ -151,8 +151,7 @@ def unify_references(value: JsonValue) -> JsonValue:
 
 
 def _format_reference(reference: Reference) -> str:
-    dotted = reference.path if reference.path.startswith((".", "[")) or not reference.path else f".{reference.path}"
-    return f"${{{reference.step_id}{dotted}}}"
+    return f"${{{reference.step_id}{_begin_path(reference)}}}"
 
 
 def describe_references(value: JsonValue, names: Mapping[str, str], other: str) -> JsonValue:
@@ -314,8 +313,7 @@ def _rename_match(match: re.Match[str], names: Mapping[str, str]) -> str:
 def split_path(reference: Reference) -> list[str | int]:
     """Splits a path into names and indices. Raises `ReferenceMissingError` if any part is unreadable, because the rest
     of the path would point to another value."""
-    path = reference.path.strip().removeprefix("$")
-    dotted = path if not path or path.startswith((".", "[")) else f".{path}"
+    dotted = _begin_path(reference)
     if not re.fullmatch(_PATH, dotted):
         raise ReferenceMissingError(
             f"the path {reference.path!r} into step {reference.step_id!r} cannot be read; "
@@ -323,6 +321,12 @@ def split_path(reference: Reference) -> list[str | int]:
             agent_id="references",
         )
     return [name or int(index) for name, index in _PATH_PART.findall(dotted)]
+
+
+def _begin_path(reference: Reference) -> str:
+    """The path as it follows a step's id: from `.` or `[` on."""
+    path = reference.path.strip().removeprefix("$")
+    return path if not path or path.startswith((".", "[")) else f".{path}"
 
 
 def _describe_content(value: JsonValue) -> str:

@@ -1,8 +1,8 @@
 """Error messages in results that their tools returned as good ones. Pure functions.
 
 A structured result, also one that is written as JSON text, is judged by its fields alone; any other by its first words.
-What a tool reads may itself be about errors (logs, tickets, builds), and rules cannot distinguish these. So a message is
-a failure only if the result holds nothing else, and a certain one only if a field says so.
+What a tool reads may itself be about errors (logs, tickets, builds), and rules cannot distinguish these. So a message
+is a failure only if the result holds nothing else, and a certain one only if a field says so.
 """
 
 import json

@@ -85,11 +85,19 @@ def _find_lasting_reason(state: RunState, step: PlanStep, own: StepState, last: 
         return reason
     if step.effect == "effect":  # it was not tried again by itself, and no other plan makes it another call
         return reason if output.error_code == FAILED and not has_read_since(state, last) else None
+    if output.error_code is None and step.effect == "read" and verdict.by == "model":
+        return reason  # reading again returns what the judge rejected
+    if _has_rounds(state):  # they refuse what is in vain by themselves, and read again what was interrupted
+        return None
     if output.error_code is None and step.effect == "read":
-        return reason  # reading again returns what was rejected
+        return reason
     tried = [one.output for one in own.attempts if one.output is not None and not one.is_discarded]
     failures = [one for one in tried if one.error_code in (None, FAILED)]
     return reason if len(failures) >= ATTEMPTS else None
+
+
+def _has_rounds(state: RunState) -> bool:
+    return any(step.is_plan_more for proposed in state.plans for step in proposed.plan.steps)
 
 
 def _has_effect_since(state: RunState, attempt: AttemptState) -> bool:
