@@ -12,6 +12,7 @@ from agent.core.languages import ENGLISH
 from agent.core.models import JsonObject, Outcome, PlanStep
 from agent.core.plan_outcome import (
     EMPTY_REPLIES,
+    REPEATED,
     find_failure_reason,
     find_halting_step,
     is_left_undone,
@@ -305,6 +306,6 @@ def _explain_refusal(run: Run) -> str:
             return f"You did not allow `{item.tool}`{why}, so it was not done."
     attempt = run.state.get_step(step.id).last if step is not None else None
     output = attempt.output if attempt is not None else None
-    if output is None or output.error_code != "ERR_TOOL_DENIED":
+    if output is None or output.error_code != "ERR_TOOL_DENIED" or (output.error or "").startswith(REPEATED):
         return ""
     return f"This was refused: {output.error}"

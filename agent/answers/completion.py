@@ -16,7 +16,7 @@ from agent.core.errors import ModelContextError, ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
-from agent.core.plan_outcome import EMPTY_REPLIES, is_router_replaced, list_abandoned_steps
+from agent.core.plan_outcome import EMPTY_REPLIES, find_refusal_of_plan, is_router_replaced, list_abandoned_steps
 from agent.llm.port import ModelReply, read_end
 from agent.llm.prompts import render
 from agent.llm.replies import drop_foreign_calls
@@ -281,8 +281,9 @@ class CompletionWriter:
         messages += [message.to_openai() for message in take_newest_messages(spoken, self._history_limit)]
         question = run.state.question
         failed = list_abandoned_steps(run.state)
-        if outcomes or failed:
-            blocks = build_result_blocks(run, outcomes, failed)
+        refused = _build_refusal_blocks(run)
+        if outcomes or failed or refused:
+            blocks = [*build_result_blocks(run, outcomes, failed), *refused]
             # The question stands last: a small model answers what it has read last.
             question = "\n".join((*blocks, format_data_block("user_request", question, limit=SKILL_CHARS)))
         earlier = run.state.retrieval.earlier_results if run.state.retrieval else ()
@@ -323,7 +324,7 @@ class CompletionWriter:
         """The operator's instructions, followed by the caller's own system messages."""
         room = self._run.room
         operator = build_instructions(self._run, history)
-        failed = list_abandoned_steps(self._run.state)
+        failed = [*list_abandoned_steps(self._run.state), *_build_refusal_blocks(self._run)]
         earlier = self._run.state.retrieval.earlier_results if self._run.state.retrieval else ()
         if not outcomes and not failed and not earlier:
             # Alone, the request speaks for itself: instructed about its language, a 1.5B model repeats it, and one that
@@ -353,6 +354,13 @@ class CompletionWriter:
         if self._step.tier is not None and self._run.room.answer_tier != "high":
             return f"the plan asks for the {tier} tier"
         return f"the room answers on the {tier} tier"
+
+
+def _build_refusal_blocks(run: Run) -> list[str]:
+    """A block that says why the calls of the planner were not made; none if they were."""
+    reason = find_refusal_of_plan(run.state)
+    tools = ", ".join(run.state.plans[-1].refused_calls) if reason else ""
+    return [format_data_block("failed", f"not called: {reason}", limit=SKILL_CHARS, tool=tools)] if reason else []
 
 
 def _list_citations(sources: tuple[Source, ...]) -> str:

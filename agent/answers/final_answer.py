@@ -20,6 +20,7 @@ from agent.core.models import Citation, JsonObject, Outcome, PlanStep, Source, T
 from agent.core.plan_outcome import (
     find_failure_reason,
     find_interruption,
+    find_refusal_of_plan,
     is_answer_step,
     is_complete,
     is_router_replaced,
@@ -133,7 +134,8 @@ def _add_sentences(run: Run, text: str, *, by_rules: bool) -> str:
         text = mark_figures(text, figures, language, inline=not _was_streamed(run))
     if list_missing_changes(run):
         return add_unmade_changes(text, language)
-    undecided = find_undecided_reason(run.state) if run.decides_in_rounds else ""
+    is_checked = run.decides_in_rounds or bool(find_refusal_of_plan(run.state))
+    undecided = find_undecided_reason(run.state) if is_checked else ""
     return add_memory_sentence(text, language, undecided) if undecided else text
 
 

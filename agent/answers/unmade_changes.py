@@ -15,8 +15,7 @@ def add_unmade_changes(text: str, language: str) -> str:
 
 def list_missing_changes(run: Run) -> tuple[str, ...]:
     """The tools with which something was to be changed, if nothing was and nobody refused it."""
-    in_rounds = list_unmade_changes(run.state) if run.decides_in_rounds else ()
-    return in_rounds or _list_dropped(run.state)
+    return list_unmade_changes(run.state) or _list_dropped(run.state)
 
 
 def _list_dropped(state: RunState) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ EMPTY_REPLIES = {
     "content_filter": "the provider's content filter withheld the whole answer",
 }
 """The meaning of a reply without text, by its finish reason."""
+REPEATED = "not called again, because the same call failed before: "
+"""Precedes the reason of a call that is not made."""
 
 
 def collect_step_statuses(state: RunState) -> set[StepStatus]:
@@ -47,6 +49,20 @@ def was_refused(state: RunState, step: PlanStep) -> bool:
 def _is_refused(state: RunState, approval_id: str) -> bool:
     decided = state.decisions.get(approval_id)
     return decided is not None and decided.decision == "rejected"
+
+
+def may_have_changed(state: RunState, step: PlanStep) -> bool:
+    """Whether a step of a change was carried out, or returned something so that nobody knows."""
+    own = state.get_step(step.id)
+    has_returned = own.output is not None and own.output.error_code in (None, "ERR_TOOL_OUTPUT")
+    return own.status in ("succeeded", "unknown") or has_returned
+
+
+def find_refusal_of_plan(state: RunState) -> str:
+    """Why the planner's calls for the request were not made: its plans were refused, and rules know no other. "" if
+    they were made."""
+    proposed = state.plans[-1] if state.plans else None
+    return (proposed.fallback_reason or "") if proposed is not None and proposed.refused_calls else ""
 
 
 def list_cut_answers(state: RunState) -> list[str]:

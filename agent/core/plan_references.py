@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from agent.core.errors import ReferenceMissingError
 from agent.core.events import StepOutput
+from agent.core.json_texts import read_json_text
 from agent.core.models import JsonObject
 
 _PATH = r"(?:\.[A-Za-z_][\w-]*|\[\d+\])*"
@@ -135,6 +136,24 @@ def rename_references(value: JsonValue, names: Mapping[str, str]) -> JsonValue:
     return value
 
 
+def unify_references(value: JsonValue) -> JsonValue:
+    """The value with all references in one form, to compare what models write in several: `$s1`, `${s1}`, an object."""
+    if isinstance(value, str):
+        return _REFERENCE.sub(lambda match: _format_reference(_parse_match(match)), value)
+    if isinstance(value, list):
+        return [unify_references(item) for item in value]
+    if isinstance(value, dict) and not is_literal(value):
+        whole = _parse_whole_reference(value)
+        if whole is not None:
+            return _format_reference(whole)
+        return {key: unify_references(item) for key, item in value.items()}
+    return value
+
+
+def _format_reference(reference: Reference) -> str:
+    return f"${{{reference.step_id}{_begin_path(reference)}}}"
+
+
 def describe_references(value: JsonValue, names: Mapping[str, str], other: str) -> JsonValue:
     """The value with each reference in words, for people: `the result of step 2 (search_files): title of entry 1`.
 
@@ -204,18 +223,20 @@ class _Resolver:
 
 
 def resolve_path(output: StepOutput, reference: Reference) -> JsonValue:
-    """The value at the reference's path. The path may start with `output` (the value) or `text` (the text)."""
+    """The value at the reference's path. The path may start with `output` (the value) or `text` (the text). It leads
+    into a text that is JSON as into an object."""
     parts = split_path(reference)
     value: JsonValue = output.value if output.value is not None else output.text
-    if parts and parts[0] == "text" and not (isinstance(value, dict) and "text" in value):
+    read = read_json_text(value)
+    if parts and parts[0] == "text" and not (isinstance(read, dict) and "text" in read):
         return output.text
     named = parts[0] if parts else None
-    if named in _RESULT_FIELDS and not (isinstance(value, dict) and named in value):
+    if named in _RESULT_FIELDS and not (isinstance(read, dict) and named in read):
         parts = parts[1:]
-    if not parts or not _get_child(value, parts[0])[0]:
+    if not parts or not _get_child(read, parts[0])[0]:
         value = _unwrap_result(value)
-    if parts == ["text"] and isinstance(value, str):
-        return value
+        if not parts or (parts == ["text"] and isinstance(value, str)):
+            return value
     for part in parts:
         exists, value = _get_child(value, part)
         if not exists:
@@ -224,6 +245,17 @@ def resolve_path(output: StepOutput, reference: Reference) -> JsonValue:
                 agent_id="references",
             )
     return value
+
+
+def find_lists(value: JsonValue, path: str = "") -> dict[str, list[JsonValue]]:
+    """The lists of an object by their paths, also those of objects within it; not those within lists."""
+    value = read_json_text(value)
+    if isinstance(value, list):
+        return {path: value}
+    if not isinstance(value, dict):
+        return {}
+    inner = (find_lists(child, f"{path}.{name}") for name, child in value.items())
+    return {place: items for lists in inner for place, items in lists.items()}
 
 
 def _unwrap_result(value: JsonValue) -> JsonValue:
@@ -251,6 +283,7 @@ def format_spliced_text(value: JsonValue) -> str:
 
 def _get_child(value: JsonValue, part: str | int) -> tuple[bool, JsonValue]:
     """`(True, child)` if the value has a child at `part`, else `(False, value)`."""
+    value = read_json_text(value)
     if isinstance(value, dict):
         return (True, value[part]) if isinstance(part, str) and part in value else (False, value)
     if isinstance(value, list) and isinstance(part, int) and part < len(value):
@@ -274,14 +307,13 @@ def _parse_match(match: re.Match[str]) -> Reference:
 def _rename_match(match: re.Match[str], names: Mapping[str, str]) -> str:
     reference = _parse_match(match)
     name = names.get(reference.step_id)
-    return match[0] if name is None else f"${{{name}{reference.path}}}"
+    return match[0] if name is None else _format_reference(Reference(name, reference.path))
 
 
 def split_path(reference: Reference) -> list[str | int]:
     """Splits a path into names and indices. Raises `ReferenceMissingError` if any part is unreadable, because the rest
     of the path would point to another value."""
-    path = reference.path.strip().removeprefix("$")
-    dotted = path if not path or path.startswith((".", "[")) else f".{path}"
+    dotted = _begin_path(reference)
     if not re.fullmatch(_PATH, dotted):
         raise ReferenceMissingError(
             f"the path {reference.path!r} into step {reference.step_id!r} cannot be read; "
@@ -289,6 +321,12 @@ def split_path(reference: Reference) -> list[str | int]:
             agent_id="references",
         )
     return [name or int(index) for name, index in _PATH_PART.findall(dotted)]
+
+
+def _begin_path(reference: Reference) -> str:
+    """The path as it follows a step's id: from `.` or `[` on."""
+    path = reference.path.strip().removeprefix("$")
+    return path if not path or path.startswith((".", "[")) else f".{path}"
 
 
 def _describe_content(value: JsonValue) -> str:

@@ -7,6 +7,7 @@ from pydantic import JsonValue
 
 from agent.core.events import StepOutput
 from agent.core.json_schema import Violation, iter_violations
+from agent.core.json_texts import read_json_text
 from agent.core.models import JsonObject, PlanStep
 from agent.core.plan_references import list_literals, resolve_references
 from agent.core.run_state import RunState
@@ -48,6 +49,23 @@ def parse_text_args(spec: ToolSpec, values: Mapping[str, str]) -> JsonObject | N
     return {
         name: text if "string" in _list_json_types(named[name]) else _read_json(text) for name, text in values.items()
     }
+
+
+def read_container_args(spec: ToolSpec, args: JsonObject) -> JsonObject:
+    """The arguments, with objects and lists that another tool returned as JSON text read where the schema accepts one,
+    but no text."""
+    properties = spec.input_schema.get("properties")
+    named = properties if isinstance(properties, dict) else {}
+    return {
+        name: read_json_text(value) if _takes_containers(named.get(name)) else value for name, value in args.items()
+    }
+
+
+def _takes_containers(schema: JsonValue) -> bool:
+    """Whether a schema names its types, and an object or a list is among them, but no text."""
+    is_typed = isinstance(schema, dict) and bool(schema.keys() & {"type", "anyOf", "oneOf"})
+    kinds = _list_json_types(schema) if is_typed else frozenset()
+    return bool(kinds & _CONTAINER_TYPES) and "string" not in kinds
 
 
 def _read_json(text: str) -> JsonValue:
@@ -117,9 +135,11 @@ async def resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
         return {}, tainted
     outputs = await load_inputs(run, start)
     tools = run.engine.registry
-    texts = list_text_arg_names(tools.get(step.tool).spec) if step.action != "skill" and step.tool in tools else ()
+    spec = tools.get(step.tool).spec if step.action != "skill" and step.tool in tools else None
+    texts = list_text_arg_names(spec) if spec is not None else ()
     resolved = resolve_references(dict(step.args), outputs.__getitem__, texts=texts)
-    return resolved.args, tainted or resolved.tainted
+    args = read_container_args(spec, resolved.args) if spec is not None else resolved.args
+    return args, tainted or resolved.tainted
 
 
 def _may_feedback_repeat_outside_text(state: RunState, start: Start) -> bool:

@@ -2,23 +2,21 @@
 
 A check gives a verdict only if it is certain: an error status, an empty result, an error object, an output that repeats
 the failed attempt. An empty text of a model or of a reading tool is a failure; a tool that changes something and
-returns nothing has succeeded. A SUCCESS may carry a doubt (unexplained figures) for the judge. The checks do not
-compare an output with its intent: shared words prove nothing.
+returns nothing has succeeded. A SUCCESS may carry a doubt (unexplained figures, words that may report a failure) for
+the judge. The checks do not compare an output with its intent: shared words prove nothing.
 """
 
-import json
-import re
 from dataclasses import dataclass
-
-from pydantic import JsonValue
 
 from agent.answers.addresses import find_unexplained_addresses
 from agent.answers.figures import find_unexplained_figures
 from agent.answers.names import find_unexplained_names
 from agent.core.events import StepOutput
+from agent.core.failure_fields import is_blank
 from agent.core.failures import FAILURES
 from agent.core.models import JsonObject, Outcome, PlanStep, StepOutcome
 from agent.core.plan_outcome import EMPTY_REPLIES
+from agent.execution.hidden_errors import HiddenError, find_hidden_error, unwrap
 from agent.llm.prompts import render
 
 _OUTCOME_OF_ERROR = {
@@ -38,18 +36,9 @@ _OUTCOME_OF_ERROR = {
 }
 """Other errors end the run: budgets, keys, unreachable models, defects."""
 
-_ERROR_TEXT = re.compile(
-    r"^\W*(?:error|exception|traceback|fatal|unauthorized|forbidden|access denied|permission denied|"
-    r"internal server error|bad gateway|service unavailable|too many requests|not authorized|"
-    r"(?:request|call|operation|connection) (?:failed|refused|timed out)|http (?:4|5)\d\d)\b|"
-    r"\b(?:quota|rate limit|limit) exceeded\b|\binvalid api key\b",
-    re.IGNORECASE,
-)
 _NOTHING_TEXTS = ("", '""', "[]", "{}", "null", "None")
 """How the text of a result says that there is no value."""
 _TOOL_ACTIONS = ("tool", "memory")
-QUOTED_ERROR_CHARS = 60
-"""An error message whose first characters, this many, occur in the tool's input is a quotation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +95,10 @@ def check_output(
     if _is_empty(output) or _is_nothing_of_tool(step, output):
         return CheckResult(_judge_empty_result(step, output, needed_by_later=needed_by_later))
     # An answer may describe errors ("HTTP 404 means ..."). Its writer reports failures by an error code.
-    may_quote_errors = step.is_completion or raises_failures
-    if not may_quote_errors and (hidden := find_hidden_error(output, _join_input_texts(step))) is not None:
-        reason = f"the result is an error message: {hidden}"
+    hidden = None if step.is_completion or raises_failures else find_hidden_error(step, output)
+    is_repeated = failed_before is not None and (failed_before.text, failed_before.value) == (output.text, output.value)
+    if hidden is not None and _is_failure(hidden, step, is_repeated=is_repeated):
+        reason = f"the result is an error message: {hidden.message}"
         return CheckResult(_build_failure_verdict(Outcome.RETRY, reason, "try another way", step))
     if misfit:
         return _judge_misfit(misfit, may_rewrite=may_repeat and not was_read)
@@ -119,7 +109,7 @@ def check_output(
         return _judge_doubtful_answer(
             figures, names, may_look_again=may_look_again and not was_read, may_rewrite=may_repeat and not was_read
         )
-    if failed_before is not None and (failed_before.text, failed_before.value) == (output.text, output.value):
+    if is_repeated and hidden is None:
         reason = "the second attempt gave the same result again"
         return CheckResult(StepOutcome(outcome=Outcome.REPLAN, reason=reason))
     if found_nothing:
@@ -129,30 +119,15 @@ def check_output(
         return CheckResult(_build_failure_verdict(Outcome.RETRY, reason, fix, step))
     verdict = StepOutcome(outcome=Outcome.SUCCESS, reason="the result passed every check", evidence=output.text[:200])
     by_model = _is_by_model(step, output)
-    return CheckResult(verdict, _describe_doubts(figures, names), (*figures, *names), by_model=by_model)
+    return CheckResult(verdict, _describe_doubts(figures, names, hidden), (*figures, *names), by_model=by_model)
 
 
-def find_hidden_error(output: StepOutput, inputs: str = "") -> str | None:
-    """The error message in a "successful" result, or None.
-
-    `inputs` is the tool's input. It may describe errors, and the result may repeat it."""
-    value = output.value
-    if isinstance(value, dict):
-        for key in ("error", "isError", "is_error", "errors"):
-            if value.get(key):
-                error = value[key] if not isinstance(value[key], bool) else output.text
-                return _shorten(error if isinstance(error, str) else json.dumps(error, ensure_ascii=False))
-        status = value.get("status")
-        if isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599:
-            return f"status {status}"
-        if status in ("error", "failed", "failure"):
-            return f"status {status}"
-    text = output.text.strip()
-    # A long text that begins with "Error handling in Python ..." is a page about errors.
-    if len(text) <= 300 and (match := _ERROR_TEXT.search(text)) is not None:
-        message = " ".join(text[match.start() :].split())
-        return None if message[:QUOTED_ERROR_CHARS] in inputs else _shorten(message)
-    return None
+def _is_failure(hidden: HiddenError, step: PlanStep, *, is_repeated: bool) -> bool:
+    """Whether an error message in a result is the failure of the call. One that reading gives a second time, and that
+    no field calls a failure, may be what was to be read: the judge decides, or the model that answers."""
+    if hidden.certainty == "likely":
+        return step.effect == "effect" or not is_repeated
+    return hidden.certainty == "certain"
 
 
 def is_empty_search(output: StepOutput, args: JsonObject, *, is_search: bool) -> bool:
@@ -166,24 +141,7 @@ def is_empty_search(output: StepOutput, args: JsonObject, *, is_search: bool) ->
         return False
     if any(item for item in value.values() if isinstance(item, list)):
         return False
-    return is_search or all(_is_blank(item) or item in args.values() for item in value.values())
-
-
-def _is_blank(value: JsonValue) -> bool:
-    """Whether a value says nothing: null, false, 0, blank text, and containers of nothing else."""
-    if isinstance(value, dict):
-        return all(map(_is_blank, value.values()))
-    if isinstance(value, list):
-        return all(map(_is_blank, value))
-    return not (value.strip() if isinstance(value, str) else value)
-
-
-def _join_input_texts(step: PlanStep) -> str:
-    """The texts in a tool's arguments as one line; "" for a skill, whose output a model writes."""
-    if step.action == "skill":
-        return ""
-    values = [value.get("$literal", "") if isinstance(value, dict) else value for value in step.args.values()]
-    return " ".join(" ".join(value.split()) for value in values if isinstance(value, str))
+    return is_search or all(is_blank(item) or item in args.values() for item in value.values())
 
 
 def list_unexplained(text: str, evidence: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -197,9 +155,9 @@ def _is_by_model(step: PlanStep, output: StepOutput) -> bool:
     return output.effective == "llm" and output.tailored is None and (step.is_completion or step.action == "skill")
 
 
-def _describe_doubts(figures: tuple[str, ...], names: tuple[str, ...]) -> str | None:
-    """Describes what the evidence does not explain; None if it explains everything."""
-    doubts = []
+def _describe_doubts(figures: tuple[str, ...], names: tuple[str, ...], hidden: HiddenError | None = None) -> str | None:
+    """Describes what the evidence does not explain, and words that may report a failure; None without any."""
+    doubts = [] if hidden is None else [f"what reads like an error message: {hidden.message}"]
     if figures:
         doubts.append("figures that follow from nothing in the evidence: " + ", ".join(figures))
     if names:
@@ -242,7 +200,7 @@ def _judge_empty_result(step: PlanStep, output: StepOutput, *, needed_by_later: 
     if step.action in _TOOL_ACTIONS and step.effect == "effect":
         reason = f"{step.tool} ran and returned nothing"
         return StepOutcome(outcome=Outcome.SUCCESS, reason=reason, evidence="none")
-    if _is_nothing_of_tool(step, output) and _unwrap(output.value) != "":
+    if _is_nothing_of_tool(step, output) and unwrap(output.value) != "":
         return _judge_empty_search(step, needed_by_later=needed_by_later, unasked=())
     if step.is_completion and output.finish_reason in ("length", "content_filter"):
         return StepOutcome(outcome=Outcome.SUCCESS, reason=EMPTY_REPLIES[output.finish_reason])
@@ -286,20 +244,10 @@ def _build_failure_verdict(outcome: Outcome, reason: str, fix: str | None, step:
 
 def _is_nothing_of_tool(step: PlanStep, output: StepOutput) -> bool:
     """Whether a tool returned nothing at all: no value, or an empty one, and nothing to say."""
-    value = _unwrap(output.value)
+    value = unwrap(output.value)
     is_nothing = value in (None, "", [], {}) and output.blob is None and output.text.strip() in _NOTHING_TEXTS
     return is_nothing and step.action in _TOOL_ACTIONS
 
 
-def _unwrap(value: JsonValue) -> JsonValue:
-    """The value that an MCP server has put into an object because it was none."""
-    return value["result"] if isinstance(value, dict) and value.keys() == {"result"} else value
-
-
 def _is_empty(output: StepOutput) -> bool:
     return not output.text.strip() or output.value in ("", [], {})
-
-
-def _shorten(text: str, limit: int = 200) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= limit else text[:limit] + "…"

@@ -14,7 +14,8 @@ from agent.core.concurrent_calls import gather_all
 from agent.core.errors import ReferenceMissingError, ToolInputError
 from agent.core.events import ApprovalItem, EventDraft, StepOutput, ToolReturned
 from agent.core.models import JsonObject
-from agent.core.plan_references import ITEM, resolve_references
+from agent.core.plan_outcome import REPEATED
+from agent.core.plan_references import ITEM, find_lists, resolve_references
 from agent.execution.approvals import (
     ApprovalPendingError,
     ask_for_approval,
@@ -28,8 +29,15 @@ from agent.execution.approvals import (
     is_as_shown,
     make_tool_fingerprinter,
 )
-from agent.execution.arguments import find_argument_problem, has_untrusted_literal, list_text_arg_names, load_inputs
+from agent.execution.arguments import (
+    find_argument_problem,
+    has_untrusted_literal,
+    list_text_arg_names,
+    load_inputs,
+    read_container_args,
+)
 from agent.execution.decide import Start
+from agent.execution.repeated_calls import ATTEMPTS, FAILED
 from agent.execution.tool_gateway import (
     BLOB_CHARS,
     build_call_context,
@@ -90,9 +98,7 @@ class ListCalls:
         outputs = await load_inputs(self._run, self._start)
         source, inputs = split_list_inputs(dict(self._step.args))
         resolved = resolve_references({FOR_EACH: source}, outputs.__getitem__)
-        items = _read_list(resolved.args[FOR_EACH])
-        if items is None:
-            raise ReferenceMissingError("for_each refers to a value that is not a list", agent_id=self._step.tool)
+        items = _read_list(resolved.args[FOR_EACH], self._step.tool)
         if len(items) > MAX_ITEMS:
             message = f"the list has {len(items)} items; at most {MAX_ITEMS} calls are made by one step"
             raise ToolInputError(message, agent_id=self._step.tool)
@@ -105,7 +111,7 @@ class ListCalls:
             item_outputs = {**outputs, ITEM: StepOutput(value=item, text=text, tainted=resolved.tainted)}
             filled = resolve_references(inputs, item_outputs.__getitem__, texts=list_text_arg_names(spec))
             self._tainted = self._tainted or filled.tainted
-            calls.append(drop_unset_inputs(spec, filled.args))
+            calls.append(drop_unset_inputs(spec, read_container_args(spec, filled.args)))
         return calls
 
     def _check_calls(self, tool: Tool, calls: list[JsonObject]) -> None:
@@ -227,21 +233,31 @@ class ListCalls:
         if place in self._refused:
             return self._refused[place]
         site = self._make_site(place)
+        failure = "" if is_recorded(self._run, site) else self._find_lasting_failure(tool, args)
+        if failure:
+            error = f"{REPEATED}{failure}"
+            return ToolReturned(
+                call_id=site.call_id, tool=tool.spec.name, error_code="ERR_TOOL_DENIED", error=error, text=error
+            )
         returned = await call_tool(self._run, tool, args, site, tainted=self._tainted)
         await record_return(self._run, site, returned)
         return returned
 
     def _find_done(self, tool: Tool, args: JsonObject) -> ToolReturned | None:
         """The result of the same change, if a list step made it before one of its later items failed."""
-        for own in self._run.state.steps.values():
-            for attempt in own.attempts:
-                if attempt.output is None or attempt.output.error_code is None or FOR_EACH not in attempt.args:
-                    continue
-                for call in attempt.calls:
-                    done = call.result is not None and call.result.error_code is None
-                    if done and (call.intent.tool, call.intent.args) == (tool.spec.name, args):
-                        return call.result
-        return None
+        return next((one for one in self._list_earlier(tool, args) if one.error_code is None), None)
+
+    def _find_lasting_failure(self, tool: Tool, args: JsonObject) -> str:
+        """The error of the same call, if list steps made it in vain as often as a call is tried; else ""."""
+        errors = [one.error or "" for one in self._list_earlier(tool, args) if one.error_code == FAILED]
+        return errors[-1] if len(errors) >= ATTEMPTS else ""
+
+    def _list_earlier(self, tool: Tool, args: JsonObject) -> list[ToolReturned]:
+        """The results of the same call in list steps of which an item failed."""
+        attempts = [attempt for own in self._run.state.steps.values() for attempt in own.attempts]
+        failed = [one for one in attempts if one.output is not None and one.output.error_code and FOR_EACH in one.args]
+        calls = [call for one in failed for call in one.calls if call.intent.tool == tool.spec.name]
+        return [call.result for call in calls if call.result is not None and call.intent.args == args]
 
     async def _build_output(self, calls: list[JsonObject], returned: list[ToolReturned]) -> StepOutput:
         """One output: the list of the calls' results, or the failure with what was done before it."""
@@ -282,11 +298,12 @@ class ListCalls:
         return replace(CallSite(self._step.id, self._start.attempt, place), is_allowed=True)
 
 
-def _read_list(value: JsonValue) -> list[JsonValue] | None:
-    """The list that a value is, or that its text is as JSON; None if it is none."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return None
-    return value if isinstance(value, list) else None
+def _read_list(value: JsonValue, tool: str) -> list[JsonValue]:
+    """The list that a value is, or the only one in it. Raises `ReferenceMissingError`, which names its lists."""
+    lists = find_lists(value)
+    if len(lists) == 1:
+        return next(iter(lists.values()))
+    problem = "for_each refers to a value that is not a list"
+    if lists:
+        problem = f"for_each refers to an object with several lists; add the path of one of them: {', '.join(lists)}"
+    raise ReferenceMissingError(problem, agent_id=tool)

@@ -6,7 +6,9 @@ from collections.abc import Awaitable, Callable, Iterator
 
 from agent.core.events import ToolReturned
 from agent.core.models import JsonObject, Outcome, Plan, PlanStep
-from agent.core.run_state import AttemptState, CallState, RunState
+from agent.core.plan_outcome import REPEATED
+from agent.core.plan_references import unify_references
+from agent.core.run_state import AttemptState, CallState, RunState, StepState
 from agent.run_context.calls import CallSite, build_key
 from agent.run_context.outputs import SHOWN_ARG_CHARS, shorten_args
 from agent.run_context.run import Run
@@ -16,13 +18,15 @@ LASTING_ERRORS = frozenset(
     {"ERR_TOOL_INPUT", "ERR_TOOL_UNKNOWN", "ERR_TOOL_DENIED", "ERR_SKILL_UNKNOWN", "ERR_REFERENCE"}
 )
 """Error codes of failures that the same call with the same arguments repeats."""
+FAILED = "ERR_TOOL_FAILED"
+"""The code of a failure that the tool reported. A new plan that makes the same call has found no other way."""
 
 
 UNKNOWN_OUTCOME = "ERR_TOOL_UNKNOWN_OUTCOME"
 """The code of calls that may have changed something and whose result never came."""
 
-REPEATED = "not called again, because the same call failed before: "
-"""Precedes the reason of a call that is not made."""
+ATTEMPTS = 2
+"""Attempts of one step or of one item of a list: after as many failures, the same call is not made again."""
 
 
 def is_only_repeating_failures(state: RunState, plan: Plan) -> bool:
@@ -37,12 +41,16 @@ def is_only_repeating_failures(state: RunState, plan: Plan) -> bool:
 def find_lasting_failure(state: RunState, step: PlanStep, args: JsonObject) -> str | None:
     """The reason why the same call failed permanently before, or None if it may run.
 
-    It may run again after a side effect of another call, or if a person requested the plan."""
+    It may run again after a side effect of another call, or if a person requested the plan. `args` are those that the
+    step is called with, or as its plan has them."""
     if state.plans[-1].asked_for:
         return None
-    for attempt in _iter_earlier_attempts(state, step):
-        reason = _get_lasting_failure(step, attempt)
-        if reason is not None and _had_args(attempt, args) and not _has_effect_since(state, attempt):
+    for other, own in _iter_other_steps(state, step):
+        last = own.last
+        if last is None or not (unify_references(other.args) == unify_references(args) or _had_args(last, args)):
+            continue
+        reason = _find_lasting_reason(state, step, own, last)
+        if reason is not None:
             return reason
     return None
 
@@ -55,25 +63,41 @@ def _had_args(attempt: AttemptState, args: JsonObject) -> bool:
     return dict(attempt.args) == shorten_args(args)
 
 
-def _iter_earlier_attempts(state: RunState, step: PlanStep) -> Iterator[AttemptState]:
-    """Yields the last attempt of every other step that calls the same tool, of all plans."""
-    others = {other.id for proposed in state.plans for other in proposed.plan.steps if other.tool == step.tool}
-    for step_id in others - {step.id}:
-        last = state.get_step(step_id).last
-        if last is not None:
-            yield last
+def _iter_other_steps(state: RunState, step: PlanStep) -> Iterator[tuple[PlanStep, StepState]]:
+    """Yields every other step that calls the same tool, of all plans, with its state."""
+    steps = {other.id: other for proposed in state.plans for other in proposed.plan.steps if other.tool == step.tool}
+    for other in steps.values():
+        if other.id != step.id:
+            yield other, state.get_step(other.id)
 
 
-def _get_lasting_failure(step: PlanStep, attempt: AttemptState) -> str | None:
-    """The reason of a failure that the same call would repeat."""
-    output, verdict = attempt.output, attempt.verdict
+def _find_lasting_reason(state: RunState, step: PlanStep, own: StepState, last: AttemptState) -> str | None:
+    """Why the call of another step, whose state is `own`, is not made again; None if it may be."""
+    output, verdict = last.output, last.verdict
     if output is None or verdict is None or verdict.outcome is Outcome.SUCCESS:
         return None
+    reason = (output.error or verdict.reason).removeprefix(REPEATED)
+    if step.effect == "effect" and _may_be_done(last):
+        return None if has_read_since(state, last) else reason
+    if _has_effect_since(state, last):
+        return None
     if output.error_code in LASTING_ERRORS:
-        return (output.error or verdict.reason).removeprefix(REPEATED)
-    # Reading again returns the same content, which the judge rejected.
-    was_refused = step.effect == "read" and output.error_code is None and verdict.by == "model"
-    return verdict.reason if was_refused else None
+        return reason
+    if step.effect == "effect":  # it was not tried again by itself, and no other plan makes it another call
+        return reason if output.error_code == FAILED and not has_read_since(state, last) else None
+    if output.error_code is None and step.effect == "read" and verdict.by == "model":
+        return reason  # reading again returns what the judge rejected
+    if _has_rounds(state):  # they refuse what is in vain by themselves, and read again what was interrupted
+        return None
+    if output.error_code is None and step.effect == "read":
+        return reason
+    tried = [one.output for one in own.attempts if one.output is not None and not one.is_discarded]
+    failures = [one for one in tried if one.error_code in (None, FAILED)]
+    return reason if len(failures) >= ATTEMPTS else None
+
+
+def _has_rounds(state: RunState) -> bool:
+    return any(step.is_plan_more for proposed in state.plans for step in proposed.plan.steps)
 
 
 def _has_effect_since(state: RunState, attempt: AttemptState) -> bool:
@@ -137,7 +161,16 @@ def find_unknown_outcome(state: RunState, spec: ToolSpec, args: JsonObject) -> s
 
 def may_have_happened(state: RunState, attempt: AttemptState | None) -> bool:
     """Whether a call of the attempt may have changed something, and nothing has been read since."""
-    return attempt is not None and any(map(_is_unknown, attempt.calls)) and not has_read_since(state, attempt)
+    if attempt is None or has_read_since(state, attempt):
+        return False
+    return any(map(_is_unknown, attempt.calls)) or _may_be_done(attempt)
+
+
+def _may_be_done(attempt: AttemptState) -> bool:
+    """Whether the attempt returned a result, whatever was made of it: nobody knows what its call has done."""
+    verdict, output = attempt.verdict, attempt.output
+    is_doubted = verdict is not None and verdict.outcome is not Outcome.SUCCESS and bool(attempt.calls)
+    return is_doubted and output is not None and output.error_code in (None, "ERR_TOOL_OUTPUT")
 
 
 def has_read_since(state: RunState, attempt: AttemptState) -> bool:

@@ -8,12 +8,13 @@ from agent.answers.completion import CompletionWriter
 from agent.core.errors import AgentError, ModelError, StaleEpochError, StoreError
 from agent.core.events import EventDraft, StepOutput, StepSpeculative, StepStarted
 from agent.core.models import JsonObject, PlanStep
+from agent.core.plan_outcome import REPEATED
 from agent.execution.approvals import ApprovalPendingError
 from agent.execution.arguments import resolve_args
 from agent.execution.decide import Start, have_dependencies_succeeded
 from agent.execution.evidence import find_evidence_check
 from agent.execution.list_calls import ListCalls
-from agent.execution.repeated_calls import REPEATED, find_lasting_failure
+from agent.execution.repeated_calls import find_lasting_failure
 from agent.execution.result_refining import refine_result
 from agent.execution.skill_executor import SkillExecutor
 from agent.execution.supervisor import StepSupervisorAgent

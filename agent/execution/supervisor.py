@@ -27,6 +27,7 @@ from agent.execution.unasked_sources import list_unasked_sources
 from agent.llm.port import ResponseSchema
 from agent.llm.prompts import render
 from agent.llm.thoughts import split_text
+from agent.planning.list_steps import is_list_step, split_list_inputs
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run
@@ -70,7 +71,7 @@ class StepSupervisorAgent:
         later = state.plan.steps if state.plan else ()
         # Fields that are not there are what an extraction was to find out.
         found_nothing = step.tool != EXTRACT and is_empty_search(output, step.args, is_search=self._is_search(step))
-        is_needed = any(step.id in find_references(other.args) for other in later)
+        is_needed = any(step.id in find_references(self._list_needs(other)) for other in later)
         checked = check_output(
             step,
             output,
@@ -256,6 +257,12 @@ class StepSupervisorAgent:
         if not (by_model and whole and planned and wants_json(options)):
             return ""
         return (await read_json_answer(output.text, options))[1]
+
+    def _list_needs(self, step: PlanStep) -> JsonObject:
+        """The arguments that a step cannot do without. An empty list of items needs no call: nothing is missing."""
+        tools = self._run.engine.registry
+        is_list = is_list_step(step, tools.get(step.tool).spec if step.tool in tools else None)
+        return split_list_inputs(step.args)[1] if is_list else step.args
 
     def _is_search(self, step: PlanStep) -> bool:
         """Whether the step's tool declares itself a search; False if the tool no longer exists."""

@@ -66,8 +66,10 @@ class RawPlan:
     steps: tuple[RawStep, ...] = field(default_factory=tuple)
 
 
-def normalise_plan(data: JsonObject, catalogue: Catalogue) -> RawPlan:
-    """The normalised plan of a parsed reply. Raises `PlanInvalidError` with every problem."""
+def normalise_plan(data: JsonObject, catalogue: Catalogue, *, said: str = "") -> RawPlan:
+    """The normalised plan of a parsed reply. Raises `PlanInvalidError` with every problem.
+
+    `said` are the user's words: they show where a text ends that stands for several values."""
     problems: list[str] = []
     raw_steps = data.get("steps")
     entries = [entry for entry in raw_steps if isinstance(entry, dict)] if isinstance(raw_steps, list) else []
@@ -83,7 +85,7 @@ def normalise_plan(data: JsonObject, catalogue: Catalogue) -> RawPlan:
             RawStep(
                 id=ids[index],
                 tool=tool,
-                args=_normalise_args(entry.get("args"), tool, catalogue, label, problems),
+                args=_normalise_args(entry.get("args"), tool, catalogue, label, problems, said),
                 depends_on=_normalise_dependencies(entry.get("depends_on"), ids, label, problems, from_zero=from_zero),
                 intent=str(entry.get("intent") or "").strip()[:500],
                 tier=_normalise_tier(entry.get("tier")),
@@ -99,6 +101,14 @@ def normalise_plan(data: JsonObject, catalogue: Catalogue) -> RawPlan:
         answer_tier=_normalise_tier(data.get("answer_tier")),
         steps=tuple(steps),
     )
+
+
+def list_called_tools(data: JsonObject, catalogue: Catalogue) -> set[str]:
+    """The names of the skills and tools that a parsed reply calls, also in a plan that is not valid."""
+    steps = data.get("steps")
+    entries = [entry for entry in steps if isinstance(entry, dict)] if isinstance(steps, list) else []
+    keyed = [_unfold_call(_map_keys(entry, index, []), index, []) for index, entry in enumerate(entries, start=1)]
+    return {_normalise_tool(entry.get("tool"), entry.get("action"), catalogue) for entry in keyed}
 
 
 def _map_keys(entry: Mapping[str, JsonValue], index: int, problems: list[str]) -> dict[str, JsonValue]:
@@ -162,7 +172,9 @@ def _normalise_tool(value: JsonValue, action: JsonValue, catalogue: Catalogue) -
     return same[0] if same and (len(same) == 1 or names[same[0]] == wanted) else text
 
 
-def _normalise_args(value: JsonValue, tool: str, catalogue: Catalogue, label: str, problems: list[str]) -> JsonObject:
+def _normalise_args(
+    value: JsonValue, tool: str, catalogue: Catalogue, label: str, problems: list[str], said: str
+) -> JsonObject:
     """The arguments from an object or from name/value pairs, converted to the types of the tool's schema."""
     if value is None or value in ("", [], {}):
         return {}
@@ -184,7 +196,7 @@ def _normalise_args(value: JsonValue, tool: str, catalogue: Catalogue, label: st
         if name in args:
             problems.append(f'{label} has the input "{name}" twice')
         schema = properties.get(name) if isinstance(properties, dict) else None
-        args[name] = _coerce_type(item, schema)
+        args[name] = _coerce_type(item, schema, said)
     if spec is None:
         return args
     listed = normalise_list_inputs(drop_unset_inputs(spec, args), spec)
@@ -215,7 +227,7 @@ def _read_pairs(value: list[JsonValue], label: str, problems: list[str]) -> list
     return pairs
 
 
-def _coerce_type(value: JsonValue, schema: JsonValue) -> JsonValue:
+def _coerce_type(value: JsonValue, schema: JsonValue, said: str = "") -> JsonValue:
     """A text converted to the type of its schema, or unchanged if that fails. Pairs carry texts only."""
     if not isinstance(value, str) or not isinstance(schema, dict):
         return value
@@ -225,7 +237,7 @@ def _coerce_type(value: JsonValue, schema: JsonValue) -> JsonValue:
         is_list = "array" in kinds and text.startswith("[") and bool(find_references(text))
         return _coerce_type(value, {"type": "array"}) if is_list else value
     if isinstance(forms, list) and {"type": "null"} in forms and len(forms) == 2:  # an optional value
-        return _coerce_type(value, next(form for form in forms if form != {"type": "null"}))
+        return _coerce_type(value, next(form for form in forms if form != {"type": "null"}), said)
     match schema.get("type"):
         case "integer" if re.fullmatch(rf"[+-]?{_DIGITS}", text):
             return int(text)
@@ -240,8 +252,23 @@ def _coerce_type(value: JsonValue, schema: JsonValue) -> JsonValue:
             except (ValueError, RecursionError):
                 return value
             return parsed
+        case "array" if text and "$" not in text and _holds_texts(schema):  # `$` may refer to a step or an item
+            return _split_texts(text, said) or value
         case _:
             return value
+
+
+def _holds_texts(schema: JsonObject) -> bool:
+    """Whether the schema is that of a list of texts."""
+    items = schema.get("items")
+    return isinstance(items, dict) and items.get("type") == "string"
+
+
+def _split_texts(text: str, said: str) -> list[JsonValue]:
+    """The texts that one text stands for, as a list; [] where nothing shows whether `a, b` is one text or two."""
+    parts = [part.strip() for part in re.split(r"[,;\n]", text)]
+    are_said = all(part and re.search(rf"(?<!\w){re.escape(part)}(?!\w)", said, re.IGNORECASE) for part in parts)
+    return [*parts] if len(parts) == 1 or are_said else []
 
 
 def _has_zero_based_indices(steps: list[dict[str, JsonValue]]) -> bool:

@@ -42,6 +42,8 @@ class Planned:
     decided_changes: tuple[str, ...] = ()
     """The tools with which the request asks to change something: those that a reply called for it, usable or not, and
     those that the model named when it was asked."""
+    refused_calls: tuple[str, ...] = ()
+    """The tools that the model called in plans that were refused, if this plan by rules calls nothing."""
     need: str = ""
     """What the model said that the request needs, in one word."""
     follows: str = ""

@@ -13,9 +13,9 @@ from pydantic import JsonValue
 
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
 from agent.core.models import JsonObject, Plan, PlanStep, Tier
-from agent.core.plan_references import rename_references
+from agent.core.plan_references import rename_references, unify_references
 from agent.llm.port import ModelReply, ResponseSchema
-from agent.planning.normalise import RawPlan, normalise_plan
+from agent.planning.normalise import RawPlan, list_called_tools, normalise_plan
 from agent.planning.parse import parse_reply
 from agent.planning.planned import Planned, Rejection
 from agent.planning.prompt import build_messages, build_reask, list_kinds
@@ -25,7 +25,7 @@ from agent.planning.request import PlanningRequest
 from agent.planning.required import fit_arguments
 from agent.planning.rules import RulePlanner
 from agent.planning.validate import finish_plan, validate_plan
-from agent.tools.catalogue import CatalogueView
+from agent.tools.catalogue import Catalogue, CatalogueView
 
 
 class PlannerModel(Protocol):
@@ -41,6 +41,10 @@ class PlannerModel(Protocol):
         ...
 
 
+class NothingNewError(PlanInvalidError):
+    """Raised for a plan whose calls were all made before, with success."""
+
+
 class PlannerAgent:
     """Plans with a model and falls back to rules. `has_writer` is whether a model also writes the answer."""
 
@@ -53,6 +57,7 @@ class PlannerAgent:
         view = request.catalogue.show(request.question)
         messages = build_messages(request, view)
         rejected: list[Rejection] = []
+        wanted: dict[str, bool] = {}
         reason = ""
         unreachable: ModelUnreachableError | None = None
         refused = searched = False
@@ -67,6 +72,8 @@ class PlannerAgent:
                 planned = self._interpret_reply(reply, request, may_search=not searched and not view.is_whole)
             except PlanInvalidError as error:
                 rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
+                if not isinstance(error, NothingNewError):
+                    wanted |= _find_called_tools(reply, request.catalogue)
                 reason = f"the model gave no valid plan: {error.problems[0]}"
                 if refused:
                     break
@@ -79,7 +86,18 @@ class PlannerAgent:
             view = request.catalogue.show(request.question, query=planned.query)
             messages = build_messages(request, view, query=planned.query)
         ruled = RulePlanner().plan(request, has_model=self._has_writer).model_copy(update={"origin_reason": reason})
-        return Planned(ruled, "llm", "rules", reason, tuple(rejected), unreachable=unreachable)
+        known_ids = {completed.step.id for completed in request.completed}
+        is_undone = not any(step.is_work and step.id not in known_ids for step in ruled.steps)
+        return Planned(
+            ruled,
+            "llm",
+            "rules",
+            reason,
+            tuple(rejected),
+            decided_changes=tuple(name for name, changes in wanted.items() if changes and is_undone),
+            refused_calls=tuple(wanted) if is_undone else (),
+            unreachable=unreachable,
+        )
 
     def _interpret_reply(self, reply: ModelReply, request: PlanningRequest, *, may_search: bool) -> Planned | FindTools:
         """Interprets a reply as an answer, a plan, a question or a search. Raises `PlanInvalidError`."""
@@ -105,6 +123,16 @@ class PlannerAgent:
         data = meant.data if isinstance(meant, PlanReply) else parse_reply(written, reply.finish_reason)
         plan = build_plan(data, request, has_writer=self._has_writer, notes=notes)
         return Planned(plan, "llm", "llm", adjusted=tuple(notes), is_embedded=not starts_with_object(written))
+
+
+def _find_called_tools(reply: ModelReply, catalogue: Catalogue) -> dict[str, bool]:
+    """The skills and tools that an invalid plan calls, each with whether it changes something; {} where it is none."""
+    try:
+        named = list_called_tools(parse_reply(get_written(reply), reply.finish_reason), catalogue)
+    except PlanInvalidError:
+        return {}
+    cards = {card.name: card.effect != "read" for card in catalogue.skills if card.name in named}
+    return cards | {spec.name: spec.has_side_effect for spec in catalogue.tools if spec.name in named}
 
 
 def build_completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:
@@ -147,7 +175,7 @@ def build_plan(
 
 def build_plan_steps(reply: JsonObject, request: PlanningRequest, *, notes: list[str] | None = None) -> Plan:
     """The validated new steps of a parsed reply; see `build_plan`."""
-    raw = normalise_plan(reply, request.catalogue)
+    raw = normalise_plan(reply, request.catalogue, said=_join_spoken_words(request))
     if request.room.required_tools:
         raw, dropped = fit_arguments(raw, request)
         if notes is not None:
@@ -163,6 +191,12 @@ def build_plan_steps(reply: JsonObject, request: PlanningRequest, *, notes: list
     if request.find_problems is not None and (problems := request.find_problems(plan)):
         raise PlanInvalidError(problems)
     return plan
+
+
+def _join_spoken_words(request: PlanningRequest) -> str:
+    """What the user has said, as far as the planner knows it."""
+    spoken = (message.content for message in request.history if message.role == "user")
+    return "\n".join((request.original, request.question, *spoken))
 
 
 def _drop_repeated_calls(raw: RawPlan, request: PlanningRequest) -> RawPlan:
@@ -191,12 +225,12 @@ def _drop_repeated_calls(raw: RawPlan, request: PlanningRequest) -> RawPlan:
         else:
             steps.append(step)
     if raw.steps and not steps:
-        raise PlanInvalidError(["every step of this plan has succeeded already; plan what is still missing"])
+        raise NothingNewError(["every step of this plan has succeeded already; plan what is still missing"])
     return _rename_step_ids(replace(raw, steps=tuple(steps)), names) if names else raw
 
 
 def _serialize_args(args: JsonValue) -> str:
-    return json.dumps(args, sort_keys=True)
+    return json.dumps(unify_references(args), sort_keys=True)
 
 
 def finish_new_plan(plan: Plan, request: PlanningRequest, *, has_model: bool) -> Plan:

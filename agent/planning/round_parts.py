@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject, Plan, PlanStep
-from agent.core.plan_outcome import was_refused
+from agent.core.plan_outcome import may_have_changed, was_refused
 from agent.core.run_state import RunState
 from agent.planning.request import ACTION
 from agent.tools.catalogue import CatalogueIndex, split_name
@@ -156,9 +156,7 @@ def list_unmade_changes(state: RunState) -> tuple[str, ...]:
 def is_change_settled(state: RunState) -> bool:
     """Whether something was changed or may have been, or a person refused it."""
     changing = [step for step in _list_work(state) if step.effect != "read"]
-    return any(
-        state.get_step(step.id).status in ("succeeded", "unknown") or was_refused(state, step) for step in changing
-    )
+    return any(may_have_changed(state, step) or was_refused(state, step) for step in changing)
 
 
 def _list_work(state: RunState) -> list[PlanStep]:

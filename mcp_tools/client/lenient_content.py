@@ -4,6 +4,7 @@ import json
 from functools import partial
 from typing import Any
 
+from agent.core.failure_fields import is_blank, is_failure_value
 from mcp_tools.client.lenient_messages import find_words
 from mcp_tools.client.valid_fields import Validate, is_valid, select_valid_fields
 
@@ -15,8 +16,6 @@ _REQUIRED = {
     "resource_link": ("type", "uri", "name"),
 }
 """The fields that each kind of block needs."""
-_FALSE_TEXTS = ("", "false", "no", "0", "null", "none")
-"""Texts in `isError` that say that the call succeeded."""
 _FIELDS = frozenset({"content", "structuredContent", "isError", "resultType", "_meta", "ttlMs", "cacheScope"})
 _CONTENT_NAMES = frozenset({"toolResult", "result", "output", "contents"})
 """Names that servers give to the content."""
@@ -42,7 +41,7 @@ def _rename_python_fields(result: dict[str, Any]) -> None:
     """
     if "is_error" in result:
         failed = result.pop("is_error")
-        if not _is_failure(result.get("isError")):
+        if not is_failure_value(result.get("isError")):
             result["isError"] = failed
     if "structured_content" in result and result.get("structuredContent") is None:
         result["structuredContent"] = result.pop("structured_content")
@@ -53,14 +52,10 @@ def repair_call_result(result: dict[str, Any], validate: Validate) -> None:
     result["content"] = [
         _repair_block(block, partial(_validate_block, validate)) for block in _list_items(result.get("content"))
     ]
-    result["isError"] = _is_failure(result.get("isError"))
+    result["isError"] = is_failure_value(result.get("isError"))
     structured = result.get("structuredContent")
     if structured is not None and not isinstance(structured, dict):
         result["structuredContent"] = {"result": structured}  # as SDKs wrap results that are not objects
-
-
-def _is_failure(value: object) -> bool:
-    return value.strip().lower() not in _FALSE_TEXTS if isinstance(value, str) else bool(value)
 
 
 def _move_other_fields(result: dict[str, Any]) -> None:
@@ -84,7 +79,7 @@ def _move_other_fields(result: dict[str, Any]) -> None:
             return
     if other:
         result["structuredContent"] = other
-    if other.keys() == {"error"} and other["error"] and not _is_success(other["error"]):
+    if other.keys() == {"error"} and is_failure_value(other["error"]):
         result["isError"] = True
 
 
@@ -98,7 +93,7 @@ def _add_other_fields(result: dict[str, Any], other: dict[str, Any]) -> None:
     blocks = _list_items(result.get("content"))
     text = "\n".join(str(block.get("text", "")) if isinstance(block, dict) else _to_text(block) for block in blocks)
     error = other.get("error")
-    if isinstance(error, str | dict) and _is_failure(error) and not _is_blank(error) and not _is_success(error):
+    if isinstance(error, str | dict) and is_failure_value(error):
         result["isError"] = True
         words = find_words(error)
         if words not in text:
@@ -108,7 +103,7 @@ def _add_other_fields(result: dict[str, Any], other: dict[str, Any]) -> None:
     other = {
         key: value
         for key, value in other.items()
-        if not (_is_blank(value) or (isinstance(value, str) and value in text))
+        if not (is_blank(value) or (isinstance(value, str) and value in text))
     }
     structured = result.get("structuredContent")
     if isinstance(structured, dict):
@@ -117,18 +112,6 @@ def _add_other_fields(result: dict[str, Any], other: dict[str, Any]) -> None:
         blocks.append(json.dumps(other, ensure_ascii=False))
     if blocks:
         result["content"] = blocks
-
-
-def _is_success(error: object) -> bool:
-    """Whether an object has the code 0, which says everywhere that nothing failed."""
-    return isinstance(error, dict) and str(error.get("code")) == "0"
-
-
-def _is_blank(value: object) -> bool:
-    """Whether a value says nothing: null, an empty text, or a list or object of nothing else."""
-    if isinstance(value, dict):
-        return all(map(_is_blank, value.values()))
-    return value in (None, "", [], 0, False)
 
 
 def name_contents(result: dict[str, Any]) -> None:

@@ -110,7 +110,9 @@ async def test_replans_see_what_is_known_and_finished_steps_are_not_run_again(tm
 @pytest.mark.row("S001-31")
 async def test_after_three_replans_the_answer_is_truthfully_partial(tmp_path: Path) -> None:
     bad = returning("bad", ToolError("always broken"))
-    model = script(plans({"tool": "bad"}, {"tool": "completion"}), says("never", to="completion"))
+    # Each plan tries another way: the same call is not made again.
+    ways = [plans({"tool": "bad", "inputs": {"x": way}}, {"tool": "completion"}, times=1) for way in "abcd"]
+    model = script(*ways, says("never", to="completion"))
     async with engine_bench(tmp_path, model, tools=[bad]) as bench:
         response = await bench.run("search with the bad tool")
     assert bench.client.purposes() == ["planner"] * 4
@@ -136,17 +138,26 @@ async def test_abort_stops_everything_and_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.row("S001-22", "S001-23")
-@pytest.mark.parametrize("value", ["", "Error: quota exceeded", {"error": "not found"}, {"status": 503}])
+@pytest.mark.parametrize(
+    ("value", "judged"),
+    [
+        ("", "SUCCESS"),
+        ({"error": "not found"}, "SUCCESS"),
+        ({"status": 503}, "SUCCESS"),
+        ("Error: quota exceeded", "REPLAN"),
+    ],
+)
 async def test_empty_results_and_hidden_errors_are_no_success(
-    tmp_path: Path, value: str | dict[str, JsonValue]
+    tmp_path: Path, value: str | dict[str, JsonValue], judged: str
 ) -> None:
     tool = returning("tool", value)
     model = script(
-        plans({"tool": "tool"}, {"tool": "completion"}), says("x", to="completion"), judges("SUCCESS", "fine")
+        plans({"tool": "tool"}, {"tool": "completion"}), says("x", to="completion"), judges(judged, "as it is")
     )
     async with engine_bench(tmp_path, model, tools=[tool], room=ALWAYS) as bench:
         response = await bench.run("search with the tool then report")
-    assert [o for s, o in outcomes(response) if s == "s1"][:2] == ["RETRY", "REPLAN"], "whatever the judge would say"
+    assert [o for s, o in outcomes(response) if s == "s1"][:2] == ["RETRY", "REPLAN"]
+    assert len(tool.calls) == 2, "a new plan does not call it again"
     assert response.metadata["status"] == "partial"
 
 

@@ -7,6 +7,7 @@ from pydantic import JsonValue
 
 from agent.core.errors import ToolError, ToolInputError
 from agent.core.models import JsonObject, Room
+from agent.tools import READ_ONLY, ToolAnnotations
 from tests.integration.test_engine import write_skill
 from tests.support.engine import engine_bench
 from tests.support.script import Call, Rule, judges, plans, says, script
@@ -84,7 +85,7 @@ async def test_a_step_that_succeeded_is_not_done_again_because_another_of_its_to
     async with engine_bench(tmp_path, model, tools=[FunctionTool("send", send, annotations=EFFECT)]) as bench:
         response = await bench.run("search for both and send them the news then")
     assert sent.count("Anna") == 1
-    assert sent.count("Bert") == 4, "planned once, and again three times"
+    assert sent.count("Bert") == 1, "it would fail in the same way"
     assert response.metadata["status"] == "partial"
 
 
@@ -105,17 +106,81 @@ async def test_what_was_done_is_not_done_again_because_the_judge_thinks_little_o
 
 
 @pytest.mark.row("S001-29")
-async def test_an_effect_that_failed_may_be_planned_again(tmp_path: Path) -> None:
-    send = returning("send", "Error: service unavailable", "sent", annotations=EFFECT)
-    model = script(
-        plans({"tool": "send", "inputs": {"x": "Anna"}}, {"tool": "completion"}),
-        judges("SUCCESS"),
-        says("Anna has it.", to="completion"),
-    )
-    async with engine_bench(tmp_path, model, tools=[send]) as bench:
+@pytest.mark.parametrize(
+    ("failure", "looks", "calls"),
+    [
+        (ToolError("no such address"), False, 1),
+        (ToolError("no such address"), True, 2),
+        ("Error: service unavailable", False, 1),
+        ("Error: service unavailable", True, 1),
+        ({"success": False}, True, 1),
+    ],
+)
+async def test_the_same_change_is_made_again_only_if_it_failed_for_certain_and_something_was_read(
+    tmp_path: Path, failure: JsonValue | Exception, looks: bool, calls: int
+) -> None:
+    """What returned something may be done, and no plan that was made before the look knows better."""
+    send = returning("send", failure, "sent", annotations=EFFECT)
+    outbox = returning("read_outbox", "nothing was sent today")
+    letter = {"tool": "send", "inputs": {"x": "Anna"}}
+    look = ({"id": "s5", "tool": "read_outbox"},) if looks else ()
+    again = plans(*look, {**letter, "id": "s6", "depends_on": ["s5"] if looks else []}, {"tool": "completion"})
+    model = script(plans(letter, {"tool": "completion"}, times=1), again, says("Anna has it.", to="completion"))
+    async with engine_bench(tmp_path, model, tools=[send, outbox], room=CHECKS) as bench:
         response = await bench.run("search for Anna and send the letter then")
-    assert len(send.calls) == 2
+    assert len(send.calls) == calls
+    assert response.metadata["status"] == ("complete" if calls > 1 else "partial")
+
+
+@pytest.mark.row("S001-29", "Scard-09")
+@pytest.mark.parametrize("result", [{"error": None, "id": 5}, {"error": "", "id": 5}, '{"error": null, "id": 5}'])
+@pytest.mark.parametrize("annotations", [EFFECT, READ_ONLY])
+async def test_an_error_field_that_names_no_error_is_a_success(
+    tmp_path: Path, result: JsonValue, annotations: ToolAnnotations
+) -> None:
+    create = returning("create_issue", result, annotations=annotations)
+    model = script(plans({"tool": "create_issue"}, {"tool": "completion"}), says("It is #5.", to="completion"))
+    async with engine_bench(tmp_path, model, tools=[create], room=CHECKS) as bench:
+        response = await bench.run("open an issue")
+    assert (len(create.calls), response.metadata["status"]) == (1, "complete")
+
+
+@pytest.mark.row("S001-29", "Scard-09")
+@pytest.mark.parametrize("reference", ["$s1.output.email", "${s1.output.email}", {"$from": "s1", "path": "email"}])
+async def test_a_change_with_an_earlier_result_is_not_made_again_because_another_step_failed(
+    tmp_path: Path, reference: JsonValue
+) -> None:
+    find, send = returning("find", {"email": "ann@example.org"}), returning("send", "sent", annotations=EFFECT)
+    book = returning("book", ToolError("no room is free"), "booked", annotations=EFFECT)
+    steps = (
+        {"tool": "find"},
+        {"tool": "send", "inputs": {"x": reference}},
+        {"tool": "book", "inputs": {"x": "room 1"}, "depends_on": ["s2"]},
+    )
+    other = {**steps[2], "inputs": {"x": "room 2"}}
+    end = {"tool": "completion"}
+    model = script(
+        plans(*steps, end, times=1), plans(*steps[:2], other, end), says("Sent and booked.", to="completion")
+    )
+    async with engine_bench(tmp_path, model, tools=[find, send, book], room=CHECKS) as bench:
+        response = await bench.run("find Ann, send her the news and book a room")
+    assert [call["x"] for call in send.calls] == ["ann@example.org"]
+    assert [call["x"] for call in book.calls] == ["room 1", "room 2"]
     assert response.metadata["status"] == "complete"
+
+
+@pytest.mark.row("S001-29")
+@pytest.mark.parametrize("failure", [ToolError("request 17: no such file"), {"error": "no such file"}])
+async def test_a_read_that_failed_twice_is_not_made_again(tmp_path: Path, failure: JsonValue | Exception) -> None:
+    bad = returning("lookup", failure)
+    model = script(plans({"tool": "lookup", "inputs": {"x": "Ann"}}, {"tool": "completion"}))
+    async with engine_bench(tmp_path, model, tools=[bad], room=CHECKS) as bench:
+        response = await bench.run("search the customer")
+    assert len(bad.calls) == 2, "once, and once more"
+    assert bench.client.purposes() == ["planner"] * 2
+    assert response.metadata["status"] == "partial"
+    assert response.response.startswith("I could not finish this: lookup failed and 1 new plan did not help: ")
+    assert "no such file" in response.response
 
 
 @pytest.mark.row("S001-29")

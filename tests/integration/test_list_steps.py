@@ -283,3 +283,100 @@ async def test_a_list_shows_what_each_call_does_and_asks_again_when_that_has_cha
         assert again.response.count("gets the payroll") == len(PEOPLE["people"])
         done = await decide(bench, again, "approve")
         assert (done.metadata["status"], len(tool.calls)) == ("complete", len(PEOPLE["people"]))
+
+
+PAIR = PEOPLE["people"]
+CLOSE = {"id": "s2", "tool": "send_mail", "inputs": {"to": "$item.email", "x": "Hello"}}
+
+
+def greeting(reference: str, *, again: Any = None) -> Any:
+    end = {"id": "s3", "tool": "completion"}
+    first = {**CLOSE, "inputs": {**CLOSE["inputs"], "for_each": reference}}
+    rules = [plans({"id": "s1", "tool": "list_people"}, first, end, times=1)]
+    if again is not None:
+        rules.append(plans({**CLOSE, "inputs": {**CLOSE["inputs"], "for_each": again}}, end))
+    return script(*rules, says("all were greeted", to="completion"))
+
+
+@pytest.mark.parametrize(
+    ("listed", "reference"),
+    [
+        ({"people": PAIR, "count": 2}, "$s1"),
+        ({"people": PAIR, "count": 2}, "$s1.output"),
+        ({"data": {"people": PAIR}, "next": None}, "$s1"),
+        ({"data": {"people": PAIR, "tags": ["a"]}}, "$s1.output.data.people"),
+        (json.dumps(PAIR), "$s1"),
+        (json.dumps({"people": PAIR}), "$s1"),
+        (json.dumps({"people": PAIR}), "$s1.output.people"),
+        ({"result": json.dumps({"people": PAIR})}, "$s1.output.people"),
+        ([json.dumps(one) for one in PAIR], "$s1"),
+    ],
+)
+async def test_a_list_is_found_in_what_servers_return(tmp_path: Path, listed: Any, reference: str) -> None:
+    tool = mailer()
+    people = FunctionTool("list_people", lambda _: _give(listed))
+    async with engine_bench(tmp_path, greeting(reference), tools=[people, tool], model_profile="capable") as bench:
+        response = await bench.run("greet everybody")
+    assert [call["to"] for call in tool.calls] == ["ann@example.org", "bo@example.org"]
+    assert response.metadata["status"] == "complete"
+
+
+async def _give(value: Any) -> Any:
+    return value
+
+
+async def test_of_several_lists_a_new_plan_names_the_one_that_is_meant(tmp_path: Path) -> None:
+    tool = mailer()
+    people = returning("list_people", {"people": PAIR, "data": {"former": [{"email": "cy@example.org"}]}})
+    script_ = greeting("$s1", again="$s1.output.people")
+    async with engine_bench(tmp_path, script_, tools=[people, tool], model_profile="capable") as bench:
+        response = await bench.run("greet everybody")
+        told = str(bench.client.requests[1]["body"]["messages"])
+    assert "add the path of one of them: .people, .data.former" in told
+    assert [call["to"] for call in tool.calls] == ["ann@example.org", "bo@example.org"]
+    assert (len(people.calls), response.metadata["status"]) == (1, "complete")
+
+
+@pytest.mark.parametrize(
+    ("listed", "reference"),
+    [
+        ([], "$s1"),
+        ({"people": []}, "$s1.output.people"),
+        ({"people": [], "total": 0}, "$s1"),
+        ("[]", "$s1"),
+        ('{"people": [], "total": 0}', "$s1.output.people"),
+    ],
+)
+async def test_where_a_list_is_empty_nothing_is_to_be_done(tmp_path: Path, listed: Any, reference: str) -> None:
+    tool, people = mailer(), FunctionTool("list_people", lambda _: _give(listed))
+    async with engine_bench(tmp_path, greeting(reference), tools=[people, tool], model_profile="capable") as bench:
+        response = await bench.run("greet everybody")
+        asked = str(bench.client.requests[-1]["body"]["messages"])
+    assert (tool.calls, response.metadata["status"]) == ([], "complete")
+    assert bench.client.purposes() == ["planner", "completion"]
+    assert "The list is empty: there was nothing to do." in asked
+
+
+async def test_an_item_that_failed_twice_is_not_tried_again(tmp_path: Path) -> None:
+    tool, people = mailer(fails_at="bo@example.org"), returning("list_people", {"people": PAIR})
+    rules = (
+        plans(
+            {"id": "s1", "tool": "list_people"},
+            {**CLOSE, "inputs": {**CLOSE["inputs"], "for_each": "$s1"}},
+            {"id": "s3", "tool": "completion"},
+        ),
+    )
+    async with engine_bench(tmp_path, script(*rules), tools=[people, tool], model_profile="capable") as bench:
+        response = await bench.run("greet everybody")
+    assert [call["to"] for call in tool.calls] == ["ann@example.org", "bo@example.org", "bo@example.org"]
+    assert response.metadata["status"] == "partial"
+
+
+async def test_a_path_leads_into_a_text_that_is_json(tmp_path: Path) -> None:
+    find, tool = returning("find_person", json.dumps(PEOPLE)), mailer()
+    send = {"id": "s2", "tool": "send_mail", "inputs": {"to": "$s1.output.people[1].email", "x": "Hello"}}
+    rules = (plans({"id": "s1", "tool": "find_person"}, send), says("sent", to="completion"))
+    async with engine_bench(tmp_path, script(*rules), tools=[find, tool], model_profile="capable") as bench:
+        response = await bench.run("greet Bo")
+    assert [call["to"] for call in tool.calls] == ["bo@example.org"]
+    assert response.metadata["status"] == "complete"

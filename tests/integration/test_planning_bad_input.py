@@ -8,12 +8,15 @@ import httpx
 import pytest
 
 from agent.core.models import JsonObject
-from agent.tools import READ_ONLY, ToolContext, ToolResult, ToolSpec
+from agent.tools import READ_ONLY, ToolAnnotations, ToolContext, ToolResult, ToolSpec
 from agent.tools.catalogue import Catalogue
 from tests.integration.conftest import Serve
 from tests.support.catalogues import load_specs
+from tests.support.door_bench import door_bench
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Rule, answers, plans, says, script
+from tests.support.scripted_server import ScriptedServer
+from tests.support.tools import EFFECT, returning
 
 JOIN = {"tool": "completion"}
 TEXT: JsonObject = {"type": "string"}
@@ -200,3 +203,71 @@ async def test_a_question_where_nobody_can_answer_ends_the_task_with_what_is_kno
     assert ran["status"] == "completed", ran
     assert {run["status"] for run in runs} == {"succeeded"}
     assert "Which month?" not in json.dumps(ran)
+
+
+# Plans that are refused twice
+
+UNMADE = "Nothing was changed, sent or saved."
+
+
+async def test_a_run_whose_changes_were_never_planned_right_is_partial(
+    tmp_path: Path, model_server: ScriptedServer
+) -> None:
+    """What the model says then is not known to be true, and it is told that nothing was called."""
+    timer = returning("set_timer", "set", properties={"minutes": {"type": "integer"}}, annotations=EFFECT)
+    wrong = {"tool": "set_timer", "inputs": {"minutes": "ten of them"}}
+    rules = (plans(wrong, JOIN), says("The timer is set.", to="completion"))
+    async with door_bench(tmp_path, model_server, *rules, tools=[timer], model_profile="capable") as door:
+        answer = await door.ask("Start the timer")
+        (asked,) = door.bodies("completion")
+    assert timer.calls == []
+    assert answer["metadata"]["status"] == "partial"
+    assert UNMADE in answer["response"]
+    told = str(asked["messages"][-1]["content"])
+    assert '<failed tool="set_timer">\nnot called: the model gave no valid plan' in told
+
+
+@pytest.mark.parametrize(
+    ("effect", "sentence"), [(READ_ONLY, "The model answered this from memory, without any tool."), (EFFECT, UNMADE)]
+)
+async def test_an_answer_after_refused_plans_says_what_it_is(
+    tmp_path: Path, effect: ToolAnnotations, sentence: str
+) -> None:
+    tool = returning("look", "7", properties={"day": {"type": "integer"}}, annotations=effect)
+    model = script(plans({"tool": "look", "inputs": {"day": "soon"}}, JOIN), says("It rains.", to="completion"))
+    async with engine_bench(tmp_path, model, tools=[tool], model_profile="capable") as bench:
+        response = await bench.run("Will it rain?")
+    assert (tool.calls, response.metadata["status"]) == ([], "partial")
+    assert response.response.startswith(f"It rains.\n\n{sentence}")
+
+
+async def test_after_a_refused_plan_a_right_one_is_carried_out(tmp_path: Path) -> None:
+    tool = returning("look", "7", properties={"day": {"type": "integer"}}, annotations=EFFECT)
+    model = script(
+        plans({"tool": "look", "inputs": {"day": "soon"}}, JOIN, times=1),
+        plans({"tool": "look", "inputs": {"day": "3"}}, JOIN),
+        says("It rains.", to="completion"),
+    )
+    async with engine_bench(tmp_path, model, tools=[tool], model_profile="capable") as bench:
+        response = await bench.run("Will it rain?")
+    assert (tool.calls, response.metadata["status"]) == ([{"day": 3}], "complete")
+    assert response.response == "It rains."
+
+
+async def test_words_that_are_no_plan_leave_the_answer_as_it_is(tmp_path: Path) -> None:
+    model = script(says('{"kind": "plan"', to="planner"), says("Blue.", to="completion"))
+    async with engine_bench(tmp_path, model, model_profile="capable") as bench:
+        response = await bench.run("Which colour has the sky?")
+    assert (response.response, response.metadata["status"]) == ("Blue.", "complete")
+
+
+async def test_a_list_that_is_written_as_one_text_is_sent_as_a_list(tmp_path: Path) -> None:
+    names: JsonObject = {"type": "array", "items": {"type": "string"}}
+    send = returning("send_mail", "sent", properties={"to": names}, annotations=EFFECT)
+    model = script(
+        plans({"tool": "send_mail", "inputs": {"to": "ann@example.org, bo@example.org"}}, JOIN),
+        says("Sent.", to="completion"),
+    )
+    async with engine_bench(tmp_path, model, tools=[send], model_profile="capable") as bench:
+        await bench.run("Mail ann@example.org and bo@example.org that the office is closed")
+    assert send.calls == [{"to": ["ann@example.org", "bo@example.org"]}]

@@ -1,11 +1,16 @@
 """What speaks of errors is no error: reports, documents and files that quote messages, with the tools as they are."""
 
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from tests.integration.conftest import Serve
+from tests.support.door_bench import door_bench
+from tests.support.script import judges, plans, says
+from tests.support.scripted_server import ScriptedServer
+from tests.support.tools import returning
 
 DOCUMENTS = {
     "limits.md": "# Limits\n\nRate limit exceeded is answered with status 429 and a Retry-After header.\n",
@@ -60,3 +65,54 @@ async def test_a_file_that_quotes_an_error_is_read(serve: Serve, tmp_path: Path)
         answer = (await client.post("/v1/agent", json=body)).json()
     assert "volume 7" in answer["response"]
     assert answer["metadata"]["status"] == "complete"
+
+
+@pytest.mark.parametrize(
+    ("result", "calls"),
+    [
+        ("Error: login fails on Safari (opened by bob)", 2),
+        ("Error: connection refused\nretrying...\nok", 1),
+        ({"status": "failed", "job": "nightly"}, 1),
+        ({"status": "failed"}, 2),
+        ({"status": 500, "url": "https://example.org"}, 1),
+        ({"id": 7, "errors": ["test_login failed"], "state": "done"}, 1),
+        ({"errors": ["test_login failed"]}, 2),
+        ('{"status": "failed", "job": "nightly"}', 1),
+    ],
+)
+@pytest.mark.parametrize("supervision", ["checks", "auto"])
+async def test_a_result_about_an_error_is_answered_from(
+    tmp_path: Path, model_server: ScriptedServer, supervision: str, result: Any, calls: int
+) -> None:
+    """No rule knows whether the words are the tool's or those that it was to read: a judge decides, if one is asked."""
+    tool = returning("get_it", result)
+    step = {"tool": "get_it", "inputs": {"x": "https://example.org"}}
+    rules = (
+        plans(step, {"tool": "completion"}),
+        says("It is about an error.", to="completion"),
+        judges("SUCCESS", "this is what was to be read"),
+    )
+    room = f"name: Test\nsupervision: {supervision}\n"
+    async with door_bench(tmp_path, model_server, *rules, tools=[tool], room=room, model_profile="capable") as door:
+        answer = await door.ask("What is it about?")
+        judged = door.bodies("supervisor")
+    assert (answer["response"], answer["metadata"]["status"]) == ("It is about an error.", "complete")
+    assert len(tool.calls) == calls
+    doubts = [one["message"] for one in answer["metadata"]["uncertainties"]]
+    assert len(judged) == (supervision == "auto")
+    assert any("reads like an error message" in one for one in doubts) is (supervision == "checks")
+
+
+async def test_a_result_that_the_judge_takes_for_an_error_is_not_read_again(
+    tmp_path: Path, model_server: ScriptedServer
+) -> None:
+    tool = returning("get_it", "Error: connection refused\nat port 80")
+    rules = (
+        plans({"tool": "get_it"}, {"tool": "completion"}),
+        judges("REPLAN", "the tool could not connect"),
+    )
+    async with door_bench(tmp_path, model_server, *rules, tools=[tool], room="name: Test\nsupervision: auto\n") as door:
+        answer = await door.ask("search with the tool, and what does it say?")
+    assert len(tool.calls) == 1
+    assert answer["metadata"]["status"] == "partial"
+    assert "the tool could not connect" in answer["response"]

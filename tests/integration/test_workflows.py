@@ -73,7 +73,7 @@ SCENARIOS = {
     "no other way": Scenario(
         "",
         None,
-        lambda: [returning("thing", {"error": "no"})],
+        lambda: [returning("thing", {"error": "it is broken"})],
         status="partial",
         request={"metadata": {"tool_calls": [{"tool": "thing"}]}},
     ),

@@ -14,8 +14,10 @@ from agent.core.plan_references import (
     list_references,
     rename_references,
     resolve_references,
+    unify_references,
 )
 
+JSON_TEXT = '{"items": [{"n": 1}], "text": "hi", "note": "[draft] x"}'
 PAGES: JsonValue = {
     "items": [{"name": "alpha", "tags": ["x", "y"]}, {"name": "beta", "tags": []}],
     "total": 2,
@@ -32,6 +34,10 @@ OUTPUTS = {
     "s6": StepOutput(value={"result": [{"n": 1}, {"n": 2}]}, text='{"n": 1}\n{"n": 2}'),
     "s7": StepOutput(value={"expression": "6*7", "value": "42"}, text="6*7 = 42"),
     "s8": StepOutput(value={"value": 21, "unit": "C"}, text="21 degrees Celsius"),
+    "json": StepOutput(text=JSON_TEXT),
+    "list": StepOutput(text='[{"n": 1}]'),
+    "wrapped": StepOutput(value={"result": JSON_TEXT}, text=JSON_TEXT),
+    "nested": StepOutput(value={"body": '{"output": {"n": 3}}'}, text="nested"),
     "s10": StepOutput(value={"expression": "6*7", "value": {"re": 1}}),
 }
 
@@ -227,6 +233,46 @@ def test_references_are_found_with_their_paths() -> None:
 )
 def test_references_follow_a_step_to_its_new_id(value: JsonValue, renamed: JsonValue) -> None:
     assert rename_references(value, {"s1": "s4"}) == renamed
+
+
+@pytest.mark.parametrize(
+    ("reference", "value"),
+    [
+        ("${json.output.items[0].n}", 1),
+        ("${json.items}", [{"n": 1}]),
+        ("${json.output.text}", "hi"),
+        ("${json.note}", "[draft] x"),
+        ("${json}", JSON_TEXT),
+        ("${json.output}", JSON_TEXT),
+        ("${list.output[0].n}", 1),
+        ("${wrapped.output.items[0].n}", 1),
+        ("${wrapped.items[0].n}", 1),
+        ("${wrapped}", JSON_TEXT),
+        ("${nested.body.output.n}", 3),
+    ],
+)
+def test_a_path_leads_into_a_text_that_is_json(reference: str, value: JsonValue) -> None:
+    assert filled(reference) == value
+
+
+def test_a_path_that_a_json_text_has_not_is_refused_with_what_is_there() -> None:
+    with pytest.raises(ReferenceMissingError, match="it holds items, text, note"):
+        filled("${json.output.people}")
+
+
+@pytest.mark.parametrize(
+    ("value", "same"),
+    [
+        ("$s1.output.email", "${s1.output.email}"),
+        ({"$from": "s1", "path": "output.email"}, "${s1.output.email}"),
+        ({"$from": "$s1", "path": "$.output"}, "${s1.output}"),
+        ({"a": ["see $s1"]}, {"a": ["see ${s1}"]}),
+        ({"$literal": "$s1"}, {"$literal": "$s1"}),
+        ("$5", "$5"),
+    ],
+)
+def test_references_are_compared_whatever_their_form(value: JsonValue, same: JsonValue) -> None:
+    assert unify_references(value) == unify_references(same) == same
 
 
 def test_a_long_result_is_cut_where_it_is_spliced() -> None:

@@ -75,6 +75,9 @@ class PlanProposed(EventBody):
     decided_changes: tuple[str, ...] = Field(
         default=(), description="the tools of changes that a reply decided on, also of one that was rejected"
     )
+    refused_calls: tuple[str, ...] = Field(
+        default=(), description="the tools that invalid plans called; this plan calls none"
+    )
     need: str = Field(default="", description="what the request needs, in a small model's word, such as `lookup`")
     approval_reason: str = Field(
         default="", description="why a person must approve the plan if it changes something, whatever the room says"

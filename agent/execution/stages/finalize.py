@@ -26,7 +26,14 @@ from agent.core.events import (
 )
 from agent.core.failures import FAILURES, AgentFailure
 from agent.core.models import Completeness, JsonObject
-from agent.core.plan_outcome import find_empty_reply, find_halting_step, find_interruption, find_unprovided, list_undone
+from agent.core.plan_outcome import (
+    find_empty_reply,
+    find_halting_step,
+    find_interruption,
+    find_refusal_of_plan,
+    find_unprovided,
+    list_undone,
+)
 from agent.core.run_state import RunState
 from agent.execution.egress_facts import find_repeated_links
 from agent.execution.gates import list_failed_gates
@@ -107,6 +114,8 @@ def _find_partial_reason(run: Run, figures: tuple[str, ...]) -> str:
         return "nothing was done: no model reads free text now"
     if misfit := find_misfit(state):
         return f"the answer is not in the form that the request asks for: {misfit}"
+    if refusal := find_refusal_of_plan(state):
+        return f"what the request asks for was not done: {refusal}"
     if unmade := list_missing_changes(run):
         return f"nothing was changed, though the request asks for it ({', '.join(unmade)})"
     return find_undecided_reason(state) if run.decides_in_rounds else ""

@@ -88,6 +88,7 @@ async def plan(run: Run) -> None:
         replan_reason=reason,
         adjusted=planned.adjusted,
         decided_changes=planned.decided_changes,
+        refused_calls=planned.refused_calls,
         need=planned.need,
         tainted=bool(tainted_by),
         tainted_by=tainted_by,

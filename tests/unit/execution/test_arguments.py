@@ -4,7 +4,7 @@ import pytest
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject
-from agent.execution.arguments import list_text_arg_names
+from agent.execution.arguments import list_text_arg_names, read_container_args
 from agent.tools import READ_ONLY, ToolSpec
 
 
@@ -38,3 +38,21 @@ def test_an_argument_takes_text_where_its_schema_takes_a_string_and_nothing_of_m
 
 def test_a_tool_without_named_arguments_has_none_that_take_text() -> None:
     assert list_text_arg_names(spec_of({"type": "object"})) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "value"),
+    [
+        ({"type": "array"}, '["a"]', ["a"]),
+        ({"type": "object"}, '{"a": 1}', {"a": 1}),
+        ({"anyOf": [{"type": "array"}, {"type": "null"}]}, '["a"]', ["a"]),
+        ({"type": ["array", "string"]}, '["a"]', '["a"]'),
+        ({"type": "string"}, '["a"]', '["a"]'),
+        ({"type": "integer"}, '["a"]', '["a"]'),
+        ({}, '["a"]', '["a"]'),
+        ({"type": "array"}, "[a", "[a"),
+    ],
+)
+def test_json_text_is_read_where_only_a_list_or_an_object_fits(schema: JsonValue, text: str, value: JsonValue) -> None:
+    spec = spec_of({"type": "object", "properties": {"x": schema}})
+    assert read_container_args(spec, {"x": text, "y": text}) == {"x": value, "y": text}

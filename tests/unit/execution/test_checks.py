@@ -9,7 +9,8 @@ from pydantic import JsonValue
 from agent.core.events import StepOutput
 from agent.core.failures import FAILURES
 from agent.core.models import JsonObject, Outcome, PlanStep
-from agent.execution.checks import check_output, find_hidden_error, is_empty_search
+from agent.execution.checks import check_output, is_empty_search
+from agent.execution.hidden_errors import find_hidden_error
 from tests.support.builders import completion_step, source, tool_step
 from tests.support.engine import engine_bench
 from tests.support.tools import FunctionTool, returning
@@ -136,25 +137,75 @@ def test_nought_and_no_are_results(value: JsonValue) -> None:
 @pytest.mark.parametrize(
     ("text", "value", "shown"),
     [
-        ("Error: quota exceeded", None, "Error: quota exceeded"),
-        ("  ERROR 42", None, "ERROR 42"),
-        ("Traceback (most recent call last): ...", None, "Traceback (most recent call last): ..."),
-        ("HTTP 503 from the server", None, "HTTP 503 from the server"),
-        ("Request failed", None, "Request failed"),
-        ("sorry, rate limit exceeded", None, "rate limit exceeded"),
-        ("the invalid API key was refused", None, "invalid API key was refused"),
         ("see value", {"error": "not found"}, "not found"),
-        ("see value", {"errors": [{"code": 7}]}, '[{"code": 7}]'),
+        ("see value", {"error": {"code": -32000, "message": "down"}, "id": 7, "jsonrpc": "2.0"}, None),
         ("it broke", {"isError": True}, "it broke"),
+        ("it broke", {"success": False, "message": "quota exceeded"}, "it broke"),
+        ("see value", {"error": "no hits", "query": "x", "items": []}, "no hits"),
         ("see value", {"status": 404}, "status 404"),
-        ("see value", {"status": "failed", "items": [1]}, "status failed"),
+        ("see value", {"type": "about:blank", "title": "Gone", "status": 410, "detail": "x"}, "status 410"),
         ("x" * 400, {"error": "y" * 300}, "y" * 200 + "…"),
+        ('{"error": "not found"}', None, "not found"),
+        ('{"error": "not found"}', {"result": '{"error": "not found"}'}, "not found"),
     ],
 )
-def test_an_error_hides_in_a_result_that_calls_itself_good(text: str, value: JsonValue, shown: str) -> None:
-    assert find_hidden_error(text_output(text, value)) == shown
-    verdict = check_output(READ, text_output(text, value)).verdict
-    assert (verdict.outcome, verdict.reason) == (Outcome.RETRY, f"the result is an error message: {shown}")
+def test_a_result_that_is_an_error_object_is_a_failure(text: str, value: JsonValue, shown: str | None) -> None:
+    step = READ.model_copy(update={"args": {"q": "x"}})
+    output = text_output(text, value)
+    hidden = find_hidden_error(step, output)
+    assert hidden is not None
+    assert hidden.certainty == "certain"
+    assert shown in (None, hidden.message)
+    verdict = check_output(step, output).verdict
+    assert (verdict.outcome, verdict.reason) == (Outcome.RETRY, f"the result is an error message: {hidden.message}")
+    assert check_output(step, output, failed_before=output).verdict.outcome is Outcome.RETRY
+
+
+LIKELY: list[tuple[str, JsonValue, str]] = [
+    ("Error: quota exceeded", None, "Error: quota exceeded"),
+    ("  ERROR 42", None, "ERROR 42"),
+    ("Error: down", {"result": "Error: down"}, "Error: down"),
+    ("Traceback (most recent call last): ...", None, "Traceback (most recent call last): ..."),
+    ("HTTP 503 from the server", None, "HTTP 503 from the server"),
+    ("Request failed", None, "Request failed"),
+    ("sorry, rate limit exceeded", None, "rate limit exceeded"),
+    ("the invalid API key was refused", None, "invalid API key was refused"),
+    ("see value", {"errors": [{"code": 7}]}, '[{"code": 7}]'),
+    ("see value", {"status": "failed"}, "status failed"),
+]
+
+
+@pytest.mark.parametrize(("text", "value", "shown"), LIKELY)
+def test_words_of_an_error_alone_are_read_again_and_then_left_to_the_judge(
+    text: str, value: JsonValue, shown: str
+) -> None:
+    output = text_output(text, value)
+    first, again = check_output(READ, output), check_output(READ, output, failed_before=output)
+    assert (first.verdict.outcome, first.doubt) == (Outcome.RETRY, None)
+    assert first.verdict.reason == f"the result is an error message: {shown}"
+    assert (again.verdict.outcome, again.doubt) == (SUCCESS, f"what reads like an error message: {shown}")
+    other = check_output(READ, output, failed_before=text_output("Error: something else"))
+    assert other.verdict.outcome is Outcome.RETRY
+    assert check_output(SEND, output).verdict.outcome is Outcome.REPLAN, "what was changed is not known"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Error: connection refused\nretrying...\nok", None),
+        ("see value", {"status": "failed", "job": "nightly"}),
+        ("see value", {"status": 500, "url": "https://x"}),
+        ("see value", {"id": 7, "errors": ["test_login failed"], "state": "done"}),
+        ("see value", {"id": 5, "error": "no such label"}),
+        ("see value", {"success": True, "id": 5, "error": "one label is unknown"}),
+        ("see value", {"ok": False, "failures": 3}),
+    ],
+)
+def test_a_result_that_holds_more_than_an_error_is_only_doubted(text: str, value: JsonValue) -> None:
+    step = READ.model_copy(update={"args": {"q": "nightly", "url": "https://x"}})
+    checked = check_output(step, text_output(text, value))
+    assert checked.verdict.outcome is SUCCESS
+    assert str(checked.doubt).startswith("what reads like an error message: ")
 
 
 @pytest.mark.parametrize(
@@ -167,10 +218,20 @@ def test_an_error_hides_in_a_result_that_calls_itself_good(text: str, value: Jso
         ("a page", {"status": True}),
         ("a page", {"status": "ok", "body": {"error": "quoted"}}),
         ("room 404", None),
+        ('{"error": null, "id": 5}', {"error": None, "id": 5}),
+        ('{"error": "", "id": 5}', '{"error": "", "id": 5}'),
+        ('{"error": null, "result": {"temp": 7}}', None),
+        ('{"error": false}', {"error": False}),
+        ('{"error": "none", "id": 5}', {"error": "none", "id": 5}),
+        ('{"error": {"code": 0, "message": "success"}}', None),
+        ('[{"error": "quoted"}]', None),
     ],
 )
-def test_talk_of_errors_is_no_error(text: str, value: JsonValue) -> None:
-    assert find_hidden_error(text_output(text, value)) is None
+@pytest.mark.parametrize("step", [READ, SEND])
+def test_talk_of_errors_is_no_error(text: str, value: JsonValue, step: PlanStep) -> None:
+    output = text_output(text, value)
+    assert find_hidden_error(step, output) is None
+    assert check_output(step, output).verdict.outcome is SUCCESS
 
 
 @pytest.mark.parametrize("text", ["HTTP 404 means that the page was not found.", "Permission denied means no rights."])
@@ -319,6 +380,9 @@ async def test_a_result_that_breaks_its_schema_or_its_time_is_retried_once(
         ("Errors rise.\nError in  payments", "Error in payments", Outcome.SUCCESS),
         ("payments time out", "Error: the connection was refused", Outcome.RETRY),
         ("Error in payments", "Error: the connection was refused", Outcome.RETRY),
+        ("error", "Error: the connection was refused", Outcome.RETRY),
+        ("Error: login fails", "Error: login fails (#5, open)", Outcome.SUCCESS),
+        ("Error: login fails", "Error: login fails: Error: no such project", Outcome.RETRY),
     ],
 )
 def test_what_repeats_the_tools_own_input_is_no_error_of_the_tool(asked: str, result: str, outcome: Outcome) -> None:

@@ -214,6 +214,9 @@ def test_an_action_stands_in_for_a_missing_tool() -> None:
         ("exact", "yes", "yes"),
         ("tags", '["a", "b"]', ["a", "b"]),
         ("tags", "a, b", "a, b"),
+        ("tags", "a", ["a"]),
+        ("tags", "$s1", "$s1"),
+        ("tags", "$item.tags", "$item.tags"),
         ("tags", "[a", "[a"),
         ("options", '{"a": 1}', {"a": 1}),
         ("to", "12", "12"),
@@ -228,6 +231,22 @@ def test_an_action_stands_in_for_a_missing_tool() -> None:
 def test_texts_take_the_type_their_schema_asks_for(name: str, written: JsonValue, meant: JsonValue) -> None:
     value = normal({"tool": "convert", "inputs": [{"name": name, "value": written}]}).steps[0].args[name]
     assert (value, type(value)) == (meant, type(meant))
+
+
+@pytest.mark.parametrize(
+    ("written", "said", "meant"),
+    [
+        ("red, green", "tag it red and green", ["red", "green"]),
+        ("red; green", "Tags: Red; GREEN", ["red", "green"]),
+        ("red, blue", "tag it red and green", "red, blue"),
+        ("red, green", "tag it reddish and green", "red, green"),
+        ("red,", "tag it red", "red,"),
+        ("red, green", "", "red, green"),
+    ],
+)
+def test_a_text_is_several_values_where_the_user_names_each(written: str, said: str, meant: JsonValue) -> None:
+    step: JsonObject = {"tool": "convert", "inputs": [{"name": "tags", "value": written}]}
+    assert normalise_plan({"steps": [step]}, CATALOGUE, said=said).steps[0].args["tags"] == meant
 
 
 @pytest.mark.parametrize("name", ["digits", "amount"])

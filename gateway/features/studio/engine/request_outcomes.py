@@ -60,7 +60,7 @@ def build_outcomes(state: RunState) -> list[IntentOutcome]:
         return [_build_unplanned(state, intent, status, reason) for intent in read.intents]
     dispatched = dict(zip(routed, zip(read.intents, read.task_plan.steps, strict=True), strict=False))
     added = [step.id for step in plan.steps if step.is_work and step.id not in dispatched and step.executor == "agent"]
-    outcomes: list[RequestOutcome] = []
+    outcomes: list[IntentOutcome] = []
     for step_id in (*dispatched, *added):
         intent, task = dispatched.get(step_id, (None, None))
         action = task.action if task is not None else str(steps[step_id].args.get("action", ""))

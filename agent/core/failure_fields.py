@@ -1,0 +1,24 @@
+"""What a field of a result such as `error` or `isError` says: servers fill it in on success too."""
+
+_FALSE_TEXTS = ("", "false", "no", "0", "null", "none")
+"""Texts which say that nothing failed."""
+SUCCESS_CODE = "0"
+"""The code of an object that says everywhere that nothing failed."""
+
+
+def is_failure_value(value: object) -> bool:
+    """Whether the value of a field that is there for a failure says that there was one."""
+    if isinstance(value, str):
+        return value.strip().lower() not in _FALSE_TEXTS
+    if isinstance(value, dict):
+        return not is_blank(value) and str(value.get("code")) != SUCCESS_CODE
+    return bool(value)
+
+
+def is_blank(value: object) -> bool:
+    """Whether a value says nothing: null, false, 0, blank text, and containers of nothing else."""
+    if isinstance(value, dict):
+        return all(map(is_blank, value.values()))
+    if isinstance(value, list):
+        return all(map(is_blank, value))
+    return not (value.strip() if isinstance(value, str) else value)

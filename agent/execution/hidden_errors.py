@@ -1,0 +1,125 @@
+"""Error messages in results that their tools returned as good ones. Pure functions.
+
+A structured result, also one that is written as JSON text, is judged by its fields alone; any other by its first words.
+What a tool reads may itself be about errors (logs, tickets, builds), and rules cannot distinguish these. So a message
+is a failure only if the result holds nothing else, and a certain one only if a field says so.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import JsonValue
+
+from agent.core.events import StepOutput
+from agent.core.failure_fields import is_blank, is_failure_value
+from agent.core.json_texts import read_json_text
+from agent.core.models import JsonObject, PlanStep
+
+Certainty = Literal["certain", "likely", "possible"]
+"""A field of the result says that the call failed, and the result holds nothing else; only its words or its status do;
+the result holds other things as well."""
+
+_ERROR_TEXT = re.compile(
+    r"^\W*(?:error|exception|traceback|fatal|unauthorized|forbidden|access denied|permission denied|"
+    r"internal server error|bad gateway|service unavailable|too many requests|not authorized|"
+    r"(?:request|call|operation|connection) (?:failed|refused|timed out)|http (?:4|5)\d\d)\b|"
+    r"\b(?:quota|rate limit|limit) exceeded\b|\binvalid api key\b",
+    re.IGNORECASE,
+)
+_LONGEST_MESSAGE = 300
+"""Characters. A long text that begins with "Error handling in Python ..." is a page about errors."""
+_FAILURE_FIELDS = ("error", "isError", "is_error")
+_SUCCESS_FIELDS = ("success", "ok")
+"""Fields that are false in the results of failed calls."""
+_MESSAGE_FIELDS = frozenset(
+    {*_FAILURE_FIELDS, "errors", "jsonrpc", "code", "message", "description", "reason"}
+    | {"type", "title", "status", "detail", "details", "instance"}
+)
+"""What an error object consists of: JSON-RPC 2.0, problem details (RFC 9457), and what is usual beside these."""
+QUOTED_ERROR_CHARS = 60
+"""An error message whose first characters, this many, occur in the tool's input is a quotation."""
+_STATUS_WORDS = ("error", "failed", "failure", "fail")
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenError:
+    """An error message in a result, and how certain it is that the call failed."""
+
+    message: str
+    certainty: Certainty
+
+
+def find_hidden_error(step: PlanStep, output: StepOutput) -> HiddenError | None:
+    """The error message in a result that its tool returned as a good one; None without one."""
+    value = read_json_text(output.text if output.value is None else unwrap(output.value))
+    if isinstance(value, dict):
+        return _find_in_fields(value, step.args, output.text)
+    if not isinstance(value, str):
+        return None
+    return _find_in_text(value, step)
+
+
+def unwrap(value: JsonValue) -> JsonValue:
+    """The value that an MCP server has put into an object because it was none."""
+    return value["result"] if isinstance(value, dict) and value.keys() == {"result"} else value
+
+
+def _find_in_fields(value: JsonObject, args: JsonObject, text: str) -> HiddenError | None:
+    others = [one for name, one in value.items() if _adds_more(name, one, value)]
+    failing = next((name for name in _FAILURE_FIELDS if is_failure_value(value.get(name))), None)
+    if failing is not None or any(value.get(name) is False for name in _SUCCESS_FIELDS):
+        error = value.get(failing) if failing is not None else None
+        message = text if error is None or isinstance(error, bool) else error
+        repeats_call = all(one in args.values() for one in others)
+        return HiddenError(_shorten(message), "certain" if repeats_call else "possible")
+    if is_failure_value(value.get("errors")):  # what a build or a document has: the call itself went well
+        return HiddenError(_shorten(value["errors"]), "possible" if others else "likely")
+    status = value.get("status")
+    if isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599:
+        return HiddenError(f"status {status}", "possible" if others else "certain")
+    if status in _STATUS_WORDS:
+        return HiddenError(f"status {status}", "possible" if others else "likely")
+    return None
+
+
+def _adds_more(name: str, value: JsonValue, result: JsonObject) -> bool:
+    """Whether a field of a result says something beside an error message."""
+    if name in _SUCCESS_FIELDS:
+        return value is True
+    is_of_message = name in _MESSAGE_FIELDS or (name == "id" and "jsonrpc" in result)
+    return not is_of_message and not is_blank(value)
+
+
+def _find_in_text(text: str, step: PlanStep) -> HiddenError | None:
+    """The message in a text. What a change returns is its receipt; what is read may go on after its first line."""
+    text = text.strip()
+    if len(text) > _LONGEST_MESSAGE:
+        return None
+    quotable = _list_input_texts(step)
+    is_long = "\n" in text and step.effect != "effect"
+    for quoted in quotable:
+        match = _ERROR_TEXT.search(quoted)
+        if match is not None and re.search(r"\w", quoted[match.end() :]):  # more than the word "error"
+            text = " ".join(text.split()).replace(quoted, "")
+    match = _ERROR_TEXT.search(text)
+    message = " ".join(text[match.start() :].split()) if match is not None else ""
+    if not message or any(message[:QUOTED_ERROR_CHARS] in quoted for quoted in quotable):
+        return None
+    return HiddenError(_shorten(message), "possible" if is_long else "likely")
+
+
+def _list_input_texts(step: PlanStep) -> list[str]:
+    """The texts in a tool's arguments, each as one line: they may describe errors, and the result may repeat them. None
+    for a skill, whose output a model writes."""
+    if step.action == "skill":
+        return []
+    values = [value.get("$literal", "") if isinstance(value, dict) else value for value in step.args.values()]
+    return [" ".join(value.split()) for value in values if isinstance(value, str)]
+
+
+def _shorten(message: JsonValue, limit: int = 200) -> str:
+    text = message if isinstance(message, str) else json.dumps(message, ensure_ascii=False)
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[:limit] + "…"
