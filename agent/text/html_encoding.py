@@ -18,13 +18,21 @@ _HEAD_BYTES = 4096
 _MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _WESTERN = frozenset({"iso8859-1", "iso8859-15", "cp1252"})
 _SUPERSETS = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "gb2312": "gb18030",
     "gbk": "gb18030",
+    "euc_kr": "cp949",
+    "shift_jis": "cp932",
+    "big5": "big5hkscs",
     # A `meta` that could be read is no UTF-16.
     "utf-16": "utf-8",
     "utf-16-le": "utf-8",
     "utf-16-be": "utf-8",
 }
-"""What browsers read pages as that declare an encoding, by Python's names."""
+"""What browsers read pages as that declare an encoding, by Python's names; some labels, such as
+`latin-1`, only Python knows."""
 
 _UNREAD = frozenset({"replacement", "x-user-defined"})
 """What browsers do not read. Mails may be in such an encoding (ISO-2022-KR, HZ)."""

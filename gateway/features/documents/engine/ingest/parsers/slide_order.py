@@ -1,5 +1,6 @@
 """The order in which the shapes of a slide are read; the file's own is the order in which they were drawn."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -107,7 +108,8 @@ def _split_columns(boxes: Sequence[_Box]) -> list[list[_Box]]:
 
 
 def _are_drawn_apart(columns: Sequence[Sequence[_Box]]) -> bool:
-    """Whether each column was drawn as a whole: its texts follow each other in the file."""
+    """Whether each column was drawn as a whole: its texts follow each other in the file. Single boxes say nothing."""
     places = sorted((box.place, number) for number, column in enumerate(columns) for box in column if box.is_text)
     changes = sum(number != following for (_, number), (_, following) in pairwise(places))
-    return changes == len(columns) - 1
+    heights = Counter(number for _, number in places)
+    return changes == len(columns) - 1 and sum(height > 1 for height in heights.values()) > 1
