@@ -11,7 +11,8 @@ from webencodings.labels import LABELS  # type: ignore[import-untyped]
 from agent.text.html_encoding import decode_declared, find_codec
 from agent.text.iso2022_jp import decode_iso2022_jp
 from gateway.features.documents.engine.ingest.coverage.charsets import decode_switched, decode_text
-from tests.unit.ingest.test_mail_encoding import body, complete, read_bytes
+from tests.unit.ingest.test_mail_coverage import body, complete
+from tests.unit.ingest.test_mail_encoding import read_bytes
 from tests.unit.ingest.test_odd_texts import read_as
 
 OUTLOOK = b"\x1b$B-j2q<R\x1b(B 5 \x1b$B-!NA6b\x1b(B \x1b(I1=4\x1b(B"
