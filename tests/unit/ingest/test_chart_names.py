@@ -19,12 +19,12 @@ from tests.unit.ingest.test_pdf_slides_coverage import complete, lines, presenta
 
 
 def build_years(slide: Any, _: Any) -> None:
-    data = CategoryChartData()
+    data = CategoryChartData()  # type: ignore[no-untyped-call]
     for year in ("2024", "2025"):
-        names = data.add_category(year)
+        names = data.add_category(year)  # type: ignore[no-untyped-call]
         for quarter in ("Q1", "Q2"):
             names.add_sub_category(quarter)
-    data.add_series("Sales", (1, 2, 3, 4))
+    data.add_series("Sales", (1, 2, 3, 4))  # type: ignore[no-untyped-call]
     slide.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, Pt(10), Pt(10), Pt(200), Pt(200), data)
 
 
@@ -115,7 +115,7 @@ def test_values_whose_names_are_not_stored_are_told(tmp_path: Path) -> None:
 
 def test_a_chart_without_names_numbers_its_values_itself() -> None:
     chart = parse_xml(
-        '<c:chartSpace xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart"><c:ser><c:val><c:numCache>'
-        "<c:pt><c:v>512</c:v></c:pt></c:numCache></c:val></c:ser></c:chartSpace>"
+        b'<c:chartSpace xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart"><c:ser><c:val><c:numCache>'
+        b"<c:pt><c:v>512</c:v></c:pt></c:numCache></c:val></c:ser></c:chartSpace>"
     )
     assert read_chart(chart).tables == ([["", ""], ["1", "512"]],)
