@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from agent.text.delimited import DELIMITERS, Dialect, is_rule, strip_frame, unescape_quotes
+from agent.text.delimited import DELIMITERS, Dialect, is_rule, strip_frame, swap_quotes, unescape_quotes
 
 MAX_NAMED = 10
 """Rows that a note names by their numbers."""
@@ -30,6 +30,7 @@ class CsvRows:
         self._lines = _prepare_lines(lines, dialect)
         self._read = partial(csv.reader, delimiter=dialect.delimiter, skipinitialspace=dialect.has_spaces)
         self._is_drawn = dialect.is_drawn
+        self._has_apostrophes = dialect.has_apostrophes
         self._offset = offset
         self._opened: list[int] = []
         self._unclear: list[int] = []
@@ -39,7 +40,8 @@ class CsvRows:
 
     def __iter__(self) -> Iterator[list[str]]:
         for row in self._iter_rows():
-            yield [cell.strip() for cell in row] if self._is_drawn else row
+            cells = list(map(swap_quotes, row)) if self._has_apostrophes else row
+            yield [cell.strip() for cell in cells] if self._is_drawn else cells
 
     def _iter_rows(self) -> Iterator[list[str]]:
         pending: list[str] = []
@@ -90,6 +92,48 @@ class CsvRows:
             yield f"{name_rows(self._unclear)}: quotes are not in pairs; a cell may hold the rows below it"
 
 
+class UnevenRows:
+    """The rows of a table that have more or fewer cells than its first ones, whose number is `width`."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._longer = _RowNumbers()
+        self._shorter = _RowNumbers()
+
+    def add(self, number: int, length: int) -> None:
+        """Takes a row by its number and its length."""
+        if length > self._width:
+            self._longer.add(number)
+        elif length < self._width:
+            self._shorter.add(number)
+
+    def describe(self) -> Iterator[str]:
+        """Yields which rows are longer, and which are shorter."""
+        if self._longer.count:
+            yield (
+                f"{self._longer.format('has', 'have')} more cells than the {self._width} of the first rows; "
+                "their last cells are in columns of their own"
+            )
+        if self._shorter.count:
+            yield f"{self._shorter.format('has', 'have')} fewer cells than the {self._width} of the first rows"
+
+
+class _RowNumbers:
+    """The first of some rows by their numbers, and how many there are."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: list[int] = []
+
+    def add(self, number: int) -> None:
+        self.count += 1
+        if self.count <= MAX_NAMED:
+            self._first.append(number)
+
+    def format(self, singular: str, plural: str) -> str:
+        return f"{name_rows(self._first, self.count)} {singular if self.count == 1 else plural}"
+
+
 def name_rows(numbers: list[int], count: int = 0) -> str:
     """The first of some rows by their numbers, and how many more there are of `count` (default: those given)."""
     count = count or len(numbers)
@@ -99,7 +143,7 @@ def name_rows(numbers: list[int], count: int = 0) -> str:
 
 
 def _prepare_lines(lines: Iterable[str], dialect: Dialect) -> Iterator[str]:
-    for line in lines:
+    for line in map(swap_quotes, lines) if dialect.has_apostrophes else lines:
         if dialect.is_drawn and is_rule(line):
             line = ""  # noqa: PLW2901 - what is drawn is no row
         elif dialect.has_frame:

@@ -17,6 +17,10 @@ _QUOTED_CELL = re.compile(r'"[^"\n]*"')
 _RULE = re.compile(r"[-+|=:\u2500-\u257f\s]+")
 _DASHES = re.compile(r"[-=\u2500]{3}")
 _FRAMED = re.compile(r"\s*\|.*\|\s*", re.DOTALL)
+_APOSTROPHES = re.compile(r"(?:^|(?<=[,;\t|])) ?'(?:[^'\\]|''|\\.)*+' ?(?=[,;\t|\r\n]|\Z)", re.MULTILINE | re.DOTALL)
+_OPEN_APOSTROPHE = re.compile(r"(?:^|[,;\t|]) ?'", re.MULTILINE)
+_OPEN_QUOTE = re.compile(r'(?:^|[,;\t|]) ?"', re.MULTILINE)
+_SWAPPED = str.maketrans("'\"", "\"'")
 _SAMPLE = 10_000
 _MAX_TITLES = 10
 _GUESS_LINES = 50
@@ -44,10 +48,33 @@ class Dialect(NamedTuple):
     """Whether rows begin and end with a pipe."""
     is_drawn: bool = False
     """Whether cells are padded, and lines of dashes are drawn between the rows."""
+    has_apostrophes: bool = False
+    """Whether apostrophes are the quotes: the rest describes the text with `swap_quotes`."""
 
 
 def find_dialect(text: str, delimiter: str = "") -> Dialect:
     """The dialect of a text, or of its beginning. A delimiter that the file names says more than the given one."""
+    if _has_apostrophes(text[:_SAMPLE]):
+        dialect = _find_quoted_dialect(swap_quotes(text), delimiter)
+        return dialect._replace(titles=tuple(map(swap_quotes, dialect.titles)), has_apostrophes=True)
+    return _find_quoted_dialect(text, delimiter)
+
+
+def _has_apostrophes(text: str) -> bool:
+    """Whether apostrophes are the quotes of cells: each that begins a cell has another at its end, and no cell begins
+    with a quote."""
+    if "'" not in text or _OPEN_QUOTE.search(text):
+        return False
+    rest, count = _APOSTROPHES.subn("", text[: text.rfind("\n") + 1] or text)
+    return count > 1 and not _OPEN_APOSTROPHE.search(rest)
+
+
+def swap_quotes(text: str) -> str:
+    """The text with apostrophes for its quotes, and quotes for its apostrophes."""
+    return text.translate(_SWAPPED)
+
+
+def _find_quoted_dialect(text: str, delimiter: str) -> Dialect:
     named, separator = find_separator(text)
     delimiter = (named if separator else delimiter or named) or ""
     titles, length = find_titles(text[separator:], delimiter)

@@ -12,8 +12,8 @@ import unicodedata
 from functools import cache
 
 CANDIDATES = (
-    "cp1252", "cp1250", "iso8859-2", "cp1251", "koi8-u", "cp866", "cp1253", "cp1255", "cp1256", "cp932", "euc-jp",
-    "gb18030", "big5", "euc-kr",
+    "cp1252", "mac_roman", "cp1250", "iso8859-2", "cp1251", "koi8-u", "cp866", "cp1253", "cp1255", "cp1256", "cp932",
+    "euc-jp", "gb18030", "big5", "euc-kr",
 )  # fmt: skip
 """In order of preference among equals."""
 
@@ -32,10 +32,14 @@ _FREQUENT = frozenset(
 )
 _SIGN_KINDS = frozenset({"Sm", "Sk", "So", "No", "Po", "Lm", "Sc", "Cf"})
 _WORD = re.compile(r"[^\W\d_]+")
+_JOINED = re.compile(r"[^\W\d_]{2}(?:.[^\W\d_]{2}|—[aeiouy]\W)")
+"""Two words and a dash between them. A word of one letter is a vowel."""
 _SCRIPTS = ("LATIN", "CYRILLIC", "GREEK", "HEBREW", "ARABIC", "HANGUL", "HIRAGANA", "KATAKANA", "CJK", "HALFWIDTH")
 _EAST_ASIAN = frozenset({"HIRAGANA", "KATAKANA", "CJK"})
 _GOOD, _LIKELY, _FAIR, _RARE, _BAD, _WORST = 1.0, 0.9, 0.6, 0.2, -1.0, -2.0
 _INVERTED = {"¿": "?", "¡": "!"}
+_OPENING = {"‘": "‚", "“": "„"}
+"""Marks that end a quotation only where another one began it."""
 _SIGNS = frozenset("£€¥©®°§«»“”„‘’–—…•·±№¿¡。、，！？：；「」")
 """Signs that stand beside words and figures in many texts."""
 _LEAST = 0.3
@@ -57,7 +61,8 @@ def _score(data: bytes, encoding: str) -> float:
         return _WORST
     beyond = [index for index, sign in enumerate(text) if sign > "\x7f"]
     words = _WORD.findall(text)
-    total = sum(_weigh(text, index) for index in beyond) + sum(map(_weigh_word, words))
+    total = sum(_weigh(text, index) for index in beyond)
+    total += sum(_weigh_word(word) for word in words if not word.isascii())
     latin = [sign for word in words for sign in word if _get_script(sign) == "LATIN"]
     accented = sum(sign > "\x7f" for sign in latin)
     if 2 * accented > len(latin):  # hardly any language has more letters with marks than without
@@ -71,18 +76,15 @@ def _weigh(text: str, index: int) -> float:
     if kind in {"Cc", "Co", "Cn"}:
         return _WORST
     if not sign.isalpha():
-        if sign in _SIGNS and not text[index - 1 : index].isalpha():
-            return _GOOD if _INVERTED.get(sign, "") in text[index:] and sign in _INVERTED else _LIKELY
-        is_within = text[index - 1 : index].isalpha() or text[index + 1 : index + 2].isalpha()
-        if "\u2500" <= sign <= "\u25ff":
-            return _WORST
-        return _BAD if is_within and kind in _SIGN_KINDS and _get_script(sign) not in _EAST_ASIAN else _RARE
+        return _GOOD if _is_well_placed(text, index, kind) else _weigh_sign(text, index, kind)
     script = _get_script(sign)
     if script == "HALFWIDTH" or not script:
         return _BAD
     is_alone = not (text[index - 1 : index].isalpha() or text[index + 1 : index + 2].isalpha())
     if is_alone and (text[index + 1 : index + 2].isdigit() or (script == "LATIN" and sign.isupper())):
         return _RARE
+    if is_alone and script == "LATIN":
+        return _FAIR
     if script == "LATIN":
         return _GOOD if sign.islower() or not text[index - 1 : index].islower() else _BAD
     if script in {"HIRAGANA", "KATAKANA"} or sign.lower() in _FREQUENT:
@@ -91,13 +93,37 @@ def _weigh(text: str, index: int) -> float:
     return _RARE if script in {"CJK", "HANGUL"} else _FAIR
 
 
+def _weigh_sign(text: str, index: int, kind: str) -> float:
+    sign = text[index]
+    if sign in _SIGNS and not text[index - 1 : index].isalpha():
+        return _GOOD if _INVERTED.get(sign, "") in text[index:] and sign in _INVERTED else _LIKELY
+    is_within = text[index - 1 : index].isalpha() or text[index + 1 : index + 2].isalpha()
+    if "\u2500" <= sign <= "\u25ff":
+        return _WORST
+    return _BAD if is_within and kind in _SIGN_KINDS and _get_script(sign) not in _EAST_ASIAN else _RARE
+
+
+def _is_well_placed(text: str, index: int, kind: str) -> bool:
+    """Whether a quotation mark is beside a word, an apostrophe within one, or a dash between longer words or spaces."""
+    sign, before, after = text[index], text[index - 1 : index], text[index + 1 : index + 2]
+    if kind == "Pd":
+        if before.isalpha() and after.isalpha():
+            return _JOINED.fullmatch(text, max(index - 2, 0), index + 3) is not None
+        return bool(before.strip()) == bool(after.strip())
+    if sign in _OPENING and before.isalpha() and not after.isalpha():
+        return text.find(_OPENING[sign], 0, index) >= 0
+    return (kind in {"Pi", "Pf"} or sign in _OPENING.values()) and (
+        sign == "’" or not (before.isalpha() and after.isalpha())
+    )
+
+
 def _weigh_word(word: str) -> float:
     """What speaks against a word: several scripts, small letters before capitals."""
     scripts = {_get_script(sign) for sign in word}
     if len(scripts - _EAST_ASIAN) > 1 or (scripts & _EAST_ASIAN and scripts - _EAST_ASIAN):
         return _WORST * len(word) / 2
     is_cased = word.islower() or word.isupper() or word.istitle() or not any(sign.isupper() for sign in word)
-    return 0.0 if is_cased or word.isascii() else _BAD * sum(sign.isupper() for sign in word)
+    return 0.0 if is_cased else _BAD * sum(sign.isupper() for sign in word)
 
 
 @cache

@@ -2,10 +2,12 @@
 
 import codecs
 import re
+from itertools import islice
 from typing import NamedTuple
 
 from charset_normalizer import from_bytes
 
+from agent.text import iso2022_jp
 from agent.text.encoding_guess import guess_short_encoding
 
 _BOMS: tuple[tuple[bytes, str], ...] = (
@@ -20,7 +22,10 @@ _SAMPLE = 65_536
 
 _SHORT = 400
 """Bytes beyond ASCII up to which the letters themselves say more than statistics."""
-_SWITCHES = (b"\x1b$B", b"\x1b$@", b"\x1b(J")
+_BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
+_UNTOLD = frozenset({"mac_roman"})
+"""What charset-normalizer takes for rarer encodings with the same letters at most places."""
+_SWITCHES = (b"\x1b$B", b"\x1b$@", b"\x1b(J", b"\x1b(I")
 """What only ISO-2022-JP has, in which Japanese mail is written: all its bytes are ASCII."""
 
 _ZEROS = 0.4
@@ -52,7 +57,7 @@ def decode(data: bytes) -> Decoded:
         if data.startswith(mark):
             return _decode_lossy(data, encoding)
     if data.isascii() and any(switch in data[:_SAMPLE] for switch in _SWITCHES):
-        return _decode_lossy(data, "iso2022_jp")
+        return _decode_lossy(data, iso2022_jp.NAME)
     if (wide := _guess_wide(data[:_SAMPLE])) is not None:
         return _decode_lossy(data, wide)
     try:
@@ -100,7 +105,9 @@ def _guess_encoding(data: bytes) -> str:
 
     By itself it takes half of the Western texts for Central European, which has the same letters at other places.
     """
-    if sum(byte > 0x7F for byte in data) <= _SHORT and (short := guess_short_encoding(data)) is not None:
+    head = _cut(data)
+    short = guess_short_encoding(head)
+    if short is not None and (len(head) == len(data) or short in _UNTOLD):
         return short
     matches = from_bytes(data)
     best = matches.best()
@@ -112,7 +119,14 @@ def _guess_encoding(data: bytes) -> str:
     return best.encoding
 
 
+def _cut(data: bytes) -> bytes:
+    """The bytes up to the last that letters say enough of."""
+    last = next(islice(_BEYOND_ASCII.finditer(data), _SHORT, None), None)
+    return data if last is None else data[: last.start()]
+
+
 def _decode_lossy(data: bytes, encoding: str) -> Decoded:
-    text = data.decode(encoding, errors="replace")
+    is_switched = encoding == iso2022_jp.NAME
+    text = iso2022_jp.decode_iso2022_jp(data) if is_switched else data.decode(encoding, errors="replace")
     lost = text.count("\ufffd")
     return Decoded(text, encoding, (f"{lost} characters are not {encoding} and were lost",) if lost else (), lost)

@@ -7,6 +7,9 @@ import codecs
 import re
 from collections.abc import Iterator
 
+import webencodings  # type: ignore[import-untyped]
+
+from agent.text import iso2022_jp
 from agent.text.encodings import Decoded, decode
 
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{2,40})""", re.IGNORECASE)
@@ -18,8 +21,6 @@ _SUPERSETS = {
     "ascii": "cp1252",
     "iso8859-1": "cp1252",
     "iso8859-9": "cp1254",
-    "iso8859-11": "cp874",
-    "tis-620": "cp874",
     "gb2312": "gb18030",
     "gbk": "gb18030",
     "euc_kr": "cp949",
@@ -30,26 +31,11 @@ _SUPERSETS = {
     "utf-16-le": "utf-8",
     "utf-16-be": "utf-8",
 }
-"""What browsers read pages as that declare an encoding, by Python's names."""
+"""What browsers read pages as that declare an encoding, by Python's names; some labels, such as
+`latin-1`, only Python knows."""
 
-_LABELS = {
-    "iso-8859-8-i": "iso8859-8",
-    "iso-8859-8-e": "iso8859-8",
-    "windows-31j": "cp932",
-    "x-sjis": "cp932",
-    "x-gbk": "gb18030",
-    "x-x-big5": "big5",
-    "x-mac-cyrillic": "mac-cyrillic",
-    "x-mac-roman": "mac-roman",
-    "windows-874": "cp874",
-    "dos-874": "cp874",
-    "x-cp1250": "cp1250",
-    "x-cp1251": "cp1251",
-    "x-cp1252": "cp1252",
-    "unicode-1-1-utf-8": "utf-8",
-    "x-unicode20utf8": "utf-8",
-}
-"""Names of encodings in the Encoding Standard that Python does not know."""
+_UNREAD = frozenset({"replacement", "x-user-defined"})
+"""What browsers do not read. Mails may be in such an encoding (ISO-2022-KR, HZ)."""
 
 
 def decode_page(data: bytes, charset: str | None = None) -> Decoded:
@@ -78,14 +64,14 @@ def is_utf8_in_disguise(data: bytes, charset: str) -> bool:
 
 def decode_declared(data: bytes, charset: str) -> Decoded | None:
     """The text in a declared charset as browsers read it; None if it is unknown, or the bytes are not in it."""
-    label = charset.strip().lower()
-    try:
-        name = codecs.lookup(_LABELS.get(label, label)).name
-    except (LookupError, ValueError):
+    encoding = find_codec(charset)
+    if encoding is None:
         return None
-    encoding = _SUPERSETS.get(name, name)
-    if name == "ascii" and not data.isascii():  # the declaration is wrong whatever the bytes are: more often UTF-8
+    if _is_ascii(charset) and not data.isascii():  # the declaration is wrong whatever the bytes are: more often UTF-8
         return decode_declared(data, "utf-8") or decode_declared(data, "latin-1")
+    if encoding == iso2022_jp.NAME:
+        text = iso2022_jp.decode_iso2022_jp(data)
+        return None if "\ufffd" in text else Decoded(text, encoding)
     try:
         return Decoded(data.decode(encoding), encoding)
     except (LookupError, ValueError):  # LookupError: a codec that is no text encoding
@@ -93,6 +79,24 @@ def decode_declared(data: bytes, charset: str) -> Decoded | None:
             return None
         # Five bytes are unassigned in Windows-1252; browsers read them as control characters.
         return Decoded("".join(_decode_byte(byte) for byte in data), encoding)
+
+
+def find_codec(charset: str) -> str | None:
+    """Python's name of the encoding that a label means to browsers and mail programs; None for an unknown label."""
+    try:
+        standard = webencodings.lookup(charset)
+        is_read = standard is not None and standard.name not in _UNREAD
+        name = str((standard.codec_info if is_read else codecs.lookup(charset.strip())).name)
+    except (LookupError, ValueError):
+        return None
+    return _SUPERSETS.get(name, name)
+
+
+def _is_ascii(charset: str) -> bool:
+    try:
+        return codecs.lookup(charset.strip()).name == "ascii"
+    except (LookupError, ValueError):
+        return False
 
 
 def _iter_declared(data: bytes, charset: str | None) -> Iterator[str]:

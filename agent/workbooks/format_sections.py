@@ -17,17 +17,25 @@ class Token(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A section of a format; `condition` is an operator and a number, `locale` a Windows language code or 0."""
+    """A section of a format; `condition` is an operator and a number, `locale` a Windows language code or 0, `colour`
+    what the format calls it, in small letters."""
 
     tokens: tuple[Token, ...]
     condition: tuple[str, float] | None = None
     locale: int = 0
+    colour: str = ""
+
+    @property
+    def words(self) -> str:
+        """What the section writes beside the value, without white space."""
+        return "".join("".join(token.text for token in self.tokens if token.kind in _WORD_KINDS).split())
 
     def has(self, *kinds: TokenKind) -> bool:
         """Whether one of the tokens is of these kinds."""
         return any(token.kind in kinds for token in self.tokens)
 
 
+_WORD_KINDS = frozenset({"text", "percent"})
 _PIECE = re.compile(
     r'"(?P<quoted>[^"]*)"?|\\(?P<escaped>.?)|_(?P<width>.?)|\*(?P<fill>.?)|\[(?P<bracket>[^\]]*)\]?'
     r"|(?P<general>General)|(?P<half>AM/PM|A/P|am/pm|a/p)|(?P<exponent>[Ee][+-])"
@@ -55,6 +63,7 @@ class _Builder:
         self._tokens: list[Token] = []
         self._condition: tuple[str, float] | None = None
         self._locale = 0
+        self._colour = ""
 
     def add(self, kind: TokenKind, text: str) -> None:
         """Adds a token; adjacent literal texts become one."""
@@ -64,7 +73,7 @@ class _Builder:
             self._tokens.append(Token(kind, text))
 
     def add_bracket(self, inner: str) -> None:
-        """Adds what brackets hold: a condition, a currency and its locale, elapsed time; colours are left out."""
+        """Adds what brackets hold: a condition, a currency and its locale, elapsed time, else a colour."""
         if match := _CONDITION.fullmatch(inner.strip()):
             self._condition = (match[1], float(match[2]))
         elif _ELAPSED.fullmatch(inner):
@@ -74,11 +83,13 @@ class _Builder:
             self.add("text", symbol)
             with contextlib.suppress(ValueError):
                 self._locale = int(locale[-4:], 16) if locale else self._locale
+        elif inner[:1].isalpha():
+            self._colour = inner.strip().lower()
 
     def end(self) -> None:
         """Ends a section."""
-        self.sections.append(Section(tuple(self._tokens), self._condition, self._locale))
-        self._tokens, self._condition, self._locale = [], None, 0
+        self.sections.append(Section(tuple(self._tokens), self._condition, self._locale, self._colour))
+        self._tokens, self._condition, self._locale, self._colour = [], None, 0, ""
 
 
 def split_format(code: str) -> tuple[Section, ...]:

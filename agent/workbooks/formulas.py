@@ -14,7 +14,7 @@ _MAX_DEPTH = 50
 _MAX_LENGTH = 2_000
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)"
-    r"|(?P<sheet>(?:'(?:[^']|'')+'|[A-Za-z_][\w.]*)!)?(?P<cell>\$?[A-Za-z]{1,3}\$?\d{1,7})(?![\w(])"
+    r"|(?P<sheet>(?:'(?:[^']|'')+'|[^\W\d][\w.]*)!)?(?P<cell>\$?[A-Za-z]{1,3}\$?\d{1,7})(?![\w(])"
     r"|(?P<name>[A-Za-z][\w.]*)(?=\()|(?P<sign>[-+*/%(),:;]))"
 )
 
@@ -42,6 +42,16 @@ def compute(formula: str, sheet: str, lookup: Lookup, *, shift: tuple[int, int] 
     value = parser.read_sum()
     parser.expect_end()
     return value
+
+
+def find_area(formula: str) -> tuple[Reference, Reference]:
+    """The first and the last cell of an area of a sheet. Raises `NoValueError` for any other formula."""
+    match _tokenize(formula.removeprefix("="), (0, 0)):
+        case [Reference() as cell]:
+            return cell, cell
+        case [Reference() as first, ":", Reference() as last]:
+            return first, last
+    raise NoValueError
 
 
 def _tokenize(formula: str, shift: tuple[int, int]) -> "list[str | float | Reference]":

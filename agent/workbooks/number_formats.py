@@ -32,7 +32,6 @@ BUILTIN_FORMATS = {
 
 
 _MAX_DECIMALS = 30
-_UNITS = frozenset({"text", "percent"})
 
 
 @lru_cache(maxsize=1024)
@@ -58,21 +57,19 @@ def classify_format(code: str) -> FormatKind:
 @lru_cache(maxsize=1024)
 def find_unit(code: str) -> str:
     """The unit that a format shows beside a number: a currency, a word or %; empty without one."""
-    section = split_format(code)[0]
-    pieces = ["%" if token.kind == "percent" else token.text for token in section.tokens if token.kind in _UNITS]
-    return "".join(
-        sign for sign in "".join(pieces) if sign.isalpha() or unicodedata.category(sign) == "Sc" or sign == "%"
-    )
+    words = split_format(code)[0].words
+    return "".join(sign for sign in words if sign.isalpha() or unicodedata.category(sign) == "Sc" or sign == "%")
 
 
 def format_number(value: float, code: str, *, date1904: bool = False) -> str:
     """A number as a sheet shows it. What a format cannot show, or would hide, is shown without it."""
     sections = split_format_cached(code)
     section, is_own_sign = _choose_section(sections, value)
-    if section.has("date", "elapsed"):
-        formatted = format_moment(section, value, date1904=date1904) or ""
+    amount = value if is_own_sign else abs(value)
+    if section.has("date", "elapsed"):  # a day before the first one is none
+        formatted = format_moment(section, amount if section.has("elapsed") else value, date1904=date1904) or ""
     else:
-        formatted = _format_value(section, value if is_own_sign else abs(value))
+        formatted = _format_value(section, amount)
     return formatted or format_general(value)
 
 
@@ -110,10 +107,16 @@ def _choose_section(sections: tuple[Section, ...], value: float) -> tuple[Sectio
         return sections[0], True
     numbers = [one for one in sections if not (one.has("cell") and len(sections) > 1)] or [sections[0]]
     if value < 0 and len(numbers) > 1:
-        return numbers[1], False
+        return numbers[1], _shows_sign_by_colour(*numbers[:2])
     if value == 0 and len(numbers) > 2:
         return numbers[2], True
     return numbers[0], True
+
+
+def _shows_sign_by_colour(positive: Section, negative: Section) -> bool:
+    """Whether only its colour shows that a number is negative, which a text does not have. Without one, the format
+    shows amounts on purpose."""
+    return negative.colour != positive.colour and set(negative.words) <= set(positive.words)
 
 
 def _holds(value: float, operator: str, limit: float) -> bool:

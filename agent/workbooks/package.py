@@ -9,6 +9,7 @@ from typing import IO, Any, NamedTuple, TypeAlias
 
 from lxml import etree  # type: ignore[import-untyped]
 
+from agent.text.struck import join_pieces, strike_out
 from agent.text.superscripts import raise_figures
 from agent.workbooks.number_formats import BUILTIN_FORMATS, GENERAL
 
@@ -38,6 +39,13 @@ class Relation(NamedTuple):
 
     kind: str
     target: str
+
+
+class CellStyle(NamedTuple):
+    """How cells look that have a style: the code of their format, and whether they are struck out."""
+
+    format: str
+    is_struck: bool = False
 
 
 class WorkbookPackage:
@@ -93,21 +101,28 @@ class WorkbookPackage:
                 relations[one.get("Id", "")] = Relation(one.get("Type", "").rpartition("/")[2], full)
         return relations
 
-    def read_strings(self) -> list[str]:
-        """The shared strings."""
+    def read_strings(self, *, is_struck: bool = False) -> list[str]:
+        """The shared strings, as cells show them that are struck out or not."""
         path = next((one.target for one in self._relations.values() if one.kind == "sharedStrings"), "")
         root = self.read(path)
-        return [] if root is None else [collect_string(item) for item in root if get_name(item) == "si"]
+        return (
+            []
+            if root is None
+            else [collect_string(item, is_struck=is_struck) for item in root if get_name(item) == "si"]
+        )
 
-    def read_formats(self) -> list[str]:
-        """The format code of each cell style."""
+    def read_styles(self) -> list[CellStyle]:
+        """The style of each number that cells have for theirs."""
         path = next((one.target for one in self._relations.values() if one.kind == "styles"), "")
         root = self.read(path)
         if root is None:
             return []
         own = {one.get("numFmtId", ""): one.get("formatCode", "") for one in root.iter("{*}numFmt")}
-        styles = next((one for one in root if get_name(one) == "cellXfs"), ())
-        return [_find_format(style.get("numFmtId", "0"), own) for style in styles if get_name(style) == "xf"]
+        fonts = {str(index) for index, font in enumerate(root.iterfind("{*}fonts/{*}font")) if _is_struck(font)}
+        return [
+            CellStyle(_find_format(style.get("numFmtId", "0"), own), style.get("fontId", "0") in fonts)
+            for style in root.iterfind("{*}cellXfs/{*}xf")
+        ]
 
 
 def _get_key(path: str) -> str:
@@ -126,22 +141,30 @@ def get_name(element: Element) -> str:
     return str(element.tag).rpartition("}")[2]
 
 
-def collect_string(item: Element) -> str:
-    """The runs of a string in order, without its phonetic reading. Characters that XML forbids are decoded."""
-    parts = []
+def collect_string(item: Element, *, is_struck: bool = False) -> str:
+    """The runs of a string in order, without its phonetic reading, with marks around what is struck out: runs, or all
+    that has no font of its own in a cell that is. Characters that XML forbids are decoded."""
+    parts: list[str] = []
     for one in item:
         name = get_name(one)
-        if name == "t":
-            parts.append(one.text or "")
-        elif name == "r":
+        text = one.text or "" if name == "t" else ""
+        font = None
+        if name == "r":
             text = "".join(inner.text or "" for inner in one if get_name(inner) == "t")
-            parts.append(raise_figures("".join(parts), text) if _is_raised(one) else text)
-    return decode_string("".join(parts))
+            font = one.find("{*}rPr")
+            text = raise_figures("".join(parts), text) if font is not None and _is_raised(font) else text
+        parts.append(strike_out(text) if (is_struck if font is None else _is_struck(font)) else text)
+    return decode_string(parts[0] if len(parts) == 1 else join_pieces(parts))
 
 
-def _is_raised(run: Element) -> bool:
-    align = run.find("{*}rPr/{*}vertAlign")
+def _is_raised(font: Element) -> bool:
+    align = font.find("{*}vertAlign")
     return align is not None and align.get("val") == "superscript"
+
+
+def _is_struck(font: Element) -> bool:
+    strike = font.find("{*}strike")
+    return strike is not None and strike.get("val", "1") in {"1", "true"}
 
 
 def decode_string(text: str) -> str:

@@ -1,15 +1,12 @@
 """Cells of a workbook: what a sheet shows, and the typed value below it."""
 
 import datetime as dt
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import IO, NamedTuple
 
-from lxml import etree  # type: ignore[import-untyped]
-
-from agent.workbooks.date_formats import parse_moment, to_datetime
-from agent.workbooks.formulas import CellValue, NoValueError, compute, count_column
+from agent.text.struck import strike_out
+from agent.workbooks.date_formats import to_datetime
+from agent.workbooks.formulas import CellValue, NoValueError, compute, find_area
 from agent.workbooks.number_formats import (
     GENERAL,
     FormatKind,
@@ -17,70 +14,13 @@ from agent.workbooks.number_formats import (
     format_number,
     format_text,
 )
-from agent.workbooks.package import (
-    Element,
-    Relation,
-    SheetPart,
-    WorkbookPackage,
-    collect_string,
-    decode_string,
-    get_name,
-)
-from agent.workbooks.remarks import find_totals_area, iter_page_heads, read_comments, read_input_message
+from agent.workbooks.package import CellStyle, WorkbookPackage
+from agent.workbooks.sheet_reader import Cell, Sheet, read_sheet
 
-MAX_CELLS = 2_000_000
-"""An empty sheet may claim 17 billion cells; those that are stored count."""
-_MAX_COLUMNS = 16_384
-_ADDRESS = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 _MAX_ADDRESSES = 10
-_MAX_SPILLED = 10_000
-"""Cells of a sheet that formulas of others fill; a formula may claim billions."""
-_UNKNOWN_FORMULA = "?"
-"""One that the file only refers to, or that a data table has instead."""
-
-
-class Cell(NamedTuple):
-    """A stored cell. `formula` is empty unless the file has no value of it, and `shift` is how far a shared one has
-    moved; `format` is an index of the workbook's formats."""
-
-    value: CellValue
-    format: int = 0
-    formula: str = ""
-    shift: tuple[int, int] = (0, 0)
-
-
-class Merge(NamedTuple):
-    """Merged cells, first and last row and column, from 1."""
-
-    top: int
-    left: int
-    bottom: int
-    right: int
-
-
-@dataclass
-class Sheet:
-    """A sheet: its cells by row and column from 1, merged cells, hidden rows and columns, comments by address."""
-
-    name: str
-    is_shown: bool
-    rows: dict[int, dict[int, Cell]] = field(default_factory=dict)
-    merges: list[Merge] = field(default_factory=list)
-    hidden_rows: set[int] = field(default_factory=set)
-    hidden_columns: set[int] = field(default_factory=set)
-    comments: dict[str, str] = field(default_factory=dict)
-    page_heads: list[str] = field(default_factory=list)
-    """The texts of headers and footers of its pages."""
-    input_messages: dict[str, list[str]] = field(default_factory=dict)
-    """What is shown beside cells that are being filled in, and the cells that show it."""
-    drawing: str = ""
-    controls: str = ""
-    """The part of its form controls and of the shapes of comments."""
-    totals: list[Merge] = field(default_factory=list)
-    """The cells of rows that tables of the sheet add for their totals."""
-    is_cut: bool = False
-    linked_cells: int = 0
-    """Cells that show a picture or an entry of an online service, and store an error for programs that show neither."""
+_MAX_AREA = 100_000
+"""Cells of an area that are shown; a chart has fewer."""
+_NO_STYLE = CellStyle(GENERAL)
 
 
 class TypedValue(NamedTuple):
@@ -96,16 +36,20 @@ class Workbook:
     def __init__(self, package: WorkbookPackage) -> None:
         self.package = package
         self.date1904 = package.date1904
-        self._formats = package.read_formats()
-        strings = package.read_strings()
-        self.sheets = [_read_sheet(package, part, strings) for part in package.sheets]
+        self._styles = package.read_styles()
+        self._struck = frozenset(index for index, style in enumerate(self._styles) if style.is_struck)
+        strings = {is_struck: package.read_strings(is_struck=is_struck) for is_struck in {False, bool(self._struck)}}
+        self.sheets = [read_sheet(package, part, strings, self._struck) for part in package.sheets]
         self._by_name = {sheet.name.casefold(): sheet for sheet in self.sheets}
         self._computed: dict[tuple[str, int, int], float | None] = {}
         self._shown: dict[tuple[float, int], str] = {}
 
     def get_format(self, cell: Cell) -> str:
         """The format code of a cell."""
-        return self._formats[cell.format] if cell.format < len(self._formats) else GENERAL
+        return self._get_style(cell).format
+
+    def _get_style(self, cell: Cell) -> CellStyle:
+        return self._styles[cell.format] if cell.format < len(self._styles) else _NO_STYLE
 
     def get_value(self, sheet: Sheet, row: int, column: int) -> CellValue:
         """A cell's value, computed if need be. Raises `NoValueError`."""
@@ -133,7 +77,7 @@ class Workbook:
             raise NoValueError from error
 
     def show(self, sheet: Sheet, row: int, column: int) -> str:
-        """A cell as the sheet shows it; a formula without a value says so."""
+        """A cell as the sheet shows it, with marks around what is struck out; a formula without a value says so."""
         cell = sheet.rows.get(row, {}).get(column)
         if cell is None:
             return ""
@@ -143,15 +87,35 @@ class Workbook:
             return f"[formula without value {format_address(row, column)}: ={cell.formula}]"
         if value is None:
             return ""
-        if isinstance(value, bool):
-            return "TRUE" if value else "FALSE"
-        code = self.get_format(cell)
-        if isinstance(value, str):
+        code, is_struck = self._get_style(cell)
+        if isinstance(value, str):  # the reader has marked what is struck out of it
             return value if code in {GENERAL, "@"} else format_text(value, code)
+        if isinstance(value, bool):
+            text = "TRUE" if value else "FALSE"
+            return strike_out(text) if is_struck else text
         key = (value, cell.format)
         if key not in self._shown:
-            self._shown[key] = format_number(value, code, date1904=self.date1904)
+            text = format_number(value, code, date1904=self.date1904)
+            self._shown[key] = strike_out(text) if is_struck else text
         return self._shown[key]
+
+    def show_area(self, reference: str) -> list[list[str]]:
+        """The cells of an area such as `Sheet1!$A$2:$B$5` row by row, hidden ones empty; none for other references."""
+        try:
+            first, last = find_area(reference)
+        except NoValueError:
+            return []
+        sheet = self._by_name.get(first.sheet.casefold())
+        rows, columns = range(first.row, last.row + 1), range(first.column, last.column + 1)
+        if sheet is None or len(rows) * len(columns) > _MAX_AREA:
+            return []
+        return [
+            [
+                "" if row in sheet.hidden_rows or column in sheet.hidden_columns else self.show(sheet, row, column)
+                for column in columns
+            ]
+            for row in rows
+        ]
 
     def get_typed(self, sheet: Sheet, row: int, column: int) -> TypedValue | None:
         """A cell's value with its type; None for an empty cell, an error and a formula without a value."""
@@ -182,6 +146,15 @@ class Workbook:
             has_time = moment.time() != dt.time()
             return TypedValue("datetime", moment) if has_time else TypedValue("date", moment.date())
         return TypedValue("number", value)
+
+    def list_struck(self, sheet: Sheet) -> list[str]:
+        """The addresses of the cells that are struck out as a whole: what they say is no longer valid."""
+        return [
+            format_address(row, column)
+            for row, cells in (sheet.rows if self._struck else {}).items()
+            for column, cell in cells.items()
+            if cell.format in self._struck
+        ]
 
     def describe_formulas(self, sheet: Sheet) -> Iterator[str]:
         """Yields what formulas without a stored value became: computed, or listed by their addresses."""
@@ -229,172 +202,3 @@ def join_addresses(addresses: list[str]) -> str:
     """The first of some addresses, and how many more there are."""
     listed = ", ".join(addresses[:_MAX_ADDRESSES])
     return listed + (f" and {len(addresses) - _MAX_ADDRESSES:,} more" if len(addresses) > _MAX_ADDRESSES else "")
-
-
-def _read_sheet(package: WorkbookPackage, part: SheetPart, strings: list[str]) -> Sheet:
-    sheet = Sheet(part.name, part.is_shown)
-    reader = _SheetReader(sheet, strings, package)
-    with package.open(part.path) as stream:
-        for _, element in etree.iterparse(stream, events=("end",), tag=_READ, resolve_entities=False, no_network=True):
-            reader.read(element)
-    reader.fill_spilled()
-    relations = package.list_relations(part.path).values()
-    for relation in sorted(relations, key=lambda one: one.kind == "threadedComment"):  # after their plain copies
-        _add_related(package, sheet, relation)
-    return sheet
-
-
-_READ = ("{*}row", "{*}mergeCell", "{*}col", "{*}headerFooter", "{*}dataValidation")
-
-
-def _add_related(package: WorkbookPackage, sheet: Sheet, relation: Relation) -> None:
-    if relation.kind == "drawing":
-        sheet.drawing = relation.target
-    elif relation.kind == "vmlDrawing":
-        sheet.controls = relation.target
-    elif relation.kind in {"comments", "threadedComment"}:
-        sheet.comments |= read_comments(package.read(relation.target))
-    elif relation.kind == "table" and (area := _parse_area(find_totals_area(package.read(relation.target)))):
-        sheet.totals.append(area._replace(top=area.bottom))
-
-
-def _parse_area(text: str) -> Merge | None:
-    """The cells of an area such as `A1:C3`; None for another text."""
-    corners = _ADDRESS.findall(text)
-    if len(corners) != 2:
-        return None
-    (left, top), (right, bottom) = corners
-    return Merge(int(top), count_column(left), int(bottom), count_column(right))
-
-
-class _SheetReader:
-    """Reads the rows of a sheet one by one."""
-
-    def __init__(self, sheet: Sheet, strings: list[str], package: WorkbookPackage) -> None:
-        self._sheet = sheet
-        self._date1904 = package.date1904
-        self._recalculates = package.recalculates
-        self._strings = strings
-        self._shared: dict[str, tuple[str, int, int]] = {}
-        self._spilling: list[tuple[Merge, str]] = []
-        self._row = 0
-        self._count = 0
-
-    def read(self, element: Element) -> None:
-        """Takes a row, merged cells, the properties of columns, input messages, or headers and footers."""
-        name = get_name(element)
-        if name == "row":
-            self._read_row(element)
-            element.clear()
-            while element.getprevious() is not None:  # what was read is freed
-                del element.getparent()[0]
-        elif name == "mergeCell":
-            if area := _parse_area(element.get("ref", "")):
-                self._sheet.merges.append(area)
-        elif name == "headerFooter":
-            self._sheet.page_heads = list(dict.fromkeys(iter_page_heads(element)))
-        elif name == "dataValidation":
-            places, text = read_input_message(element)
-            if text:
-                self._sheet.input_messages.setdefault(text, []).extend(places)
-        elif element.get("hidden") in {"1", "true"}:
-            last = min(int(element.get("max", "0")), _MAX_COLUMNS)
-            self._sheet.hidden_columns.update(range(int(element.get("min", "0")), last + 1))
-
-    def fill_spilled(self) -> None:
-        """Gives cells that a formula of another one fills that formula, where the file has no value of either."""
-        filled = 0
-        for place, formula in self._spilling:
-            for row in range(place.top, place.bottom + 1):
-                for column in range(place.left, place.right + 1):
-                    if filled == _MAX_SPILLED:
-                        return
-                    self._sheet.rows.setdefault(row, {}).setdefault(column, Cell(None, 0, formula))
-                    filled += 1
-
-    def _read_row(self, row: Element) -> None:
-        number = row.get("r")
-        self._row = int(number) if number else self._row + 1
-        if row.get("hidden") in {"1", "true"}:
-            self._sheet.hidden_rows.add(self._row)
-        column = 0
-        cells: dict[int, Cell] = {}
-        for element in row:
-            if get_name(element) != "c":
-                continue
-            address = _ADDRESS.fullmatch(element.get("r", ""))
-            column = count_column(address[1]) if address else column + 1
-            if self._count >= MAX_CELLS:
-                self._sheet.is_cut = True
-                break
-            cell = self._read_cell(element, column)
-            if cell is not None:
-                cells[column] = cell
-                self._count += 1
-        if cells:
-            self._sheet.rows[self._row] = cells
-
-    def _read_cell(self, element: Element, column: int) -> Cell | None:
-        text, formula, shift, spills = "", "", (0, 0), ""
-        is_text, kind = False, element.get("t", "n")
-        for one in element:
-            name = get_name(one)
-            if name == "v":
-                text, is_text = one.text or "", kind == "str"
-            elif name == "is":
-                text = collect_string(one)
-            elif name == "f":
-                formula, shift = self._read_formula(one, column)
-                spills = one.get("ref", "") if one.get("t") in {"array", "dataTable"} else ""
-        style = element.get("s", "0")
-        index = int(style) if style.isdecimal() else 0
-        value = self._convert(kind, text)
-        if self._recalculates and formula and value == 0 and not isinstance(value, bool):
-            value = None
-        self._sheet.linked_cells += kind == "e" and element.get("vm") is not None
-        if value is not None:
-            return Cell(value, index)
-        if is_text:  # the formula's value is a text without letters
-            return None
-        place = _parse_area(spills)
-        if place and place.left <= place.right:  # else no row has a cell that would count to the limit
-            self._spilling.append((place, formula))
-        return Cell(None, index, formula, shift) if formula else None
-
-    def _read_formula(self, element: Element, column: int) -> tuple[str, tuple[int, int]]:
-        text, group = element.text or "", element.get("si", "")
-        if element.get("t") == "shared" and group:
-            if text:
-                self._shared[group] = (text, self._row, column)
-            elif group in self._shared:
-                text, row, first = self._shared[group]
-                return text, (self._row - row, column - first)
-        return text or _UNKNOWN_FORMULA, (0, 0)
-
-    def _convert(self, kind: str, text: str) -> CellValue:
-        if text == "":
-            return None
-        if kind == "s":
-            return self._strings[int(text)] if text.isdecimal() and int(text) < len(self._strings) else ""
-        if kind == "b":
-            return text.strip() in {"1", "true"}
-        if kind == "n":
-            try:
-                return float(text)
-            except ValueError:
-                return text
-        if kind == "d" and (serial := parse_moment(text, date1904=self._date1904)) is not None:
-            return serial
-        return decode_string(text) if kind == "str" else text
-
-
-def iter_merged(sheet: Sheet) -> Iterator[tuple[int, int, int, int]]:
-    """Yields for each cell that a merge covers its row and column, and those of the cell that it shows. Merges over
-    whole rows or columns end where the sheet's cells do."""
-    last_row = max(sheet.rows, default=0)
-    last_column = max((max(cells, default=0) for cells in sheet.rows.values()), default=0)
-    for top, left, bottom, right in sheet.merges:
-        for row in range(top, min(bottom, last_row) + 1):
-            for column in range(left, min(right, last_column) + 1):
-                if (row, column) != (top, left):
-                    yield row, column, top, left

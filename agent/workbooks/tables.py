@@ -7,7 +7,8 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from agent.text.table_head import HeadCell, classify_text, count_contrast, find_head
-from agent.workbooks.sheets import Sheet, TypedValue, Workbook, iter_merged
+from agent.workbooks.sheet_reader import Sheet, iter_merged
+from agent.workbooks.sheets import TypedValue, Workbook
 
 _LOOK_AHEAD = 72
 """Rows that show where a table begins."""

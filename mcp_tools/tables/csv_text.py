@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, count, islice
 from typing import NamedTuple
 
-from agent.text.csv_rows import MAX_NAMED, CsvRows, name_rows
-from agent.text.delimited import Dialect, find_dialect, has_escaped_quotes, has_spaced_quotes
+from agent.text.csv_rows import MAX_NAMED, CsvRows, UnevenRows
+from agent.text.delimited import Dialect, find_dialect, has_escaped_quotes, has_spaced_quotes, swap_quotes
 from agent.text.table_head import classify_text, find_text_head
 from mcp_tools.tables.text_files import InputError, open_temporary_file
 
@@ -62,7 +62,13 @@ def find_csv_table(descriptor: int, delimiter: str) -> CsvTable:
     titles = (*dialect.titles, *(" ".join(filter(None, map(str.strip, row))) for row in rows[: head.top] if any(row)))
     lines = ends[head.bottom - 1] if head.bottom else 0
     above = text[: dialect.skipped].count("\n")
-    is_plain = not (dialect.has_escapes or dialect.has_spaces or dialect.is_drawn or _LONE_RETURN.search(text))
+    is_plain = not (
+        dialect.has_escapes
+        or dialect.has_spaces
+        or dialect.is_drawn
+        or dialect.has_apostrophes
+        or _LONE_RETURN.search(text)
+    )
     names = head.names if head.has_names else ("",) * len(rows[head.top])
     offset = dialect.lines + head.bottom
     return CsvTable(descriptor, dialect, names, titles, above + lines, offset, is_plain, head.bottom - head.top)
@@ -93,7 +99,7 @@ def square_rows(table: CsvTable) -> SquaredRows:
         table = table._replace(dialect=_find_quotes(table))
     text = open_temporary_file()
     own = len(table.names)
-    widest, shorter, longer = own, _RowNumbers(), _RowNumbers()
+    widest, uneven = own, UnevenRows(own)
     starts_with_text = has_rows = False
     below: list[tuple[int, list[str]]] = []
     reader = CsvRows(_iter_lines(table, table.lines), table.dialect, offset=table.offset)
@@ -111,23 +117,13 @@ def square_rows(table: CsvTable) -> SquaredRows:
                 continue
             starts_with_text, has_rows = starts_with_text or is_text, True
             for place, line in below:
-                shorter.add(place, is_counted=True)
+                uneven.add(place, 1)
                 writer.writerow(line)
             below.clear()
             widest = max(widest, length)
-            longer.add(number, is_counted=length > own)
-            shorter.add(number, is_counted=length < own)
+            uneven.add(number, length)
             writer.writerow(row)
-    notes = list(reader.describe_faults())
-    if longer.count:
-        verb = "has" if longer.count == 1 else "have"
-        notes.append(
-            f"{name_rows(longer.numbers, longer.count)} {verb} more cells than the {own} of the first rows; "
-            "their last cells are in columns of their own"
-        )
-    if shorter.count:
-        verb = "has" if shorter.count == 1 else "have"
-        notes.append(f"{name_rows(shorter.numbers, shorter.count)} {verb} fewer cells than the {own} of the first rows")
+    notes = [*reader.describe_faults(), *uneven.describe()]
     notes += [f"below the table: {line[0].strip()}" for _, line in below[:MAX_NAMED]]
     return SquaredRows(text, (*table.names, *[""] * (widest - own)), tuple(notes))
 
@@ -146,21 +142,6 @@ def make_names(names: Sequence[str]) -> list[str]:
     return unique
 
 
-class _RowNumbers:
-    """The first of some rows by their numbers, and how many there are."""
-
-    def __init__(self) -> None:
-        self.numbers: list[int] = []
-        self.count = 0
-
-    def add(self, number: int, *, is_counted: bool) -> None:
-        """Takes the number of a row if it is one of them."""
-        if is_counted:
-            self.count += 1
-            if self.count <= MAX_NAMED:
-                self.numbers.append(number)
-
-
 def _iter_lines(table: CsvTable, skipped: int = 0) -> Iterator[str]:
     with os.fdopen(os.dup(table.descriptor), "rb") as file:
         file.seek(0)
@@ -174,6 +155,7 @@ def _find_quotes(table: CsvTable) -> Dialect:
     dialect, delimiter = table.dialect, table.dialect.delimiter
     lines = _iter_lines(table, table.lines)
     while chunk := "".join(islice(lines, _CHUNK_LINES)):
+        chunk = swap_quotes(chunk) if dialect.has_apostrophes else chunk
         dialect = dialect._replace(
             has_spaces=dialect.has_spaces or has_spaced_quotes(chunk, delimiter),
             has_escapes=dialect.has_escapes or has_escaped_quotes(chunk),

@@ -11,7 +11,8 @@ from itertools import chain
 from agent.text.table_head import NO_VALUES
 from agent.workbooks import Sheet, Workbook, open_workbook
 from agent.workbooks.number_formats import GENERAL, find_unit
-from agent.workbooks.sheets import MAX_CELLS, TypedValue, format_address, join_addresses
+from agent.workbooks.sheet_reader import MAX_CELLS
+from agent.workbooks.sheets import TypedValue, format_address, join_addresses
 from agent.workbooks.tables import SheetTable, find_tables, get_typed_cell, is_counted_once, show_cell
 from mcp_tools.tables.conversion import NUMBER, describe_units
 from mcp_tools.tables.numbers import find_common_mark, find_text_unit, make_plain_number
@@ -126,6 +127,8 @@ def _describe_rows(book: Workbook, sheet: Sheet, table: SheetTable, left_out: Ma
         yield (
             f"sheet {sheet.name}: numbers of merged cells are in the first of their rows only: {join_addresses(shared)}"
         )
+    if struck := book.list_struck(sheet):
+        yield f"sheet {sheet.name}: cells are struck out, and their numbers are counted here: {join_addresses(struck)}"
     if not sheet.is_shown:
         yield f"sheet {sheet.name} is hidden"
     hidden = sum(row in sheet.hidden_rows for row in table.rows)

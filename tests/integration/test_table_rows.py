@@ -67,6 +67,10 @@ async def test_no_row_or_cell_is_lost(data: str, rows: int, note: str, tmp_path:
     assert count_read_rows(data) == rows + 1
 
 
+async def test_apostrophes_are_quotes_for_sql_too(tmp_path: Path) -> None:
+    assert await query(tmp_path, "'a','b'\n'x, y','1'\n'O''Brien','2'\n", "a, b") == [["x, y", 1], ["O'Brien", 2]]
+
+
 async def test_cells_beyond_the_header_have_columns_of_their_own(tmp_path: Path) -> None:
     data = "a,b,c\n1,2,3\n3,4\n6,7,8,9\n"
     assert names(await describe(tmp_path, data)) == ["a", "b", "c", "column3"]

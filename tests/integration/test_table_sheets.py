@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from openpyxl import Workbook  # type: ignore[import-untyped]
+from openpyxl.styles import Font  # type: ignore[import-untyped]
 from openpyxl.worksheet.table import Table, TableColumn  # type: ignore[import-untyped]
 
 from agent.tools import ToolContext
@@ -221,3 +222,17 @@ async def test_tables_beyond_the_limit_are_named(tmp_path: Path, monkeypatch: py
         texts = workbooks.read_sheets(file.fileno())
     assert len(texts) == 28
     assert texts[0].notes == ["the workbook has more than 28 tables; not or not wholly read: sheets S57, S59"]
+
+
+async def test_struck_cells_are_told_and_struck_texts_are_marked(tmp_path: Path) -> None:
+    book = Workbook()
+    sheet = book.active
+    for row in (["Plan", "Price"], ["Basic", 100], ["Old", 50]):
+        sheet.append(row)
+    for address in ("B2", "A3"):
+        sheet[address].font = Font(strike=True)
+    buffer = io.BytesIO()
+    book.save(buffer)
+    found, notes = await query(tmp_path, buffer.getvalue(), "sum(Price), max(Plan)")
+    assert found == [150, "~~Old~~"]
+    assert "sheet Sheet: cells are struck out, and their numbers are counted here: B2, A3" in notes

@@ -66,6 +66,32 @@ SHORT_TEXTS = {
 }
 
 
+MAC_TEXTS = [
+    "Größe – Straße “Ärger” über 5 € für Müller, die Prüfung",
+    'Country,Population\nCôte d’Ivoire,5\n"O""Brien",6\nZürich,7\n',
+    "Dirección;Teléfono;Código\nPeñíscola;5;año\n",
+    "Perché è così? La città è più bella.",
+    "São Paulo; Coração; informações",
+    "Oceanië;5\nBrazilië;7\n",
+]
+WINDOWS_TEXTS = [
+    "It’s fine, don’t “stop”…",
+    "• item one\n• item two — dash\n",
+    "The log is a graph—a time line—each step’s input (see above)—one asks",
+    "„Ja“, sagte Jörg – für 20 €.",
+    "Français — été: l’école; ‚nein‘",
+]
+
+
+@pytest.mark.parametrize("count", [1, 100])
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [*(("mac_roman", text) for text in MAC_TEXTS), *(("cp1252", text) for text in WINDOWS_TEXTS)],
+)
+def test_signs_of_windows_are_told_from_letters_of_macintosh(encoding: str, text: str, count: int) -> None:
+    assert decode(f"{text}\n".encode(encoding) * count).text == f"{text}\n" * count
+
+
 @pytest.mark.parametrize(("encoding", "text"), [(name, text) for name, texts in SHORT_TEXTS.items() for text in texts])
 def test_the_letters_of_a_short_text_tell_its_encoding(encoding: str, text: str) -> None:
     assert decode(text.encode(encoding)).text == text

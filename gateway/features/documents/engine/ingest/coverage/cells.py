@@ -12,6 +12,10 @@ from gateway.features.documents.engine.ingest.coverage.source_text import Cell, 
 _NUMBER = re.compile(r"\d(?:[\d.,'\u2019\u00a0\u202f]*\d)?")
 _MAX_DIGITS = 17
 """Of a stored number. Programs show 15 at most, but a whole number has its own."""
+_NEGATIVE = re.compile("[-\u2212\u2013(]")
+"""What a sheet writes beside a number below zero, unless its format does without."""
+_SECTION_END = re.compile(r';(?=(?:[^"]*"[^"]*")*[^"]*$)')
+_BRACKETS = re.compile(r"\[[^\]]*\]")
 _LABEL = re.compile(r'"([^"]*)"')
 _DATES = (1.0, 2_958_466.0)
 """The serial numbers of dates: up to the end of 9999."""
@@ -40,6 +44,8 @@ class _Document:
                 self._words.update(split_words(cell))
                 numbers = [_get_digits(number) for number in _NUMBER.findall(cell)]
                 self._numbers.update(numbers)
+                if _NEGATIVE.search(cell):
+                    self._numbers.update(f"-{number}" for number in numbers)
                 if len(numbers) > 1:
                     self._numbers[_get_digits(cell)] += 1
         self._all_words = frozenset(self._words)
@@ -49,7 +55,7 @@ class _Document:
         if cell.number is not None:
             if self._is_date(cell.number):
                 return 0
-            lost = self._count_lost_numbers(cell.number, times)
+            lost = self._count_lost_numbers(cell.number, times, "-" if _shows_sign(cell) else "")
             return 0 if lost and self._is_in_words(cell) else lost
         words = Counter(split_words(cell.text))
         complete = min((self._words[word] // count for word, count in words.items()), default=times)
@@ -58,10 +64,11 @@ class _Document:
             self._words[word] -= count * complete
         return times - complete
 
-    def _count_lost_numbers(self, number: float, times: int) -> int:
+    def _count_lost_numbers(self, number: float, times: int, sign: str) -> int:
         for digits in _iter_digits(number):
-            count = min(times, self._numbers[digits])
-            self._numbers[digits] -= count
+            count = min(times, self._numbers[sign + digits])
+            for key in {digits, sign + digits}:
+                self._numbers[key] -= count
             times -= count
             if times == 0:
                 return 0
@@ -106,6 +113,20 @@ class _Document:
 
     def _has(self, *words: str) -> bool:
         return all(word in self._all_words or word.zfill(2) in self._all_words for word in words)
+
+
+def _shows_sign(cell: Cell) -> bool:
+    """Whether a sheet shows that a number is below zero: by a sign, brackets or a colour of its own."""
+    if cell.number is None or cell.number >= 0:
+        return False
+    positive, *others = _SECTION_END.split(cell.format)
+    if not others:
+        return True
+    if re.search(r"\[[<>=]", cell.format):
+        return False
+    above, below = (_BRACKETS.sub("", section) for section in (positive, others[0]))
+    is_coloured = above == below and positive != others[0]
+    return is_coloured or _NEGATIVE.search(_LABEL.sub("", below)) is not None
 
 
 def _iter_digits(number: float) -> Iterator[str]:

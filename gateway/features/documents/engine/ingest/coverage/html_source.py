@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from html import escape, unescape
 
+from gateway.features.documents.engine.ingest.coverage.charsets import decode_text
 from gateway.features.documents.engine.ingest.coverage.page_styles import PageStyles, Tag
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText, split_words
 from gateway.features.documents.engine.search.models import FileType
@@ -75,7 +76,6 @@ _OTHER_BLOCKS = (
 _BLOCKS = _BLOCKS_END_P | frozenset(_OTHER_BLOCKS.split())
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{2,40})""", re.IGNORECASE)
 _NOWHERE = 1_000_000
-_LATIN = frozenset({"iso8859-1", "latin-1", "ascii", "latin_1"})
 
 
 def read_source(data: bytes, _file_type: FileType, encoding: str, _deadline: float) -> SourceText:
@@ -131,8 +131,7 @@ def _decode(data: bytes, encoding: str) -> str:
     is_western = declared.lower() in {"iso-8859-1", "iso-8859-15", "windows-1252", "latin1"}
     for name in ("utf-8", declared) if is_western else (declared, "utf-8", encoding, "cp1252"):
         try:
-            codec_name = codecs.lookup(name).name
-            return data.decode("cp1252" if codec_name in _LATIN else codec_name)
+            return decode_text(data, name)
         except (LookupError, ValueError):
             continue
     return data.decode("utf-8", "replace")

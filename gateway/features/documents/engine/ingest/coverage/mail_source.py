@@ -6,11 +6,12 @@ import quopri
 import re
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from gateway.features.documents.engine.ingest.coverage.charsets import decode_text
 from gateway.features.documents.engine.ingest.coverage.html_source import count_page
-from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
+from gateway.features.documents.engine.ingest.coverage.source_text import SourceText, split_words
 from gateway.features.documents.engine.search.models import FileType
 
 _MAX_DEPTH = 20
@@ -21,19 +22,8 @@ _FORWARDED = frozenset({"message/rfc822", "message/global", "message/news", "mes
 _ANSWERS = frozenset({"CANCEL", "REPLY", "COUNTER", "DECLINECOUNTER", "REFRESH", "ADD"})
 """The methods of a calendar that do not invite to its entries."""
 _ENTRY_TEXTS = frozenset({"SUMMARY", "LOCATION", "DESCRIPTION", "COMMENT", "CATEGORIES", "CONTACT", "RESOURCES"})
+_ENTRY_PAGES = frozenset({"X-ALT-DESC", "STYLED-DESCRIPTION"})
 _BASE64_LINE = rb"[A-Za-z0-9+/]{4,}={0,2}"
-_ALIASES = {
-    "iso-8859-1": "cp1252",
-    "gb2312": "gb18030",
-    "ks_c_5601-1987": "cp949",
-    "iso-8859-8-i": "iso-8859-8",
-    "iso-8859-8-e": "iso-8859-8",
-    "windows-31j": "cp932",
-    "x-sjis": "cp932",
-    "x-gbk": "gb18030",
-    "windows-874": "cp874",
-}
-"""Names of encodings that are used for the larger ones, which contain them."""
 _WHITE_SPACE = frozenset({b"09", b"0A", b"0D", b"0a", b"0d"})
 _MAIL = {"content-type": "message/rfc822"}
 """What a part of a digest is that does not say what it is."""
@@ -241,8 +231,11 @@ def _add_text(part: _Part, source: SourceText) -> None:
 
 
 def _add_calendar(text: str, source: SourceText) -> None:
-    """Counts what a calendar shows of an entry as words; its times are shown in another form."""
+    """Counts what a calendar shows of an entry as words; its times are shown in another form. A description in HTML
+    counts where it says something else than the entry."""
     inside: list[str] = []
+    pages: list[Counter[str]] = []
+    known_words: set[str] = set()
     for line in _iter_properties(text):
         name, _, value = line.partition(":")
         if name.upper() == "METHOD" and value.strip().upper() in _ANSWERS:
@@ -252,9 +245,25 @@ def _add_calendar(text: str, source: SourceText) -> None:
         elif name.upper() == "BEGIN":
             inside.append(value.strip().upper())
         elif name.upper() == "END" and inside:
-            inside.pop()
-        elif "VALARM" not in inside and name.partition(";")[0].upper() in _ENTRY_TEXTS:
-            source.add("calendar entry", re.sub(r"\\[nN]", " ", value))
+            if inside.pop() != "VALARM":
+                _add_pages(pages, known_words, source)
+                pages, known_words = [], set()
+        elif "VALARM" not in inside:
+            kind, text = name.partition(";")[0].upper(), re.sub(r"\\[nN]", " ", value)
+            if kind in _ENTRY_PAGES:
+                pages += count_page(text).words.values()
+            elif kind in _ENTRY_TEXTS:
+                source.add("calendar entry", text)
+                known_words.update(split_words(text))
+
+
+def _add_pages(pages: Sequence[Counter[str]], known_words: Container[str], source: SourceText) -> None:
+    for words in pages:
+        strange = Counter({word: count for word, count in words.items() if word not in known_words})
+        if 2 * strange.total() > words.total():
+            source.words.setdefault("calendar entry", Counter()).update(words)
+        elif strange:
+            source.optional.setdefault("other words of an alternative", Counter()).update(strange)
 
 
 def _iter_properties(text: str) -> Iterator[str]:
@@ -279,7 +288,7 @@ def _decode(part: _Part) -> str:
     is_western = charset.lower() in {"us-ascii", "iso-8859-1", "iso-8859-15", "windows-1252", "latin1"}
     for name in ("utf-8", charset, "cp1252") if is_western else (charset, "utf-8"):
         try:
-            text = body.decode(_ALIASES.get(name.lower(), name))
+            text = decode_text(body, name)
         except (LookupError, ValueError):
             continue
         # Words go on over the ends of lines where the space there is no part of the text (RFC 3676).

@@ -3,6 +3,7 @@
 import io
 import posixpath
 import zipfile
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
@@ -128,7 +129,7 @@ def _add_chart(source: SourceText, root: Element) -> None:
         name = get_name(series)
         if name == "ser":
             for part in series:
-                values = [_read_value(point) for point in part.iter() if get_name(point) == "v"]
+                values = list(_iter_values(part))
                 key = (get_name(part), *values)
                 if get_name(part) in {"cat", "xVal"} and key in categories:
                     continue
@@ -144,6 +145,31 @@ def _add_chart(source: SourceText, root: Element) -> None:
             texts = list(iter_text(series))
             for text in texts or [one.text or "" for one in series.iter() if get_name(one) == "v"]:
                 source.add("chart", text)
+
+
+def _iter_values(part: Element) -> Iterator[str]:
+    """Yields the values of a part of a series. The names of an outer level of categories are beside each point that
+    they hold for."""
+    levels = [one for one in part.iter() if get_name(one) == "lvl"]
+    if len(levels) < 2:
+        yield from (_read_value(point) for point in part.iter() if get_name(point) == "v")
+        return
+    inner = sorted(_get_place(point) for point in levels[0] if get_name(point) == "pt")
+    bounds: set[int] = set()
+    for level in reversed(levels):
+        points = [point for point in level if get_name(point) == "pt"]
+        bounds.update(map(_get_place, points))
+        ends = sorted(bounds)
+        for point in points:
+            start = bisect_left(inner, _get_place(point))
+            following = bisect_right(ends, _get_place(point))
+            end = bisect_left(inner, ends[following]) if following < len(ends) else len(inner)
+            for value in point:
+                yield from [_read_value(value)] * (1 if level is levels[0] else max(end - start, 1))
+
+
+def _get_place(point: Element) -> int:
+    return int(point.get("idx") or 0)
 
 
 def _has_format(element: Element) -> bool:

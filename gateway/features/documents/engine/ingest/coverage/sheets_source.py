@@ -82,14 +82,16 @@ def _decode(text: str) -> str:
 
 
 def _read_formats(package: Package, path: str) -> dict[str, str]:
-    """The format codes that may show a number in words, by the number of the style."""
+    """The format codes that may show a number in words or without its sign, by the number of the style."""
     has_codes = package.has(path) and re.search(rb'formatCode|numFmtId="1[67]"', package.open(path).read())
     root = package.read(path) if has_codes else None
     codes = {"16": "d-mmm", "17": "mmm-yy"}
     styles: list[str] = []
     for group in () if root is None else root:
         for one in group:
-            if get_name(one) == "numFmt" and re.search('"|mmm|ddd', code := one.get("formatCode", ""), re.IGNORECASE):
+            if get_name(one) == "numFmt" and re.search(
+                '[";]|mmm|ddd', code := one.get("formatCode", ""), re.IGNORECASE
+            ):
                 codes[one.get("numFmtId", "")] = code
             elif get_name(group) == "cellXfs":
                 styles.append(one.get("numFmtId", ""))

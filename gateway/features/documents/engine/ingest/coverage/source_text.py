@@ -27,7 +27,7 @@ def split_words(text: str) -> list[str]:
 class Cell(NamedTuple):
     """A cell of a workbook as it is stored: a text, or a number (also of a date or a boolean).
 
-    `format` is the code of a number that may be shown in words: `"none"`, `mmm`.
+    `format` is the code of a number that may be shown in words (`"none"`, `mmm`) or without its sign (`0;0`).
     """
 
     text: str = ""

@@ -1,9 +1,11 @@
 """Markdown, plain text and CSV: all of their text."""
 
 import codecs
+import contextlib
 import re
 from collections.abc import Iterator
 
+from gateway.features.documents.engine.ingest.coverage.charsets import decode_switched
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
 from gateway.features.documents.engine.search.models import FileType
 
@@ -111,6 +113,9 @@ def _decode(data: bytes, encoding: str) -> str:
     for mark, name in _MARKS:
         if data.startswith(mark):
             return data.decode(name, "replace")
+    if encoding == "iso2022_jp":  # all of its bytes are ASCII
+        with contextlib.suppress(ValueError):
+            return decode_switched(data)
     try:
         return data.decode()
     except UnicodeDecodeError:

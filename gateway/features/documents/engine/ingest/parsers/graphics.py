@@ -1,7 +1,7 @@
 """Charts and SmartArt of Office files: a chart is a table of its values, SmartArt a list of its texts."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from lxml import etree  # type: ignore[import-untyped]
@@ -25,6 +25,9 @@ _MAX_POINTS = 100_000
 _MAX_DEPTH = 20
 """Levels of a SmartArt that are followed; deeper ones are circular."""
 
+LookUp = Callable[[str], Sequence[Sequence[str]]]
+"""The cells of an area of a workbook, row by row: what a chart shows that stores only where its values are."""
+
 
 class Part(Protocol):
     """A part of an Office package, as python-docx and python-pptx have it."""
@@ -45,7 +48,15 @@ class Chart(NamedTuple):
     tables: tuple[list[list[str]], ...]
 
 
-def add_graphics(draft: Draft, element: Element, part: Part, page: int | None = None, box: Box | None = None) -> bool:
+def add_graphics(
+    draft: Draft,
+    element: Element,
+    part: Part,
+    page: int | None = None,
+    box: Box | None = None,
+    *,
+    look_up: LookUp = lambda _: (),
+) -> bool:
     """Adds the charts and the SmartArt that an element of a part refers to. Returns whether there are any."""
     has_any = False
     for reference in element.iter(f"{_CHART}chart", f"{_CHART_EX}chart", f"{_DIAGRAM}relIds"):
@@ -59,9 +70,11 @@ def add_graphics(draft: Draft, element: Element, part: Part, page: int | None = 
                 draft.add_text(f"{'  ' * depth}- {text}", page, box)
         else:
             has_any = True
-            chart = read_chart(data)
+            chart = read_chart(data, look_up)
             if not any(map(_has_values, chart.tables)):
                 draft.uncertainties.append("a chart stores no values: they were not read")
+            if unnamed := sum(not row[0] and any(row) for rows in chart.tables for row in rows[1:]):
+                draft.uncertainties.append(f"a chart stores no names of some values: rows without a name: {unnamed}")
             add_chart(draft, chart, page, box)
             _add_shapes_of_chart(draft, data, part.rels[reference.get(f"{_RELATIONS}id")].target_part, page, box)
     return has_any
@@ -106,12 +119,12 @@ def parse_xml(data: bytes) -> Element:
     return etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False))
 
 
-def read_chart(root: Element) -> Chart:
+def read_chart(root: Element, look_up: LookUp = lambda _: ()) -> Chart:
     """Reads the part of a chart, of the older kinds or of those since 2016."""
     labels = tuple(dict.fromkeys(text for title in root.iter() if (text := _read_label(title))))
     if root.tag.startswith(_CHART_EX):
         return Chart(labels, tuple(_iter_new_tables(root)))
-    return Chart(labels, tuple(_iter_tables(root)))
+    return Chart(labels, tuple(_iter_tables(root, look_up)))
 
 
 def _read_label(element: Element) -> str:
@@ -132,16 +145,19 @@ def _read_run(run: Element) -> str:
     return "" if is_name else text
 
 
-def _iter_tables(root: Element) -> Iterator[list[list[str]]]:
+def _iter_tables(root: Element, look_up: LookUp) -> Iterator[list[list[str]]]:
     """Yields a table for all series with the same categories."""
-    groups: list[tuple[list[str], str, list[tuple[str, list[str]]]]] = []
+    groups: list[tuple[list[str] | None, str, list[tuple[str, list[str]]]]] = []
     for series in root.iter(f"{_CHART}ser"):
-        name = " ".join(_read_points(series.find(f"{_CHART}tx")))
+        name = " ".join(_read_points(series.find(f"{_CHART}tx"), look_up))
         across = series.find(f"{_CHART}xVal")
-        categories = _read_points(series.find(f"{_CHART}cat") if across is None else across)
+        named = series.find(f"{_CHART}cat") if across is None else across
+        categories = None if named is None else _read_points(named, look_up)
         head = "x" if across is not None else ""
-        columns = [(name, _read_points(series.find(f"{_CHART}{tag}"))) for tag in ("val", "yVal", "bubbleSize")]
-        columns.append(("label", _read_points(next(series.iter(f"{_CHART_15}dlblRangeCache"), None))))
+        columns = [
+            (name, _read_points(series.find(f"{_CHART}{tag}"), look_up)) for tag in ("val", "yVal", "bubbleSize")
+        ]
+        columns.append(("label", _read_points(next(series.iter(f"{_CHART_15}dlblRangeCache"), None), look_up)))
         same_group = next((group for group in groups if group[0] == categories and group[1] == head), None)
         if same_group is None:
             same_group = (categories, head, [])
@@ -156,7 +172,7 @@ def _iter_new_tables(root: Element) -> Iterator[list[list[str]]]:
     for index, data in enumerate(root.iter(f"{_CHART_EX}data")):
         texts = [_read_new_points(level) for level in data.iter(f"{_CHART_EX}lvl") if _is_text(level)]
         numbers = [_read_new_points(level) for level in data.iter(f"{_CHART_EX}lvl") if not _is_text(level)]
-        categories = [" / ".join(filter(None, level)) for level in zip(*reversed(texts), strict=False)]
+        categories = _join_levels(texts[::-1])
         name = names[index] if index < len(names) else ""
         yield _make_table(categories, "", [(name, values) for values in numbers])
 
@@ -169,29 +185,48 @@ def _read_new_points(level: Element) -> list[str]:
     return _place_points(level.findall(f"{_CHART_EX}pt"), lambda point: point.text or "")
 
 
-def _make_table(categories: Sequence[str], head: str, columns: Sequence[tuple[str, list[str]]]) -> list[list[str]]:
+def _make_table(
+    categories: Sequence[str] | None, head: str, columns: Sequence[tuple[str, list[str]]]
+) -> list[list[str]]:
+    """The rows of a chart. It numbers them itself where it has no categories."""
     length = max((len(values) for _, values in columns), default=0)
-    length = max(length, len(categories))
+    names = list(map(str, range(1, length + 1))) if categories is None else categories
+    length = max(length, len(names))
     rows = [[head, *(name for name, _ in columns)]]
     for index in range(length):
-        cells = [categories[index] if index < len(categories) else str(index + 1)]
+        cells = [names[index] if index < len(names) else ""]
         rows.append(cells + [values[index] if index < len(values) else "" for _, values in columns])
     return rows
 
 
-def _read_points(element: Element | None) -> list[str]:
-    """The stored values of a reference, or the value in the chart itself."""
+def _read_points(element: Element | None, look_up: LookUp) -> list[str]:
+    """The stored values of a reference, or the value in the chart itself, else what the cells say that it names."""
     if element is None:
         return []
     levels = element.findall(f".//{_CHART}lvl")
     if levels:
-        named = [_read_cache(level) for level in levels]
-        width = max(map(len, named))
-        padded = [level + [""] * (width - len(level)) for level in named]
-        return [" / ".join(filter(None, parts)) for parts in zip(*reversed(padded), strict=True)]
+        return _join_levels([_read_cache(level) for level in reversed(levels)])
     if element.find(f".//{_CHART}pt") is not None:
         return _read_cache(element)
-    return [value.text for value in element.iter(f"{_CHART}v") if value.text]
+    values = [value.text for value in element.iter(f"{_CHART}v") if value.text]
+    if values:
+        return values
+    rows = look_up(element.findtext(f".//{_CHART}f", ""))
+    is_upright = len(rows) >= max(map(len, rows), default=0)  # more points than levels
+    return _join_levels(list(map(list, zip(*rows, strict=True))) if is_upright else rows)
+
+
+def _join_levels(levels: Sequence[Sequence[str]]) -> list[str]:
+    """The names of points by their levels from the outermost one, whose names hold up to the next ones there."""
+    names = []
+    current = [""] * len(levels)
+    for index in range(max(map(len, levels), default=0)):
+        for depth, level in enumerate(levels):
+            text = level[index] if index < len(level) else ""
+            if text or depth == len(levels) - 1:
+                current[depth:] = [text, *[""] * (len(levels) - depth - 1)]
+        names.append(" / ".join(filter(None, current)))
+    return names
 
 
 def _read_cache(element: Element) -> list[str]:

@@ -22,6 +22,7 @@ from gateway.features.documents.engine.ingest.parsers.mail_encoding import (
     decode_message,
     decode_transfer,
     join_flowed_lines,
+    recode_words,
 )
 from gateway.features.documents.engine.ingest.parsers.mail_mending import mend_mail, split_mailbox, split_preamble
 from gateway.features.documents.engine.ingest.parsers.mail_signed import find_signed_content
@@ -43,6 +44,7 @@ _MARKUP = re.compile(r"<<|<[^>]*>")
 _MIME = re.compile(r"MIME|(?i:\bmulti-?part\b)")
 _UNCHANGED = policy.default.clone(refold_source="none")
 """For the bytes of a message as they came."""
+_LINE_ENDS = re.compile(r"[\r\n]+")
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -89,16 +91,10 @@ def _read_one(data: bytes, name: str) -> Draft:
 def _get_header(message: MIMEPart, name: str) -> str:
     raw = next((value for key, value in message.raw_items() if key.lower() == name.lower()), "")
     try:
-        if isinstance(raw, str) and any(map(_is_escaped, raw)):
-            return " ".join(str(policy.default.header_factory(name, decode_field(raw))).split())
-        return " ".join(str(message.get(name, "")).split())
+        field = recode_words(decode_field(_LINE_ENDS.sub("", str(raw))))
+        return " ".join(str(policy.default.header_factory(name, field)).split())
     except (ValueError, IndexError, AttributeError):  # the standard library's header parsers on malformed headers
         return ""
-
-
-def _is_escaped(letter: str) -> bool:
-    """Whether a letter stands for a byte beyond ASCII."""
-    return "\udc80" <= letter <= "\udcff"
 
 
 def _list_headers(message: MIMEPart) -> dict[str, str]:

@@ -3,9 +3,11 @@ without an encoding, and paragraphs in lines that flow (RFC 3676)."""
 
 import quopri
 import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from email.message import MIMEPart
+
+from agent.text.html_encoding import decode_declared
 
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/=\s]")
 _BASE64_LINE = re.compile(rb"[A-Za-z0-9+/]{4,}={0,2}")
@@ -15,6 +17,12 @@ _QUOTED_SIGNS = re.compile(rb"=3D|=20(?=\r?$)|(?:=[89A-F][0-9A-F]){2}|=[ \t]*\r?
 """Escapes that any longer text has in quoted-printable, and no other text: signs of equality, space at the ends of
 lines, letters of UTF-8, lines that go on."""
 _CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_ENCODED_WORDS = re.compile(
+    r"=\?(?P<charset>[\w.:-]+)(?P<language>\*[\w-]+)?\?(?P<coding>[BbQq])\?[^?\s]*\?="
+    r"(?:\s+=\?(?P=charset)(?:\*[\w-]+)?\?(?P=coding)\?[^?\s]*\?=)*"
+)
+"""Encoded words in the same encoding, one behind the other."""
+_ENCODED_TEXT = re.compile(r"\?[BbQq]\?([^?\s]*)\?=")
 _SIGNATURE = "-- "
 _QUOTED = re.compile(r"(?P<marks>>*) ?(?P<text>.*)", re.DOTALL)
 
@@ -84,6 +92,26 @@ def decode_field(raw: str) -> str:
         return data.decode()
     except UnicodeDecodeError:
         return data.decode("cp1252", "replace")
+
+
+def recode_words(field: str) -> str:
+    """A header field whose encoded words (RFC 2047) are in UTF-8: other encodings than it names are meant by what
+    programs call Shift_JIS, GB2312 or ISO-8859-1. Words that follow each other may share a letter."""
+    return _ENCODED_WORDS.sub(_recode, field)
+
+
+def _recode(words: re.Match[str]) -> str:
+    charset, language, coding = words["charset"], words["language"] or "", words["coding"].upper()
+    data = b"".join(_decode_word(one[1], coding) for one in _ENCODED_TEXT.finditer(words[0]))
+    decoded = decode_declared(data, charset)
+    if decoded is None:
+        return words[0]
+    return f"=?utf-8{language}?B?{b64encode(decoded.text.encode('utf-8', 'replace')).decode()}?="
+
+
+def _decode_word(text: str, coding: str) -> bytes:
+    raw = text.encode("ascii", "replace")
+    return _decode_whole(raw) if coding == "B" else quopri.decodestring(raw, header=True)
 
 
 def join_flowed_lines(text: str, *, drops_space: bool) -> str:

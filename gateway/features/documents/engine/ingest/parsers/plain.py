@@ -2,12 +2,13 @@
 
 import io
 import re
+from collections.abc import Iterator, Sequence
 
 from agent.core.models import JsonObject
-from agent.text.csv_rows import CsvRows
+from agent.text.csv_rows import CsvRows, UnevenRows
 from agent.text.delimited import find_dialect
 from agent.text.encodings import Decoded, decode
-from agent.text.table_head import find_text_head
+from agent.text.table_head import Head, find_text_head
 from gateway.features.documents.engine.ingest.parsers.draft import LOST_CHARACTERS, Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
 from gateway.features.documents.engine.ingest.parsers.written_forms import decode_forms
@@ -38,12 +39,24 @@ def read_csv(source: InputFile) -> Draft:
     rows = list(reader)
     draft.uncertainties += reader.describe_faults()
     head = find_text_head(rows)
+    draft.uncertainties += _describe_uneven(rows, head, dialect.lines)
     titles = [*dialect.titles, *(" ".join(filter(None, row)) for row in rows[: head.top] if any(row))]
     for title in titles:
         draft.add_text(title)
     draft.add_table([head.names, *rows[head.bottom :]] if head.has_names else rows[head.top :])
     draft.metadata |= {"delimiter": dialect.delimiter, "rows": sum(1 for row in rows[head.top :] if any(row))}
     return draft
+
+
+def _describe_uneven(rows: Sequence[Sequence[str]], head: Head, offset: int) -> Iterator[str]:
+    """Yields which rows may have values in the columns of others. One of a single cell has none there."""
+    width = len(rows[head.top]) if rows else 0
+    uneven = UnevenRows(width)
+    for number, row in enumerate(rows[head.bottom :], head.bottom + offset + 1):
+        length = width if len(row) > width and not any(row[width:]) else len(row)
+        if length > 1 and any(row):
+            uneven.add(number, length)
+    return uneven.describe()
 
 
 def make_draft(decoded: Decoded) -> Draft:

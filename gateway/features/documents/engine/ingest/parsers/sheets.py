@@ -15,7 +15,8 @@ from agent.workbooks import Sheet, Workbook, open_workbook
 from agent.workbooks.form_controls import iter_control_texts
 from agent.workbooks.formulas import count_column
 from agent.workbooks.package import WorkbookPackage, get_name
-from agent.workbooks.sheets import MAX_CELLS, join_addresses
+from agent.workbooks.sheet_reader import MAX_CELLS
+from agent.workbooks.sheets import join_addresses
 from agent.workbooks.tables import SheetTable, find_moved_cells, find_tables, show_cell
 from gateway.features.documents.engine.ingest.parsers.draft import Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
@@ -71,7 +72,7 @@ def _add_sheet(draft: Draft, book: Workbook, sheet: Sheet, page: int) -> None:
     for text in iter_control_texts(book.package, sheet.controls):
         draft.add_text(f"Form control: {text}", page)
     if sheet.drawing:
-        _add_drawing(draft, book.package, sheet.drawing, page)
+        _add_drawing(draft, book, sheet.drawing, page)
     draft.uncertainties.extend(book.describe_formulas(sheet))
     draft.uncertainties.extend(_describe_limits(sheet))
 
@@ -144,9 +145,9 @@ class _Target:
         self.target_part = part
 
 
-def _add_drawing(draft: Draft, package: WorkbookPackage, path: str, page: int) -> None:
+def _add_drawing(draft: Draft, book: Workbook, path: str, page: int) -> None:
     """Adds the text boxes and the charts that lie on a sheet."""
-    root = package.read(path)
+    root = book.package.read(path)
     if root is None:
         return
     _remove_unseen(root)
@@ -155,7 +156,7 @@ def _add_drawing(draft: Draft, package: WorkbookPackage, path: str, page: int) -
     for properties in root.iter("{*}cNvPr"):
         if properties.get("descr"):
             draft.add_description(properties.get("descr"), page)
-    add_graphics(draft, root, _Part(package, path), page)
+    add_graphics(draft, root, _Part(book.package, path), page, look_up=book.show_area)
 
 
 def _remove_unseen(root: Any) -> None:

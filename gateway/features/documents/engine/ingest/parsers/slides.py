@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pptx import Presentation
 from pptx.enum.shapes import PP_PLACEHOLDER
-from pptx.util import Emu, Pt
+from pptx.util import Emu
 
 from agent.core.models import JsonObject
 from agent.text.struck import join_pieces, strike_out
@@ -23,6 +23,7 @@ from gateway.features.documents.engine.ingest.parsers.graphics import CHOICES, P
 from gateway.features.documents.engine.ingest.parsers.office_package import has_core_properties, prepare_package
 from gateway.features.documents.engine.ingest.parsers.slide_comments import iter_comments
 from gateway.features.documents.engine.ingest.parsers.slide_numbers import SlideNumbers
+from gateway.features.documents.engine.ingest.parsers.slide_order import sort_shapes
 
 if TYPE_CHECKING:
     from pptx.shapes.base import BaseShape
@@ -40,8 +41,6 @@ _CONTROL = re.compile("_x00[01][0-9A-Fa-f]_")
 """Control characters as XML that forbids them writes them: a line break in a title is one."""
 _DEFAULT_TITLE_WORDS = 3
 """As in "Presentación de PowerPoint"."""
-_ROW_HEIGHT = Pt(14)
-"""Boxes whose upper edges differ by less are in one row: people place them by hand."""
 
 
 def read_slides(source: InputFile) -> Draft:
@@ -154,24 +153,9 @@ def _iter_shapes(shapes: Iterable["BaseShape"]) -> Iterator[tuple["BaseShape", B
 
     A shape in a group has the group's box, because its own place is in the group's coordinates.
     """
-    for shape in _sort_shapes(shapes):
+    for shape in sort_shapes(shapes):
         for inner in _open_groups(shape):
             yield inner, _get_box(shape)
-
-
-def _sort_shapes(shapes: Iterable["BaseShape"]) -> Iterator["BaseShape"]:
-    """Yields shapes row by row from the left; those that begin at about the same height are in one row."""
-    row: list[BaseShape] = []
-    for shape in sorted(filter(_is_shown, shapes), key=lambda shape: shape.top or 0):
-        if row and (shape.top or 0) - (row[0].top or 0) > _ROW_HEIGHT:
-            yield from sorted(row, key=lambda one: one.left or 0)
-            row = []
-        row.append(shape)
-    yield from sorted(row, key=lambda one: one.left or 0)
-
-
-def _is_shown(shape: "BaseShape") -> bool:
-    return not any(value in {"1", "true"} for value in shape._element.xpath("./*/p:cNvPr/@hidden"))
 
 
 def _is_picture(shape: "BaseShape") -> bool:
@@ -183,7 +167,7 @@ def _open_groups(shape: "BaseShape") -> Iterator["BaseShape"]:
     if str(shape._element.tag).endswith("}grpSp"):
         if _read_description(shape):
             yield shape
-        for inner in _sort_shapes(getattr(shape, "shapes", ())):
+        for inner in sort_shapes(getattr(shape, "shapes", ())):
             yield from _open_groups(inner)
     else:
         yield shape
