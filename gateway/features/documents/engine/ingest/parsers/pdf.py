@@ -29,6 +29,7 @@ from gateway.features.documents.engine.ingest.parsers.pdf_annotations import (
 )
 from gateway.features.documents.engine.ingest.parsers.pdf_columns import AlignedPart, arrange_tables
 from gateway.features.documents.engine.ingest.parsers.pdf_forms import list_fields
+from gateway.features.documents.engine.ingest.parsers.pdf_heads import RunningHeads
 from gateway.features.documents.engine.ingest.parsers.pdf_layers import leave_out_hidden
 from gateway.features.documents.engine.ingest.parsers.pdf_leftovers import Leftovers
 from gateway.features.documents.engine.ingest.parsers.pdf_raised import raise_in_blocks
@@ -96,10 +97,10 @@ def read_pdf(source: InputFile) -> Draft:
 
 
 def _read_pages(source: InputFile, result: "ParseResult", pdfium: Pdfium | None, draft: Draft) -> None:
-    leftovers = Leftovers(result.total_pages)
+    leftovers, heads = Leftovers(), RunningHeads()
     scans = Scans(source, result.pages)
     doubtful: dict[int, int] = {}
-    own = [scans.read(page) or _list_blocks(page, source, pdfium, leftovers, doubtful) for page in result.pages]
+    own = [scans.read(page) or _list_blocks(page, pdfium, leftovers, heads, doubtful) for page in result.pages]
     for page, blocks in zip(result.pages, own, strict=True):  # last, because it may take all the time that is left
         draft.blocks.extend(blocks)
         draft.blocks.extend(scans.read_picture(page, blocks))
@@ -159,6 +160,8 @@ def _parse(source: InputFile) -> "ParseResult":
         quiet=True,
         password=source.password,
         extract_blocks=True,
+        emit_word_boxes=True,
+        keep_headers_footers=True,
         extract_form_fields=True,
         extract_annotations=True,
         extract_links=False,
@@ -179,30 +182,16 @@ def _parse(source: InputFile) -> "ParseResult":
         raise ParserCorruptError(f"{source.name} is not a readable PDF: {error}", reason="damaged") from error
 
 
-def _parse_words(source: InputFile, page: "ParsedPage") -> "ParsedPage":
-    """The page with the place of each word."""
-    parser = LiteParse(
-        ocr_enabled=False,
-        quiet=True,
-        password=source.password,
-        extract_blocks=True,
-        extract_links=False,
-        emit_word_boxes=True,
-        target_pages=str(page.page_num),
-        num_workers=1,
-    )
-    return next(iter(parser.parse(source.data).pages), page)
-
-
 def _list_blocks(
     page: "ParsedPage",
-    source: InputFile,
     pdfium: Pdfium | None,
     leftovers: Leftovers,
+    heads: RunningHeads,
     doubtful: dict[int, int],
 ) -> Sequence[Block]:
     """The blocks of a page. `doubtful` takes how many of its characters nothing says which they are, if many."""
-    blocks = leftovers.add(page, _list_text_blocks(page, source))
+    blocks = leftovers.add(page, _list_text_blocks(page))
+    blocks = heads.leave_out(blocks, page.page_num, page.height)
     if pdfium is not None:
         facts = pdfium.read_text_facts(page.page_num)
         blocks = raise_in_blocks(blocks, facts.raised)
@@ -217,11 +206,9 @@ def _list_blocks(
     return draft.blocks
 
 
-def _list_text_blocks(page: "ParsedPage", source: InputFile) -> Sequence[Block]:
+def _list_text_blocks(page: "ParsedPage") -> Sequence[Block]:
     draft = Draft()
-    turned = list_turned_items(page)
-    if turned:
-        turned = split_items(list_turned_items(_parse_words(source, page)))
+    turned = split_items(list_turned_items(page))
     for block in arrange_tables(page):
         if isinstance(block, AlignedPart):
             if block.rows:
