@@ -35,6 +35,7 @@ from gateway.features.documents.engine.ingest.parsers.pdf_leftovers import Lefto
 from gateway.features.documents.engine.ingest.parsers.pdf_raised import raise_in_blocks
 from gateway.features.documents.engine.ingest.parsers.pdf_repair import mend_page_count, repair_trailer, strip_head
 from gateway.features.documents.engine.ingest.parsers.pdf_scans import Scans, is_unreadable
+from gateway.features.documents.engine.ingest.parsers.pdf_struck import mark_struck_text
 from gateway.features.documents.engine.ingest.parsers.pdf_tables import read_table_rows
 from gateway.features.documents.engine.ingest.parsers.pdf_turned import (
     is_upside_down,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 _FEW_PAGES = 20
 _BOLD = re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*|(?<![\w*\\])\*(?=[^\s*])([^*]+?)(?<=[^\s*\\])\*(?![\w*])")
+_STRUCK = re.compile(r"~~(?=\S)(.+?)(?<=\S)~~", re.DOTALL)
 _ESCAPED = re.compile(r"\\([\\*_`\[\]<>#|])")
 _XMP_TITLE = re.compile(r"<dc:title>.*?<rdf:li[^>]*>(.*?)</rdf:li>", re.DOTALL)
 
@@ -97,19 +99,14 @@ def read_pdf(source: InputFile) -> Draft:
 
 
 def _read_pages(source: InputFile, result: "ParseResult", pdfium: Pdfium | None, draft: Draft) -> None:
-    leftovers, heads = Leftovers(), RunningHeads()
+    reader = _PageReader(pdfium)
     scans = Scans(source, result.pages)
-    doubtful: dict[int, int] = {}
-    own = [scans.read(page) or _list_blocks(page, pdfium, leftovers, heads, doubtful) for page in result.pages]
+    own = [scans.read(page) or reader.list_blocks(page) for page in result.pages]
     for page, blocks in zip(result.pages, own, strict=True):  # last, because it may take all the time that is left
         draft.blocks.extend(blocks)
         draft.blocks.extend(scans.read_picture(page, blocks))
     scans.describe(draft)
-    if doubtful:
-        draft.uncertainties.append(
-            f"{ocr.format_pages(list(doubtful))} partly read by guess: fonts do not say which letters "
-            f"{sum(doubtful.values()):,} characters are; words may be wrong or missing"
-        )
+    reader.describe(draft)
 
 
 def _list_attachments(pdfium: Pdfium | None, pages: Iterable["ParsedPage"]) -> list[str]:
@@ -164,6 +161,7 @@ def _parse(source: InputFile) -> "ParseResult":
         keep_headers_footers=True,
         extract_form_fields=True,
         extract_annotations=True,
+        extract_vector_graphics=True,
         extract_links=False,
         include_complexity=True,
         extract_document_metadata=True,
@@ -182,28 +180,47 @@ def _parse(source: InputFile) -> "ParseResult":
         raise ParserCorruptError(f"{source.name} is not a readable PDF: {error}", reason="damaged") from error
 
 
-def _list_blocks(
-    page: "ParsedPage",
-    pdfium: Pdfium | None,
-    leftovers: Leftovers,
-    heads: RunningHeads,
-    doubtful: dict[int, int],
-) -> Sequence[Block]:
-    """The blocks of a page. `doubtful` takes how many of its characters nothing says which they are, if many."""
-    blocks = leftovers.add(page, _list_text_blocks(page))
-    blocks = heads.leave_out(blocks, page.page_num, page.height)
-    if pdfium is not None:
-        facts = pdfium.read_text_facts(page.page_num)
-        blocks = raise_in_blocks(blocks, facts.raised)
-        if facts.is_doubtful:
-            doubtful[page.page_num] = facts.unknown
-    draft = Draft(blocks=blocks)
-    if fields := list_fields(page):
-        draft.add_text("\n".join(fields), page.page_num)
-    _add_notes(page, pdfium, draft)
-    for description in iter_descriptions(page):
-        draft.add_image(description, page.page_num)
-    return draft.blocks
+class _PageReader:
+    """Reads the pages of a file, which come in order, and knows of which of them something is uncertain."""
+
+    def __init__(self, pdfium: Pdfium | None) -> None:
+        self._pdfium = pdfium
+        self._leftovers = Leftovers()
+        self._heads = RunningHeads()
+        self._unknown_characters: dict[int, int] = {}
+        self._unmarked_pages: list[int] = []
+
+    def list_blocks(self, page: "ParsedPage") -> Sequence[Block]:
+        """The blocks of a page."""
+        blocks = self._leftovers.add(page, _list_text_blocks(page))
+        if self._pdfium is not None:
+            facts = self._pdfium.read_text_facts(page.page_num)
+            blocks = raise_in_blocks(blocks, facts.raised)
+            if facts.is_doubtful:
+                self._unknown_characters[page.page_num] = facts.unknown
+        blocks, is_complete = mark_struck_text(blocks, page)
+        if not is_complete:
+            self._unmarked_pages.append(page.page_num)
+        draft = Draft(blocks=self._heads.leave_out(blocks, page.page_num, page.height))
+        if fields := list_fields(page):
+            draft.add_text("\n".join(fields), page.page_num)
+        _add_notes(page, self._pdfium, draft)
+        for description in iter_descriptions(page):
+            draft.add_image(description, page.page_num)
+        return draft.blocks
+
+    def describe(self, draft: Draft) -> None:
+        """Says what is uncertain."""
+        if self._unknown_characters:
+            draft.uncertainties.append(
+                f"{ocr.format_pages(list(self._unknown_characters))} partly read by guess: fonts do not say which "
+                f"letters {sum(self._unknown_characters.values()):,} characters are; words may be wrong or missing"
+            )
+        if self._unmarked_pages:
+            draft.uncertainties.append(
+                f"{ocr.format_pages(self._unmarked_pages)} read without some marks: text that is struck out there may "
+                "read as valid"
+            )
 
 
 def _list_text_blocks(page: "ParsedPage") -> Sequence[Block]:
@@ -272,8 +289,9 @@ def _add(draft: Draft, block: "LayoutBlock", page: "ParsedPage", heads: Mapping[
 
 
 def _remove_marks(text: str) -> str:
-    """The words alone, without liteparse's emphasis marks and Markdown escapes."""
-    return _ESCAPED.sub(r"\1", _BOLD.sub(lambda match: match[1] or match[2], text))
+    """The words alone, without liteparse's marks and Markdown escapes. It takes a whole line for struck out that any
+    rule crosses."""
+    return _ESCAPED.sub(r"\1", _BOLD.sub(lambda match: match[1] or match[2], _STRUCK.sub(r"\1", text)))
 
 
 def _find_box(rect: "AnnotationRect | TextItem | None") -> Box | None:

@@ -14,7 +14,8 @@ _NEAR = 2
 """Pages back on which the same line makes this one a repetition: left and right pages may have heads of their own."""
 _COUNTER = re.compile(r"\W*(\d{1,6})(?:\W+\d{1,6})?\W*")
 
-_Key = tuple[str, float]
+_Key = tuple[str | int, float]
+"""A line's text, or how far a counter is from the page's number, and the line's height on the page."""
 
 
 class RunningHeads:
@@ -28,11 +29,15 @@ class RunningHeads:
         own: list[Block] = []
         for block in blocks:
             key = _make_key(block, page, height)
-            if key is None or page - self._last_pages.get(key, -_NEAR) > _NEAR:
+            if key is None or not self._is_repeated(key, page):
                 own.append(_demote(block, height))
             if key is not None:
                 self._last_pages[key] = page
         return own or list(blocks)
+
+    def _is_repeated(self, key: _Key, page: int) -> bool:
+        last = self._last_pages.get(key)
+        return last is not None and (isinstance(key[0], int) or page - last <= _NEAR)
 
 
 def _make_key(block: Block, page: int, height: float) -> _Key | None:
@@ -43,9 +48,7 @@ def _make_key(block: Block, page: int, height: float) -> _Key | None:
     if bottom > _EDGE * height and top < (1 - _EDGE) * height:
         return None
     counter = _COUNTER.fullmatch(block.text)
-    if counter is None:
-        return block.text, round(top)
-    return f"counter {int(counter[1]) - page}", round(top)
+    return block.text if counter is None else int(counter[1]) - page, round(top)
 
 
 def _demote(block: Block, height: float) -> Block:
