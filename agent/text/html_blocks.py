@@ -17,7 +17,6 @@ from agent.text.html_tables import (
     SEPARATE,
     Element,
     extract_visible_text,
-    follows_component,
     is_data_table,
     iter_loose_texts,
     list_nested_tables,
@@ -126,7 +125,6 @@ class HtmlWalk:
         elif tag == "sup":
             self._words.append(raise_figures("".join(self._words[-2:]), extract_visible_text(element)))
         elif tag not in BLOCKS:  # a browser shows what it does not know as part of the line
-            self._words.append(" " if follows_component(element) else "")
             self._visit_children(element)
         else:
             self._flush()

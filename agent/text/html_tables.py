@@ -178,15 +178,6 @@ def read_shown_value(element: Element) -> str:
     return f" {element.get(name) or ''} " if kind in _SHOWN_INPUTS else ""
 
 
-def follows_component(element: Element) -> bool:
-    """Whether a custom element stands directly behind another one.
-
-    Pages give them the layout of boxes, so that their texts are apart although nothing stands between them.
-    """
-    before = element.getprevious()
-    return "-" in element.tag and before is not None and "-" in str(before.tag) and not before.tail
-
-
 def extract_visible_text(element: Element, *, is_without_tables: bool = False) -> str:
     """The text of an element in one line, with what its pictures and inputs show."""
     return " ".join("".join(iter_words(element, is_without_tables=is_without_tables)).split())
@@ -207,7 +198,7 @@ def iter_words(element: Element, *, is_without_tables: bool = False) -> Iterator
             elif child.tag == "sup":
                 yield raise_figures(before, "".join(iter_words(child, is_without_tables=is_without_tables)))
             else:
-                spaced = " " if child.tag in BLOCKS or child.tag == "br" or follows_component(child) else ""
+                spaced = " " if child.tag in BLOCKS or child.tag == "br" else ""
                 yield spaced
                 yield from iter_words(child, is_without_tables=is_without_tables)
                 yield spaced

@@ -4,8 +4,9 @@ import codecs
 import re
 from collections import Counter
 from html import escape, unescape
+from typing import NamedTuple
 
-from gateway.features.documents.engine.ingest.coverage.page_styles import PageStyles, Tag
+from gateway.features.documents.engine.ingest.coverage.page_styles import Layout, PageStyles, Tag, read_own_layout
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText, split_words
 from gateway.features.documents.engine.search.models import FileType
 
@@ -43,6 +44,20 @@ _TOKEN = re.compile(
 _ATTRIBUTE = re.compile(r"""([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+)))?""")
 _SEPARATE = frozenset({"button", "meter", "progress", "output", "del", "s", "strike"})
 """Elements of a line whose words are apart from those beside them; what is struck out has marks."""
+_BOX_ROLE_NAMES = (
+    "row cell gridcell columnheader rowheader listitem treeitem option tab button menuitem heading term definition "
+    "paragraph table list rowgroup"
+)
+_BOX_ROLES = frozenset(_BOX_ROLE_NAMES.split())
+_JOINTS = frozenset({"sup", "sub"})
+_LINKS = frozenset({"a", "label"})
+_JOINT = "\ue000"
+"""Where a word may go on or another may begin: at raised and lowered figures, and at pieces of links. These words are
+compared by their characters."""
+_BOUND = "\ue001"
+"""Where a box of a line begins or ends."""
+_MOVED_LETTERS = re.compile(f"(?:{_BOUND}\\S{_BOUND}){{2,}}")
+"""Letters that are boxes each, as in headings that move."""
 _DRAWING = re.compile(r"""\baria-hidden\s*=\s*["']?true""")
 _SECTION_BOUND = re.compile(r"<!\[CDATA\[|\]\]>")
 """Where plain text begins or ends in XML; in HTML nobody sees it."""
@@ -88,10 +103,11 @@ def count_page(text: str) -> SourceText:
     counts."""
     if re.match(r"\s*<\?xml\b", text):
         text = _rewrite_sections(text)
-    page = _Page(PageStyles(text))
+    styles = PageStyles(text)
+    page = _Page(styles)
     page.scan(text)
     if 2 * page.hidden_by_sheets > page.chars:  # scripts show what the sheets hide
-        page = _Page(None)
+        page = _Page(styles, is_hiding=False)
         page.scan(text)
     source = page.source
     if not source.words and page.without_scripts:
@@ -138,27 +154,37 @@ def _decode(data: bytes, encoding: str) -> str:
     return data.decode("utf-8", "replace")
 
 
+class _Opened(NamedTuple):
+    """An open element: why its text is not shown, empty if it is; what parts it from the words beside it; and whether
+    its children are boxes."""
+
+    tag: str
+    reason: str
+    gap: str = ""
+    has_boxes: bool = False
+
+
 class _Page:
     """Collects inline text until a block begins or ends, and knows why an element is not shown."""
 
-    def __init__(self, styles: PageStyles | None) -> None:
+    def __init__(self, styles: PageStyles | None, *, is_hiding: bool = True) -> None:
         self.source = SourceText()
         self.chars = 0
         self.hidden_by_sheets = 0
         """Characters that only style sheets hide, of `chars` in all."""
         self._styles = styles or None
+        self._is_hiding = is_hiding
         self._path: list[Tag] = []
         """The open elements, where there are style sheets."""
         self.without_scripts: Counter[str] = Counter()
-        self._open: list[tuple[str, str]] = []
-        """Open elements, and why their text is not shown; empty if it is."""
+        self._open: list[_Opened] = []
         self._parts: list[str] = []
         self._equation = _NOWHERE
         """How many elements were open where an equation began."""
         self._endless: set[str] = set()
         """Elements with text like tags whose end the rest of the page does not have."""
-        self._is_after_component = False
-        """Whether a custom element has just ended, and nothing followed."""
+        self._ended = ""
+        """The element that has just ended, if nothing followed."""
         self._is_after_equation = False
         """The same of an equation, which may have a drawing of itself beside it."""
 
@@ -193,9 +219,11 @@ class _Page:
         self._close_implied(tag)
         if not _is_inline(tag):
             self.flush()
-        elif tag in _SEPARATE or tag in {"br", "input", "img"} or ("-" in tag and self._is_after_component):
+        elif tag in _SEPARATE or tag in {"br", "input", "img"} or ("-" in tag and "-" in self._ended):
             self._parts.append(" ")
-        self._is_after_component = False
+        elif tag in _LINKS and tag == self._ended:
+            self._parts.append(_JOINT)
+        self._ended = ""
         if tag == "iframe" and not self._reason and not _find_hiding(attributes):
             self._count_frame(attributes)
         is_drawing = self._is_after_equation and _DRAWING.search(attributes) is not None
@@ -205,9 +233,25 @@ class _Page:
         if tag not in _VOID:
             above = "" if tag == "foreignobject" and self._reason == _OMITTED["svg"] else self._reason
             reason = "drawing of an equation" if is_drawing else _find_reason(tag, attributes)
-            self._open.append((tag, above or reason or self._ask_sheets(tag, attributes)))
+            layout, role = self._find_layout(tag, attributes)
+            hidden = _BY_SHEET if layout.is_hidden and self._is_hiding and self._styles else ""
+            is_among_boxes = layout.is_skipped and bool(self._open) and self._open[-1].has_boxes
+            gap = self._find_gap(tag, layout, role)
+            self._parts.append(gap)
+            self._open.append(_Opened(tag, above or reason or hidden, gap, layout.has_boxes or is_among_boxes))
             if attributes.endswith("/") and self._reason == _OMITTED["svg"]:
                 self._close(tag)
+
+    def _find_gap(self, tag: str, layout: Layout, role: str) -> str:
+        """What parts an element from the words beside it."""
+        if tag in _JOINTS:
+            return _JOINT
+        if not _is_inline(tag) or tag in {"wbr", "rt", "rp"}:
+            return ""
+        if layout.is_inline_box:
+            return _BOUND
+        is_box = layout.is_box or role in _BOX_ROLES or (bool(self._open) and self._open[-1].has_boxes)
+        return " " if is_box else ""
 
     def _count_frame(self, attributes: str) -> None:
         """Counts the page that a frame holds in itself."""
@@ -219,17 +263,21 @@ class _Page:
                     self.source.words.setdefault(kind, Counter()).update(words)
                 self.source.omitted.update(inner.source.omitted)
 
-    def _ask_sheets(self, tag: str, attributes: str) -> str:
-        if self._styles is None:
-            return ""
+    def _find_layout(self, tag: str, attributes: str) -> tuple[Layout, str]:
+        """How an element is shown, and its role."""
+        if self._styles is None and "style" not in attributes.lower() and "role" not in attributes.lower():
+            return Layout(), ""
         given = {
             name.lower(): unescape(double or single or bare)
             for name, double, single, bare in _ATTRIBUTE.findall(attributes)
         }
+        style, role = given.get("style", ""), given.get("role", "")
+        if self._styles is None:
+            return read_own_layout(style), role
         del self._path[len(self._open) :]
         ids, classes = frozenset(given.get("id", "").split()), frozenset(given.get("class", "").split())
         self._path.append(Tag(tag, ids, classes))
-        return _BY_SHEET if self._styles.hides(self._path, given.get("style", "")) else ""
+        return self._styles.find_layout(self._path, style), role
 
     def _close(self, tag: str) -> None:
         """Closes an element and those left open in it; an end without a start is ignored."""
@@ -237,16 +285,17 @@ class _Page:
             self.flush()
         elif tag in _SEPARATE:
             self._parts.append(" ")
-        self._is_after_component = "-" in tag
+        self._ended = tag
         self._is_after_equation = tag == "math" or (self._is_after_equation and _is_inline(tag))
         for place in range(len(self._open) - 1, -1, -1):
-            if self._open[place][0] == tag:
+            if self._open[place].tag == tag:
+                self._parts.append(self._open[place].gap)
                 del self._open[place:]
                 return
 
     def _take(self, data: str) -> None:
         reason = self._reason
-        self._is_after_component = False
+        self._ended = ""
         self._is_after_equation = self._is_after_equation and not data.strip()
         if reason != "silent":
             self.chars += len(data)
@@ -268,12 +317,19 @@ class _Page:
 
     def flush(self) -> None:
         """Counts the inline text so far."""
-        self.source.add("text", "".join(self._parts))
+        text = "".join(self._parts)
         self._parts.clear()
+        if _BOUND in text:
+            text = _MOVED_LETTERS.sub(lambda match: match[0].replace(_BOUND, ""), text).replace(_BOUND, " ")
+        if _JOINT in text:
+            joined = [word for word in text.split() if _JOINT in word]
+            self.source.add_loose("text", " ".join(joined).replace(_JOINT, ""))
+            text = " ".join(word for word in text.split() if _JOINT not in word)
+        self.source.add("text", text)
 
     @property
     def _reason(self) -> str:
-        return self._open[-1][1] if self._open else ""
+        return self._open[-1].reason if self._open else ""
 
     def _close_implied(self, tag: str) -> None:
         closes = _CLOSES.get(tag) or (_PARAGRAPH if tag in _BLOCKS_END_P else None)
@@ -282,12 +338,12 @@ class _Page:
         scope = _SCOPE.get(tag, _TABLE_SCOPE)
         place = len(self._open) - 1
         last = None
-        while place >= 0 and self._open[place][0] not in scope:
-            if self._open[place][0] in closes:
+        while place >= 0 and self._open[place].tag not in scope:
+            if self._open[place].tag in closes:
                 last = place
                 if tag not in {"tr", "tbody"}:
                     break
-            elif not _is_inline(self._open[place][0]) and tag not in {"tr", "tbody", "td", "th"}:
+            elif not _is_inline(self._open[place].tag) and tag not in {"tr", "tbody", "td", "th"}:
                 break
             place -= 1
         if last is not None:
