@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from lxml import etree, html  # type: ignore[import-untyped]
 
 from agent.text.html_layout import part_boxes
+from agent.text.html_names import name_drawing, name_pictures
 from agent.text.html_styles import list_sheet_values, read_own_style
 
 Element: TypeAlias = Any
@@ -61,6 +62,7 @@ def remove_hidden(root: Element) -> None:
     if len("".join(body.itertext()).strip()) > hidden_text or next(body.iter("img"), None) is not None:
         for element in visible_elements:
             _remove(element)
+    name_pictures(body)
     part_boxes(body)
 
 
@@ -182,9 +184,10 @@ def _get_own(element: Element, name: str) -> str:
 
 
 def _remove(element: Element) -> None:
-    """Removes an element, but not the text after it. A cell that is only invisible keeps its place in the table."""
+    """Removes an element, but not the text after it. A cell that is only invisible keeps its place in the table, and a
+    drawing its name."""
     parent = element.getparent()
-    if parent is None:
+    if parent is None or (element.tag == "svg" and name_drawing(element)):
         return
     is_displayed = not _has_hidden_mark(element) and _get_own(element, "display") != "none"
     if element.tag in _CELLS and is_displayed:

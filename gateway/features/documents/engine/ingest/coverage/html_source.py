@@ -4,8 +4,15 @@ import codecs
 import re
 from collections import Counter
 from html import escape, unescape
-from typing import NamedTuple
 
+from gateway.features.documents.engine.ingest.coverage.page_elements import (
+    BOUND,
+    JOINT,
+    Opened,
+    find_gap,
+    find_name,
+    resolve_bounds,
+)
 from gateway.features.documents.engine.ingest.coverage.page_styles import Layout, PageStyles, Tag, read_own_layout
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText, split_words
 from gateway.features.documents.engine.search.models import FileType
@@ -44,21 +51,10 @@ _TOKEN = re.compile(
 _ATTRIBUTE = re.compile(r"""([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+)))?""")
 _SEPARATE = frozenset({"button", "meter", "progress", "output", "del", "s", "strike"})
 """Elements of a line whose words are apart from those beside them; what is struck out has marks."""
-_BOX_ROLE_NAMES = (
-    "row cell gridcell columnheader rowheader listitem treeitem option tab button menuitem heading term definition "
-    "paragraph table list rowgroup"
-)
-_BOX_ROLES = frozenset(_BOX_ROLE_NAMES.split())
-_JOINTS = frozenset({"sup", "sub"})
 _LINKS = frozenset({"a", "label"})
-_JOINT = "\ue000"
-"""Where a word may go on or another may begin: at raised and lowered figures, and at pieces of links. These words are
-compared by their characters."""
-_BOUND = "\ue001"
-"""Where a box of a line begins or ends."""
-_MOVED_LETTERS = re.compile(f"(?:{_BOUND}\\S{_BOUND}){{2,}}")
-"""Letters that are boxes each, as in headings that move."""
 _DRAWING = re.compile(r"""\baria-hidden\s*=\s*["']?true""")
+_TELLING = re.compile("style|role|aria-|title", re.IGNORECASE)
+"""What says of an element that it is a box, or which name it has."""
 _SECTION_BOUND = re.compile(r"<!\[CDATA\[|\]\]>")
 """Where plain text begins or ends in XML; in HTML nobody sees it."""
 _RAW = frozenset({"script", "style", "textarea", "title", "iframe", "noframes"})
@@ -154,16 +150,6 @@ def _decode(data: bytes, encoding: str) -> str:
     return data.decode("utf-8", "replace")
 
 
-class _Opened(NamedTuple):
-    """An open element: why its text is not shown, empty if it is; what parts it from the words beside it; and whether
-    its children are boxes."""
-
-    tag: str
-    reason: str
-    gap: str = ""
-    has_boxes: bool = False
-
-
 class _Page:
     """Collects inline text until a block begins or ends, and knows why an element is not shown."""
 
@@ -177,12 +163,14 @@ class _Page:
         self._path: list[Tag] = []
         """The open elements, where there are style sheets."""
         self.without_scripts: Counter[str] = Counter()
-        self._open: list[_Opened] = []
+        self._open: list[Opened] = []
         self._parts: list[str] = []
         self._equation = _NOWHERE
         """How many elements were open where an equation began."""
         self._endless: set[str] = set()
         """Elements with text like tags whose end the rest of the page does not have."""
+        self._shown = 0
+        """Pieces of text and pictures so far."""
         self._ended = ""
         """The element that has just ended, if nothing followed."""
         self._is_after_equation = False
@@ -203,6 +191,8 @@ class _Page:
                 if tag in _RAW and (end := self._find_end(text, tag, place)) is not None:
                     if tag == "textarea":
                         self._take(text[place:end])
+                    elif tag == "title":
+                        self._name_drawing(text[place:end])
                     place = end
         self._take(text[place:])
         self.flush()
@@ -222,36 +212,32 @@ class _Page:
         elif tag in _SEPARATE or tag in {"br", "input", "img"} or ("-" in tag and "-" in self._ended):
             self._parts.append(" ")
         elif tag in _LINKS and tag == self._ended:
-            self._parts.append(_JOINT)
+            self._parts.append(JOINT)
         self._ended = ""
         if tag == "iframe" and not self._reason and not _find_hiding(attributes):
             self._count_frame(attributes)
         is_drawing = self._is_after_equation and _DRAWING.search(attributes) is not None
         self._is_after_equation = False
+        self._shown += tag in {"img", "input", "math"}
         if tag == "math":
             self._equation = min(self._equation, len(self._open))
         if tag not in _VOID:
             above = "" if tag == "foreignobject" and self._reason == _OMITTED["svg"] else self._reason
             reason = "drawing of an equation" if is_drawing else _find_reason(tag, attributes)
-            layout, role = self._find_layout(tag, attributes)
+            given = self._read_attributes(attributes)
+            layout = self._find_layout(tag, given)
             hidden = _BY_SHEET if layout.is_hidden and self._is_hiding and self._styles else ""
-            is_among_boxes = layout.is_skipped and bool(self._open) and self._open[-1].has_boxes
-            gap = self._find_gap(tag, layout, role)
+            parent = self._open[-1] if self._open else None
+            gap = find_gap(tag, layout, given.get("role", ""), parent) if _is_inline(tag) else ""
             self._parts.append(gap)
-            self._open.append(_Opened(tag, above or reason or hidden, gap, layout.has_boxes or is_among_boxes))
+            has_boxes = layout.has_boxes or (layout.is_skipped and parent is not None and parent.has_boxes)
+            is_silent = bool(above or hidden) or (parent is not None and parent.is_silent)
+            if attributes and not is_silent and (given or tag == "svg"):
+                is_silent = _DRAWING.search(attributes) is not None or bool(_find_hiding(attributes))
+            name = find_name(tag, given, is_inline=_is_inline(tag)) if given and not is_silent else ""
+            self._open.append(Opened(tag, above or reason or hidden, gap, has_boxes, name, is_silent, self._shown))
             if attributes.endswith("/") and self._reason == _OMITTED["svg"]:
                 self._close(tag)
-
-    def _find_gap(self, tag: str, layout: Layout, role: str) -> str:
-        """What parts an element from the words beside it."""
-        if tag in _JOINTS:
-            return _JOINT
-        if not _is_inline(tag) or tag in {"wbr", "rt", "rp"}:
-            return ""
-        if layout.is_inline_box:
-            return _BOUND
-        is_box = layout.is_box or role in _BOX_ROLES or (bool(self._open) and self._open[-1].has_boxes)
-        return " " if is_box else ""
 
     def _count_frame(self, attributes: str) -> None:
         """Counts the page that a frame holds in itself."""
@@ -263,21 +249,28 @@ class _Page:
                     self.source.words.setdefault(kind, Counter()).update(words)
                 self.source.omitted.update(inner.source.omitted)
 
-    def _find_layout(self, tag: str, attributes: str) -> tuple[Layout, str]:
-        """How an element is shown, and its role."""
-        if self._styles is None and "style" not in attributes.lower() and "role" not in attributes.lower():
-            return Layout(), ""
-        given = {
+    def _read_attributes(self, attributes: str) -> dict[str, str]:
+        """The attributes of a tag, if they may matter."""
+        if not attributes or (self._styles is None and not _TELLING.search(attributes)):
+            return {}
+        return {
             name.lower(): unescape(double or single or bare)
             for name, double, single, bare in _ATTRIBUTE.findall(attributes)
         }
-        style, role = given.get("style", ""), given.get("role", "")
+
+    def _find_layout(self, tag: str, given: dict[str, str]) -> Layout:
+        style = given.get("style", "")
         if self._styles is None:
-            return read_own_layout(style), role
+            return read_own_layout(style)
         del self._path[len(self._open) :]
         ids, classes = frozenset(given.get("id", "").split()), frozenset(given.get("class", "").split())
         self._path.append(Tag(tag, ids, classes))
-        return self._styles.find_layout(self._path, style), role
+        return self._styles.find_layout(self._path, style)
+
+    def _name_drawing(self, title: str) -> None:
+        """Takes the title of a drawing as its name."""
+        if len(self._open) > 1 and (drawing := self._open[-2]).tag == "svg" and not (drawing.name or drawing.is_silent):
+            self._open[-2] = drawing._replace(name=unescape(title))
 
     def _close(self, tag: str) -> None:
         """Closes an element and those left open in it; an end without a start is ignored."""
@@ -289,8 +282,12 @@ class _Page:
         self._is_after_equation = tag == "math" or (self._is_after_equation and _is_inline(tag))
         for place in range(len(self._open) - 1, -1, -1):
             if self._open[place].tag == tag:
-                self._parts.append(self._open[place].gap)
+                ended = self._open[place]
+                self._parts.append(ended.gap)
                 del self._open[place:]
+                if ended.name.strip() and ended.shown == self._shown:
+                    self.source.add("names of pictures", ended.name)
+                    self._shown += 1
                 return
 
     def _take(self, data: str) -> None:
@@ -305,6 +302,7 @@ class _Page:
             self.source.add_loose("equation", unescape(data))
         elif not reason:
             self._parts.append(unescape(data))
+            self._shown += bool(data.strip())
         elif reason != "silent":
             self.source.omit(reason, unescape(data))
             if reason == _OMITTED["noscript"]:
@@ -319,12 +317,12 @@ class _Page:
         """Counts the inline text so far."""
         text = "".join(self._parts)
         self._parts.clear()
-        if _BOUND in text:
-            text = _MOVED_LETTERS.sub(lambda match: match[0].replace(_BOUND, ""), text).replace(_BOUND, " ")
-        if _JOINT in text:
-            joined = [word for word in text.split() if _JOINT in word]
-            self.source.add_loose("text", " ".join(joined).replace(_JOINT, ""))
-            text = " ".join(word for word in text.split() if _JOINT not in word)
+        if BOUND in text:
+            text = resolve_bounds(text)
+        if JOINT in text:
+            joined = [word for word in text.split() if JOINT in word]
+            self.source.add_loose("text", " ".join(joined).replace(JOINT, ""))
+            text = " ".join(word for word in text.split() if JOINT not in word)
         self.source.add("text", text)
 
     @property
