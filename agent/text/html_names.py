@@ -13,7 +13,6 @@ Element: TypeAlias = Any
 
 _CONTROLS = frozenset({"a", "button", "label", "textarea", "select", "option", "meter", "progress"})
 """Their names say what they do, not what they show."""
-_NAMES = ("aria-label", "title")
 _VOID = frozenset({"br", "hr", "input", "wbr"})
 _SHOWN = ("input", "math", "table")
 
@@ -39,8 +38,9 @@ def name_pictures(body: Element) -> None:
 
 
 def _read_name(element: Element) -> str:
-    names = (element.get(attribute, "").strip() for attribute in _NAMES)
-    return next(filter(None, names), "")
+    """The name that an element gives itself. The `title` of one without a role is a hint, or data of programs."""
+    hint = element.get("title", "") if element.get("role", "").lower() == "img" else ""
+    return str(element.get("aria-label", "").strip() or hint.strip())
 
 
 def _shows(element: Element) -> bool:

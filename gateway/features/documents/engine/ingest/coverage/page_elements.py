@@ -19,7 +19,6 @@ _ROLE_NAMES = (
 _BOX_ROLES = frozenset(_ROLE_NAMES.split())
 _CONTROLS = frozenset({"a", "button", "label", "textarea", "select", "option", "meter", "progress"})
 """Their names say what they do, not what they show."""
-_NAMES = ("aria-label", "title")
 
 
 class Opened(NamedTuple):
@@ -58,5 +57,7 @@ def resolve_bounds(text: str) -> str:
 
 def find_name(tag: str, given: dict[str, str], *, is_inline: bool) -> str:
     """The name of an element that is a picture if it has no text."""
-    is_picture = given.get("role", "").lower() == "img" or tag == "svg" or (is_inline and tag not in _CONTROLS)
-    return next(filter(None, (given.get(name, "").strip() for name in _NAMES)), "") if is_picture else ""
+    has_role = given.get("role", "").lower() == "img"
+    if not has_role and tag != "svg" and (not is_inline or tag in _CONTROLS):
+        return ""
+    return given.get("aria-label", "").strip() or (given.get("title", "").strip() if has_role else "")
