@@ -35,6 +35,7 @@ from gateway.features.documents.engine.ingest.parsers.pdf_leftovers import Lefto
 from gateway.features.documents.engine.ingest.parsers.pdf_raised import raise_in_blocks
 from gateway.features.documents.engine.ingest.parsers.pdf_repair import mend_page_count, repair_trailer, strip_head
 from gateway.features.documents.engine.ingest.parsers.pdf_scans import Scans, is_unreadable
+from gateway.features.documents.engine.ingest.parsers.pdf_spacing import close_letters
 from gateway.features.documents.engine.ingest.parsers.pdf_struck import mark_struck_text
 from gateway.features.documents.engine.ingest.parsers.pdf_tables import read_table_rows
 from gateway.features.documents.engine.ingest.parsers.pdf_turned import (
@@ -189,12 +190,16 @@ class _PageReader:
         self._heads = RunningHeads()
         self._unknown_characters: dict[int, int] = {}
         self._unmarked_pages: list[int] = []
+        self._parted_pages: list[int] = []
 
     def list_blocks(self, page: "ParsedPage") -> Sequence[Block]:
         """The blocks of a page."""
-        blocks = self._leftovers.add(page, _list_text_blocks(page))
+        blocks: Sequence[Block] = self._leftovers.add(page, _list_text_blocks(page))
         if self._pdfium is not None:
             facts = self._pdfium.read_text_facts(page.page_num)
+            blocks, is_whole = close_letters(blocks, page, facts.written)
+            if not is_whole:
+                self._parted_pages.append(page.page_num)
             blocks = raise_in_blocks(blocks, facts.raised)
             if facts.is_doubtful:
                 self._unknown_characters[page.page_num] = facts.unknown
@@ -215,6 +220,11 @@ class _PageReader:
             draft.uncertainties.append(
                 f"{ocr.format_pages(list(self._unknown_characters))} partly read by guess: fonts do not say which "
                 f"letters {sum(self._unknown_characters.values()):,} characters are; words may be wrong or missing"
+            )
+        if self._parted_pages:
+            draft.uncertainties.append(
+                f"{ocr.format_pages(self._parted_pages)} read with words that are parted into letters; a search may "
+                "not find them"
             )
         if self._unmarked_pages:
             draft.uncertainties.append(
