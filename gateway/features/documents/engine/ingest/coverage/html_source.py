@@ -285,7 +285,7 @@ class _Page:
                 ended = self._open[place]
                 self._parts.append(ended.gap)
                 del self._open[place:]
-                if ended.name.strip() and ended.shown == self._shown:
+                if ended.name.strip() and ended.before == self._shown:
                     self.source.add("names of pictures", ended.name)
                     self._shown += 1
                 return

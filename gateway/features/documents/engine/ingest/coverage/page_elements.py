@@ -35,7 +35,7 @@ class Opened(NamedTuple):
     """What it is for those who do not see it, if that counts where it has no text."""
     is_silent: bool = False
     """Whether it has no name for anybody, nor what is in it."""
-    shown: int = 0
+    before: int = 0
     """How much was shown before it."""
 
 

@@ -52,7 +52,7 @@ def _make_key(block: Block, page: int, height: float) -> _Key | None:
 
 
 def _demote(block: Block, height: float) -> Block:
-    """A line at a page's foot is no heading: what follows it is on another page."""
+    """Makes text of a heading at a page's foot: what follows it is on another page."""
     if block.layout == "header" and block.bbox is not None and block.bbox[1] >= (1 - _EDGE) * height:
         return block._replace(layout="text", level=None)
     return block

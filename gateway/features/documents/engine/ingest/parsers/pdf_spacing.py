@@ -1,6 +1,6 @@
 """Letter-spaced text of a PDF's page: liteparse parts "INVOICE" into its letters where they stand far apart.
 
-PDFium tells such gaps from the spaces that are in the file.
+PDFium takes only the spaces of the file for spaces there.
 """
 
 import re
@@ -45,7 +45,7 @@ def _is_spaced(text: str) -> bool:
 
 
 def _find_words(text: str, written: str, places: Sequence[int]) -> str:
-    """The words that PDFium has of these letters, whose places in its text are given; the text as it is if it parts them
+    """The words that PDFium has of these letters, from the places of all in its text; the text itself if it parts them
     in several ways on the page."""
     letters = text.replace(" ", "")
     starts = re.finditer(f"(?={re.escape(letters)})", "".join(map(written.__getitem__, places)))

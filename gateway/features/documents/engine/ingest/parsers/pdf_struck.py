@@ -19,7 +19,7 @@ _STRIKING = frozenset({"strikeout", "redact"})
 _LEVEL = 0.5
 """Points by which a line may rise or fall."""
 _FLAT = 6.0
-"""Points: a higher filled box is no line through a text of a usual size."""
+"""Points: a higher filled box is more than a line through a text."""
 _UPPER, _LOWER = 0.3, 0.72
 """Between which shares of a text's height from its top a line goes through it; an underline is lower."""
 _THICKEST = 0.25
@@ -180,9 +180,9 @@ def _mark(text: str, letters: Sequence[_Letter]) -> tuple[str, bool]:
         struck.update(at for (_, at), one in zip(places, letters, strict=True) if one.is_struck)
     else:
         for start, end in _iter_runs(letters):
-            found = _find(written, wanted, start, end)
-            is_whole = is_whole and found >= 0
-            struck.update(at for _, at in places[found : found + end - start] if found >= 0)
+            first = _find(written, wanted, start, end)
+            is_whole = is_whole and first >= 0
+            struck.update(at for _, at in places[first : first + end - start] if first >= 0)
     return _CELL.sub(lambda match: _mark_cell(match[0], match.start(), struck), text), is_whole
 
 
