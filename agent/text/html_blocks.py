@@ -17,14 +17,14 @@ from agent.text.html_tables import (
     SEPARATE,
     Element,
     extract_visible_text,
-    follows_component,
     is_data_table,
     iter_loose_texts,
     list_nested_tables,
     read_shown_value,
     read_table_rows,
+    write_moved_figure,
 )
-from agent.text.superscripts import raise_figures
+from agent.text.superscripts import write_fractions
 
 _END = re.compile(r"</(?:html|body)\s*>", re.IGNORECASE)
 """What libxml2 takes for the end of the text. A browser shows what follows, such as a second page or a footer of mail
@@ -34,6 +34,8 @@ _XML = re.compile(r"\s*<\?xml\b")
 _SOFT_HYPHEN = re.compile(r"\xad|&(?:shy;?|#0{0,5}173;|#[xX]0{0,5}[aA][dD];)")
 """A place where a word may be parted: nobody sees it within a line, and with it no search finds the word."""
 _MAX_TERM = 200
+_CONTEXT = 6
+"""Pieces of text before a raised figure that may have the amount that it belongs to."""
 _NO_TERM = BLOCKS | {"img", "input", "button", "br"}
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _BEHIND_TERMS = frozenset({"dl", "hr", "li", "menu", "ol", "pre", "section", "table", "ul", *HEADINGS})
@@ -123,10 +125,9 @@ class HtmlWalk:
             self._words.append(" ")
             self._visit_children(element)
             self._words.append(" ")
-        elif tag == "sup":
-            self._words.append(raise_figures("".join(self._words[-2:]), extract_visible_text(element)))
+        elif tag in {"sup", "sub"}:
+            self._words.append(write_moved_figure(element, "".join(self._words[-_CONTEXT:])))
         elif tag not in BLOCKS:  # a browser shows what it does not know as part of the line
-            self._words.append(" " if follows_component(element) else "")
             self._visit_children(element)
         else:
             self._flush()
@@ -177,7 +178,7 @@ class HtmlWalk:
             self._add_table(inner)
 
     def _flush(self) -> None:
-        text = _collapse_whitespace(self._words)
+        text = write_fractions(_collapse_whitespace(self._words))
         self._words.clear()
         if text:
             term = f"{self._term.rstrip(' :')}: " if self._term else ""

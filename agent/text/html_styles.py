@@ -1,4 +1,5 @@
-"""Which elements the style sheets of a page hide, by the cascade: specificity, order and `!important`.
+"""What the style sheets of a page say of what is shown and what is apart, by the cascade: specificity, order and
+`!important`.
 
 Only the sheets in the page itself count, as a browser shows it on a screen: rules for print are left out. A rule for
 wide screens, or for a ticked box, shows, but hides nothing: narrow ones show what it hides, and tabs are content. What
@@ -17,7 +18,8 @@ from lxml import etree  # type: ignore[import-untyped]
 
 MAX_SHEET_CHARS = 2_000_000
 MAX_RULES = 5_000
-"""Rules about `display` and `visibility` that are applied."""
+"""Rules about these properties that are applied."""
+_PROPERTIES = ("display", "visibility", "float", "position")
 _SIMPLE = re.compile(r"[\w\s.#>+~*,-]+")
 """Selectors all of whose names an element of the page must have: without attributes, `:not()` and escapes."""
 _NAME = re.compile(r"[.#][\w-]+")
@@ -41,7 +43,7 @@ _MAX_DEPTH = 8
 _TRANSLATOR = GenericTranslator()
 
 Display = dict[Any, dict[str, str]]
-"""The values of `display` and `visibility` by element."""
+"""The values of `display`, `visibility`, `float` and `position` by element."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -57,11 +59,11 @@ class _Declaration:
 
 
 def list_sheet_values(root: Any) -> Display:
-    """The `display` and `visibility` that the style sheets of a page set, by the elements that they name."""
+    """What the style sheets of a page set of these properties, by the elements that they name."""
     sheets = "\n".join(
         style.text or "" for style in root.iter("style") if (style.get("media") or "").strip().lower() in _MEDIA
     )
-    if "display" not in sheets and "visibility" not in sheets:
+    if not any(name in sheets for name in _PROPERTIES):
         return {}
     names = _list_names(root)
     all_declarations = _iter_declarations(sheets[:MAX_SHEET_CHARS], names)
@@ -106,7 +108,7 @@ def _iter_declarations(sheets: str, names: AbstractSet[str]) -> Iterator[_Declar
         declarations = [
             (item.lower_name, item.important, tinycss2.serialize(item.value).strip().lower())
             for item in tinycss2.parse_blocks_contents(block, skip_comments=True, skip_whitespace=True)
-            if item.type == "declaration" and item.lower_name in ("display", "visibility")
+            if item.type == "declaration" and item.lower_name in _PROPERTIES
         ]
         if not declarations:
             continue

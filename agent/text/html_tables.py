@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from agent.text.superscripts import raise_figures
+from agent.text.superscripts import raise_figures, write_fractions, write_lowered
 
 Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`; lxml has no types."""
@@ -87,7 +87,7 @@ def _read_row(row: _Row, hanging: dict[int, tuple[float, str]], *, is_head: bool
     line: list[str] = []
     for cell in row:
         _fill_rowspans(line, hanging)
-        text = "".join(iter_words(cell, is_without_tables=True))
+        text = write_fractions("".join(iter_words(cell, is_without_tables=True)))
         rows = math.inf if cell.get("rowspan", "").strip() == "0" else _read_span(cell, "rowspan")
         columns = _read_span(cell, "colspan")
         for offset in range(min(columns, _MAX_SPAN - len(line))):
@@ -178,18 +178,17 @@ def read_shown_value(element: Element) -> str:
     return f" {element.get(name) or ''} " if kind in _SHOWN_INPUTS else ""
 
 
-def follows_component(element: Element) -> bool:
-    """Whether a custom element stands directly behind another one.
-
-    Pages give them the layout of boxes, so that their texts are apart although nothing stands between them.
-    """
-    before = element.getprevious()
-    return "-" in element.tag and before is not None and "-" in str(before.tag) and not before.tail
-
-
 def extract_visible_text(element: Element, *, is_without_tables: bool = False) -> str:
     """The text of an element in one line, with what its pictures and inputs show."""
-    return " ".join("".join(iter_words(element, is_without_tables=is_without_tables)).split())
+    return write_fractions(" ".join("".join(iter_words(element, is_without_tables=is_without_tables)).split()))
+
+
+def write_moved_figure(element: Element, before: str) -> str:
+    """The text of a raised or lowered element as figures; `before` is what stands before it."""
+    following = element.getnext()
+    after = element.tail or ("" if following is None else following.text or "")
+    write = raise_figures if element.tag == "sup" else write_lowered
+    return write(before, extract_visible_text(element), after)
 
 
 def iter_words(element: Element, *, is_without_tables: bool = False) -> Iterator[str]:
@@ -204,10 +203,11 @@ def iter_words(element: Element, *, is_without_tables: bool = False) -> Iterator
                 yield read_shown_value(child)
             elif child.tag in SEPARATE:
                 yield f" {''.join(iter_words(child, is_without_tables=is_without_tables))} "
-            elif child.tag == "sup":
-                yield raise_figures(before, "".join(iter_words(child, is_without_tables=is_without_tables)))
+            elif child.tag in {"sup", "sub"}:
+                previous = child.getprevious()
+                yield write_moved_figure(child, before if previous is None else previous.text_content() + before)
             else:
-                spaced = " " if child.tag in BLOCKS or child.tag == "br" or follows_component(child) else ""
+                spaced = " " if child.tag in BLOCKS or child.tag == "br" else ""
                 yield spaced
                 yield from iter_words(child, is_without_tables=is_without_tables)
                 yield spaced

@@ -3,12 +3,13 @@
 Hidden text is the usual place for keys by which columns are sorted, and for instructions to a model.
 """
 
-import re
 from collections.abc import Container, Iterator
 from typing import Any, TypeAlias
 
 from lxml import etree, html  # type: ignore[import-untyped]
 
+from agent.text.html_layout import part_boxes
+from agent.text.html_names import name_drawing, name_pictures
 from agent.text.html_styles import list_sheet_values, read_own_style
 
 Element: TypeAlias = Any
@@ -20,7 +21,6 @@ _HIDDEN = frozenset(
 )
 _PICTURES = frozenset({"svg", "canvas", "audio", "video", "iframe", "object", "select"})
 """What takes a place in its line, so that the words before and after it are two."""
-_STYLED = re.compile("display|visibility", re.IGNORECASE)
 _INVISIBLE = frozenset({"hidden", "collapse"})
 _SHOWN_BY = {"dialog": "open", "template": "shadowrootmode"}
 """Elements that are shown only with an attribute: open dialogs, and the declared content of a custom element."""
@@ -30,7 +30,7 @@ _CELLS = ("td", "th")
 
 
 def remove_hidden(root: Element) -> None:
-    """Removes what is not shown from a page's body.
+    """Removes what is not shown from a page's body, and parts what style sheets part.
 
     Text for browsers without scripts is shown only where nothing else is: there the page is made by scripts.
     """
@@ -62,6 +62,8 @@ def remove_hidden(root: Element) -> None:
     if len("".join(body.itertext()).strip()) > hidden_text or next(body.iter("img"), None) is not None:
         for element in visible_elements:
             _remove(element)
+    name_pictures(body)
+    part_boxes(body)
 
 
 def _join_bodies(root: Element, body: Element) -> None:
@@ -127,9 +129,9 @@ def _remove_invisible(element: Element, seen_inside: Container[Element]) -> None
 
 
 def _apply_sheets(root: Element, body: Element) -> None:
-    """Writes what style sheets say of visibility into the `style` of elements, which it does not overrule.
+    """Writes what style sheets say of elements into their `style`, which it does not overrule.
 
-    A page that they hide for the most part is shown by its scripts, and is left as it is.
+    What they hide of a page that they hide for the most part is shown by its scripts, and is left as it is.
     """
     values = list_sheet_values(root)
     hidden = [
@@ -137,13 +139,11 @@ def _apply_sheets(root: Element, body: Element) -> None:
         for element, properties in values.items()
         if properties.get("display") == "none" or properties.get("visibility") in ("hidden", "collapse")
     ]
-    if not hidden:
-        return
-    whole = len("".join(_iter_texts(body)))
+    whole = len("".join(_iter_texts(body))) if hidden else 0
     already_hidden = set(hidden)
     outermost = [one for one in hidden if already_hidden.isdisjoint(one.iterancestors())]
     if 2 * sum(len("".join(_iter_texts(one))) for one in outermost) > whole:
-        return
+        values = {element: properties for element, properties in values.items() if element not in already_hidden}
     for element, properties in values.items():
         own = element.get("style", "")
         missing = [f"{name}: {value}" for name, value in properties.items() if not _get_own(element, name)]
@@ -180,13 +180,14 @@ def _is_visible(element: Element) -> bool:
 def _get_own(element: Element, name: str) -> str:
     """The value of a property in the element's own style; empty if it sets none."""
     style = element.get("style")
-    return read_own_style(style).get(name, "") if style and _STYLED.search(style) else ""
+    return read_own_style(style).get(name, "") if style and name in style.lower() else ""
 
 
 def _remove(element: Element) -> None:
-    """Removes an element, but not the text after it. A cell that is only invisible keeps its place in the table."""
+    """Removes an element, but not the text after it. A cell that is only invisible keeps its place in the table, and a
+    drawing its name."""
     parent = element.getparent()
-    if parent is None:
+    if parent is None or (element.tag == "svg" and name_drawing(element)):
         return
     is_displayed = not _has_hidden_mark(element) and _get_own(element, "display") != "none"
     if element.tag in _CELLS and is_displayed:

@@ -92,3 +92,28 @@ def test_a_block_of_comment_in_markdown_is_left_out(tmp_path: Path) -> None:
 )
 def test_a_column_of_decimal_commas_is_one_column(text: str, expected: str, tmp_path: Path) -> None:
     assert lines(read(text, "csv", tmp_path)) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("markup", "shown"),
+    [
+        ("$12<sup>99</sup>", "$12.99"),
+        ("€1.299<sup>00</sup>", "€1.299,00"),
+        ("12,<sup>95</sup> €", "12,95 €"),
+        ("<b>EUR</b> 7<sup>50</sup>", "EUR 7.50"),
+        ("19<sup>95</sup> kr", "19.95 kr"),
+        ("$40<sup>1</sup>", "$40\u00b9"),
+        ("10<sup>12</sup> DNA strands", "10\u00b9\u00b2 DNA strands"),
+        ("1<sup>1</sup>/<sub>2</sub> cups", "1 1/2 cups"),
+        ("<sup>3</sup>&frasl;<sub>4</sub> l", "3\u20444 l"),
+        ("log<sub>10</sub>100", "log\u2081\u2080100"),
+        ("x<sub>1</sub>2", "x\u20812"),
+        ("H<sub>2</sub>O and CO<sub>2</sub> 5", "H2O and CO2 5"),
+    ],
+)
+@pytest.mark.parametrize("place", ["<p>{}</p>", "<h2>{}</h2>", "<table><tr><th>A<th>B<tr><td>{}<td>x</table>"])
+def test_a_raised_or_lowered_figure_changes_no_value(markup: str, shown: str, place: str, tmp_path: Path) -> None:
+    output = read(place.format(markup), "html", tmp_path)
+    assert shown in "\n".join(lines(output))
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.features.documents.engine.ingest.coverage import measure_coverage
 from gateway.features.documents.engine.ingest.errors import ParserEmptyError
 from gateway.features.documents.engine.ingest.parsers import ParserPool
 from gateway.features.documents.engine.ingest.parsers.pdf_layers import leave_out_hidden
@@ -66,21 +67,52 @@ def test_a_line_that_a_watermark_crosses_is_read(tmp_path: Path) -> None:
     assert complete(output)
 
 
-def test_heads_and_feet_are_read_once_and_repetitions_counted_apart(tmp_path: Path) -> None:
+@pytest.mark.parametrize("counter", ["{}", "- {} -", "{} / 4"])
+def test_heads_and_counters_are_read_once_and_repetitions_counted_apart(counter: str, tmp_path: Path) -> None:
     pages = [
-        [Words("Acme Ltd, contract 4711", y=14), Words(f"Body of page {at}.", y=180), Words(f"Page {at} of 4", y=754)]
+        [
+            Words("Acme Ltd, contract 4711", y=14),
+            Words(f"Body of page {at}.", y=180),
+            Words(counter.format(at), y=754),
+        ]
         for at in range(1, 5)
     ]
     output = read(pdf(*pages), tmp_path)
     assert lines(output) == [
         "Acme Ltd, contract 4711",
         "Body of page 1.",
-        "Page 1 of 4",
+        counter.format(1),
         *(f"Body of page {at}." for at in range(2, 5)),
     ]
     assert complete(output)
     assert output.coverage is not None
-    assert output.coverage.omitted == {"words of repeated heads and feet of pages": 24}
+    assert output.coverage.omitted == {
+        "words of repeated heads and feet of pages": 3 * (4 + len(counter.split(" / "))),
+    }
+
+
+@pytest.mark.parametrize("line", ["Lot {}", "Invoice {} of 3", "Amount due {}"])
+@pytest.mark.parametrize("y", [20, 754])
+def test_a_line_with_words_is_read_although_its_number_is_that_of_the_page(line: str, y: float, tmp_path: Path) -> None:
+    pages = [[Words(line.format(at), y=y, size=14), Words(f"Bid {at}00 euros.", y=400)] for at in range(1, 4)]
+    output = read(pdf(*pages), tmp_path)
+    text = lines(output)
+    assert [line.format(at) in text for at in range(1, 4)] == [True] * 3
+    assert complete(output)
+    assert output.coverage is not None
+    assert not output.coverage.omitted
+
+
+def test_the_measure_misses_a_head_whose_number_is_that_of_the_page() -> None:
+    pages = [[Words(f"Lot {at}", y=20), Words(f"Bid {at}00 euros.", y=400)] for at in range(1, 4)]
+    coverage = measure_coverage(pdf(*pages), "pdf", ["Lot 1", *(f"Bid {at}00 euros." for at in range(1, 4))])
+    assert coverage is not None
+    assert coverage.missing == {"text": 8}
+
+
+def test_a_page_that_repeats_the_one_before_is_read(tmp_path: Path) -> None:
+    pages = [[Words("Receipt for 20 euros", y=40)] for _ in range(2)]
+    assert lines(read(pdf(*pages), tmp_path)) == ["Receipt for 20 euros"] * 2
 
 
 def test_heads_that_differ_are_all_read(tmp_path: Path) -> None:

@@ -6,7 +6,15 @@ from collections import Counter
 from html import escape, unescape
 
 from gateway.features.documents.engine.ingest.coverage.charsets import decode_text
-from gateway.features.documents.engine.ingest.coverage.page_styles import PageStyles, Tag
+from gateway.features.documents.engine.ingest.coverage.page_elements import (
+    BOUND,
+    JOINT,
+    Opened,
+    find_gap,
+    find_name,
+    resolve_bounds,
+)
+from gateway.features.documents.engine.ingest.coverage.page_styles import Layout, PageStyles, Tag, read_own_layout
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText, split_words
 from gateway.features.documents.engine.search.models import FileType
 
@@ -44,7 +52,10 @@ _TOKEN = re.compile(
 _ATTRIBUTE = re.compile(r"""([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+)))?""")
 _SEPARATE = frozenset({"button", "meter", "progress", "output", "del", "s", "strike"})
 """Elements of a line whose words are apart from those beside them; what is struck out has marks."""
+_LINKS = frozenset({"a", "label"})
 _DRAWING = re.compile(r"""\baria-hidden\s*=\s*["']?true""")
+_TELLING = re.compile("style|role|aria-|title", re.IGNORECASE)
+"""What says of an element that it is a box, or which name it has."""
 _SECTION_BOUND = re.compile(r"<!\[CDATA\[|\]\]>")
 """Where plain text begins or ends in XML; in HTML nobody sees it."""
 _RAW = frozenset({"script", "style", "textarea", "title", "iframe", "noframes"})
@@ -88,10 +99,11 @@ def count_page(text: str) -> SourceText:
     counts."""
     if re.match(r"\s*<\?xml\b", text):
         text = _rewrite_sections(text)
-    page = _Page(PageStyles(text))
+    styles = PageStyles(text)
+    page = _Page(styles)
     page.scan(text)
     if 2 * page.hidden_by_sheets > page.chars:  # scripts show what the sheets hide
-        page = _Page(None)
+        page = _Page(styles, is_hiding=False)
         page.scan(text)
     source = page.source
     if not source.words and page.without_scripts:
@@ -140,24 +152,26 @@ def _decode(data: bytes, encoding: str) -> str:
 class _Page:
     """Collects inline text until a block begins or ends, and knows why an element is not shown."""
 
-    def __init__(self, styles: PageStyles | None) -> None:
+    def __init__(self, styles: PageStyles | None, *, is_hiding: bool = True) -> None:
         self.source = SourceText()
         self.chars = 0
         self.hidden_by_sheets = 0
         """Characters that only style sheets hide, of `chars` in all."""
         self._styles = styles or None
+        self._is_hiding = is_hiding
         self._path: list[Tag] = []
         """The open elements, where there are style sheets."""
         self.without_scripts: Counter[str] = Counter()
-        self._open: list[tuple[str, str]] = []
-        """Open elements, and why their text is not shown; empty if it is."""
+        self._open: list[Opened] = []
         self._parts: list[str] = []
         self._equation = _NOWHERE
         """How many elements were open where an equation began."""
         self._endless: set[str] = set()
         """Elements with text like tags whose end the rest of the page does not have."""
-        self._is_after_component = False
-        """Whether a custom element has just ended, and nothing followed."""
+        self._shown = 0
+        """Pieces of text and pictures so far."""
+        self._ended = ""
+        """The element that has just ended, if nothing followed."""
         self._is_after_equation = False
         """The same of an equation, which may have a drawing of itself beside it."""
 
@@ -176,6 +190,8 @@ class _Page:
                 if tag in _RAW and (end := self._find_end(text, tag, place)) is not None:
                     if tag == "textarea":
                         self._take(text[place:end])
+                    elif tag == "title":
+                        self._name_drawing(text[place:end])
                     place = end
         self._take(text[place:])
         self.flush()
@@ -192,19 +208,33 @@ class _Page:
         self._close_implied(tag)
         if not _is_inline(tag):
             self.flush()
-        elif tag in _SEPARATE or tag in {"br", "input", "img"} or ("-" in tag and self._is_after_component):
+        elif tag in _SEPARATE or tag in {"br", "input", "img"} or ("-" in tag and "-" in self._ended):
             self._parts.append(" ")
-        self._is_after_component = False
+        elif tag in _LINKS and tag == self._ended:
+            self._parts.append(JOINT)
+        self._ended = ""
         if tag == "iframe" and not self._reason and not _find_hiding(attributes):
             self._count_frame(attributes)
         is_drawing = self._is_after_equation and _DRAWING.search(attributes) is not None
         self._is_after_equation = False
+        self._shown += tag in {"img", "input", "math"}
         if tag == "math":
             self._equation = min(self._equation, len(self._open))
         if tag not in _VOID:
             above = "" if tag == "foreignobject" and self._reason == _OMITTED["svg"] else self._reason
             reason = "drawing of an equation" if is_drawing else _find_reason(tag, attributes)
-            self._open.append((tag, above or reason or self._ask_sheets(tag, attributes)))
+            given = self._read_attributes(attributes)
+            layout = self._find_layout(tag, given)
+            hidden = _BY_SHEET if layout.is_hidden and self._is_hiding and self._styles else ""
+            parent = self._open[-1] if self._open else None
+            gap = find_gap(tag, layout, given.get("role", ""), parent) if _is_inline(tag) else ""
+            self._parts.append(gap)
+            has_boxes = layout.has_boxes or (layout.is_skipped and parent is not None and parent.has_boxes)
+            is_silent = bool(above or hidden) or (parent is not None and parent.is_silent)
+            if attributes and not is_silent and (given or tag == "svg"):
+                is_silent = _DRAWING.search(attributes) is not None or bool(_find_hiding(attributes))
+            name = find_name(tag, given, is_inline=_is_inline(tag)) if given and not is_silent else ""
+            self._open.append(Opened(tag, above or reason or hidden, gap, has_boxes, name, is_silent, self._shown))
             if attributes.endswith("/") and self._reason == _OMITTED["svg"]:
                 self._close(tag)
 
@@ -218,17 +248,28 @@ class _Page:
                     self.source.words.setdefault(kind, Counter()).update(words)
                 self.source.omitted.update(inner.source.omitted)
 
-    def _ask_sheets(self, tag: str, attributes: str) -> str:
-        if self._styles is None:
-            return ""
-        given = {
+    def _read_attributes(self, attributes: str) -> dict[str, str]:
+        """The attributes of a tag, if they may matter."""
+        if not attributes or (self._styles is None and not _TELLING.search(attributes)):
+            return {}
+        return {
             name.lower(): unescape(double or single or bare)
             for name, double, single, bare in _ATTRIBUTE.findall(attributes)
         }
+
+    def _find_layout(self, tag: str, given: dict[str, str]) -> Layout:
+        style = given.get("style", "")
+        if self._styles is None:
+            return read_own_layout(style)
         del self._path[len(self._open) :]
         ids, classes = frozenset(given.get("id", "").split()), frozenset(given.get("class", "").split())
         self._path.append(Tag(tag, ids, classes))
-        return _BY_SHEET if self._styles.hides(self._path, given.get("style", "")) else ""
+        return self._styles.find_layout(self._path, style)
+
+    def _name_drawing(self, title: str) -> None:
+        """Takes the title of a drawing as its name."""
+        if len(self._open) > 1 and (drawing := self._open[-2]).tag == "svg" and not (drawing.name or drawing.is_silent):
+            self._open[-2] = drawing._replace(name=unescape(title))
 
     def _close(self, tag: str) -> None:
         """Closes an element and those left open in it; an end without a start is ignored."""
@@ -236,16 +277,21 @@ class _Page:
             self.flush()
         elif tag in _SEPARATE:
             self._parts.append(" ")
-        self._is_after_component = "-" in tag
+        self._ended = tag
         self._is_after_equation = tag == "math" or (self._is_after_equation and _is_inline(tag))
         for place in range(len(self._open) - 1, -1, -1):
-            if self._open[place][0] == tag:
+            if self._open[place].tag == tag:
+                ended = self._open[place]
+                self._parts.append(ended.gap)
                 del self._open[place:]
+                if ended.name.strip() and ended.before == self._shown:
+                    self.source.add("names of pictures", ended.name)
+                    self._shown += 1
                 return
 
     def _take(self, data: str) -> None:
         reason = self._reason
-        self._is_after_component = False
+        self._ended = ""
         self._is_after_equation = self._is_after_equation and not data.strip()
         if reason != "silent":
             self.chars += len(data)
@@ -255,6 +301,7 @@ class _Page:
             self.source.add_loose("equation", unescape(data))
         elif not reason:
             self._parts.append(unescape(data))
+            self._shown += bool(data.strip())
         elif reason != "silent":
             self.source.omit(reason, unescape(data))
             if reason == _OMITTED["noscript"]:
@@ -267,12 +314,19 @@ class _Page:
 
     def flush(self) -> None:
         """Counts the inline text so far."""
-        self.source.add("text", "".join(self._parts))
+        text = "".join(self._parts)
         self._parts.clear()
+        if BOUND in text:
+            text = resolve_bounds(text)
+        if JOINT in text:
+            joined = [word for word in text.split() if JOINT in word]
+            self.source.add_loose("text", " ".join(joined).replace(JOINT, ""))
+            text = " ".join(word for word in text.split() if JOINT not in word)
+        self.source.add("text", text)
 
     @property
     def _reason(self) -> str:
-        return self._open[-1][1] if self._open else ""
+        return self._open[-1].reason if self._open else ""
 
     def _close_implied(self, tag: str) -> None:
         closes = _CLOSES.get(tag) or (_PARAGRAPH if tag in _BLOCKS_END_P else None)
@@ -281,12 +335,12 @@ class _Page:
         scope = _SCOPE.get(tag, _TABLE_SCOPE)
         place = len(self._open) - 1
         last = None
-        while place >= 0 and self._open[place][0] not in scope:
-            if self._open[place][0] in closes:
+        while place >= 0 and self._open[place].tag not in scope:
+            if self._open[place].tag in closes:
                 last = place
                 if tag not in {"tr", "tbody"}:
                     break
-            elif not _is_inline(self._open[place][0]) and tag not in {"tr", "tbody", "td", "th"}:
+            elif not _is_inline(self._open[place].tag) and tag not in {"tr", "tbody", "td", "th"}:
                 break
             place -= 1
         if last is not None:

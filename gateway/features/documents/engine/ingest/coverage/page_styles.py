@@ -1,4 +1,4 @@
-"""Which elements the style sheets of a page hide, by a reader of simple selectors of its own.
+"""Which elements the style sheets of a page hide or part, by a reader of simple selectors of its own.
 
 Knows types, classes, ids, descendants and children, which hide nearly all that is hidden. A rule with another selector,
 or under a condition that is not understood, hides nothing here: what it hides counts as text that was not read, and is
@@ -17,7 +17,11 @@ _UNSURE = re.compile(
 _SHEET = re.compile(r"<style\b([^>]*+)(?:>|\Z)(.*?)(?:</style|\Z)", re.IGNORECASE | re.DOTALL)
 _MEDIA = re.compile(r"""media\s*=\s*["']?\s*([^"'>]*)""", re.IGNORECASE)
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
-_DECLARATION = re.compile(r"(?:^|[;{\s])(display|visibility)\s*:\s*([a-z-]+)\s*(!\s*important)?", re.IGNORECASE)
+_DECLARATION = re.compile(
+    r"(?:^|[;{\s])(display|visibility|float|position)\s*:\s*([a-z-]+)\s*(!\s*important)?", re.IGNORECASE
+)
+_BOX = re.compile(r"block|flex|grid|table|box|list-item|flow-root")
+_HAS_BOXES = re.compile(r"flex|grid|box")
 _COMPOUND = re.compile(r"(?P<tag>[a-zA-Z][a-zA-Z0-9]*|\*)?(?P<names>(?:[.#][\w-]+)*)")
 _NAME = re.compile(r"([.#])([\w-]+)")
 _SCREENS = frozenset({"", "all", "screen"})
@@ -52,6 +56,18 @@ class _Rule(NamedTuple):
     value: str
 
 
+class Layout(NamedTuple):
+    """How an element is shown."""
+
+    is_hidden: bool = False
+    is_box: bool = False
+    is_inline_box: bool = False
+    has_boxes: bool = False
+    """Whether each of its children is a box."""
+    is_skipped: bool = False
+    """Whether its children are laid out as those of its parent."""
+
+
 class PageStyles:
     """The rules of a page's style sheets about what is shown."""
 
@@ -70,14 +86,13 @@ class PageStyles:
     def __bool__(self) -> bool:
         return bool(self._rules)
 
-    def hides(self, path: Sequence[Tag], style: str) -> bool:
-        """Whether the last element of a path from the root is hidden; `style` is its own attribute."""
+    def find_layout(self, path: Sequence[Tag], style: str) -> Layout:
+        """How the last element of a path from the root is shown; `style` is its own attribute."""
         last = path[-1]
         keys = ("*", last.name, *(f"#{one}" for one in last.ids), *(f".{one}" for one in last.classes))
         rules = [rule for key in keys for rule in self._by_key.get(key, ()) if _matches(rule.compounds, path)]
         declared = {rule.property: rule.value for rule in sorted(rules, key=lambda rule: rule.rank)}
-        declared |= {name.lower(): value.lower() for name, value, _ in _DECLARATION.findall(style)}
-        return declared.get("display") == "none" or declared.get("visibility") in ("hidden", "collapse")
+        return _make_layout(declared, style)
 
     def _add(self, sheet: str, *, is_certain: bool) -> None:
         for selectors, block, has_certain_condition in _iter_rules(sheet, is_certain):
@@ -88,6 +103,24 @@ class PageStyles:
                     if compounds and len(self._rules) < _MAX_RULES:
                         rank = (bool(important), *_get_specificity(compounds), len(self._rules))
                         self._rules.append(_Rule(rank, compounds, name.lower(), value.lower()))
+
+
+def read_own_layout(style: str) -> Layout:
+    """How an element is shown by its `style` attribute alone."""
+    return _make_layout({}, style) if style else Layout()
+
+
+def _make_layout(declared: dict[str, str], style: str) -> Layout:
+    declared |= {name.lower(): value.lower() for name, value, _ in _DECLARATION.findall(style)}
+    display = declared.get("display", "")
+    is_apart = declared.get("float", "none") != "none" or declared.get("position") in ("absolute", "fixed")
+    return Layout(
+        is_hidden=display == "none" or declared.get("visibility") in ("hidden", "collapse"),
+        is_box=is_apart or _BOX.search(display) is not None,
+        is_inline_box=not is_apart and display.startswith("inline-"),
+        has_boxes=_HAS_BOXES.search(display) is not None,
+        is_skipped=display == "contents",
+    )
 
 
 def _iter_rules(sheet: str, is_certain: bool, depth: int = 0) -> Iterator[tuple[str, str, bool]]:

@@ -27,6 +27,8 @@ _PASSWORD = 1 << 13
 """A flag of a form's text whose letters no viewer shows."""
 _EDGE = 0.14
 """Share of a page's height at its top and at its foot in which a line may be a head or foot of several pages."""
+_MAX_DIGITS = 6
+"""Of a page's number."""
 
 
 pdf_oxide.disable_logging()  # it reports every oddity of a file on standard error
@@ -62,7 +64,7 @@ class _Page:
 
     def __init__(self, document: pdf_oxide.PdfDocument, number: int, hidden_layers: Sequence[str]) -> None:
         left, bottom, right, top = _find_box(document, number)
-        self.numbers = frozenset({str(number + 1), str(document.page_count())})
+        self.number = number
         self.turned: list[str] = []
         self.outside: list[str] = []
         self.hidden = _list_hidden(document, number, hidden_layers) if hidden_layers else []
@@ -83,9 +85,11 @@ class _Page:
             lines[y].sort(key=itemgetter(0))
         self.lines = {y: "".join([char for _, char in line]) for y, line in lines.items()}
 
-    def hide_numbers(self, text: str) -> str:
-        """A line without the page's number and the number of pages."""
-        return re.sub(r"\d+", lambda match: "#" if match[0] in self.numbers else match[0], text)
+    def make_key(self, text: str) -> str:
+        """What makes a line a repetition: its text, or how far its number is from the page's if it has no word."""
+        numbers = re.findall(r"\d+", text)
+        is_counter = 1 <= len(numbers) <= 2 and not any(map(str.isalpha, text)) and len(numbers[0]) <= _MAX_DIGITS
+        return f"{int(numbers[0]) - self.number} pages on" if is_counter else text
 
 
 def _list_hidden(document: pdf_oxide.PdfDocument, number: int, layers: Sequence[str]) -> list[str]:
@@ -109,13 +113,16 @@ def _find_box(document: pdf_oxide.PdfDocument, number: int) -> tuple[float, floa
 
 
 def _part_repeated_lines(pages: Iterable[_Page]) -> tuple[list[str], list[str]]:
-    """The lines of all pages, and those at their edges that are the same, but for their numbers, on a page before."""
+    """The lines of all pages, and those at their edges that are the same on a page before, or its counter.
+
+    A line with words and another number is text: it may be a heading or an amount.
+    """
     lines: list[str] = []
     repeated: list[str] = []
     seen: set[tuple[int, str]] = set()
     for page in pages:
         for y, text in page.lines.items():
-            key = (y, page.hide_numbers(text))
+            key = (y, page.make_key(text) if y in page.edges else "")
             (repeated if y in page.edges and key in seen else lines).append(text)
             seen.add(key)
     return lines, repeated

@@ -29,11 +29,14 @@ from gateway.features.documents.engine.ingest.parsers.pdf_annotations import (
 )
 from gateway.features.documents.engine.ingest.parsers.pdf_columns import AlignedPart, arrange_tables
 from gateway.features.documents.engine.ingest.parsers.pdf_forms import list_fields
+from gateway.features.documents.engine.ingest.parsers.pdf_heads import RunningHeads
 from gateway.features.documents.engine.ingest.parsers.pdf_layers import leave_out_hidden
 from gateway.features.documents.engine.ingest.parsers.pdf_leftovers import Leftovers
 from gateway.features.documents.engine.ingest.parsers.pdf_raised import raise_in_blocks
 from gateway.features.documents.engine.ingest.parsers.pdf_repair import mend_page_count, repair_trailer, strip_head
 from gateway.features.documents.engine.ingest.parsers.pdf_scans import Scans, is_unreadable
+from gateway.features.documents.engine.ingest.parsers.pdf_spacing import close_letters
+from gateway.features.documents.engine.ingest.parsers.pdf_struck import mark_struck_text
 from gateway.features.documents.engine.ingest.parsers.pdf_tables import read_table_rows
 from gateway.features.documents.engine.ingest.parsers.pdf_turned import (
     is_upside_down,
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
 
 _FEW_PAGES = 20
 _BOLD = re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*|(?<![\w*\\])\*(?=[^\s*])([^*]+?)(?<=[^\s*\\])\*(?![\w*])")
+_STRUCK = re.compile(r"~~(?=\S)(.+?)(?<=\S)~~", re.DOTALL)
 _ESCAPED = re.compile(r"\\([\\*_`\[\]<>#|])")
 _XMP_TITLE = re.compile(r"<dc:title>.*?<rdf:li[^>]*>(.*?)</rdf:li>", re.DOTALL)
 
@@ -96,19 +100,14 @@ def read_pdf(source: InputFile) -> Draft:
 
 
 def _read_pages(source: InputFile, result: "ParseResult", pdfium: Pdfium | None, draft: Draft) -> None:
-    leftovers = Leftovers(result.total_pages)
+    reader = _PageReader(pdfium)
     scans = Scans(source, result.pages)
-    doubtful: dict[int, int] = {}
-    own = [scans.read(page) or _list_blocks(page, source, pdfium, leftovers, doubtful) for page in result.pages]
+    own = [scans.read(page) or reader.list_blocks(page) for page in result.pages]
     for page, blocks in zip(result.pages, own, strict=True):  # last, because it may take all the time that is left
         draft.blocks.extend(blocks)
         draft.blocks.extend(scans.read_picture(page, blocks))
     scans.describe(draft)
-    if doubtful:
-        draft.uncertainties.append(
-            f"{ocr.format_pages(list(doubtful))} partly read by guess: fonts do not say which letters "
-            f"{sum(doubtful.values()):,} characters are; words may be wrong or missing"
-        )
+    reader.describe(draft)
 
 
 def _list_attachments(pdfium: Pdfium | None, pages: Iterable["ParsedPage"]) -> list[str]:
@@ -159,8 +158,11 @@ def _parse(source: InputFile) -> "ParseResult":
         quiet=True,
         password=source.password,
         extract_blocks=True,
+        emit_word_boxes=True,
+        keep_headers_footers=True,
         extract_form_fields=True,
         extract_annotations=True,
+        extract_vector_graphics=True,
         extract_links=False,
         include_complexity=True,
         extract_document_metadata=True,
@@ -179,49 +181,61 @@ def _parse(source: InputFile) -> "ParseResult":
         raise ParserCorruptError(f"{source.name} is not a readable PDF: {error}", reason="damaged") from error
 
 
-def _parse_words(source: InputFile, page: "ParsedPage") -> "ParsedPage":
-    """The page with the place of each word."""
-    parser = LiteParse(
-        ocr_enabled=False,
-        quiet=True,
-        password=source.password,
-        extract_blocks=True,
-        extract_links=False,
-        emit_word_boxes=True,
-        target_pages=str(page.page_num),
-        num_workers=1,
-    )
-    return next(iter(parser.parse(source.data).pages), page)
+class _PageReader:
+    """Reads the pages of a file, which come in order, and knows of which of them something is uncertain."""
+
+    def __init__(self, pdfium: Pdfium | None) -> None:
+        self._pdfium = pdfium
+        self._leftovers = Leftovers()
+        self._heads = RunningHeads()
+        self._unknown_characters: dict[int, int] = {}
+        self._unmarked_pages: list[int] = []
+        self._parted_pages: list[int] = []
+
+    def list_blocks(self, page: "ParsedPage") -> Sequence[Block]:
+        """The blocks of a page."""
+        blocks: Sequence[Block] = self._leftovers.add(page, _list_text_blocks(page))
+        if self._pdfium is not None:
+            facts = self._pdfium.read_text_facts(page.page_num)
+            blocks, is_whole = close_letters(blocks, page, facts.written)
+            if not is_whole:
+                self._parted_pages.append(page.page_num)
+            blocks = raise_in_blocks(blocks, facts.raised)
+            if facts.is_doubtful:
+                self._unknown_characters[page.page_num] = facts.unknown
+        blocks, is_complete = mark_struck_text(blocks, page)
+        if not is_complete:
+            self._unmarked_pages.append(page.page_num)
+        draft = Draft(blocks=self._heads.leave_out(blocks, page.page_num, page.height))
+        if fields := list_fields(page):
+            draft.add_text("\n".join(fields), page.page_num)
+        _add_notes(page, self._pdfium, draft)
+        for description in iter_descriptions(page):
+            draft.add_image(description, page.page_num)
+        return draft.blocks
+
+    def describe(self, draft: Draft) -> None:
+        """Says what is uncertain."""
+        if self._unknown_characters:
+            draft.uncertainties.append(
+                f"{ocr.format_pages(list(self._unknown_characters))} partly read by guess: fonts do not say which "
+                f"letters {sum(self._unknown_characters.values()):,} characters are; words may be wrong or missing"
+            )
+        if self._parted_pages:
+            draft.uncertainties.append(
+                f"{ocr.format_pages(self._parted_pages)} read with words that are parted into letters; a search may "
+                "not find them"
+            )
+        if self._unmarked_pages:
+            draft.uncertainties.append(
+                f"{ocr.format_pages(self._unmarked_pages)} read without some marks: text that is struck out there may "
+                "read as valid"
+            )
 
 
-def _list_blocks(
-    page: "ParsedPage",
-    source: InputFile,
-    pdfium: Pdfium | None,
-    leftovers: Leftovers,
-    doubtful: dict[int, int],
-) -> Sequence[Block]:
-    """The blocks of a page. `doubtful` takes how many of its characters nothing says which they are, if many."""
-    blocks = leftovers.add(page, _list_text_blocks(page, source))
-    if pdfium is not None:
-        facts = pdfium.read_text_facts(page.page_num)
-        blocks = raise_in_blocks(blocks, facts.raised)
-        if facts.is_doubtful:
-            doubtful[page.page_num] = facts.unknown
-    draft = Draft(blocks=blocks)
-    if fields := list_fields(page):
-        draft.add_text("\n".join(fields), page.page_num)
-    _add_notes(page, pdfium, draft)
-    for description in iter_descriptions(page):
-        draft.add_image(description, page.page_num)
-    return draft.blocks
-
-
-def _list_text_blocks(page: "ParsedPage", source: InputFile) -> Sequence[Block]:
+def _list_text_blocks(page: "ParsedPage") -> Sequence[Block]:
     draft = Draft()
-    turned = list_turned_items(page)
-    if turned:
-        turned = split_items(list_turned_items(_parse_words(source, page)))
+    turned = split_items(list_turned_items(page))
     for block in arrange_tables(page):
         if isinstance(block, AlignedPart):
             if block.rows:
@@ -285,8 +299,9 @@ def _add(draft: Draft, block: "LayoutBlock", page: "ParsedPage", heads: Mapping[
 
 
 def _remove_marks(text: str) -> str:
-    """The words alone, without liteparse's emphasis marks and Markdown escapes."""
-    return _ESCAPED.sub(r"\1", _BOLD.sub(lambda match: match[1] or match[2], text))
+    """The words alone, without liteparse's marks and Markdown escapes. It takes a whole line for struck out that any
+    rule crosses."""
+    return _ESCAPED.sub(r"\1", _BOLD.sub(lambda match: match[1] or match[2], _STRUCK.sub(r"\1", text)))
 
 
 def _find_box(rect: "AnnotationRect | TextItem | None") -> Box | None:

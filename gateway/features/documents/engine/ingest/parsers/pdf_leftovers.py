@@ -1,5 +1,5 @@
-"""Upright text of a PDF's page that liteparse reads and leaves out of its blocks: heads and feet of pages, and lines
-that a watermark crosses. A line that is the same on several pages, but for their numbers, is read once."""
+"""Upright text of a PDF's page that liteparse reads and leaves out of its blocks, such as lines that a watermark
+crosses. A line that is the same on several pages is read once."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -21,8 +21,7 @@ _STEP = 0.5
 class Leftovers:
     """Adds such lines to the blocks of a file's pages, which come in order."""
 
-    def __init__(self, pages: int) -> None:
-        self._pages = str(pages)
+    def __init__(self) -> None:
         self._read_lines: set[str] = set()
 
     def add(self, page: "ParsedPage", blocks: Sequence[Block]) -> list[Block]:
@@ -32,15 +31,10 @@ class Leftovers:
         whole = list(blocks)
         for line in _iter_lines(items):
             block = _make_block(line, page.page_num)
-            key = self._make_key(block.text, page)
-            if key not in self._read_lines:
-                self._read_lines.add(key)
+            if block.text not in self._read_lines:
+                self._read_lines.add(block.text)
                 whole.insert(_find_place(whole, block), block)
         return whole
-
-    def _make_key(self, text: str, page: "ParsedPage") -> str:
-        own = {str(page.page_num), page.page_label or "", self._pages}
-        return re.sub(r"\w+", lambda match: "#" if match[0] in own else match[0], text)
 
 
 def _join_letters(text: str) -> str:

@@ -107,17 +107,17 @@ class Raised(NamedTuple):
 
 
 class PageTextFacts(NamedTuple):
-    """What is odd in a page's text: its raised figures in their order, and how many of its `length` characters are
-    unknown, because no font says which they are."""
+    """A page's text and what is odd in it: its raised figures in their order, and how many of its characters no font
+    names."""
 
     raised: Sequence[Raised] = ()
     unknown: int = 0
-    length: int = 0
+    written: str = ""
 
     @property
     def is_doubtful(self) -> bool:
         """Whether so many characters are unknown that words are."""
-        return self.unknown > min(_MAX_UNKNOWN, _UNKNOWN_SHARE * self.length)
+        return self.unknown > min(_MAX_UNKNOWN, _UNKNOWN_SHARE * len(self.written))
 
 
 class _Glyph(NamedTuple):
@@ -149,7 +149,7 @@ class Pdfium:
                 return PageTextFacts()
             written = self._read_all(text)
             raised = list(self._iter_raised(text, written))
-            return PageTextFacts(raised, self._count_unknown(text, written), len(written))
+            return PageTextFacts(raised, self._count_unknown(text, written), written)
 
     def _count_unknown(self, text: Any, written: str) -> int:
         """Counts the characters that no map of their font gives: PDFium guesses them by their codes, mostly wrong."""

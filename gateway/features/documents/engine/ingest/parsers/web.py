@@ -31,7 +31,7 @@ def parse_page(text: str, draft: Draft) -> Draft:
         raise ParserCorruptError(str(error), reason="nesting") from error
     if root is None:
         return draft
-    title = root.findtext(".//title")
+    title = next((one.text for one in root.iter("title") if next(one.iterancestors("svg"), None) is None), None)
     if title and title.strip():
         draft.metadata.setdefault("title", " ".join(title.split()))
     if language := root.get("lang"):

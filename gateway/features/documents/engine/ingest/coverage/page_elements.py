@@ -1,0 +1,63 @@
+"""What an open element of a page means for the words in it and beside it: whether they are shown, apart, or named."""
+
+import re
+from typing import NamedTuple
+
+from gateway.features.documents.engine.ingest.coverage.page_styles import Layout
+
+JOINT = "\ue000"
+"""Where a word may go on or another may begin: at raised and lowered figures, and at pieces of links. These words are
+compared by their characters."""
+BOUND = "\ue001"
+"""Where a box of a line begins or ends."""
+_MOVED_LETTERS = re.compile(f"(?:{BOUND}\\S{BOUND}){{2,}}")
+"""Letters that are boxes each, as in headings that move."""
+_ROLE_NAMES = (
+    "row cell gridcell columnheader rowheader listitem treeitem option tab button menuitem heading term definition "
+    "paragraph table list rowgroup"
+)
+_BOX_ROLES = frozenset(_ROLE_NAMES.split())
+_CONTROLS = frozenset({"a", "button", "label", "textarea", "select", "option", "meter", "progress"})
+"""Their names say what they do, not what they show."""
+
+
+class Opened(NamedTuple):
+    """An open element."""
+
+    tag: str
+    reason: str
+    """Why its text is not shown; empty if it is."""
+    gap: str = ""
+    """What parts it from the words beside it."""
+    has_boxes: bool = False
+    """Whether its children are boxes."""
+    name: str = ""
+    """What it is for those who do not see it, if that counts where it has no text."""
+    is_silent: bool = False
+    """Whether it has no name for anybody, nor what is in it."""
+    before: int = 0
+    """How much was shown before it."""
+
+
+def find_gap(tag: str, layout: Layout, role: str, above: Opened | None) -> str:
+    """What parts an element of a line from the words beside it."""
+    if tag in {"sup", "sub"}:
+        return JOINT
+    if tag in {"wbr", "rt", "rp"}:
+        return ""
+    if layout.is_inline_box:
+        return BOUND
+    return " " if layout.is_box or role in _BOX_ROLES or (above is not None and above.has_boxes) else ""
+
+
+def resolve_bounds(text: str) -> str:
+    """The text of a line with its boxes as words."""
+    return _MOVED_LETTERS.sub(lambda match: match[0].replace(BOUND, ""), text).replace(BOUND, " ")
+
+
+def find_name(tag: str, given: dict[str, str], *, is_inline: bool) -> str:
+    """The name of an element that is a picture if it has no text."""
+    has_role = given.get("role", "").lower() == "img"
+    if not has_role and tag != "svg" and (not is_inline or tag in _CONTROLS):
+        return ""
+    return given.get("aria-label", "").strip() or (given.get("title", "").strip() if has_role else "")

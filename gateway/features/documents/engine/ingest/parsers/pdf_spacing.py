@@ -1,0 +1,55 @@
+"""Letter-spaced text of a PDF's page: liteparse parts "INVOICE" into its letters where they stand far apart.
+
+PDFium takes only the spaces of the file for spaces there.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gateway.features.documents.engine.ingest.parsers.draft import Block
+from gateway.features.documents.engine.ingest.parsers.pdf_turned import get_turn
+
+if TYPE_CHECKING:
+    from liteparse import ParsedPage
+
+_PARTED = re.compile(r"(?<!\S)(?:[^\W\d_]\s+){3}[^\W\d_](?!\S)")
+"""Four letters in a row that are words each."""
+_LONGEST = 2.2
+"""Letters of the words of a letter-spaced line, in the mean."""
+_MIN_WORDS = 2
+
+
+def close_letters(blocks: Sequence[Block], page: "ParsedPage", written: str) -> tuple[list[Block], bool]:
+    """The blocks of a page with the words of its letter-spaced lines, and whether none seem to be parted.
+
+    `written` is the page's text as PDFium gives it.
+    """
+    closed = list(blocks)
+    texts = [" ".join(item.text.split()) for item in page.text_items if not get_turn(item)]
+    spaced = [text for text in texts if _is_spaced(text)]
+    is_whole = True
+    places = [at for at, sign in enumerate(written) if spaced and not sign.isspace()]
+    for text in spaced:
+        words = _find_words(text, written, places)
+        is_whole = is_whole and not _PARTED.search(words)
+        place = next((at for at, block in enumerate(closed) if text in block.text), None)
+        if place is not None and words != text:
+            closed[place] = closed[place]._replace(text=closed[place].text.replace(text, words, 1))
+    return closed, is_whole
+
+
+def _is_spaced(text: str) -> bool:
+    words = text.split(" ")
+    return len(words) >= _MIN_WORDS and len(text) - len(words) + 1 <= _LONGEST * len(words)
+
+
+def _find_words(text: str, written: str, places: Sequence[int]) -> str:
+    """The words that PDFium has of these letters, from the places of all in its text; the text itself if it parts them
+    in several ways on the page."""
+    letters = text.replace(" ", "")
+    starts = re.finditer(f"(?={re.escape(letters)})", "".join(map(written.__getitem__, places)))
+    ends = ((places[match.start()], places[match.start() + len(letters) - 1]) for match in starts)
+    pieces = {" ".join(written[start : end + 1].split()) for start, end in ends}
+    words = pieces.pop() if len(pieces) == 1 else text
+    return words if words.count(" ") < text.count(" ") else text

@@ -1,0 +1,36 @@
+"""Letter-spaced words of a PDF are read as words, and columns of letters stay apart."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.documents import drawn_pdf
+from tests.unit.ingest.test_pdf_parts import complete, lines, read
+
+SENTENCE = "The sum of 1250 EUR is due within thirty days."
+PARTED = "page 1 was read with words that are parted into letters; a search may not find them"
+
+
+def show(text: str, x: float = 72, y: float = 700, spacing: float = 0) -> str:
+    return f"BT {spacing} Tc /F1 10 Tf 1 0 0 1 {x} {y} Tm ({text}) Tj ET\n"
+
+
+@pytest.mark.parametrize("spacing", [0, 1, 2, 3, 4, 6])
+@pytest.mark.parametrize("text", [SENTENCE, "INVOICE TOTAL"])
+def test_letter_spaced_words_are_words(text: str, spacing: float, tmp_path: Path) -> None:
+    output = read(drawn_pdf(show(text, spacing=spacing).encode()), tmp_path)
+    assert " ".join(lines(output)) == text
+    assert complete(output)
+    assert output.uncertainties == ()
+
+
+def test_figures_of_cells_make_no_number_that_is_elsewhere(tmp_path: Path) -> None:
+    cells = "".join(show(figure, 72 + 9 * at, 600) for at, figure in enumerate("1250"))
+    output = read(drawn_pdf((show(SENTENCE) + cells).encode()), tmp_path)
+    assert "1 2 5 0" in " ".join(lines(output))
+
+
+def test_words_that_the_file_parts_are_reported(tmp_path: Path) -> None:
+    output = read(drawn_pdf(show("T O T A L").encode()), tmp_path)
+    assert lines(output) == ["T O T A L"]
+    assert output.uncertainties == (PARTED,)
