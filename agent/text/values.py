@@ -8,6 +8,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Final
@@ -93,12 +94,11 @@ class KnownValues:
         self._values = [value for value, _ in self._numbers]
         self._by_dimension = _group_by_dimension(self._numbers)
         self._years = {date.year for date in self._dates if date.year is not None}
-        self._absolute = sorted((abs(value), unit is None) for value, unit in self._numbers)
 
     def contains(self, mention: ValueMention, *, ignore_sign: bool = False, ignore_unit: bool = False) -> bool:
         """Whether the texts contain a value, in whatever spelling, unit of the same kind or higher precision.
 
-        `ignore_sign` lets -12.58 agree with 12.58, as in "fell by 12.58 %", and `ignore_unit` 5 kg with any 5."""
+        `ignore_sign` lets -12.58 agree with 12.58, as in "fell by 12.58 %", and `ignore_unit` 5 kg with any exact 5."""
         match mention:
             case DateMention(readings=dates):
                 return any(self._has_date(one) for one in dates)
@@ -251,9 +251,14 @@ class KnownValues:
         for reading in mention.readings:
             if ignore_unit and mention.unit is not None and self._has_other_unit(reading, mention.unit):
                 return True
+            if self._by_language and mention.unit is None and reading.below is not None:
+                # "More than 2,000 people" are not 2,318 euros.
+                if self._has_value(reading.centre, reading.width, bare=True):
+                    return True
+                reading = NumberReading(reading.value, Decimal(0))
             if self._has_quantity(reading.centre, reading.width, mention.unit):
                 return True
-            if ignore_sign and self._has_absolute(reading.centre, reading.width):
+            if ignore_sign and self._has_other_sign(reading, mention.unit, ignore_unit=ignore_unit):
                 return True
             whole = reading.value == reading.value.to_integral_value()
             if mention.unit is None and whole and int(reading.value) in self._years:
@@ -296,10 +301,18 @@ class KnownValues:
         )
 
     def _has_other_unit(self, reading: NumberReading, unit: Unit) -> bool:
-        """Whether a number has this value and none or another kind of unit: 5 kg and 5 euros, but not 5 kg and 5 g."""
-        start = bisect_left(self._values, reading.centre - reading.width / 2)
-        end = bisect_right(self._values, reading.centre + reading.width / 2)
+        """Whether a number has this value and another kind of unit: 5 kg and 5 euros, but not 5 kg and 5 g.
+
+        Not one that rounds to it: 18.90 euros are not 19 %."""
+        start, end = bisect_left(self._values, reading.value), bisect_right(self._values, reading.value)
         return any(other is None or other.dimension != unit.dimension for _, other in self._numbers[start:end])
+
+    def _has_other_sign(self, reading: NumberReading, unit: Unit | None, *, ignore_unit: bool) -> bool:
+        """Whether a number has this value with the other sign; with `ignore_unit`, in any unit."""
+        other = replace(reading, value=-reading.value)
+        if self._has_quantity(other.centre, other.width, unit):
+            return True
+        return ignore_unit and unit is not None and self._has_other_unit(other, unit)
 
     def _has_part(self, value: Decimal, *, is_word: bool) -> bool:
         """Whether a plain number is the day of a date (`on the 5th`, in digits) or a full hour (`at nine o'clock`)."""
@@ -349,10 +362,6 @@ class KnownValues:
         start = bisect_left(self._values, value - step / 2)
         end = bisect_right(self._values, value + step / 2)
         return start < end and (not bare or any(unit is None for _, unit in self._numbers[start:end]))
-
-    def _has_absolute(self, value: Decimal, step: Decimal) -> bool:
-        at = bisect_left(self._absolute, (abs(value) - step / 2, False))
-        return at < len(self._absolute) and self._absolute[at][0] <= abs(value) + step / 2
 
 
 def _get_start(mention: ValueMention) -> int:
