@@ -12,7 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 
-from agent.answers.derivations import Quantity, contains_near, is_among, list_operands, read_quantities
+from agent.answers.derivations import Quantity, contains_near, is_among, list_operands, make_quantity, read_quantities
 from agent.answers.derived_dates import DerivedDates
 from agent.answers.equations import Equation, find_equations
 from agent.answers.figure_evidence import FigureEvidence
@@ -245,6 +245,11 @@ class _Search:
         if mention.unit is not None and dates.explain_number(mention):
             return True
         quantities = read_quantities(mention)
+        if mention.unit is None:  # "that's 33 days; after five years, 36"
+            units = (one.unit for one in reversed(self._list_neighbours(mention)) if one.start < mention.start)
+            unit = next((one for one in units if one is not None), None)
+            if unit is not None and unit.dimension in _COUNT_UNITS and unit.dimension != "x":
+                quantities.append(make_quantity(quantities[0].value, quantities[0].tolerance, unit))
         if mention.unscaled:  # of a table in thousands or millions
             scales = [float(one) for one in self._evidence.known.scales if 1 < one <= mention.value / mention.unscaled]
             quantities += [one.divide(scale) for one in quantities for scale in scales]

@@ -8,13 +8,16 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 from agent.answers.derivations import Quantity, contains_near, is_unlikely_hit, list_operands, make_quantity
+from agent.answers.factors import find_request, list_factors
 from agent.text.numbers import NumberMention
 from agent.text.unit_labels import find_unit_of_label
+from agent.text.units import CURRENCIES
 
 MAX_RECORDS = 400
 """Records that are read. Of longer evidence nearly every figure could be derived."""
@@ -22,10 +25,16 @@ _MAX_ROWS, _MAX_MEMBERS, _MAX_ADDENDS = 24, 40, 12
 """Records of a sentence; figures of a record or column that are combined in pairs, and that are added up."""
 _REACH = 6
 """Figures of a record from one to the last one that it is combined with."""
+_NEAR = 4
+"""Figures of one dimension of which each is compared with the next ones, less one."""
+_UNCHANGED = frozenset({"", "%", "pp", "x", "°C", "°F"})
+"""Dimensions in which two figures beside each other are mostly no state before and now."""
 _FEW = 6
 """Figures of a record of which three are combined too."""
 _MAX_OTHERS, _MAX_COUNTS = 12, 6
 """Figures of a sentence that are combined in pairs, and counts that are factors."""
+_MAX_JOINED = 24
+"""Figures of all records that are compared as if they were one record's, as of the lines of a short log."""
 _MAX_RESULTS = 4_000_000
 """Results that are built for one answer, some seconds of work. Later figures follow from their sentence only."""
 _MAX_SELECTIONS = 8
@@ -38,11 +47,12 @@ _MIN_ROUND = 20
 """The same of a multiple: 5 is not half of 9, rounded."""
 _RARE, _FEW_HITS, _OFTEN = 0.02, 0.1, 0.15
 """How many other figures may be derivable in the same way, from the least to the most usual way to derive one."""
-_FACTORS = (2.0, 12.0)
-"""Half and double, and a year's of a month's, which no number of the evidence gives."""
 _END = re.compile(r"[\n{}]")
 _KEY = re.compile(r"\"([^\"\n]{1,40})\"\s*:\s*-?$")
 _WORD = re.compile(r"[^\W\d_]{3,}")
+_COUNTED = ("time", "months", "nights")
+_ADDED = re.compile(r"[^.;:!?\d\n]{0,60}(?:\b(?:and|plus|und|sowie|et|och|samt|ainsi que)|\+)\s(?:[^\W\d_]+\s){0,2}", re.IGNORECASE)
+"""What joins two counts."""
 _YEARS = range(1900, 2101)
 
 _Results = Mapping[str, Sequence[float]]
@@ -62,11 +72,14 @@ class RelatedFigures:
     """The records and columns of some evidence."""
 
     def __init__(self, text: str, numbers: Sequence[NumberMention]) -> None:
+        self._request = find_request(text)
         self._records = list(_iter_records(text, numbers))
         frequency = Counter(word for record in self._records for word in record.words)
         for record in self._records:
             record.words = {word for word in record.words if 2 * frequency[word] <= max(2, len(self._records))}
         self._columns = _list_columns(self._records)
+        figures = [one for record in self._records for _, one in record.figures]
+        self._joined = figures if len(figures) <= _MAX_JOINED else []
         self._selections: dict[tuple[int, ...], _Selection] = {}
         self._last: tuple[Hashable, _Relations] | None = None
         self._results_left = _MAX_RESULTS
@@ -78,8 +91,9 @@ class RelatedFigures:
         numbers = {one.value for one in others if one.value >= _MIN_NAMED or not one.value.is_integer()}
         words = {word.lower() for word in _WORD.findall(sentence)}
         named = tuple(place for place, record in enumerate(self._records) if _is_named(record, words, numbers))
-        if self._last is None or self._last[0] != (named, others):
-            self._last = (named, others), _Relations(self._select(named[:_MAX_ROWS]), others)
+        factors = list_factors(sentence, self._request)
+        if self._last is None or self._last[0] != (named, others, factors):
+            self._last = (named, others, factors), _Relations(self._select(named[:_MAX_ROWS]), others, factors)
         relations = self._last[1]
         is_explained = relations.explain(figure, with_records=self._results_left > 0)
         self._results_left -= relations.take_count()
@@ -90,7 +104,7 @@ class RelatedFigures:
             if len(self._selections) == _MAX_SELECTIONS:
                 del self._selections[next(iter(self._selections))]
             records = [self._records[place] for place in places] or self._records[:_MAX_ROWS]
-            self._selections[places] = _Selection(records, self._columns)
+            self._selections[places] = _Selection(records, self._columns, self._joined)
         return self._selections[places]
 
 
@@ -101,12 +115,41 @@ def _is_named(record: _Record, words: set[str], numbers: set[float]) -> bool:
 class _Selection:
     """What follows from some records and their columns alone."""
 
-    def __init__(self, records: Sequence[_Record], all_columns: Mapping[Hashable, Sequence[Quantity]]) -> None:
+    def __init__(
+        self,
+        records: Sequence[_Record],
+        all_columns: Mapping[Hashable, Sequence[Quantity]],
+        joined: Sequence[Quantity],
+    ) -> None:
         self.rows = [[one for _, one in record.figures] for record in records]
+        self._joined = joined
         self._columns = _list_columns(records)
         self._all_columns = all_columns
         self.built = 0
         """Results that were built and not yet counted by a caller."""
+
+    @cached_property
+    def units(self) -> frozenset[str]:
+        """The dimensions that several figures of the records have: what follows from bare numbers is of none of them."""
+        dimensions = Counter(dimension for dimension, _ in {(one.dimension, one.value) for row in self.rows for one in row})
+        return frozenset(one for one, count in dimensions.items() if one and count > 1)
+
+    @cached_property
+    def changes(self) -> _Results:
+        """The sums, differences and changes of two neighbours of one dimension in a record: a price before and now, days
+        of two kinds."""
+        results: list[tuple[str, float]] = []
+        for row in self.rows:
+            kinds: dict[str, list[Quantity]] = defaultdict(list)
+            for one in row[:_MAX_MEMBERS]:
+                kinds[one.dimension].append(one)
+            for dimension, ones in kinds.items():
+                if dimension in _COUNTED:
+                    results += [result for pair in pairwise(ones) for result in _add_counts(*pair)]
+                elif dimension not in _UNCHANGED:
+                    pairs = (pair for at in range(1, _NEAR) for pair in zip(ones, ones[at:], strict=False))
+                    results += [result for pair in pairs for result in _change(*pair)]
+        return self._sort(results)
 
     @cached_property
     def pairs(self) -> _Results:
@@ -115,6 +158,7 @@ class _Selection:
         for row in self.rows:
             results += [result for pair in _iter_pairs(row) for result in _combine(*pair)]
             results += [("%", rest) for one in row for rest in _list_rests(one)]
+        results += [one for pair in _iter_pairs(self._joined) for one in _compare(*pair) if one[0] != "%"]
         for key, column in self._columns.items():
             pairs = product(column[:_MAX_MEMBERS], self._all_columns[key][:_MAX_MEMBERS])
             results += [result for one, other in pairs if one is not other for result in _compare(one, other)]
@@ -150,11 +194,12 @@ class _Selection:
 
 
 class _Relations:
-    """What follows from selected records, and from `others`, the figures of a sentence."""
+    """What follows from selected records, and from `others` and `factors`, the figures and words of a sentence."""
 
-    def __init__(self, selection: _Selection, others: Sequence[Quantity]) -> None:
+    def __init__(self, selection: _Selection, others: Sequence[Quantity], factors: AbstractSet[float]) -> None:
         self._selection = selection
         self._others = others
+        self._factors = factors
         self._built = 0
 
     def explain(self, figure: Quantity, *, with_records: bool) -> bool:
@@ -162,19 +207,23 @@ class _Relations:
         selection = self._selection
         if is_unlikely_hit(figure, lambda one: _has_near(self._of_sentence, one), _OFTEN):
             return True
-        return with_records and (
-            is_unlikely_hit(figure, lambda one: _has_near(selection.wholes, one), _FEW_HITS)
-            or is_unlikely_hit(
-                figure, lambda one: _has_near(selection.pairs, one) or _has_near(self._pairs, one), _FEW_HITS
-            )
-            or (
-                figure.value > _MIN_ROUND * figure.tolerance
-                and is_unlikely_hit(figure, lambda one: _has_near(self._multiples, one), _RARE)
-            )
-            or (
-                figure.value > _MIN_PRECISION * figure.tolerance
-                and is_unlikely_hit(figure, lambda one: _has_near(selection.sums, one), _RARE)
-            )
+        if not with_records:
+            return False
+        has_unit = figure.dimension in selection.units
+        # Where amounts of money give percentages, those that other numbers give are mostly by chance.
+        is_change = figure.dimension == "%" and not CURRENCIES.isdisjoint(selection.changes)
+
+        def is_among(limit: float, *results: _Results) -> bool:
+            if is_unlikely_hit(figure, lambda one: any(_has_near(all_, one, has_unit) for all_ in results), limit):
+                return True
+            return has_unit and is_unlikely_hit(figure, lambda one: any(_has_near(all_, one) for all_ in results), _RARE)
+
+        return (
+            is_among(_FEW_HITS if figure.dimension == "%" else _OFTEN, selection.changes)
+            or is_among(_FEW_HITS, selection.wholes)
+            or is_among(_RARE if is_change else _FEW_HITS, selection.pairs, self._pairs)
+            or (figure.value > _MIN_ROUND * figure.tolerance and is_among(_RARE, self._multiples))
+            or (figure.value > _MIN_PRECISION * figure.tolerance and is_among(_RARE, selection.sums))
         )
 
     def take_count(self) -> int:
@@ -201,8 +250,8 @@ class _Relations:
     def _multiples(self) -> _Results:
         """The figures of records times and divided by counts of the sentence, also instead of a count of the record;
         of short records the product of two figures with a third added or taken away."""
-        counts = [*dict.fromkeys(one.value for one in self._others if _is_count(one) and one.value > 1)][:_MAX_COUNTS]
-        factors = {*_FACTORS, *counts, *(one * other for one, other in combinations(counts, 2))}
+        counts = [*dict.fromkeys(one.value for one in self._others if _counts(one) and one.value > 1)][:_MAX_COUNTS]
+        factors = {*self._factors, *counts, *(one * other for one, other in combinations(counts, 2))}
         results: list[tuple[str, float]] = []
         for row in self._selection.rows:
             ratios = {count / one.value for one in row[:3] if _is_count(one) for count in counts}
@@ -229,6 +278,11 @@ def _sum_up(group: Sequence[Quantity]) -> Iterator[tuple[str, float]]:
 
 def _is_count(one: Quantity) -> bool:
     return not one.dimension and one.value.is_integer() and one.value > 0
+
+
+def _counts(one: Quantity) -> bool:
+    """Whether a figure is a count, or one of nights, months and the like: 3 rooms for 4 nights are 12."""
+    return _is_count(replace(one, dimension="")) and one.dimension in ("", "time", "months", "nights")
 
 
 def _is_of_one_kind(group: Sequence[Quantity]) -> bool:
@@ -258,6 +312,21 @@ def _compare(one: Quantity, other: Quantity) -> Iterator[tuple[str, float]]:
         for share in (first / second, second / first):
             yield "%", 100 * share
             yield "%", 100 * (share - 1)
+
+
+def _change(one: Quantity, other: Quantity) -> Iterator[tuple[str, float]]:
+    """Yields the difference of two figures of one dimension, the change from each to the other, and the share."""
+    first, second = sorted((abs(_get_base(one)), abs(_get_base(other))))
+    yield one.dimension, second - first
+    if first:
+        yield from (("%", 100 * (second / first - 1)), ("%", 100 * (1 - first / second)), ("%", 100 * first / second))
+
+
+def _add_counts(one: Quantity, other: Quantity) -> Iterator[tuple[str, float]]:
+    """Yields the sum and the difference of two whole numbers of one unit."""
+    if one.factor == other.factor and one.value.is_integer() and other.value.is_integer():
+        yield one.dimension, _get_base(one) + _get_base(other)
+        yield one.dimension, _get_base(one) - _get_base(other)
 
 
 def _combine(one: Quantity, other: Quantity) -> Iterator[tuple[str, float]]:
@@ -308,12 +377,13 @@ def _sort(results: Iterable[tuple[str, float]]) -> _Results:
     return {dimension: sorted(ones) for dimension, ones in values.items()}
 
 
-def _has_near(results: _Results, figure: Quantity) -> bool:
-    """Whether a result is the figure. Where one of both has no unit, the numbers are compared; not of percentages."""
+def _has_near(results: _Results, figure: Quantity, has_unit: bool = False) -> bool:
+    """Whether a result is the figure. Where one of both has no unit, the numbers are compared; not of percentages, and
+    not where the figure needs a result with its unit."""
     own = results.get(figure.dimension, ())
     if contains_near(own, figure.value * figure.factor, figure.tolerance * figure.factor):
         return True
-    if figure.dimension in ("%", "pp"):
+    if has_unit or figure.dimension in ("%", "pp"):
         return False
     others = [""] if figure.dimension else [name for name in results if name != "%"]
     return any(contains_near(results.get(name, ()), figure.value, figure.tolerance) for name in others)
@@ -336,6 +406,7 @@ def _iter_records(text: str, numbers: Sequence[NumberMention]) -> Iterator[_Reco
             continue  # its words are the head of what follows
         members = enumerate(numbers[first : min(place, first + _MAX_MEMBERS)])
         figures = [one for index, number in members for one in _read(text, number, (place - first, index))]
+        figures += _read_joined_counts(text, numbers[first:place])
         yield _Record(words, figures, frozenset(abs(one.value) for _, one in figures))
         words, count = set(), count + 1
         if count == MAX_RECORDS:
@@ -355,6 +426,15 @@ def _read(text: str, number: NumberMention, place: Hashable) -> Iterator[tuple[H
         yield (column, unit.name), make_quantity(float(number.value), 0.0, unit)
     if number.unscaled:
         yield (column, "unscaled"), Quantity(float(number.unscaled))
+
+
+def _read_joined_counts(text: str, numbers: Sequence[NumberMention]) -> Iterator[tuple[Hashable, Quantity]]:
+    """Yields the bare counts that are added to one with a unit, in it: "25 days of leave and 8 public holidays"."""
+    for one, other in pairwise(numbers):
+        is_bare = one.unit is not None and one.unit.dimension in _COUNTED and other.unit is None and not other.unscaled
+        if is_bare and _ADDED.fullmatch(text, one.end, other.start):
+            yield "joined", make_quantity(float(one.value), 0.0, one.unit)
+            yield "joined", make_quantity(float(other.value), 0.0, one.unit)
 
 
 def _is_year(mention: NumberMention) -> bool:

@@ -133,6 +133,10 @@ UNITS_OF_LABELS = {"s": UNITS["seconds"], **UNITS}
 """The spellings in labels such as `duration_s`."""
 OTHER_FACTORS = {f"{letter}B": UNITS[f"{letter}ib".lower()].factor for letter in "kMGT"} | {"hp": UNITS["ps"].factor}
 """The factors of kB, MB, GB and TB where they count in powers of 1,024, and of a metric horsepower."""
+CURRENCIES = frozenset(
+    UNITS[code].dimension for code in "eur usd gbp chf sek nok dkk kr jpy inr pln czk cny cad aud".split()
+)
+"""The dimensions of money."""
 _CROWNS = frozenset(("SEK", "NOK", "DKK"))
 _QUALIFIER = (
     r"(?:(?:full|working|calendar|business|paid|whole|more|extra|consecutive|gross|hela|fulla|ganze|ganzen|volle|vollen|"
@@ -146,6 +150,9 @@ _AFTER = re.compile(
     rf"[ \t\u00a0\u2007\u2009\u202f-]{{0,2}}{_QUALIFIER}(?P<word>{_PHRASE}|us\$|%|‰|°\s?[cf]?|"
     r"[€$£¥₹×]|m[²³]|k?m/(?:h|s|tim|t)(?![^\W\d_])|[^\W\d_]+[²³]?)",
     re.IGNORECASE,
+)
+_COMPOUND = re.compile(
+    r"[^\W\d_]{4,}?(?P<unit>tage|tagen|dagar|dagars|stunden|timmar|wochen|veckor|monate|monaten|månader|nächte|nätter)"
 )
 _JOINT = re.compile(r"[ \u00a0\u202f](?:d['\u2019](?=\w)|(?:de|di|of)(?=[ \u00a0]))", re.IGNORECASE)
 """What joins a scale to its unit: "millions d'euros", "millones de euros"."""
@@ -166,7 +173,7 @@ def find_unit(text: str, start: int, end: int) -> tuple[Unit | None, int, int]:
     after = _AFTER.match(text, joint.end() if joint is not None else end)
     if after is not None:
         word = after["word"].lower().replace(" ", "")
-        unit = UNITS.get(_PHRASES.get(after["word"].lower(), word)) or _read_area(after["word"])
+        unit = UNITS.get(_PHRASES.get(after["word"].lower(), word)) or _read_area(after["word"]) or _read_compound(word)
         if word == "s" and text[end].isspace():  # right behind a number it is a plural: the 1990s
             unit = UNITS["seconds"]
         if unit is not None:
@@ -175,6 +182,12 @@ def find_unit(text: str, start: int, end: int) -> tuple[Unit | None, int, int]:
     if before is not None:
         return UNITS[(before["sign"] or before["code"]).lower()], before.start(), end
     return None, start, end
+
+
+def _read_compound(word: str) -> Unit | None:
+    """The unit of time that ends a German or Swedish compound: `Arbeitstage`, `semesterdagar`."""
+    match = _COMPOUND.fullmatch(word)
+    return UNITS[match["unit"]] if match is not None else None
 
 
 def _read_area(phrase: str) -> Unit | None:
