@@ -130,9 +130,8 @@ class _Selection:
 
     @cached_property
     def units(self) -> frozenset[str]:
-        """The dimensions that several figures of the records have: what follows from bare numbers is of none of them."""
-        dimensions = Counter(dimension for dimension, _ in {(one.dimension, one.value) for row in self.rows for one in row})
-        return frozenset(one for one, count in dimensions.items() if one and count > 1)
+        """The dimensions of the figures of the records: what follows from bare numbers is of none of them."""
+        return frozenset(one.dimension for row in self.rows for one in row if one.dimension)
 
     @cached_property
     def changes(self) -> _Results:
