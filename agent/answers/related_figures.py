@@ -27,8 +27,8 @@ _REACH = 6
 """Figures of a record from one to the last one that it is combined with."""
 _NEAR = 4
 """Figures of one dimension of which each is compared with the next ones, less one."""
-_UNCHANGED = frozenset({"", "%", "pp", "x", "°C", "°F"})
-"""Dimensions in which two figures beside each other are mostly no state before and now."""
+_UNCHANGED = CURRENCIES | {"", "%", "pp", "x", "°C", "°F"}
+"""Dimensions in which two figures beside each other are mostly no state before and now, and money, which is first."""
 _FEW = 6
 """Figures of a record of which three are combined too."""
 _MAX_OTHERS, _MAX_COUNTS = 12, 6
@@ -39,6 +39,7 @@ _MAX_RESULTS = 4_000_000
 """Results that are built for one answer, some seconds of work. Later figures follow from their sentence only."""
 _MAX_SELECTIONS = 8
 """Selections of records whose results are kept, some megabytes each."""
+_MAX_RATE = 1_000
 _MIN_NAMED = 10
 """Whole numbers below this are too common to name a record."""
 _MIN_PRECISION = 2_000
@@ -134,20 +135,27 @@ class _Selection:
         return frozenset(one.dimension for row in self.rows for one in row if one.dimension)
 
     @cached_property
+    def amounts(self) -> _Results:
+        """The sums, differences and changes of neighbouring amounts of money in a record: a price before and now."""
+        groups = [one for row in self.rows for one in _group_by_dimension(row) if one[0].dimension in CURRENCIES]
+        return self._sort([result for group in groups for pair in _iter_near(group) for result in _change(*pair)])
+
+    @cached_property
+    def totals(self) -> _Results:
+        """The sums of two such amounts."""
+        groups = [one for row in self.rows for one in _group_by_dimension(row) if one[0].dimension in CURRENCIES]
+        return self._sort([(one.dimension, _get_base(one) + _get_base(other)) for group in groups for one, other in _iter_near(group)])
+
+    @cached_property
     def changes(self) -> _Results:
-        """The sums, differences and changes of two neighbours of one dimension in a record: a price before and now, days
-        of two kinds."""
+        """The differences and changes of other quantities with a unit, and the sums of counts: days of two kinds."""
         results: list[tuple[str, float]] = []
-        for row in self.rows:
-            kinds: dict[str, list[Quantity]] = defaultdict(list)
-            for one in row[:_MAX_MEMBERS]:
-                kinds[one.dimension].append(one)
-            for dimension, ones in kinds.items():
-                if dimension in _COUNTED:
-                    results += [result for pair in pairwise(ones) for result in _add_counts(*pair)]
-                elif dimension not in _UNCHANGED:
-                    pairs = (pair for at in range(1, _NEAR) for pair in zip(ones, ones[at:], strict=False))
-                    results += [result for pair in pairs for result in _change(*pair)]
+        for group in (one for row in self.rows for one in _group_by_dimension(row)):
+            if group[0].dimension in _COUNTED:
+                pairs = (pair for at in (1, 2) for pair in zip(group, group[at:], strict=False))
+                results += [result for pair in pairs for result in _add_counts(*pair)]
+            elif group[0].dimension not in _UNCHANGED:
+                results += [result for pair in _iter_near(group) for result in _change(*pair)]
         return self._sort(results)
 
     @cached_property
@@ -209,8 +217,8 @@ class _Relations:
         if not with_records:
             return False
         has_unit = figure.dimension in selection.units
-        # Where amounts of money give percentages, those that other numbers give are mostly by chance.
-        is_change = figure.dimension == "%" and not CURRENCIES.isdisjoint(selection.changes)
+        # Where amounts of money give percentages, whole ones that other numbers give are mostly by chance.
+        is_change = figure.dimension == "%" and "%" in selection.amounts
 
         def is_among(limit: float, *results: _Results) -> bool:
             if is_unlikely_hit(figure, lambda one: any(_has_near(all_, one, has_unit) for all_ in results), limit):
@@ -218,9 +226,11 @@ class _Relations:
             return has_unit and is_unlikely_hit(figure, lambda one: any(_has_near(all_, one) for all_ in results), _RARE)
 
         return (
-            is_among(_FEW_HITS if figure.dimension == "%" else _OFTEN, selection.changes)
+            is_among(_OFTEN, selection.amounts)
+            or is_unlikely_hit(replace(figure, tolerance=0.0), lambda one: _has_near(selection.totals, one, True), _OFTEN)
+            or is_among(_FEW_HITS if figure.dimension == "%" else _OFTEN, selection.changes)
             or is_among(_FEW_HITS, selection.wholes)
-            or is_among(_RARE if is_change else _FEW_HITS, selection.pairs, self._pairs)
+            or ((not is_change or figure.tolerance < 0.5) and is_among(_FEW_HITS, selection.pairs, self._pairs))
             or (figure.value > _MIN_ROUND * figure.tolerance and is_among(_RARE, self._multiples))
             or (figure.value > _MIN_PRECISION * figure.tolerance and is_among(_RARE, selection.sums))
         )
@@ -313,6 +323,18 @@ def _compare(one: Quantity, other: Quantity) -> Iterator[tuple[str, float]]:
             yield "%", 100 * (share - 1)
 
 
+def _group_by_dimension(row: Sequence[Quantity]) -> list[list[Quantity]]:
+    groups: dict[str, list[Quantity]] = defaultdict(list)
+    for one in row[:_MAX_MEMBERS]:
+        groups[one.dimension].append(one)
+    return list(groups.values())
+
+
+def _iter_near(group: Sequence[Quantity]) -> Iterator[tuple[Quantity, Quantity]]:
+    for at in range(1, _NEAR):
+        yield from zip(group, group[at:], strict=False)
+
+
 def _change(one: Quantity, other: Quantity) -> Iterator[tuple[str, float]]:
     """Yields the difference of two figures of one dimension, the change from each to the other, and the share."""
     first, second = sorted((abs(_get_base(one)), abs(_get_base(other))))
@@ -339,11 +361,16 @@ def _combine(one: Quantity, other: Quantity) -> Iterator[tuple[str, float]]:
             share = by / 100 if second.dimension == "%" else by
             parts = (share, 1 + share, 1 - share, 1 / (1 + share) if share > -1 else 1.0)
             yield from ((first.dimension, value * part) for part in parts)
-        elif by and first.dimension != second.dimension:
+        elif by and (first.dimension != second.dimension or _is_rate(first, second)):
             yield first.dimension, value / by
             yield first.dimension, value * by
         elif first is one and first.dimension in ("", "length"):
             yield "area" if first.dimension else "", value * _get_base(second)
+
+
+def _is_rate(one: Quantity, other: Quantity) -> bool:
+    """Whether a time can be said of each of some larger units: 38.5 hours in 5 days."""
+    return one.dimension == "time" and one.factor < other.factor and other.value.is_integer() and other.value < _MAX_RATE
 
 
 def _iter_triples(row: Sequence[Quantity]) -> Iterator[tuple[str, float]]:
