@@ -231,7 +231,7 @@ class _Relations:
             or is_among(_FEW_HITS if figure.dimension == "%" else _OFTEN, selection.changes)
             or is_among(_FEW_HITS, selection.wholes)
             or ((not is_change or figure.tolerance < 0.5) and is_among(_FEW_HITS, selection.pairs, self._pairs))
-            or (figure.value > _MIN_ROUND * figure.tolerance and is_among(_RARE, self._multiples))
+            or (_may_be_multiple(figure) and is_among(_RARE, self._multiples))
             or (figure.value > _MIN_PRECISION * figure.tolerance and is_among(_RARE, selection.sums))
         )
 
@@ -262,8 +262,9 @@ class _Relations:
         counts = [*dict.fromkeys(one.value for one in self._others if _counts(one) and one.value > 1)][:_MAX_COUNTS]
         factors = {*self._factors, *counts, *(one * other for one, other in combinations(counts, 2))}
         results: list[tuple[str, float]] = []
+        listed = {one.value for row in self._selection.rows if len(row) > 2 for one in row}  # no counts of a new case
         for row in self._selection.rows:
-            ratios = {count / one.value for one in row[:3] if _is_count(one) for count in counts}
+            ratios = {count / one.value for one in row[:3] if _is_count(one) for count in counts if count not in listed}
             scales = {*factors, *(1 / factor for factor in factors), *ratios}
             results += [(one.dimension, _get_base(one) * scale) for one in row[:_MAX_MEMBERS] for scale in scales]
             results += _iter_triples(row) if len(row) <= _FEW else ()
@@ -283,6 +284,10 @@ def _sum_up(group: Sequence[Quantity]) -> Iterator[tuple[str, float]]:
         if len(values) > 2:
             total = sum(values)
             yield from ((dimension, total), (dimension, total / len(values)))
+
+
+def _may_be_multiple(figure: Quantity) -> bool:
+    return figure.value > _MIN_ROUND * figure.tolerance and figure.dimension not in ("°C", "°F")
 
 
 def _is_count(one: Quantity) -> bool:
