@@ -17,7 +17,8 @@ _TWO: Final = re.compile(
     re.IGNORECASE,
 )
 _TWELVE: Final = re.compile(
-    r"\b(?:month|year|annu|mensu|mois\b|année|(?:un|l['\u2019]|par |chaque )\s?an\b|ans\b|år(?:et|en|l\w+|s\w*)?\b)|monat|jahr|jähr|månad|årsv",
+    r"\b(?:month|year|annu|mensu|mois\b|année|(?:un|l['\u2019]|par |chaque )\s?an\b|ans\b|år(?:et|en|l\w+|s\w*)?\b)"
+    r"|monat|jahr|jähr|månad|årsv",
     re.IGNORECASE,
 )
 _MAX_COUNT: Final = 100
@@ -27,7 +28,7 @@ _REQUEST: Final = re.compile(rf"\s*(?P<request>.{{1,{_MAX_REQUEST}}}?)\n\d{{4}}-
 
 
 def find_request(evidence: str) -> str:
-    """The caller's texts, which are the first of an answer's evidence, before the day of the request; "" if none are."""
+    """The caller's texts, with which the evidence of an answer begins, before the day of the request; "" if none do."""
     match = _REQUEST.match(evidence)
     return match["request"] if match is not None else ""
 

@@ -27,8 +27,8 @@ _KINDS: Final = (
     "table tables tabelle tabellen tabell tabeller tableau tableaux figure figures fig abbildung abb figur figurer "
     "chart diagram diagramm graphique",
     "page pages pp seite seiten sida sidor sidan slide slides folie folien bild diapositive",
-    "line lines row rows column columns cell zeile zeilen spalte spalten reihe reihen rad rader raderna kolumn kolumner "
-    "ligne lignes colonne colonnes rangée",
+    "line lines row rows column columns cell zeile zeilen spalte spalten reihe reihen rad rader raderna "
+    "kolumn kolumner ligne lignes colonne colonnes rangée",
     "iso iec din rfc ieee nist ansi gdpr dsgvo rgpd soc pci dss",
     "windows office ios ipados macos android ubuntu debian python java excel",
     "http https status statuscode",

@@ -106,9 +106,9 @@ class _KnownWords:
         words = [part for word in name for part in map(_normalize, _SPLIT_WORD.findall(word)) if len(part) > 1]
         if not words:
             return True
-        if len(words) > 1 and not any(map(_is_given_name, name)):  # no initials say what a person is called
-            if "".join(word[0] for word in words) in self._abbreviations:
-                return True
+        may_be_short = len(words) > 1 and not any(map(_is_given_name, name))  # initials are no name of a person
+        if may_be_short and "".join(word[0] for word in words) in self._abbreviations:
+            return True
         places = [self._find(word) for word in words]
         return all(places) and any(
             all(any(abs(place - first) <= _NEAR_WORDS for place in others) for others in places[1:])

@@ -15,18 +15,27 @@ from itertools import combinations, pairwise, product
 
 from agent.answers.derivations import Quantity, contains_near, is_unlikely_hit, list_operands, make_quantity
 from agent.answers.factors import find_request, list_factors
+from agent.answers.figure_combinations import (
+    MAX_MEMBERS,
+    add_counts,
+    combine,
+    compare,
+    get_base,
+    group_by_dimension,
+    iter_near,
+    iter_pairs,
+    iter_triples,
+    list_changes,
+    list_rests,
+)
 from agent.text.numbers import NumberMention
 from agent.text.unit_labels import find_unit_of_label
 from agent.text.units import CURRENCIES
 
 MAX_RECORDS = 400
 """Records that are read. Of longer evidence nearly every figure could be derived."""
-_MAX_ROWS, _MAX_MEMBERS, _MAX_ADDENDS = 24, 40, 12
-"""Records of a sentence; figures of a record or column that are combined in pairs, and that are added up."""
-_REACH = 6
-"""Figures of a record from one to the last one that it is combined with."""
-_NEAR = 4
-"""Figures of one dimension of which each is compared with the next ones, less one."""
+_MAX_ROWS, _MAX_ADDENDS = 24, 12
+"""Records of a sentence; figures of a record or column that are added up."""
 _UNCHANGED = CURRENCIES | {"", "%", "pp", "x", "°C", "°F"}
 """Dimensions in which two figures beside each other are mostly no state before and now, and money, which is first."""
 _FEW = 6
@@ -39,7 +48,6 @@ _MAX_RESULTS = 4_000_000
 """Results that are built for one answer, some seconds of work. Later figures follow from their sentence only."""
 _MAX_SELECTIONS = 8
 """Selections of records whose results are kept, some megabytes each."""
-_MAX_RATE = 1_000
 _MIN_NAMED = 10
 """Whole numbers below this are too common to name a record."""
 _MIN_PRECISION = 2_000
@@ -52,7 +60,9 @@ _END = re.compile(r"[\n{}]")
 _KEY = re.compile(r"\"([^\"\n]{1,40})\"\s*:\s*-?$")
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _COUNTED = ("time", "months", "nights")
-_ADDED = re.compile(r"[^.;:!?\d\n]{0,60}(?:\b(?:and|plus|und|sowie|et|och|samt|ainsi que)|\+)\s(?:[^\W\d_]+\s){0,2}", re.IGNORECASE)
+_ADDED = re.compile(
+    r"[^.;:!?\d\n]{0,60}(?:\b(?:and|plus|und|sowie|et|och|samt|ainsi que)|\+)\s(?:[^\W\d_]+\s){0,2}", re.IGNORECASE
+)
 """What joins two counts."""
 _YEARS = range(1900, 2101)
 
@@ -88,7 +98,7 @@ class RelatedFigures:
     def explain(self, figure: Quantity, sentence: str, others: Sequence[Quantity]) -> bool:
         """Whether the figure follows from the records that its sentence names, or from `others`, the explained
         figures of its sentence, and few figures like it would."""
-        others = tuple(others[:_MAX_MEMBERS])
+        others = tuple(others[:MAX_MEMBERS])
         numbers = {one.value for one in others if one.value >= _MIN_NAMED or not one.value.is_integer()}
         words = {word.lower() for word in _WORD.findall(sentence)}
         named = tuple(place for place, record in enumerate(self._records) if _is_named(record, words, numbers))
@@ -136,26 +146,33 @@ class _Selection:
 
     @cached_property
     def amounts(self) -> _Results:
-        """The sums, differences and changes of neighbouring amounts of money in a record: a price before and now."""
-        groups = [one for row in self.rows for one in _group_by_dimension(row) if one[0].dimension in CURRENCIES]
-        return self._sort([result for group in groups for pair in _iter_near(group) for result in _change(*pair)])
+        """The differences and changes of neighbouring amounts of money in a record: a price before and now."""
+        return self._sort([result for pair in self._near_amounts for result in list_changes(*pair)])
 
     @cached_property
     def totals(self) -> _Results:
-        """The sums of two such amounts."""
-        groups = [one for row in self.rows for one in _group_by_dimension(row) if one[0].dimension in CURRENCIES]
-        return self._sort([(one.dimension, _get_base(one) + _get_base(other)) for group in groups for one, other in _iter_near(group)])
+        """The sums of two such amounts, and those and the differences of two figures of short evidence. Too many are near
+        any figure: they count only where nothing is rounded."""
+        sums = [(one.dimension, get_base(one) + get_base(other)) for one, other in self._near_amounts]
+        return self._sort(
+            [*sums, *(one for pair in iter_pairs(self._joined) for one in compare(*pair) if one[0] != "%")]
+        )
+
+    @cached_property
+    def _near_amounts(self) -> list[tuple[Quantity, Quantity]]:
+        groups = (one for row in self.rows for one in group_by_dimension(row) if one[0].dimension in CURRENCIES)
+        return [pair for group in groups for pair in iter_near(group)]
 
     @cached_property
     def changes(self) -> _Results:
         """The differences and changes of other quantities with a unit, and the sums of counts: days of two kinds."""
         results: list[tuple[str, float]] = []
-        for group in (one for row in self.rows for one in _group_by_dimension(row)):
+        for group in (one for row in self.rows for one in group_by_dimension(row)):
             if group[0].dimension in _COUNTED:
                 pairs = (pair for at in (1, 2) for pair in zip(group, group[at:], strict=False))
-                results += [result for pair in pairs for result in _add_counts(*pair)]
+                results += [result for pair in pairs for result in add_counts(*pair)]
             elif group[0].dimension not in _UNCHANGED:
-                results += [result for pair in _iter_near(group) for result in _change(*pair)]
+                results += [result for pair in iter_near(group) for result in list_changes(*pair)]
         return self._sort(results)
 
     @cached_property
@@ -163,12 +180,11 @@ class _Selection:
         """The results of two figures of a record or a column."""
         results: list[tuple[str, float]] = []
         for row in self.rows:
-            results += [result for pair in _iter_pairs(row) for result in _combine(*pair)]
-            results += [("%", rest) for one in row for rest in _list_rests(one)]
-        results += [one for pair in _iter_pairs(self._joined) for one in _compare(*pair) if one[0] != "%"]
+            results += [result for pair in iter_pairs(row) for result in combine(*pair)]
+            results += [("%", rest) for one in row for rest in list_rests(one)]
         for key, column in self._columns.items():
-            pairs = product(column[:_MAX_MEMBERS], self._all_columns[key][:_MAX_MEMBERS])
-            results += [result for one, other in pairs if one is not other for result in _compare(one, other)]
+            pairs = product(column[:MAX_MEMBERS], self._all_columns[key][:MAX_MEMBERS])
+            results += [result for one, other in pairs if one is not other for result in compare(one, other)]
         return self._sort(results)
 
     @cached_property
@@ -178,9 +194,9 @@ class _Selection:
         for group in (*self.rows, *self._columns.values(), *self._all_columns.values()):
             results += _sum_up(group)
         for key, column in self._columns.items():
-            total = sum(map(_get_base, self._all_columns[key]))
+            total = sum(map(get_base, self._all_columns[key]))
             if len(self._all_columns[key]) > 2 and total:
-                results += [("%", 100 * _get_base(one) / total) for one in column]
+                results += [("%", 100 * get_base(one) / total) for one in column]
         return self._sort(results)
 
     @cached_property
@@ -188,7 +204,7 @@ class _Selection:
         """The sums of neighbours in a record or column, and those without the next one."""
         results: list[tuple[str, float]] = []
         for group in filter(_is_of_one_kind, (*self.rows, *self._columns.values())):
-            values = [_get_base(one) for one in group[:_MAX_ADDENDS]]
+            values = [get_base(one) for one in group[:_MAX_ADDENDS]]
             for start, end in combinations(range(len(values) + 1), 2):
                 if end - start > 2:
                     total = sum(values[start:end])
@@ -223,11 +239,15 @@ class _Relations:
         def is_among(limit: float, *results: _Results) -> bool:
             if is_unlikely_hit(figure, lambda one: any(_has_near(all_, one, has_unit) for all_ in results), limit):
                 return True
-            return has_unit and is_unlikely_hit(figure, lambda one: any(_has_near(all_, one) for all_ in results), _RARE)
+            return has_unit and is_unlikely_hit(
+                figure, lambda one: any(_has_near(all_, one) for all_ in results), _RARE
+            )
 
         return (
             is_among(_OFTEN, selection.amounts)
-            or is_unlikely_hit(replace(figure, tolerance=0.0), lambda one: _has_near(selection.totals, one, True), _OFTEN)
+            or is_unlikely_hit(
+                figure, lambda one: _has_near(selection.totals, replace(one, tolerance=0.0), True), _FEW_HITS
+            )
             or is_among(_FEW_HITS if figure.dimension == "%" else _OFTEN, selection.changes)
             or is_among(_FEW_HITS, selection.wholes)
             or ((not is_change or figure.tolerance < 0.5) and is_among(_FEW_HITS, selection.pairs, self._pairs))
@@ -243,8 +263,8 @@ class _Relations:
     @cached_property
     def _of_sentence(self) -> _Results:
         """The results of two figures of the sentence, and the sums and means of all of one kind."""
-        pairs = _iter_pairs(self._others[:_MAX_OTHERS])
-        return _sort([*(result for pair in pairs for result in _combine(*pair)), *_sum_up(self._others)])
+        pairs = iter_pairs(self._others[:_MAX_OTHERS])
+        return _sort([*(result for pair in pairs for result in combine(*pair)), *_sum_up(self._others)])
 
     @cached_property
     def _pairs(self) -> _Results:
@@ -252,8 +272,8 @@ class _Relations:
         rows = self._selection.rows
         values = {abs(one.value) for row in rows for one in row}
         others = [one for one in self._others if one.value not in values][:_MAX_OTHERS]
-        pairs = (pair for row in rows for pair in product(row[:_MAX_MEMBERS], others))
-        return self._sort([result for pair in pairs for result in _combine(*pair)])
+        pairs = (pair for row in rows for pair in product(row[:MAX_MEMBERS], others))
+        return self._sort([result for pair in pairs for result in combine(*pair)])
 
     @cached_property
     def _multiples(self) -> _Results:
@@ -266,8 +286,8 @@ class _Relations:
         for row in self._selection.rows:
             ratios = {count / one.value for one in row[:3] if _is_count(one) for count in counts if count not in listed}
             scales = {*factors, *(1 / factor for factor in factors), *ratios}
-            results += [(one.dimension, _get_base(one) * scale) for one in row[:_MAX_MEMBERS] for scale in scales]
-            results += _iter_triples(row) if len(row) <= _FEW else ()
+            results += [(one.dimension, get_base(one) * scale) for one in row[:MAX_MEMBERS] for scale in scales]
+            results += iter_triples(row) if len(row) <= _FEW else ()
         return self._sort(results)
 
     def _sort(self, results: Sequence[tuple[str, float]]) -> _Results:
@@ -279,7 +299,7 @@ def _sum_up(group: Sequence[Quantity]) -> Iterator[tuple[str, float]]:
     """Yields the sum and the mean of the figures of each dimension of which there are at least three."""
     by_dimension: dict[str, list[float]] = defaultdict(list)
     for one in group:
-        by_dimension[one.dimension].append(_get_base(one))
+        by_dimension[one.dimension].append(get_base(one))
     for dimension, values in by_dimension.items():
         if len(values) > 2:
             total = sum(values)
@@ -301,96 +321,6 @@ def _counts(one: Quantity) -> bool:
 
 def _is_of_one_kind(group: Sequence[Quantity]) -> bool:
     return len({one.dimension for one in group}) == 1
-
-
-def _get_base(one: Quantity) -> float:
-    return one.value * one.factor
-
-
-def _iter_pairs(row: Sequence[Quantity]) -> Iterator[tuple[Quantity, Quantity]]:
-    for place, one in enumerate(row[:_MAX_MEMBERS]):
-        yield from ((one, other) for other in row[place + 1 : place + _REACH])
-
-
-def _compare(one: Quantity, other: Quantity) -> Iterator[tuple[str, float]]:
-    """Yields the sum, the difference, the ratio, the shares and the changes of two figures of one kind."""
-    if one.dimension != other.dimension:
-        return
-    first, second = sorted((_get_base(one), _get_base(other)), key=abs)
-    yield one.dimension, first + second
-    yield one.dimension, second - first
-    if one.dimension == "%":
-        yield "pp", second - first
-    if first:
-        yield "", second / first
-        for share in (first / second, second / first):
-            yield "%", 100 * share
-            yield "%", 100 * (share - 1)
-
-
-def _group_by_dimension(row: Sequence[Quantity]) -> list[list[Quantity]]:
-    groups: dict[str, list[Quantity]] = defaultdict(list)
-    for one in row[:_MAX_MEMBERS]:
-        groups[one.dimension].append(one)
-    return list(groups.values())
-
-
-def _iter_near(group: Sequence[Quantity]) -> Iterator[tuple[Quantity, Quantity]]:
-    for at in range(1, _NEAR):
-        yield from zip(group, group[at:], strict=False)
-
-
-def _change(one: Quantity, other: Quantity) -> Iterator[tuple[str, float]]:
-    """Yields the difference of two figures of one dimension, the change from each to the other, and the share."""
-    first, second = sorted((abs(_get_base(one)), abs(_get_base(other))))
-    yield one.dimension, second - first
-    if first:
-        yield from (("%", 100 * (second / first - 1)), ("%", 100 * (1 - first / second)), ("%", 100 * first / second))
-
-
-def _add_counts(one: Quantity, other: Quantity) -> Iterator[tuple[str, float]]:
-    """Yields the sum and the difference of two whole numbers of one unit."""
-    if one.factor == other.factor and one.value.is_integer() and other.value.is_integer():
-        yield one.dimension, _get_base(one) + _get_base(other)
-        yield one.dimension, _get_base(one) - _get_base(other)
-
-
-def _combine(one: Quantity, other: Quantity) -> Iterator[tuple[str, float]]:
-    """Yields what two figures of one record give, also of different kinds: a price times a number or a share."""
-    yield from _compare(one, other)
-    if one.value == other.value and {one.dimension, other.dimension} == {"", "length"}:
-        return  # both are the 4 of "4 x 3 m"
-    for first, second in ((one, other), (other, one)):
-        value, by = _get_base(first), second.value
-        if second.dimension == "%" or (not second.dimension and 0 < by < 1):
-            share = by / 100 if second.dimension == "%" else by
-            parts = (share, 1 + share, 1 - share, 1 / (1 + share) if share > -1 else 1.0)
-            yield from ((first.dimension, value * part) for part in parts)
-        elif by and (first.dimension != second.dimension or _is_rate(first, second)):
-            yield first.dimension, value / by
-            yield first.dimension, value * by
-        elif first is one and first.dimension in ("", "length"):
-            yield "area" if first.dimension else "", value * _get_base(second)
-
-
-def _is_rate(one: Quantity, other: Quantity) -> bool:
-    """Whether a time can be said of each of some larger units: 38.5 hours in 5 days."""
-    return one.dimension == "time" and one.factor < other.factor and other.value.is_integer() and other.value < _MAX_RATE
-
-
-def _iter_triples(row: Sequence[Quantity]) -> Iterator[tuple[str, float]]:
-    """Yields the product of two figures with a third of their kind added or taken away: 3 * 249 + 15."""
-    for one, other in combinations(row, 2):
-        for third in row:
-            if third is not one and third is not other and third.dimension in (one.dimension, other.dimension):
-                yield third.dimension, _get_base(one) * other.value + _get_base(third)
-                yield third.dimension, _get_base(one) * other.value - _get_base(third)
-
-
-def _list_rests(one: Quantity) -> list[float]:
-    """What a share leaves of all, or the change that a factor is."""
-    share = one.value if one.dimension == "%" else 100 * one.value if not one.dimension else 0.0
-    return [100 - share] if 0 < share < 200 else []
 
 
 def _list_columns(records: Iterable[_Record]) -> dict[Hashable, list[Quantity]]:
@@ -435,7 +365,7 @@ def _iter_records(text: str, numbers: Sequence[NumberMention]) -> Iterator[_Reco
         at = end
         if place == first:
             continue  # its words are the head of what follows
-        members = enumerate(numbers[first : min(place, first + _MAX_MEMBERS)])
+        members = enumerate(numbers[first : min(place, first + MAX_MEMBERS)])
         figures = [one for index, number in members for one in _read(text, number, (place - first, index))]
         figures += _read_joined_counts(text, numbers[first:place])
         yield _Record(words, figures, frozenset(abs(one.value) for _, one in figures))

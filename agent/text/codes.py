@@ -77,7 +77,7 @@ def _iter_tokens(text: str) -> Iterator[CodeMention]:
         if not any(char.isdecimal() for char in token) or _is_unit(text, match):
             continue
         if _VERSION.fullmatch(token):
-            if len(find_numbers(token)) != 1:
+            if _DOTTED_PHONE.fullmatch(token) or len(find_numbers(token)) != 1:
                 yield CodeMention(token, match.start(), match.end())
         elif any(char.isalpha() for char in token) and not _is_quantity(token):
             yield CodeMention(token, match.start(), match.end())

@@ -31,9 +31,9 @@ _ISO_DURATION = re.compile(
 def join_units(text: str, mentions: Sequence[NumberMention]) -> list[NumberMention]:
     """The numbers of a text in order; two that state one quantity become one, in the smaller unit.
 
-    A unit and a scale belong to all numbers of a range, a unit to those of dimensions: `15-20 km`, `60 auf 72 Euro`, `2-3 million`,
-    `40 x 30 x 25 cm`, but not to the count of `3 x 250 ml`. The article before the larger unit counts as one: `an hour
-    and 35 minutes`."""
+    A unit and a scale belong to all numbers of a range, a unit to those of dimensions: `15-20 km`, `60 auf 72 Euro`,
+    `2-3 million`, `40 x 30 x 25 cm`, but not to the count of `3 x 250 ml`. The article before the larger unit counts as
+    one: `an hour and 35 minutes`."""
     joined: list[NumberMention] = []
     for one in _share_units(text, mentions):
         previous = joined[-1] if joined else None

@@ -134,7 +134,7 @@ UNITS_OF_LABELS = {"s": UNITS["seconds"], **UNITS}
 OTHER_FACTORS = {f"{letter}B": UNITS[f"{letter}ib".lower()].factor for letter in "kMGT"} | {"hp": UNITS["ps"].factor}
 """The factors of kB, MB, GB and TB where they count in powers of 1,024, and of a metric horsepower."""
 CURRENCIES = frozenset(
-    UNITS[code].dimension for code in "eur usd gbp chf sek nok dkk kr jpy inr pln czk cny cad aud".split()
+    ("EUR", "USD", "GBP", "CHF", "SEK", "NOK", "DKK", "kr", "JPY", "INR", "PLN", "CZK", "CNY", "CAD", "AUD")
 )
 """The dimensions of money."""
 _CROWNS = frozenset(("SEK", "NOK", "DKK"))

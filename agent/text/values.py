@@ -6,7 +6,7 @@ compares values, not spellings, and does no arithmetic.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from decimal import Decimal
@@ -24,7 +24,7 @@ from agent.text.numbers import NumberMention, NumberReading, find_numbers
 from agent.text.scales import CENT, find_scales
 from agent.text.unit_labels import find_unit_of_label
 from agent.text.units import OTHER_FACTORS, UNITS_OF_LABELS, Unit, can_share_value
-from agent.text.word_quantities import find_word_quantities
+from agent.text.word_quantities import find_shares, find_word_quantities
 
 ValueMention = DateMention | TimeMention | NumberMention | CodeMention
 
@@ -41,9 +41,6 @@ _SHORT_RUN: Final = re.compile(r"(?<=[^\W\d_])\d{1,3}(?!\d)")
 _CLOCK: Final = re.compile(r"(\d+):(\d\d):(\d\d)")
 _DECIMAL_COMMA: Final = re.compile(r"^\D*\d+,\d{1,2}(?!\d)")
 """In an answer, 5,4 is not a list of 5 and 4."""
-_SHARE: Final = re.compile(
-    r"(?<![\d/.,-])(?P<part>\d{1,3})(?:/|\s(?:in|of|out of|av|von|sur|på)\s)(?P<whole>\d{1,3})(?![\d/.,-]\d|\d)"
-)
 _MIN_NATIONAL: Final = 6
 """Digits of a telephone number without the zeros before it. Fewer are the end of any other number."""
 _MAX_AMOUNT: Final = Decimal(10) ** 20  # of larger numbers, a decimal has too few digits for a remainder
@@ -165,7 +162,7 @@ class KnownValues:
                     self._add_code(mention)
                 case NumberMention():
                     self._add_number(mention, text_of_cells)
-        self._numbers += [(share, None) for share in _iter_shares(text)] if self._by_language else []
+        self._numbers += [(share, None) for share in find_shares(text)] if self._by_language else []
         self._numbers += find_iso_durations(text)
         self._possible_dates.update(list_possible_dates(text))
         self._times.update(list_named_hours(text))
@@ -251,12 +248,7 @@ class KnownValues:
         for reading in mention.readings:
             if ignore_unit and mention.unit is not None and self._has_other_unit(reading, mention.unit):
                 return True
-            if self._by_language and mention.unit is None and reading.below is not None:
-                # "More than 2,000 people" are not 2,318 euros.
-                if self._has_value(reading.centre, reading.width, bare=True):
-                    return True
-                reading = NumberReading(reading.value, Decimal(0))
-            if self._has_quantity(reading.centre, reading.width, mention.unit):
+            if self._has_rounded(reading, mention.unit):
                 return True
             if ignore_sign and self._has_other_sign(reading, mention.unit, ignore_unit=ignore_unit):
                 return True
@@ -307,10 +299,16 @@ class KnownValues:
         start, end = bisect_left(self._values, reading.value), bisect_right(self._values, reading.value)
         return any(other is None or other.dimension != unit.dimension for _, other in self._numbers[start:end])
 
+    def _has_rounded(self, reading: NumberReading, unit: Unit | None) -> bool:
+        if self._by_language and unit is None and reading.below is not None:
+            # "More than 2,000 people" are not 2,318 euros, but may be 2,000 of anything.
+            return self._has_value(reading.centre, reading.width, bare=True) or self.has_value(reading.value)
+        return self._has_quantity(reading.centre, reading.width, unit)
+
     def _has_other_sign(self, reading: NumberReading, unit: Unit | None, *, ignore_unit: bool) -> bool:
         """Whether a number has this value with the other sign; with `ignore_unit`, in any unit."""
         other = replace(reading, value=-reading.value)
-        if self._has_quantity(other.centre, other.width, unit):
+        if self._has_rounded(other, unit):
             return True
         return ignore_unit and unit is not None and self._has_other_unit(other, unit)
 
@@ -376,14 +374,6 @@ def _read_clock(mention: TimeMention) -> NumberMention | None:
     hours, minutes, seconds = map(int, match.groups())
     reading = NumberReading(Decimal(hours * 3600 + minutes * 60 + seconds), Decimal(1))
     return NumberMention(mention.text, mention.start, mention.end, (reading,), UNITS_OF_LABELS["s"])
-
-
-def _iter_shares(text: str) -> Iterator[Decimal]:
-    """Yields the shares that a text gives as two numbers: 0.125 of "1 in 8", 0.25 of "1/4"."""
-    for match in _SHARE.finditer(text):
-        part, whole = int(match["part"]), int(match["whole"])
-        if 0 < part < whole:
-            yield Decimal(part) / whole
 
 
 def _group_by_dimension(numbers: Iterable[tuple[Decimal, Unit | None]]) -> dict[str, list[Decimal]]:
