@@ -62,17 +62,17 @@ class FigureEvidence:
 
 
 def _drop_copies(evidence: str) -> str:
-    """The evidence without the lines that are the JSON of what stands in it already: an output's value is often its
+    """The evidence without the lines that are the JSON of other text in it: an output's value is often its
     text, and a figure and its copy would be taken for two."""
-    kept: list[str] = []
+    lines: list[str] = []
     seen: set[str] = set()
     for line in evidence.split("\n"):
         is_data = line[:1] in ("{", "[") and len(line) > _MIN_COPIED
         if (is_data and line in seen) or (line[:1] == line[-1:] == '"' and _is_quotation_of(line, evidence)):
             continue
         seen.update((line,) if is_data else ())
-        kept.append(line)
-    return "\n".join(kept)
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def _is_quotation_of(line: str, evidence: str) -> bool:

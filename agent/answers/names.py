@@ -126,7 +126,7 @@ class _KnownWords:
 
     @cached_property
     def _abbreviations(self) -> set[str]:
-        """The words in capitals that are written so only, and of two letters are no word of a language: EU, WHO."""
+        """The words in capitals that are written so only; one of two letters must not be a stop word: EU, WHO."""
         words = {match[0] for match in _ABBREVIATION.finditer(self._text)}
         ordinary = self._lower | {word for word in _list_stop_words() if len(word) < _MIN_CERTAIN}
         return {word.casefold() for word in words if word.lower() not in ordinary}

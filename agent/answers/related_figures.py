@@ -151,12 +151,10 @@ class _Selection:
 
     @cached_property
     def totals(self) -> _Results:
-        """The sums of two such amounts, and those and the differences of two figures of short evidence. Too many are near
-        any figure: they count only where nothing is rounded."""
+        """The sums of two such amounts, and the sums and differences of short evidence, exact ones only."""
+        pairs = iter_pairs(self._joined)
         sums = [(one.dimension, get_base(one) + get_base(other)) for one, other in self._near_amounts]
-        return self._sort(
-            [*sums, *(one for pair in iter_pairs(self._joined) for one in compare(*pair) if one[0] != "%")]
-        )
+        return self._sort([*sums, *(result for pair in pairs for result in compare(*pair) if result[0] != "%")])
 
     @cached_property
     def _near_amounts(self) -> list[tuple[Quantity, Quantity]]:
@@ -237,10 +235,10 @@ class _Relations:
         is_change = figure.dimension == "%" and "%" in selection.amounts
 
         def is_among(limit: float, *results: _Results) -> bool:
-            if is_unlikely_hit(figure, lambda one: any(_has_near(all_, one, has_unit) for all_ in results), limit):
+            if is_unlikely_hit(figure, lambda one: any(_has_near(each, one, has_unit) for each in results), limit):
                 return True
             return has_unit and is_unlikely_hit(
-                figure, lambda one: any(_has_near(all_, one) for all_ in results), _RARE
+                figure, lambda one: any(_has_near(each, one) for each in results), _RARE
             )
 
         return (
