@@ -18,6 +18,8 @@ MAX_EVIDENCE = 60_000
 """Characters of evidence that are read as a whole. Of more, half is the beginning, half what may hold a claim."""
 _MIN_COPIED = 20
 """Characters from which on a line of JSON that stands there twice is a copy."""
+_MAX_QUOTED = 40
+"""Lines in quotation marks that are looked for in the rest: each takes a search of the whole text."""
 _CONTEXT = 40
 """Characters beside a number that hold its unit, sign and scale."""
 
@@ -62,15 +64,18 @@ class FigureEvidence:
 
 
 def _drop_copies(evidence: str) -> str:
-    """The evidence without the lines that are the JSON of other text in it: an output's value is often its
-    text, and a figure and its copy would be taken for two."""
+    """The evidence without the lines that are the JSON of other text in it: an output's value is often its text, and a
+    figure and its copy would be taken for two."""
     lines: list[str] = []
     seen: set[str] = set()
+    tries = _MAX_QUOTED
     for line in evidence.split("\n"):
-        is_data = line[:1] in ("{", "[") and len(line) > _MIN_COPIED
-        if (is_data and line in seen) or (line[:1] == line[-1:] == '"' and _is_quotation_of(line, evidence)):
-            continue
-        seen.update((line,) if is_data else ())
+        if len(line) > _MIN_COPIED and line[0] in '{["':
+            is_quoted = tries > 0 and line[0] == line[-1] == '"'
+            tries -= is_quoted
+            if line in seen or (is_quoted and _is_quotation_of(line, evidence)):
+                continue
+            seen.update((line,) if line[0] != '"' else ())
         lines.append(line)
     return "\n".join(lines)
 
