@@ -129,14 +129,14 @@ _SI = re.compile(
 )
 """Units of the SI with their prefixes, and a few that tables of measurements have beside them."""
 _BETWEEN = re.compile(r"[/\u00b7*\u22c5 ]")
-UNITS_OF_LABELS = {"s": UNITS["seconds"], **UNITS}
-"""The spellings in labels such as `duration_s`."""
-OTHER_FACTORS = {f"{letter}B": UNITS[f"{letter}ib".lower()].factor for letter in "kMGT"} | {"hp": UNITS["ps"].factor}
-"""The factors of kB, MB, GB and TB where they count in powers of 1,024, and of a metric horsepower."""
 CURRENCIES = frozenset(
     ("EUR", "USD", "GBP", "CHF", "SEK", "NOK", "DKK", "kr", "JPY", "INR", "PLN", "CZK", "CNY", "CAD", "AUD")
 )
 """The dimensions of money."""
+UNITS_OF_LABELS = {"s": UNITS["seconds"], **UNITS}
+"""The spellings in labels such as `duration_s`."""
+OTHER_FACTORS = {f"{letter}B": UNITS[f"{letter}ib".lower()].factor for letter in "kMGT"} | {"hp": UNITS["ps"].factor}
+"""The factors of kB, MB, GB and TB where they count in powers of 1,024, and of a metric horsepower."""
 _CROWNS = frozenset(("SEK", "NOK", "DKK"))
 _QUALIFIER = (
     r"(?:(?:full|working|calendar|business|paid|whole|more|extra|consecutive|gross|hela|fulla|ganze|ganzen|volle|vollen|"
