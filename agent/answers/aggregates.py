@@ -14,12 +14,13 @@ from functools import cached_property, partial
 from itertools import combinations
 from typing import Final, Literal
 
-from agent.answers.derivations import Quantity, contains_near, is_unlikely_hit
+from agent.answers.derivations import Quantity, contains_near, is_among, is_unlikely_hit
 from agent.answers.tables import Table, read_tables
 from agent.text.unit_labels import find_unit_of_label
 from agent.text.units import Unit
 
 _MAX_ROWS: Final = 5_000
+_MIN_RECORDS: Final = 3
 _MAX_SERIES, _MAX_GROUPS, _MAX_PARTS = 24, 60, 24
 """Columns and products of a table; groups of its rows; parts of one total that are compared with each other."""
 _MAX_KEPT: Final = 8
@@ -79,10 +80,12 @@ class Aggregates:
     def explain(self, figure: Quantity, sentence: str, others: Sequence[Quantity]) -> bool:
         """Whether a figure is an aggregate, of the rows and columns that its sentence names or of all. `others` are the
         explained figures of the sentence, which name rows too."""
-        if not self._series:
-            return False
         words = _WORD.findall(sentence.lower())
         stems = frozenset((*map(_stem, words), *(word[: _STEM - 1] for word in words)))
+        if figure.dimension == "%" and self._is_share_of_records(figure, stems):
+            return True
+        if not self._series:
+            return False
         numbers = frozenset(one.value for one in others)
         for results, limit in zip(self._collect_best(stems, numbers), _BEST_LIMITS, strict=True):
             if is_unlikely_hit(figure, partial(_has, results), limit):
@@ -102,6 +105,23 @@ class Aggregates:
     @cached_property
     def _series(self) -> list[_Series]:
         return [one for table in self._tables[0] if table.size <= _MAX_ROWS for one in _iter_series(table)]
+
+    def _is_share_of_records(self, figure: Quantity, stems: frozenset[str]) -> bool:
+        """Whether a percentage is the share of the records that have one text in a column, which the sentence names, or
+        of those that do not."""
+        named = [share for words, share in self._shares if not words.isdisjoint(stems)]
+        shares = named or [share for _, share in self._shares]
+        return is_among(figure, sorted({rest for one in shares for rest in (one, 100 - one)}), _LIMITS[0])
+
+    @cached_property
+    def _shares(self) -> list[tuple[frozenset[str], float]]:
+        """The words of each text that records of a table have in a column, with the share of these records."""
+        return [
+            (words, 100 * len(rows) / table.size)
+            for table in self._tables[0]
+            if _MIN_RECORDS <= table.size <= _MAX_ROWS
+            for words, rows in _group_rows(table, least=1)
+        ]
 
     @cached_property
     def _names(self) -> list[frozenset[str]]:
@@ -203,18 +223,18 @@ def _list_kin(columns: Sequence[_Column]) -> list[_Column]:
     return [columns[at] for at in max(runs, key=len, default=[])]
 
 
-def _group_rows(table: Table) -> list[tuple[frozenset[str], list[int]]]:
-    """The rows of each text that several rows of a column have."""
+def _group_rows(table: Table, *, least: int = 2) -> list[tuple[frozenset[str], list[int]]]:
+    """The rows of each text that at least so many rows have, of columns in which texts are repeated."""
     groups: list[tuple[frozenset[str], list[int]]] = []
     for cells in table.texts.values():
         by_text: dict[str, list[int]] = defaultdict(list)
         for row, cell in enumerate(cells):
             by_text[cell].append(row)
-        if len(by_text) <= _MAX_GROUPS:
+        if len(by_text) <= _MAX_GROUPS and len(by_text) < table.size:
             groups += [
                 (frozenset(map(_stem, _WORD.findall(text))), rows)
                 for text, rows in by_text.items()
-                if text and 1 < len(rows) < table.size
+                if text and least <= len(rows) < table.size
             ]
     return groups[:_MAX_GROUPS]
 

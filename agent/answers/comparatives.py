@@ -16,9 +16,10 @@ from agent.answers.derivations import Quantity, contains_near, is_unlikely_hit, 
 from agent.text.numbers import NumberMention
 
 _BETWEEN: Final = re.compile(
-    r"[ \u00a0\u202f]?[%\w]{0,12}[ \u00a0]?\((?:[^\W\d_]{1,12}[.:]?(?: [^\W\d_]{1,12}[.:]?){0,2} )?(?:[A-Z]{3} |[$€£])?"
+    r"[ \u00a0\u202f]?(?:[%\w]{0,24}[ \u00a0]){0,3}[%\w]{0,24}"
+    r"\((?:[^\W\d_]{1,12}[.:]?(?: [^\W\d_]{1,12}[.:]?){0,2} )?(?:[A-Z]{3} |[$€£])?"
 )
-_AFTER: Final = re.compile(r"[^\d()\n]{0,16}\)")
+_AFTER: Final = re.compile(r"[^\d()\n]{0,16}(?:(?:19|20)\d\d)?\)")
 _PRIOR: Final = re.compile(
     r"\b(?:last|previous|prior) (?:fiscal )?year|\bvorjahr|\bvj\.|\bföregående år|\bförra året|\bi fjol"
     r"|\bl'année précédente|\bl'exercice précédent|\ban dernier",

@@ -1,5 +1,6 @@
 """The values that the evidence of an answer holds, and what can be derived from them."""
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -15,6 +16,10 @@ from agent.text.values import KnownValues, ValueMention
 
 MAX_EVIDENCE = 60_000
 """Characters of evidence that are read as a whole. Of more, half is the beginning, half what may hold a claim."""
+_MIN_COPIED = 20
+"""Characters from which on a line of JSON that stands there twice is a copy."""
+_MAX_QUOTED = 40
+"""Lines in quotation marks that are looked for in the rest: each takes a search of the whole text."""
 _CONTEXT = 40
 """Characters beside a number that hold its unit, sign and scale."""
 
@@ -23,8 +28,8 @@ class FigureEvidence:
     """The values of the evidence, and what is derived from them when it is needed."""
 
     def __init__(self, text: str, claims: Sequence[ValueMention]) -> None:
-        self.text = text
-        self._read = _cut_evidence(text, claims)
+        self.text = _drop_copies(text)
+        self._read = _cut_evidence(self.text, claims)
         self.known = KnownValues(self._read, by_language=True)
 
     @cached_property
@@ -56,6 +61,31 @@ class FigureEvidence:
     def spoken_times(self) -> set[TimeValue]:
         """The times that the evidence says in words, in both halves of the day."""
         return {half for one in find_spoken_times(self.text) for half in list_halves(one.value)}
+
+
+def _drop_copies(evidence: str) -> str:
+    """The evidence without the lines that are the JSON of other text in it: an output's value is often its text, and a
+    figure and its copy would be taken for two."""
+    lines: list[str] = []
+    seen: set[str] = set()
+    tries = _MAX_QUOTED
+    for line in evidence.split("\n"):
+        if len(line) > _MIN_COPIED and line[0] in '{["':
+            is_quoted = tries > 0 and line[0] == line[-1] == '"'
+            tries -= is_quoted
+            if line in seen or (is_quoted and _is_quotation_of(line, evidence)):
+                continue
+            seen.update((line,) if line[0] != '"' else ())
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _is_quotation_of(line: str, evidence: str) -> bool:
+    try:
+        text = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(text, str) and evidence.count(text) > (text == line[1:-1])
 
 
 def _cut_evidence(evidence: str, claims: Iterable[ValueMention]) -> str:

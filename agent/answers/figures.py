@@ -12,7 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 
-from agent.answers.derivations import Quantity, contains_near, is_among, list_operands, read_quantities
+from agent.answers.derivations import Quantity, contains_near, is_among, list_operands, make_quantity, read_quantities
 from agent.answers.derived_dates import DerivedDates
 from agent.answers.equations import Equation, find_equations
 from agent.answers.figure_evidence import FigureEvidence
@@ -35,7 +35,6 @@ from agent.text.values import KnownValues, ValueMention, find_values
 MAX_REPORTED = 5
 """The search stops after this number of unexplained figures."""
 _LINK = re.compile(r"https?://\S+")
-_LINE_WORD = re.compile(r"\b(?:lines?|zeilen?|rad(?:er|erna)?|lignes?)\s+(?:\d+\s*[-\u2013]\s*)?$", re.IGNORECASE)
 _OFFSET = re.compile(r"(?:UTC|GMT) ?[-+\u2212]$", re.IGNORECASE)
 _CLOCK_WORD = re.compile(r" (?:to|past|i|över|vor|nach) (?:[^\W\d_]+)\b", re.IGNORECASE)
 """Twenty to seven, tjugo i sju, zwanzig vor acht."""
@@ -97,7 +96,7 @@ class _Search:
     def __init__(self, text: str, claims: Sequence[ValueMention], evidence: FigureEvidence) -> None:
         self._text = text
         self._evidence = evidence
-        self._labels = Labels(text, evidence.text)
+        self._labels = Labels(text, evidence.text, evidence.known)
         self._numbers = [one for one in claims if isinstance(one, NumberMention)]
         self._claims = [one for one in claims if self._is_claim(one)]
         self._explained: list[NumberMention] = []
@@ -166,8 +165,6 @@ class _Search:
             return whole and abs(mention.value) > 12 and self._is_whole_word(mention)
         is_count = mention.unit is None or mention.unit.dimension in _COUNT_UNITS
         if whole and abs(mention.value) < 10 and is_count and len(mention.readings) == 1:
-            return False
-        if _LINE_WORD.search(self._text[max(0, mention.start - 24) : mention.start]):
             return False
         return not self._labels.cover(mention)
 
@@ -248,6 +245,11 @@ class _Search:
         if mention.unit is not None and dates.explain_number(mention):
             return True
         quantities = read_quantities(mention)
+        if mention.unit is None:  # "that's 33 days; after five years, 36"
+            units = (one.unit for one in reversed(self._list_neighbours(mention)) if one.start < mention.start)
+            unit = next((one for one in units if one is not None), None)
+            if unit is not None and unit.dimension in _COUNT_UNITS and unit.dimension != "x":
+                quantities.append(make_quantity(quantities[0].value, quantities[0].tolerance, unit))
         if mention.unscaled:  # of a table in thousands or millions
             scales = [float(one) for one in self._evidence.known.scales if 1 < one <= mention.value / mention.unscaled]
             quantities += [one.divide(scale) for one in quantities for scale in scales]

@@ -1,16 +1,20 @@
 """Numbers that name something and state nothing: steps, sections, tables, rows, standards, "24/7", "365 days a year".
 
 Where the evidence numbers things of the same kind, such a number is a claim like any other: "Section 14" of a contract
-with sections 9 and 11.
+with sections 9 and 11. So are lines, pages, rows, ports and codes where it has numbers of that length at all: "exit
+code 139" beside `exit=137`.
 """
 
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from functools import cached_property
+from http import HTTPStatus
 from typing import Final
 
 from agent.text.numbers import NumberMention
 from agent.text.units import UNITS
+from agent.text.values import KnownValues
 
 _KINDS: Final = (
     "step steps schritt schritte steg étape étapes phase phasen phases fas faser",
@@ -23,7 +27,8 @@ _KINDS: Final = (
     "table tables tabelle tabellen tabell tabeller tableau tableaux figure figures fig abbildung abb figur figurer "
     "chart diagram diagramm graphique",
     "page pages pp seite seiten sida sidor sidan slide slides folie folien bild diapositive",
-    "row rows column columns cell spalte spalten reihe reihen kolumn kolumner colonne colonnes rangée",
+    "line lines row rows column columns cell zeile zeilen spalte spalten reihe reihen rad rader raderna "
+    "kolumn kolumner ligne lignes colonne colonnes rangée",
     "iso iec din rfc ieee nist ansi gdpr dsgvo rgpd soc pci dss",
     "windows office ios ipados macos android ubuntu debian python java excel",
     "http https status statuscode",
@@ -33,6 +38,10 @@ _KINDS: Final = (
 )
 """The words for each kind of label, in English, German, Swedish and French."""
 _KIND_OF: Final = {word: kind for kind, words in enumerate(_KINDS) for word in words.split()}
+_LINES, _HTTP = _KIND_OF["line"], _KIND_OF["http"]
+_STATUSES: Final = frozenset(map(int, HTTPStatus))
+_OF_RESULTS: Final = frozenset(map(_KIND_OF.__getitem__, ("page", "line", "http", "error", "port")))
+"""The kinds that results number, and answers do not."""
 _WORDS: Final = "|".join(sorted(map(re.escape, _KIND_OF), key=len, reverse=True))
 _LIST: Final = r"(?:\d+(?:\.\d+)*(?:\s?[-\u2013,/]\s?|\s(?:and|to|or|und|bis|oder|och|till|eller|et|à|ou)\s)){0,4}"
 _BEFORE: Final = re.compile(
@@ -60,9 +69,10 @@ _MIN_ROWS: Final = 2
 class Labels:
     """The numbers of a text that are labels."""
 
-    def __init__(self, text: str, evidence: str) -> None:
+    def __init__(self, text: str, evidence: str, known: KnownValues) -> None:
         self._text = text
         self._evidence = evidence
+        self._known = known
 
     def cover(self, mention: NumberMention) -> bool:
         """Whether a number names something that the evidence does not number, or is a fixed expression."""
@@ -72,7 +82,21 @@ class Labels:
         if mention.unit is not None or not _NUMBER.fullmatch(mention.text):
             return False
         before = _BEFORE.search(self._text, max(0, mention.start - _REACH), mention.start)
-        return before is not None and _KIND_OF[before["word"].lower()] not in self._kinds_of_evidence
+        if before is None:
+            return False
+        kind = _KIND_OF[before["word"].lower()]
+        if kind == _LINES and mention.value <= self._count_of_lines:  # no text says which its lines are
+            return True
+        if kind in _OF_RESULTS and "." not in mention.text:
+            return not self._has_number_like(mention, kind)
+        return kind not in self._kinds_of_evidence
+
+    def _has_number_like(self, mention: NumberMention, kind: int) -> bool:
+        """Whether the evidence has a number of this length; for a status of HTTP, one that is a status."""
+        if kind == _HTTP and int(mention.value) in _STATUSES:
+            return any(map(self._known.has_value, map(Decimal, _STATUSES)))
+        first = Decimal(10 ** (len(mention.text) - 1))
+        return self._known.has_between(first, 10 * first)
 
     def _is_part_of_unit(self, mention: NumberMention) -> bool:
         """Whether a number with its unit is what the text says a larger unit has: "a year has 365 days"."""
@@ -124,6 +148,10 @@ class Labels:
     def _iter_fixed(self) -> Iterator[int]:
         for match in _ALWAYS.finditer(self._text):
             yield match.start()
+
+    @cached_property
+    def _count_of_lines(self) -> int:
+        return self._evidence.count("\n") + 1
 
     @cached_property
     def _kinds_of_evidence(self) -> frozenset[int]:

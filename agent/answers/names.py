@@ -8,7 +8,7 @@ that it is one.
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 
 from agent.text.common_names import COMMON_NAMES
 from agent.text.dates import MONTHS
@@ -57,6 +57,7 @@ _BEHIND_ROLE = re.compile(r"(?P<role>[^\W\d_]+)(?:\s(?:is|by|to|ist|är|est|sind
 _CALL = re.compile(r"(?:contact|contactez|kontakta)\s", re.IGNORECASE)
 _TURNED = re.compile(r"(?P<last>[^\W\d_a-z][^\W\d_]+), (?P<first>[^\W\d_a-z][^\W\d_]+)")
 """A family name before the given name: "Lindberg, Anna"."""
+_MIN_CERTAIN = 3
 _MIN_TITLE_WORDS, _MAX_TITLE_WORDS = 2, 8
 _NEAR_WORDS = 3
 """The words of a name may be this far apart in the evidence, in any order: "Lindqvist, Dr. Anna"."""
@@ -91,6 +92,7 @@ class _KnownWords:
     """The words of the evidence with their places."""
 
     def __init__(self, text: str) -> None:
+        self._text = text
         self._places: dict[str, list[int]] = {}
         self._lower: set[str] = set()
         for place, match in enumerate(_SPLIT_WORD.finditer(text)):
@@ -100,17 +102,34 @@ class _KnownWords:
                 self._lower.add(word)
 
     def contains(self, name: Sequence[str]) -> bool:
-        """Whether all words of a name stand near each other, or their initials do as one word."""
+        """Whether all words of a name stand near each other, or the evidence abbreviates them to their initials."""
         words = [part for word in name for part in map(_normalize, _SPLIT_WORD.findall(word)) if len(part) > 1]
         if not words:
             return True
-        if len(words) > 1 and "".join(word[0] for word in words) in self._places:
+        may_be_short = len(words) > 1 and not any(map(_is_given_name, name))  # initials are no name of a person
+        if may_be_short and "".join(word[0] for word in words) in self._abbreviations:
             return True
         places = [self._find(word) for word in words]
         return all(places) and any(
             all(any(abs(place - first) <= _NEAR_WORDS for place in others) for others in places[1:])
             for first in places[0]
         )
+
+    def names_otherwise(self, given: str, family: str) -> bool:
+        """Whether the evidence has one word only together with a capitalised one behind it, which is another one."""
+        following = [
+            match["next"] for match in re.finditer(rf"(?<!\w){re.escape(given)}(?:[ \u00a0](?P<next>\w+))?", self._text)
+        ]
+        return bool(following) and all(
+            word and word[0].isupper() and _normalize(word) != _normalize(family) for word in following
+        )
+
+    @cached_property
+    def _abbreviations(self) -> set[str]:
+        """The words in capitals that are written so only; one of two letters must not be a stop word: EU, WHO."""
+        words = {match[0] for match in _ABBREVIATION.finditer(self._text)}
+        ordinary = self._lower | {word for word in _list_stop_words() if len(word) < _MIN_CERTAIN}
+        return {word.casefold() for word in words if word.lower() not in ordinary}
 
     def has_word(self, word: str) -> bool:
         """Whether the evidence contains a word, in whatever case."""
@@ -127,6 +146,7 @@ class _KnownWords:
 
 
 _SPLIT_WORD = re.compile(r"[^\W\d_]+")
+_ABBREVIATION = re.compile(r"(?<![\w-])[A-ZÅÄÖÜÉ]{2,8}(?![\w.]?\w|-\d)")
 
 
 _PLAIN_LETTERS = str.maketrans({"\u00f8": "o", "\u0142": "l", "\u00e6": "a", "\u0153": "o", "\u0111": "d"})
@@ -180,7 +200,9 @@ def _iter_sentence_names(sentence: str, known: _KnownWords, *, may_be_german: bo
         if person := _find_person_of_role(sentence, words, start, may_be_german=may_be_german):
             yield person
         elif title:
-            yield _cut_name(words, may_be_german=may_be_german)
+            name = _cut_name(words, may_be_german=may_be_german)
+            # Nouns follow a name too, unless the evidence knows the first word as a given name only.
+            yield words[:2] if len(name) < len(words) and known.names_otherwise(*words[:2]) else name
         elif not is_first or _is_given_name(words[0]):
             yield from _list_certain_names(words, may_be_german=may_be_german)
         elif len(words) == 2:

@@ -8,24 +8,42 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 from agent.answers.derivations import Quantity, contains_near, is_unlikely_hit, list_operands, make_quantity
+from agent.answers.factors import find_request, list_factors
+from agent.answers.figure_combinations import (
+    MAX_MEMBERS,
+    add_counts,
+    combine,
+    compare,
+    get_base,
+    group_by_dimension,
+    iter_near,
+    iter_pairs,
+    iter_triples,
+    list_changes,
+    list_rests,
+)
 from agent.text.numbers import NumberMention
 from agent.text.unit_labels import find_unit_of_label
+from agent.text.units import CURRENCIES
 
 MAX_RECORDS = 400
 """Records that are read. Of longer evidence nearly every figure could be derived."""
-_MAX_ROWS, _MAX_MEMBERS, _MAX_ADDENDS = 24, 40, 12
-"""Records of a sentence; figures of a record or column that are combined in pairs, and that are added up."""
-_REACH = 6
-"""Figures of a record from one to the last one that it is combined with."""
+_MAX_ROWS, _MAX_ADDENDS = 24, 12
+"""Records of a sentence; figures of a record or column that are added up."""
+_UNCHANGED = CURRENCIES | {"", "%", "pp", "x", "°C", "°F"}
+"""Dimensions in which two figures beside each other are mostly no state before and now, and money, which is first."""
 _FEW = 6
 """Figures of a record of which three are combined too."""
 _MAX_OTHERS, _MAX_COUNTS = 12, 6
 """Figures of a sentence that are combined in pairs, and counts that are factors."""
+_MAX_JOINED = 24
+"""Figures of all records that are compared as if they were one record's, as of the lines of a short log."""
 _MAX_RESULTS = 4_000_000
 """Results that are built for one answer, some seconds of work. Later figures follow from their sentence only."""
 _MAX_SELECTIONS = 8
@@ -38,11 +56,14 @@ _MIN_ROUND = 20
 """The same of a multiple: 5 is not half of 9, rounded."""
 _RARE, _FEW_HITS, _OFTEN = 0.02, 0.1, 0.15
 """How many other figures may be derivable in the same way, from the least to the most usual way to derive one."""
-_FACTORS = (2.0, 12.0)
-"""Half and double, and a year's of a month's, which no number of the evidence gives."""
 _END = re.compile(r"[\n{}]")
 _KEY = re.compile(r"\"([^\"\n]{1,40})\"\s*:\s*-?$")
 _WORD = re.compile(r"[^\W\d_]{3,}")
+_COUNTED = ("time", "months", "nights")
+_ADDED = re.compile(
+    r"[^.;:!?\d\n]{0,60}(?:\b(?:and|plus|und|sowie|et|och|samt|ainsi que)|\+)\s(?:[^\W\d_]+\s){0,2}", re.IGNORECASE
+)
+"""What joins two counts."""
 _YEARS = range(1900, 2101)
 
 _Results = Mapping[str, Sequence[float]]
@@ -62,11 +83,14 @@ class RelatedFigures:
     """The records and columns of some evidence."""
 
     def __init__(self, text: str, numbers: Sequence[NumberMention]) -> None:
+        self._request = find_request(text)
         self._records = list(_iter_records(text, numbers))
         frequency = Counter(word for record in self._records for word in record.words)
         for record in self._records:
             record.words = {word for word in record.words if 2 * frequency[word] <= max(2, len(self._records))}
         self._columns = _list_columns(self._records)
+        figures = [one for record in self._records for _, one in record.figures]
+        self._joined = figures if len(figures) <= _MAX_JOINED else []
         self._selections: dict[tuple[int, ...], _Selection] = {}
         self._last: tuple[Hashable, _Relations] | None = None
         self._results_left = _MAX_RESULTS
@@ -74,12 +98,13 @@ class RelatedFigures:
     def explain(self, figure: Quantity, sentence: str, others: Sequence[Quantity]) -> bool:
         """Whether the figure follows from the records that its sentence names, or from `others`, the explained
         figures of its sentence, and few figures like it would."""
-        others = tuple(others[:_MAX_MEMBERS])
+        others = tuple(others[:MAX_MEMBERS])
         numbers = {one.value for one in others if one.value >= _MIN_NAMED or not one.value.is_integer()}
         words = {word.lower() for word in _WORD.findall(sentence)}
         named = tuple(place for place, record in enumerate(self._records) if _is_named(record, words, numbers))
-        if self._last is None or self._last[0] != (named, others):
-            self._last = (named, others), _Relations(self._select(named[:_MAX_ROWS]), others)
+        factors = list_factors(sentence, self._request)
+        if self._last is None or self._last[0] != (named, others, factors):
+            self._last = (named, others, factors), _Relations(self._select(named[:_MAX_ROWS]), others, factors)
         relations = self._last[1]
         is_explained = relations.explain(figure, with_records=self._results_left > 0)
         self._results_left -= relations.take_count()
@@ -90,7 +115,7 @@ class RelatedFigures:
             if len(self._selections) == _MAX_SELECTIONS:
                 del self._selections[next(iter(self._selections))]
             records = [self._records[place] for place in places] or self._records[:_MAX_ROWS]
-            self._selections[places] = _Selection(records, self._columns)
+            self._selections[places] = _Selection(records, self._columns, self._joined)
         return self._selections[places]
 
 
@@ -101,23 +126,63 @@ def _is_named(record: _Record, words: set[str], numbers: set[float]) -> bool:
 class _Selection:
     """What follows from some records and their columns alone."""
 
-    def __init__(self, records: Sequence[_Record], all_columns: Mapping[Hashable, Sequence[Quantity]]) -> None:
+    def __init__(
+        self,
+        records: Sequence[_Record],
+        all_columns: Mapping[Hashable, Sequence[Quantity]],
+        joined: Sequence[Quantity],
+    ) -> None:
         self.rows = [[one for _, one in record.figures] for record in records]
+        self._joined = joined
         self._columns = _list_columns(records)
         self._all_columns = all_columns
         self.built = 0
         """Results that were built and not yet counted by a caller."""
 
     @cached_property
+    def units(self) -> frozenset[str]:
+        """The dimensions of the figures of the records: what follows from bare numbers is of none of them."""
+        return frozenset(one.dimension for row in self.rows for one in row if one.dimension)
+
+    @cached_property
+    def amounts(self) -> _Results:
+        """The differences and changes of neighbouring amounts of money in a record: a price before and now."""
+        return self._sort([result for pair in self._near_amounts for result in list_changes(*pair)])
+
+    @cached_property
+    def totals(self) -> _Results:
+        """The sums of two such amounts, and the sums and differences of short evidence, exact ones only."""
+        pairs = iter_pairs(self._joined)
+        sums = [(one.dimension, get_base(one) + get_base(other)) for one, other in self._near_amounts]
+        return self._sort([*sums, *(result for pair in pairs for result in compare(*pair) if result[0] != "%")])
+
+    @cached_property
+    def _near_amounts(self) -> list[tuple[Quantity, Quantity]]:
+        groups = (one for row in self.rows for one in group_by_dimension(row) if one[0].dimension in CURRENCIES)
+        return [pair for group in groups for pair in iter_near(group)]
+
+    @cached_property
+    def changes(self) -> _Results:
+        """The differences and changes of other quantities with a unit, and the sums of counts: days of two kinds."""
+        results: list[tuple[str, float]] = []
+        for group in (one for row in self.rows for one in group_by_dimension(row)):
+            if group[0].dimension in _COUNTED:
+                pairs = (pair for at in (1, 2) for pair in zip(group, group[at:], strict=False))
+                results += [result for pair in pairs for result in add_counts(*pair)]
+            elif group[0].dimension not in _UNCHANGED:
+                results += [result for pair in iter_near(group) for result in list_changes(*pair)]
+        return self._sort(results)
+
+    @cached_property
     def pairs(self) -> _Results:
         """The results of two figures of a record or a column."""
         results: list[tuple[str, float]] = []
         for row in self.rows:
-            results += [result for pair in _iter_pairs(row) for result in _combine(*pair)]
-            results += [("%", rest) for one in row for rest in _list_rests(one)]
+            results += [result for pair in iter_pairs(row) for result in combine(*pair)]
+            results += [("%", rest) for one in row for rest in list_rests(one)]
         for key, column in self._columns.items():
-            pairs = product(column[:_MAX_MEMBERS], self._all_columns[key][:_MAX_MEMBERS])
-            results += [result for one, other in pairs if one is not other for result in _compare(one, other)]
+            pairs = product(column[:MAX_MEMBERS], self._all_columns[key][:MAX_MEMBERS])
+            results += [result for one, other in pairs if one is not other for result in compare(one, other)]
         return self._sort(results)
 
     @cached_property
@@ -127,9 +192,9 @@ class _Selection:
         for group in (*self.rows, *self._columns.values(), *self._all_columns.values()):
             results += _sum_up(group)
         for key, column in self._columns.items():
-            total = sum(map(_get_base, self._all_columns[key]))
+            total = sum(map(get_base, self._all_columns[key]))
             if len(self._all_columns[key]) > 2 and total:
-                results += [("%", 100 * _get_base(one) / total) for one in column]
+                results += [("%", 100 * get_base(one) / total) for one in column]
         return self._sort(results)
 
     @cached_property
@@ -137,7 +202,7 @@ class _Selection:
         """The sums of neighbours in a record or column, and those without the next one."""
         results: list[tuple[str, float]] = []
         for group in filter(_is_of_one_kind, (*self.rows, *self._columns.values())):
-            values = [_get_base(one) for one in group[:_MAX_ADDENDS]]
+            values = [get_base(one) for one in group[:_MAX_ADDENDS]]
             for start, end in combinations(range(len(values) + 1), 2):
                 if end - start > 2:
                     total = sum(values[start:end])
@@ -150,11 +215,12 @@ class _Selection:
 
 
 class _Relations:
-    """What follows from selected records, and from `others`, the figures of a sentence."""
+    """What follows from selected records, and from `others` and `factors`, the figures and words of a sentence."""
 
-    def __init__(self, selection: _Selection, others: Sequence[Quantity]) -> None:
+    def __init__(self, selection: _Selection, others: Sequence[Quantity], factors: AbstractSet[float]) -> None:
         self._selection = selection
         self._others = others
+        self._factors = factors
         self._built = 0
 
     def explain(self, figure: Quantity, *, with_records: bool) -> bool:
@@ -162,19 +228,29 @@ class _Relations:
         selection = self._selection
         if is_unlikely_hit(figure, lambda one: _has_near(self._of_sentence, one), _OFTEN):
             return True
-        return with_records and (
-            is_unlikely_hit(figure, lambda one: _has_near(selection.wholes, one), _FEW_HITS)
+        if not with_records:
+            return False
+        has_unit = figure.dimension in selection.units
+        # Where amounts of money give percentages, whole ones that other numbers give are mostly by chance.
+        is_change = figure.dimension == "%" and "%" in selection.amounts
+
+        def is_among(limit: float, *results: _Results) -> bool:
+            if is_unlikely_hit(figure, lambda one: any(_has_near(each, one, has_unit) for each in results), limit):
+                return True
+            return has_unit and is_unlikely_hit(
+                figure, lambda one: any(_has_near(each, one) for each in results), _RARE
+            )
+
+        return (
+            is_among(_OFTEN, selection.amounts)
             or is_unlikely_hit(
-                figure, lambda one: _has_near(selection.pairs, one) or _has_near(self._pairs, one), _FEW_HITS
+                figure, lambda one: _has_near(selection.totals, replace(one, tolerance=0.0), True), _FEW_HITS
             )
-            or (
-                figure.value > _MIN_ROUND * figure.tolerance
-                and is_unlikely_hit(figure, lambda one: _has_near(self._multiples, one), _RARE)
-            )
-            or (
-                figure.value > _MIN_PRECISION * figure.tolerance
-                and is_unlikely_hit(figure, lambda one: _has_near(selection.sums, one), _RARE)
-            )
+            or is_among(_FEW_HITS if figure.dimension == "%" else _OFTEN, selection.changes)
+            or is_among(_FEW_HITS, selection.wholes)
+            or ((not is_change or figure.tolerance < 0.5) and is_among(_FEW_HITS, selection.pairs, self._pairs))
+            or (_may_be_multiple(figure) and is_among(_RARE, self._multiples))
+            or (figure.value > _MIN_PRECISION * figure.tolerance and is_among(_RARE, selection.sums))
         )
 
     def take_count(self) -> int:
@@ -185,8 +261,8 @@ class _Relations:
     @cached_property
     def _of_sentence(self) -> _Results:
         """The results of two figures of the sentence, and the sums and means of all of one kind."""
-        pairs = _iter_pairs(self._others[:_MAX_OTHERS])
-        return _sort([*(result for pair in pairs for result in _combine(*pair)), *_sum_up(self._others)])
+        pairs = iter_pairs(self._others[:_MAX_OTHERS])
+        return _sort([*(result for pair in pairs for result in combine(*pair)), *_sum_up(self._others)])
 
     @cached_property
     def _pairs(self) -> _Results:
@@ -194,21 +270,22 @@ class _Relations:
         rows = self._selection.rows
         values = {abs(one.value) for row in rows for one in row}
         others = [one for one in self._others if one.value not in values][:_MAX_OTHERS]
-        pairs = (pair for row in rows for pair in product(row[:_MAX_MEMBERS], others))
-        return self._sort([result for pair in pairs for result in _combine(*pair)])
+        pairs = (pair for row in rows for pair in product(row[:MAX_MEMBERS], others))
+        return self._sort([result for pair in pairs for result in combine(*pair)])
 
     @cached_property
     def _multiples(self) -> _Results:
         """The figures of records times and divided by counts of the sentence, also instead of a count of the record;
         of short records the product of two figures with a third added or taken away."""
-        counts = [*dict.fromkeys(one.value for one in self._others if _is_count(one) and one.value > 1)][:_MAX_COUNTS]
-        factors = {*_FACTORS, *counts, *(one * other for one, other in combinations(counts, 2))}
+        counts = [*dict.fromkeys(one.value for one in self._others if _counts(one) and one.value > 1)][:_MAX_COUNTS]
+        factors = {*self._factors, *counts, *(one * other for one, other in combinations(counts, 2))}
         results: list[tuple[str, float]] = []
+        listed = {one.value for row in self._selection.rows if len(row) > 2 for one in row}  # no counts of a new case
         for row in self._selection.rows:
-            ratios = {count / one.value for one in row[:3] if _is_count(one) for count in counts}
+            ratios = {count / one.value for one in row[:3] if _is_count(one) for count in counts if count not in listed}
             scales = {*factors, *(1 / factor for factor in factors), *ratios}
-            results += [(one.dimension, _get_base(one) * scale) for one in row[:_MAX_MEMBERS] for scale in scales]
-            results += _iter_triples(row) if len(row) <= _FEW else ()
+            results += [(one.dimension, get_base(one) * scale) for one in row[:MAX_MEMBERS] for scale in scales]
+            results += iter_triples(row) if len(row) <= _FEW else ()
         return self._sort(results)
 
     def _sort(self, results: Sequence[tuple[str, float]]) -> _Results:
@@ -220,77 +297,28 @@ def _sum_up(group: Sequence[Quantity]) -> Iterator[tuple[str, float]]:
     """Yields the sum and the mean of the figures of each dimension of which there are at least three."""
     by_dimension: dict[str, list[float]] = defaultdict(list)
     for one in group:
-        by_dimension[one.dimension].append(_get_base(one))
+        by_dimension[one.dimension].append(get_base(one))
     for dimension, values in by_dimension.items():
         if len(values) > 2:
             total = sum(values)
             yield from ((dimension, total), (dimension, total / len(values)))
 
 
+def _may_be_multiple(figure: Quantity) -> bool:
+    return figure.value > _MIN_ROUND * figure.tolerance and figure.dimension not in ("°C", "°F")
+
+
 def _is_count(one: Quantity) -> bool:
     return not one.dimension and one.value.is_integer() and one.value > 0
 
 
+def _counts(one: Quantity) -> bool:
+    """Whether a figure is a count, or one of nights, months and the like: 3 rooms for 4 nights are 12."""
+    return _is_count(replace(one, dimension="")) and one.dimension in ("", "time", "months", "nights")
+
+
 def _is_of_one_kind(group: Sequence[Quantity]) -> bool:
     return len({one.dimension for one in group}) == 1
-
-
-def _get_base(one: Quantity) -> float:
-    return one.value * one.factor
-
-
-def _iter_pairs(row: Sequence[Quantity]) -> Iterator[tuple[Quantity, Quantity]]:
-    for place, one in enumerate(row[:_MAX_MEMBERS]):
-        yield from ((one, other) for other in row[place + 1 : place + _REACH])
-
-
-def _compare(one: Quantity, other: Quantity) -> Iterator[tuple[str, float]]:
-    """Yields the sum, the difference, the ratio, the shares and the changes of two figures of one kind."""
-    if one.dimension != other.dimension:
-        return
-    first, second = sorted((_get_base(one), _get_base(other)), key=abs)
-    yield one.dimension, first + second
-    yield one.dimension, second - first
-    if one.dimension == "%":
-        yield "pp", second - first
-    if first:
-        yield "", second / first
-        for share in (first / second, second / first):
-            yield "%", 100 * share
-            yield "%", 100 * (share - 1)
-
-
-def _combine(one: Quantity, other: Quantity) -> Iterator[tuple[str, float]]:
-    """Yields what two figures of one record give, also of different kinds: a price times a number or a share."""
-    yield from _compare(one, other)
-    if one.value == other.value and {one.dimension, other.dimension} == {"", "length"}:
-        return  # both are the 4 of "4 x 3 m"
-    for first, second in ((one, other), (other, one)):
-        value, by = _get_base(first), second.value
-        if second.dimension == "%" or (not second.dimension and 0 < by < 1):
-            share = by / 100 if second.dimension == "%" else by
-            parts = (share, 1 + share, 1 - share, 1 / (1 + share) if share > -1 else 1.0)
-            yield from ((first.dimension, value * part) for part in parts)
-        elif by and first.dimension != second.dimension:
-            yield first.dimension, value / by
-            yield first.dimension, value * by
-        elif first is one and first.dimension in ("", "length"):
-            yield "area" if first.dimension else "", value * _get_base(second)
-
-
-def _iter_triples(row: Sequence[Quantity]) -> Iterator[tuple[str, float]]:
-    """Yields the product of two figures with a third of their kind added or taken away: 3 * 249 + 15."""
-    for one, other in combinations(row, 2):
-        for third in row:
-            if third is not one and third is not other and third.dimension in (one.dimension, other.dimension):
-                yield third.dimension, _get_base(one) * other.value + _get_base(third)
-                yield third.dimension, _get_base(one) * other.value - _get_base(third)
-
-
-def _list_rests(one: Quantity) -> list[float]:
-    """What a share leaves of all, or the change that a factor is."""
-    share = one.value if one.dimension == "%" else 100 * one.value if not one.dimension else 0.0
-    return [100 - share] if 0 < share < 200 else []
 
 
 def _list_columns(records: Iterable[_Record]) -> dict[Hashable, list[Quantity]]:
@@ -308,12 +336,13 @@ def _sort(results: Iterable[tuple[str, float]]) -> _Results:
     return {dimension: sorted(ones) for dimension, ones in values.items()}
 
 
-def _has_near(results: _Results, figure: Quantity) -> bool:
-    """Whether a result is the figure. Where one of both has no unit, the numbers are compared; not of percentages."""
+def _has_near(results: _Results, figure: Quantity, has_unit: bool = False) -> bool:
+    """Whether a result is the figure. Where one of both has no unit, the numbers are compared; not of percentages, and
+    not where the figure needs a result with its unit."""
     own = results.get(figure.dimension, ())
     if contains_near(own, figure.value * figure.factor, figure.tolerance * figure.factor):
         return True
-    if figure.dimension in ("%", "pp"):
+    if has_unit or figure.dimension in ("%", "pp"):
         return False
     others = [""] if figure.dimension else [name for name in results if name != "%"]
     return any(contains_near(results.get(name, ()), figure.value, figure.tolerance) for name in others)
@@ -334,8 +363,9 @@ def _iter_records(text: str, numbers: Sequence[NumberMention]) -> Iterator[_Reco
         at = end
         if place == first:
             continue  # its words are the head of what follows
-        members = enumerate(numbers[first : min(place, first + _MAX_MEMBERS)])
+        members = enumerate(numbers[first : min(place, first + MAX_MEMBERS)])
         figures = [one for index, number in members for one in _read(text, number, (place - first, index))]
+        figures += _read_joined_counts(text, numbers[first:place])
         yield _Record(words, figures, frozenset(abs(one.value) for _, one in figures))
         words, count = set(), count + 1
         if count == MAX_RECORDS:
@@ -355,6 +385,15 @@ def _read(text: str, number: NumberMention, place: Hashable) -> Iterator[tuple[H
         yield (column, unit.name), make_quantity(float(number.value), 0.0, unit)
     if number.unscaled:
         yield (column, "unscaled"), Quantity(float(number.unscaled))
+
+
+def _read_joined_counts(text: str, numbers: Sequence[NumberMention]) -> Iterator[tuple[Hashable, Quantity]]:
+    """Yields the bare counts that are added to one with a unit, in it: "25 days of leave and 8 public holidays"."""
+    for one, other in pairwise(numbers):
+        is_bare = one.unit is not None and one.unit.dimension in _COUNTED and other.unit is None and not other.unscaled
+        if is_bare and _ADDED.fullmatch(text, one.end, other.start):
+            yield "joined", make_quantity(float(one.value), 0.0, one.unit)
+            yield "joined", make_quantity(float(other.value), 0.0, one.unit)
 
 
 def _is_year(mention: NumberMention) -> bool:

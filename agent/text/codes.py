@@ -30,6 +30,8 @@ _TOKEN = re.compile(r"(?<![^\W_])[^\W_]+(?:[-_./:#+][^\W_]+)*")
 _NUMBER_BEFORE = re.compile(r"\d[ \u00a0\u202f]$")
 _MIN_NUMBER = 7
 _VERSION = re.compile(r"\d+(?:\.\d+){2,}")
+_DOTTED_PHONE = re.compile(r"(?=(?:\.?\d){8,13}$)(?:0[1-9]\d{0,4}(?:\.\d{2,4}){2,5}|\d{3}\.\d{3}\.\d{4})")
+"""A telephone number with points between its groups. No part of a version or a network's address begins with a zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,9 @@ class CodeMention:
     @property
     def is_number(self) -> bool:
         """Whether it is a number that names something, as that of a telephone: its groups may be written otherwise."""
-        return len(self.key) >= _MIN_NUMBER and self.key.isdigit() and _VERSION.fullmatch(self.text) is None
+        if len(self.key) < _MIN_NUMBER or not self.key.isdigit():
+            return False
+        return _VERSION.fullmatch(self.text) is None or _DOTTED_PHONE.fullmatch(self.text) is not None
 
 
 def make_code_key(text: str) -> str:
@@ -73,7 +77,7 @@ def _iter_tokens(text: str) -> Iterator[CodeMention]:
         if not any(char.isdecimal() for char in token) or _is_unit(text, match):
             continue
         if _VERSION.fullmatch(token):
-            if len(find_numbers(token)) != 1:
+            if _DOTTED_PHONE.fullmatch(token) or len(find_numbers(token)) != 1:
                 yield CodeMention(token, match.start(), match.end())
         elif any(char.isalpha() for char in token) and not _is_quantity(token):
             yield CodeMention(token, match.start(), match.end())

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from agent.text.number_words import NUMBER_WORDS
+from agent.text.number_words import NUMBER_WORDS, SPACES
 from agent.text.numbers import NumberMention, NumberReading
 from agent.text.units import UNITS, Unit
 
@@ -17,7 +17,10 @@ _ONE_BEFORE = re.compile(
 )
 _INCHES = re.compile(r"[ \u00a0]?(?:in\b\.?|[\"\u2033])")
 _RANGE_SIGNS = ("-", "\u2013")
+_RANGE_WORDS = frozenset({"to", "bis", "auf", "till", "à"})
 _ARTICLES = frozenset({"a", "an", "una", "uno", "un"})
+_MOST_SCALED = 1_000
+"""Numbers from here on are written out."""
 _MAX_BEFORE = 40
 _ISO_DURATION = re.compile(
     r"(?<!\w)P(?=T?\d)(?:(?P<year>\d+)Y)?(?:(?P<month>\d+)M)?(?:(?P<week>\d+)W)?(?:(?P<day>\d+)D)?"
@@ -28,9 +31,9 @@ _ISO_DURATION = re.compile(
 def join_units(text: str, mentions: Sequence[NumberMention]) -> list[NumberMention]:
     """The numbers of a text in order; two that state one quantity become one, in the smaller unit.
 
-    A unit and a scale belong to all numbers of a range, a unit to those of dimensions: `15-20 km`, `2-3 million`,
-    `40 x 30 x 25 cm`, but not to the count of `3 x 250 ml`. The article before the larger unit counts as one: `an hour
-    and 35 minutes`."""
+    A unit and a scale belong to all numbers of a range, a unit to those of dimensions: `15-20 km`, `60 auf 72 Euro`,
+    `2-3 million`, `40 x 30 x 25 cm`, but not to the count of `3 x 250 ml`. The article before the larger unit counts as
+    one: `an hour and 35 minutes`."""
     joined: list[NumberMention] = []
     for one in _share_units(text, mentions):
         previous = joined[-1] if joined else None
@@ -64,15 +67,18 @@ def _share_units(text: str, mentions: Sequence[NumberMention]) -> list[NumberMen
         if following.unit is not None and _shares_unit(one, text[one.end : following.start], following.unit):
             shared[place] = replace(one, unit=following.unit)
         if following.unscaled and _shares_scale(one, text[one.end : following.start], following.unscaled):
-            shared[place : place + 2] = _share_scale(shared[place], shared[place + 1])
+            is_range = text[one.end : following.start] in _RANGE_SIGNS
+            shared[place : place + 2] = _share_scale(shared[place], shared[place + 1], is_range=is_range)
     return shared
 
 
-def _share_scale(one: NumberMention, following: NumberMention) -> list[NumberMention]:
-    """Both ends of a range with the scale of the last one: what they round lies between them."""
+def _share_scale(one: NumberMention, following: NumberMention, *, is_range: bool) -> list[NumberMention]:
+    """Both numbers with the scale of the last one. What the ends of a range round lies between them."""
     assert following.unscaled
     scale = abs(following.value / following.unscaled)
     first = tuple(NumberReading(each.value * scale, each.step * scale) for each in one.readings)
+    if not is_range:
+        return [replace(one, readings=first, unscaled=one.value), following]
     return [
         replace(
             one, readings=tuple(replace(each, below=Decimal(0), above=each.step) for each in first), unscaled=one.value
@@ -85,12 +91,18 @@ def _share_scale(one: NumberMention, following: NumberMention) -> list[NumberMen
 
 def _shares_scale(one: NumberMention, between: str, following: Decimal) -> bool:
     """Whether the scale word of a range is that of its first number too: `48-49 thousand`, `1.2-1.8k`."""
-    return one.unscaled is None and one.unit is None and between in _RANGE_SIGNS and 0 < one.value < abs(following)
+    if one.unscaled is not None or one.unit is not None:
+        return False
+    if between.strip(SPACES) in _RANGE_WORDS:  # "from 310 to 268 million"
+        return 0 < one.value < _MOST_SCALED
+    return between in _RANGE_SIGNS and 0 < one.value < abs(following)
 
 
 def _shares_unit(one: NumberMention, between: str, unit: Unit) -> bool:
     if one.is_factor:
         return unit.dimension == "length" and len(between) < 3 and not between.strip()
+    if one.unit is None and one.unscaled is None and between.strip(SPACES) in _RANGE_WORDS:
+        return True
     # "800 - 25 %" is a difference, and "100-25 %" may be one.
     return one.unit is None and between in _RANGE_SIGNS and one.text[-1:].isdigit() and unit.dimension != "%"
 

@@ -27,7 +27,7 @@ month   months      1         month months månad månader månaders monat monat
 year    months      12        year years yr yrs år års jahr jahre jahren ans année années año años anni ano anos
 night   nights      1         night nights natt nätter nacht nächte nuit nuits noches notti
 EUR     EUR         1         eur euro euros €
-cent    EUR         0.01      cent cents
+cent    EUR         0.01      cent cents centime centimes
 USD     USD         1         usd dollar dollars $ us$
 GBP     GBP         1         gbp £
 CHF     CHF         1         chf francs fr
@@ -129,6 +129,10 @@ _SI = re.compile(
 )
 """Units of the SI with their prefixes, and a few that tables of measurements have beside them."""
 _BETWEEN = re.compile(r"[/\u00b7*\u22c5 ]")
+CURRENCIES = frozenset(
+    ("EUR", "USD", "GBP", "CHF", "SEK", "NOK", "DKK", "kr", "JPY", "INR", "PLN", "CZK", "CNY", "CAD", "AUD")
+)
+"""The dimensions of money."""
 UNITS_OF_LABELS = {"s": UNITS["seconds"], **UNITS}
 """The spellings in labels such as `duration_s`."""
 OTHER_FACTORS = {f"{letter}B": UNITS[f"{letter}ib".lower()].factor for letter in "kMGT"} | {"hp": UNITS["ps"].factor}
@@ -149,6 +153,11 @@ _AFTER = re.compile(
     r"[€$£¥₹×]|m[²³]|k?m/(?:h|s|tim|t)(?![^\W\d_])|[^\W\d_]+[²³]?)",
     re.IGNORECASE,
 )
+_COMPOUND = re.compile(
+    r"[^\W\d_]{4,}?(?P<unit>tage|tagen|dagar|dagars|stunden|timmar|wochen|veckor|monate|monaten|månader|nächte|nätter)"
+)
+_JOINT = re.compile(r"[ \u00a0\u202f](?:d['\u2019](?=\w)|(?:de|di|of)(?=[ \u00a0]))", re.IGNORECASE)
+"""What joins a scale to its unit: "millions d'euros", "millones de euros"."""
 _BEFORE = re.compile(
     r"(?:(?P<sign>US\$|[€$£¥₹])|\b(?P<code>EUR|USD|GBP|CHF|SEK|NOK|DKK|JPY|INR|PLN|CZK|CNY|CAD|AUD|kr))[ \t\u00a0]?$",
     re.IGNORECASE,
@@ -162,10 +171,11 @@ def find_unit(text: str, start: int, end: int) -> tuple[Unit | None, int, int]:
     """The unit of the number `text[start:end]`, and the span of the number with its unit.
 
     A currency may stand before the number. The unit is None where none is known."""
-    after = _AFTER.match(text, end)
+    joint = _JOINT.match(text, end) if text[end - 1 : end].isalpha() else None
+    after = _AFTER.match(text, joint.end() if joint is not None else end)
     if after is not None:
         word = after["word"].lower().replace(" ", "")
-        unit = UNITS.get(_PHRASES.get(after["word"].lower(), word)) or _read_area(after["word"])
+        unit = UNITS.get(_PHRASES.get(after["word"].lower(), word)) or _read_area(after["word"]) or _read_compound(word)
         if word == "s" and text[end].isspace():  # right behind a number it is a plural: the 1990s
             unit = UNITS["seconds"]
         if unit is not None:
@@ -174,6 +184,12 @@ def find_unit(text: str, start: int, end: int) -> tuple[Unit | None, int, int]:
     if before is not None:
         return UNITS[(before["sign"] or before["code"]).lower()], before.start(), end
     return None, start, end
+
+
+def _read_compound(word: str) -> Unit | None:
+    """The unit of time that ends a German or Swedish compound: `Arbeitstage`, `semesterdagar`."""
+    match = _COMPOUND.fullmatch(word)
+    return UNITS[match["unit"]] if match is not None else None
 
 
 def _read_area(phrase: str) -> Unit | None:

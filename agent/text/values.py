@@ -6,8 +6,9 @@ compares values, not spellings, and does no arithmetic.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Final
@@ -23,7 +24,7 @@ from agent.text.numbers import NumberMention, NumberReading, find_numbers
 from agent.text.scales import CENT, find_scales
 from agent.text.unit_labels import find_unit_of_label
 from agent.text.units import OTHER_FACTORS, UNITS_OF_LABELS, Unit, can_share_value
-from agent.text.word_quantities import find_word_quantities
+from agent.text.word_quantities import find_shares, find_word_quantities
 
 ValueMention = DateMention | TimeMention | NumberMention | CodeMention
 
@@ -40,9 +41,6 @@ _SHORT_RUN: Final = re.compile(r"(?<=[^\W\d_])\d{1,3}(?!\d)")
 _CLOCK: Final = re.compile(r"(\d+):(\d\d):(\d\d)")
 _DECIMAL_COMMA: Final = re.compile(r"^\D*\d+,\d{1,2}(?!\d)")
 """In an answer, 5,4 is not a list of 5 and 4."""
-_SHARE: Final = re.compile(
-    r"(?<![\d/.,-])(?P<part>\d{1,3})(?:/|\s(?:in|of|out of|av|von|sur|på)\s)(?P<whole>\d{1,3})(?![\d/.,-]\d|\d)"
-)
 _MIN_NATIONAL: Final = 6
 """Digits of a telephone number without the zeros before it. Fewer are the end of any other number."""
 _MAX_AMOUNT: Final = Decimal(10) ** 20  # of larger numbers, a decimal has too few digits for a remainder
@@ -93,12 +91,11 @@ class KnownValues:
         self._values = [value for value, _ in self._numbers]
         self._by_dimension = _group_by_dimension(self._numbers)
         self._years = {date.year for date in self._dates if date.year is not None}
-        self._absolute = sorted((abs(value), unit is None) for value, unit in self._numbers)
 
     def contains(self, mention: ValueMention, *, ignore_sign: bool = False, ignore_unit: bool = False) -> bool:
         """Whether the texts contain a value, in whatever spelling, unit of the same kind or higher precision.
 
-        `ignore_sign` lets -12.58 agree with 12.58, as in "fell by 12.58 %", and `ignore_unit` 5 kg with any 5."""
+        `ignore_sign` lets -12.58 agree with 12.58, as in "fell by 12.58 %", and `ignore_unit` 5 kg with any exact 5."""
         match mention:
             case DateMention(readings=dates):
                 return any(self._has_date(one) for one in dates)
@@ -165,7 +162,7 @@ class KnownValues:
                     self._add_code(mention)
                 case NumberMention():
                     self._add_number(mention, text_of_cells)
-        self._numbers += [(share, None) for share in _iter_shares(text)] if self._by_language else []
+        self._numbers += [(share, None) for share in find_shares(text)] if self._by_language else []
         self._numbers += find_iso_durations(text)
         self._possible_dates.update(list_possible_dates(text))
         self._times.update(list_named_hours(text))
@@ -251,9 +248,9 @@ class KnownValues:
         for reading in mention.readings:
             if ignore_unit and mention.unit is not None and self._has_other_unit(reading, mention.unit):
                 return True
-            if self._has_quantity(reading.centre, reading.width, mention.unit):
+            if self._has_rounded(reading, mention.unit):
                 return True
-            if ignore_sign and self._has_absolute(reading.centre, reading.width):
+            if ignore_sign and self._has_other_sign(reading, mention.unit, ignore_unit=ignore_unit):
                 return True
             whole = reading.value == reading.value.to_integral_value()
             if mention.unit is None and whole and int(reading.value) in self._years:
@@ -296,10 +293,24 @@ class KnownValues:
         )
 
     def _has_other_unit(self, reading: NumberReading, unit: Unit) -> bool:
-        """Whether a number has this value and none or another kind of unit: 5 kg and 5 euros, but not 5 kg and 5 g."""
-        start = bisect_left(self._values, reading.centre - reading.width / 2)
-        end = bisect_right(self._values, reading.centre + reading.width / 2)
+        """Whether a number has this value and another kind of unit: 5 kg and 5 euros, but not 5 kg and 5 g.
+
+        Not one that rounds to it: 18.90 euros are not 19 %."""
+        start, end = bisect_left(self._values, reading.value), bisect_right(self._values, reading.value)
         return any(other is None or other.dimension != unit.dimension for _, other in self._numbers[start:end])
+
+    def _has_rounded(self, reading: NumberReading, unit: Unit | None) -> bool:
+        if self._by_language and unit is None and reading.below is not None:
+            # "More than 2,000 people" are not 2,318 euros, but may be 2,000 of anything.
+            return self._has_value(reading.centre, reading.width, bare=True) or self.has_value(reading.value)
+        return self._has_quantity(reading.centre, reading.width, unit)
+
+    def _has_other_sign(self, reading: NumberReading, unit: Unit | None, *, ignore_unit: bool) -> bool:
+        """Whether a number has this value with the other sign; with `ignore_unit`, in any unit."""
+        other = replace(reading, value=-reading.value)
+        if self._has_rounded(other, unit):
+            return True
+        return ignore_unit and unit is not None and self._has_other_unit(other, unit)
 
     def _has_part(self, value: Decimal, *, is_word: bool) -> bool:
         """Whether a plain number is the day of a date (`on the 5th`, in digits) or a full hour (`at nine o'clock`)."""
@@ -350,10 +361,6 @@ class KnownValues:
         end = bisect_right(self._values, value + step / 2)
         return start < end and (not bare or any(unit is None for _, unit in self._numbers[start:end]))
 
-    def _has_absolute(self, value: Decimal, step: Decimal) -> bool:
-        at = bisect_left(self._absolute, (abs(value) - step / 2, False))
-        return at < len(self._absolute) and self._absolute[at][0] <= abs(value) + step / 2
-
 
 def _get_start(mention: ValueMention) -> int:
     return mention.start
@@ -367,14 +374,6 @@ def _read_clock(mention: TimeMention) -> NumberMention | None:
     hours, minutes, seconds = map(int, match.groups())
     reading = NumberReading(Decimal(hours * 3600 + minutes * 60 + seconds), Decimal(1))
     return NumberMention(mention.text, mention.start, mention.end, (reading,), UNITS_OF_LABELS["s"])
-
-
-def _iter_shares(text: str) -> Iterator[Decimal]:
-    """Yields the shares that a text gives as two numbers: 0.125 of "1 in 8", 0.25 of "1/4"."""
-    for match in _SHARE.finditer(text):
-        part, whole = int(match["part"]), int(match["whole"])
-        if 0 < part < whole:
-            yield Decimal(part) / whole
 
 
 def _group_by_dimension(numbers: Iterable[tuple[Decimal, Unit | None]]) -> dict[str, list[Decimal]]:

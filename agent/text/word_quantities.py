@@ -1,4 +1,5 @@
-"""Quantities that a text says in words: two thirds, half an hour, a year and a half, ett kvartal, cent cinq.
+"""Quantities that a text says in words: two thirds, half an hour, a year and a half, ett kvartal, cent cinq, the next
+day.
 
 They support claims; as claims, such words are too often other words.
 """
@@ -80,12 +81,29 @@ _HALVES: Final = (
     "demi",
     "demie",
 )
-_KEYS: Final = frozenset(
+_PART_OF_DAY: Final = (
+    "day|morning|afternoon|evening|dag|morgon|förmiddag|eftermiddag|kväll|tag|morgen|vormittag|nachmittag|abend"
+)
+_DAY_LATER: Final = (
+    rf"(?:the{{space}})?(?:next|following|nästa|följande|nächste[nrms]?|folgende[nrms]?|andere[nrms]?){{space}}"
+    rf"(?:{_PART_OF_DAY})s?|(?:the{{space}})?day{{space}}after|da(?:ge)?n{{space}}(?:efter|därpå|därefter)"
+    rf"|(?:folge|nächst)tags?|tags{{space}}(?:darauf|drauf)|(?:tag|morgen|abend){{space}}(?:danach|darauf)"
+    r"|lendemain|(?:jour|matin|soir|journée){space}suivante?"
+)
+"""One day after the one that was spoken of."""
+_DAY_LATER_KEYS: Final = """
+next following nästa följande nächste nächsten nächster nächstem folgende folgenden folgendem anderen after dagen
+folgetag folgetags nächsttags tags danach darauf lendemain suivant suivante
+"""
+_KEYS: Final = frozenset(_DAY_LATER_KEYS.split()) | frozenset(
     f"{word.partition('-')[0]}{ending}"
     for word in (*_DENOMINATORS, *_COLLECTIVES, *_DECADES, *_GERMAN_HALVES, *_HALVES, "hundred", "thousand", "cent")
     for ending in ("", "ar", "ars", "s", "en", "e", "er", "es", "n", "et")
 )
 """One of these is in every quantity: the pattern is tried around them only."""
+_SHARE: Final = re.compile(
+    r"(?<![\d/.,-])(?P<part>\d{1,3})(?:/|\s(?:in|of|out of|av|von|sur|på)\s)(?P<whole>\d{1,3})(?![\d/.,-]\d|\d)"
+)
 _REACH: Final = 48
 
 
@@ -102,6 +120,7 @@ def _compile_pattern() -> re.Pattern[str]:
     | (?<!\w)(?P<ones>{_COUNT})[{SPACES}-]{_AND_A_HALF}
     | (?<!\w)(?P<german>{_join(_GERMAN_HALVES)})(?!\w)
     | (?<!\w)(?:the|de[rn]?|die|les|på|années|in|aus){_SPACE}(?P<decade>{_join(_DECADES)})(?!\w)
+    | (?<!\w)(?P<later>{_DAY_LATER.format(space=_SPACE)})(?!\w)
     | (?<!\w)(?:an?{_SPACE}(?P<scale>hundred|thousand)|(?<!pour\ )(?P<cent>cent))(?={_SPACE}(?:and{_SPACE})?[^\W\d_])
     """,
         re.IGNORECASE | re.VERBOSE,
@@ -156,11 +175,21 @@ def _read(match: re.Match[str]) -> NumberMention | None:
     if match["ones"] or match["german"]:
         value = _count(match["ones"]) + Decimal("0.5") if match["ones"] else _GERMAN_HALVES[match["german"].lower()]
         return _make(match, value, find_unit(text, match.start(), end)[0])
+    if match["later"]:
+        return _make(match, Decimal(1), UNITS["day"])
     if match["decade"]:
         return _make(match, Decimal(1900 + _DECADES[match["decade"].lower()]), None)
     factor = Decimal(1000 if (match["scale"] or "").lower() == "thousand" else 100)
     value, end = read_lower_places(text, factor, factor, end)
     return _make(match, value, find_unit(text, match.start(), end)[0]) if value != factor or match["scale"] else None
+
+
+def find_shares(text: str) -> Iterator[Decimal]:
+    """Yields the shares that a text gives as two numbers: 0.125 of "1 in 8", 0.25 of "1/4"."""
+    for match in _SHARE.finditer(text):
+        part, whole = int(match["part"]), int(match["whole"])
+        if 0 < part < whole:
+            yield Decimal(part) / whole
 
 
 def _count(word: str) -> Decimal:

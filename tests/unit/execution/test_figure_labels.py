@@ -32,6 +32,19 @@ def test_a_label_is_not_marked(answer: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "evidence"),
     [
+        ("The fault is in line 12.", "a = 1\n" * 20 + "b = 4000"),
+        ("The process ended with exit code 137.", "INFO rollback exit=137"),
+        ("HTTP 200 was returned for 964 requests.", '{"requests": 1000, "errors": 36, "p95_ms": 212}'),
+        ("It serves HTTPS on port 443.", "The certificate is valid for 90 days."),
+    ],
+)
+def test_a_label_that_the_result_gives_or_nothing_denies_is_not_marked(answer: str, evidence: str) -> None:
+    assert find_unexplained_figures(answer, evidence) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "evidence"),
+    [
         ("Section 14 sets it.", "§ 9 rent, section 11 notice"),
         ("Das steht auf Seite 17.", '{"page": 12, "text": "Frist"}'),
         ("It needs Python 3.13.", "Python >= 3.11"),
@@ -39,6 +52,13 @@ def test_a_label_is_not_marked(answer: str) -> None:
         ("The warranty is 365 days.", "warranty: 2 years"),
         ("Von Mai bis August lieferte die Anlage 2.756,6 kWh.", "Anlage: 2.657,6 kWh"),
         ("1.5 GB are used", "2.5 GB"),
+        ("The process ended with exit code 139.", "INFO rollback exit=137"),
+        ("The server answered with HTTP status 503.", '{"response": 404, "url": "/x"}'),
+        ("Der Dienst lauscht auf Port 9443.", '{"listen": 8443}'),
+        ("The fault is error code 1712.", "E-1721: drive blocked"),
+        ("Det står på sidan 87.", '{"title": "Notice", "p": 12}'),
+        ("The parser failed at line 4120.", "error: parse failed at line 4210 of data.csv"),
+        ("L'erreur est survenue à la ligne 33 137.", "ERREUR ligne 31 337 : encodage invalide"),
         ("| 14 | Anna |\n| 31 | Bo |", "notes: three"),
         ("(14) or (17)", "notes: three"),
     ],

@@ -46,6 +46,30 @@ def test_only_names_that_are_nowhere_are_reported(text: str, invented: list[str]
     assert find_unexplained_names(text, EVIDENCE) == invented
 
 
+@pytest.mark.parametrize("name", ["Ian Smith", "Tom Olsen", "Anna Taylor", "Ida Nolte", "Erik Nystr\u00f6m"])
+def test_initials_explain_no_person(name: str) -> None:
+    evidence = "She is in the office on Monday, to be reached at noon. IN ET; ID EN. Och en till."
+    assert find_unexplained_names(f"The project is run by {name}.", evidence) == [name]
+
+
+def test_an_abbreviation_of_the_evidence_may_be_written_out() -> None:
+    assert find_unexplained_names("The World Health Organization agrees.", "The WHO agrees.") == []
+    assert find_unexplained_names("The World Health Organization agrees.", "who agrees?")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "true", "invented"),
+    [
+        ('[{"name": "Dr. Cem Aydin"}]', "Die Statik macht Dr. Cem Aydin.", "Die Statik macht Dr. Cem Arslan."),
+        ("Pr\u00fcfung: Herr Torge Petersen", "Es ist Herr Torge Petersen.", "Es ist Herr Torge Ahrens."),
+        ("Frau Kranz hilft Ihnen.", "Das macht Frau Kranz Freitag.", "Das macht Frau Kunz Freitag."),
+    ],
+)
+def test_the_family_name_behind_a_title_has_to_be_known(evidence: str, true: str, invented: str) -> None:
+    assert find_unexplained_names(true, evidence) == []
+    assert find_unexplained_names(invented, evidence)
+
+
 @pytest.mark.parametrize(
     "text",
     [
