@@ -33,8 +33,9 @@ _PARAMETER = re.compile(
     r"\s*<(?:\uff5cDSML\uff5c)?parameter(?:=| name=\"?)(?P<key>[\w.\-]{1,128})\"?"
     r"(?P<kind>(?: string=\"(?:true|false)\")?)>"
 )
-_PARAMETER_END = re.compile(r"</(?:\uff5cDSML\uff5c)?parameter>|(?=<parameter=)|(?=</function>)")
-"""Qwen3-Coder leaves the closing tag out now and then."""
+_PARAMETER_END = re.compile(r"</(?:\uff5cDSML\uff5c)?parameter>")
+_NEXT_PARAMETER = re.compile(r"\n(?=<parameter=(?P<key>[\w.\-]{1,128})>\n|</function>\s*(?:</tool_call>|\Z|<))")
+"""Where a value ends whose closing tag Qwen3-Coder has left out, as it does now and then."""
 _FUNCTION_END = re.compile(r"\s*</(?:function|(?:\uff5cDSML\uff5c)?invoke)>")
 _ARG_KEY = re.compile(r"\s*<arg_key>\s*(?P<key>[\w.\-]{1,128})\s*</arg_key>\s*<arg_value>")
 _FENCE = re.compile(r"\s*(?:```(?:json)?[ \t]*\n?)?\s*")
@@ -103,7 +104,7 @@ class MarkupReader:
         arguments: JsonObject = {}
         closing = _ARG_END if opening is _ARG_KEY else _PARAMETER_END
         while (begin := opening.match(self._text, position)) is not None:
-            end = closing.search(self._text, begin.end())
+            end = self._find_end(name, begin.end(), closing)
             if end is None or begin["key"] in arguments:
                 raise MalformedCallError(f"the arguments of {name!r} are not complete")
             value = self._text[begin.end() : end.start()]
@@ -114,6 +115,21 @@ class MarkupReader:
         if closed is None:
             raise MalformedCallError(f"the call of {name!r} is not complete")
         return RawCall(name, arguments), closed.end()
+
+    def _find_end(self, name: str, start: int, closing: re.Pattern[str]) -> re.Match[str] | None:
+        """The end of a value: its closing tag; one that is left out ends at the next argument that the tool declares.
+        A text may hold such tags itself, and its own closing tag then stands before the next argument."""
+        end = closing.search(self._text, start)
+        if closing is not _PARAMETER_END:
+            return end
+        declared = self._tools.get(name, {}).get("properties")
+        for following in _NEXT_PARAMETER.finditer(
+            self._text, start, end.start() if end is not None else len(self._text)
+        ):
+            key = following["key"]
+            if key is None or (isinstance(declared, dict) and key in declared):
+                return following
+        return end
 
     def _read_value(self, name: str, key: str, text: str, *, is_text: bool | None) -> JsonValue:
         """A value as its schema says: `007` stays text where a text is expected."""

@@ -5,6 +5,7 @@ Only closed classes of words are listed here (pronouns, conjunctions, question w
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from agent.text.stop_words import detect_candidate_languages
 from agent.text.terms import UNIT_WORDS, expand_query_terms, fold, has_content_words, is_filler, map_query_terms
@@ -58,6 +59,14 @@ _TITLE_CHARS = 3
 _LEAD = re.compile(r"[\s\u00bf\u00a1,;:]*+(?P<word>[^\W\d_]++)")
 MIN_OWN_WORDS = 2
 """Content words that a message has if it names a subject of its own: "parental leave", not "month"."""
+
+
+class NameInText(NamedTuple):
+    """A name with the words beside it."""
+
+    name: str
+    before: str
+    after: str
 
 
 def list_content_words(message: str) -> list[str]:
@@ -120,20 +129,21 @@ def is_written_as_name(phrase: str, message: str) -> bool:
     return phrase.isupper() or (phrase[:1].isupper() and bool(_WORD.search(before)) and before[-1] not in ".!?")
 
 
-def list_names(message: str) -> list[str]:
+def list_names(message: str) -> list[NameInText]:
     """The names in a message, such as `Lisbon`, `Brewmaster 4` and `A1`: words in capitals in the middle of a sentence,
     with the number behind one, and words with a digit. In German, where nouns have capitals, the latter two only."""
     is_german = "de" in detect_candidate_languages(message)
-    names = []
+    names: dict[str, NameInText] = {}
     for match in _WORD_AND_NUMBER.finditer(message):
-        name, before = match[0], message[: match.start()].rstrip()
+        name, before, after = match[0], message[: match.start()].rstrip(), message[match.end() :].lstrip()
         is_inner = bool(before) and before[-1] not in '.!?:\u201c"('
-        is_title = len(name) <= _TITLE_CHARS and message.startswith(".", match.end())
         has_number = any(map(str.isdigit, name))
-        is_word = is_inner and not is_german and not is_title and bool(list_content_words(name))
+        is_title = len(name) <= _TITLE_CHARS and message.startswith(".", match.end())
+        is_word = is_inner and not (is_german or is_title or name.isupper()) and bool(list_content_words(name))
         if name[0].isupper() and (has_number or is_word):
-            names.append(name)
-    return list(dict.fromkeys(names))
+            words = _WORD.findall(before)[-1:], _WORD.findall(after)[:1]
+            names.setdefault(name, NameInText(name, "".join(words[0]), "".join(words[1])))
+    return [*names.values()]
 
 
 def has_pronoun(message: str) -> bool:

@@ -1,7 +1,10 @@
 """A chat as one Markdown text, for its export."""
 
+import re
 from collections.abc import Sequence
 from typing import Final, Literal
+
+from markdown_it.token import Token
 
 from agent.core.models import JsonObject
 from gateway.render.html.parser import get_block_parser
@@ -11,7 +14,13 @@ _NOTHING: Final = {"user": "(a picture)", "assistant": "(no answer yet)"}
 """What stands for a message without text."""
 _LEVELS: Final = 2
 """The levels of the export's own headings, below which those of messages begin."""
-_DEEPEST: Final = 6
+_DEEPEST, _UNDERLINED = 6, 2
+"""The deepest heading, and the lines of one with a line below it."""
+_HTML_ENDS: Final = tuple(
+    (re.compile(rf"\s*<{begin}", re.IGNORECASE), end)
+    for begin, end in (("!--", "-->"), ("pre", "</pre>"), ("script", "</script>"), ("style", "</style>"), (r"\?", "?>"))
+)
+"""HTML that goes on to its end, whatever lines follow."""
 
 ChatText = tuple[Literal["user", "assistant"], str, JsonObject]
 """Who wrote a message, its text, and for an answer its view."""
@@ -35,17 +44,28 @@ def format_chat(title: str, messages: Sequence[ChatText]) -> str:
 
 def _close(text: str) -> str:
     """A message whose headings are below those of the export, and that ends what it began: an answer that was stopped
-    may end within code."""
-    lines = text.strip().splitlines()
+    may end within code, or within a comment of HTML."""
+    lines = text.strip("\r\n").replace("\r\n", "\n").split("\n") if text.strip() else []
     tokens = [token for token in get_block_parser().parse("\n".join(lines)) if token.map is not None]
     for token in tokens:
-        if token.type == "heading_open" and token.markup.startswith("#") and token.map is not None:
-            deeper = min(_DEEPEST, len(token.markup) + _LEVELS) - len(token.markup)
-            lines[token.map[0]] = lines[token.map[0]].replace("#", "#" * (deeper + 1), 1)
+        if token.type == "heading_open" and token.map is not None:
+            _lower_heading(lines, token)
     last = tokens[-1] if tokens else None
     if last is not None and last.type == "fence" and last.level == 0 and not _ends_fence(lines, last.markup):
         lines.append(last.markup)
+    elif last is not None and last.type == "html_block" and last.level == 0:
+        lines += [end for begin, end in _HTML_ENDS if begin.match(last.content) and end not in last.content.lower()]
     return "\n".join(lines)
+
+
+def _lower_heading(lines: list[str], token: Token) -> None:
+    """Puts a heading below those of the export. Its underline becomes signs in front of it."""
+    start, end = token.map or (0, 0)
+    mark = "#" * min(_DEEPEST, int(token.tag[1:]) + _LEVELS)
+    if token.markup.startswith("#"):
+        lines[start] = lines[start].replace(token.markup, mark, 1)
+    elif end - start == _UNDERLINED:
+        lines[start], lines[end - 1] = f"{mark} {lines[start].lstrip()}", ""
 
 
 def _ends_fence(lines: Sequence[str], markup: str) -> bool:

@@ -27,6 +27,11 @@ The harbour of Greta Lund is Sandvik. Sandvik opens in April.
 """
 RULES_RIGHT, RULES_REFUSED = 57, 31
 """Of 60 conversations with an answer and 31 without, as measured: 59 and 31."""
+COMMON_CAPITALS = (
+    "When does the harbour open on Wednesday?",
+    "Is the sauna open in January 2025?",
+    "What is the VAT on boats?",
+)
 WORKSHOP = """# Workshop rules
 
 ## Rent
@@ -390,8 +395,9 @@ async def test_what_stands_of_one_name_is_not_given_for_another_without_a_word(s
         await upload(client)
         answer, _, _ = await ask(client, "When does the harbour of Marstrand open?")
         named, _, _ = await ask(client, "When does the harbour of Sandvik open?", "other")
+        others = [(await ask(client, question, str(at)))[0] for at, question in enumerate(COMMON_CAPITALS)]
     assert "“Marstrand”" in answer
-    assert "do not mention" not in named
+    assert not any("do not mention" in one for one in (named, *others))
 
 
 async def test_a_pronoun_is_searched_by_the_name_that_the_answer_found(serve: Serve) -> None:

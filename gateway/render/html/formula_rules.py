@@ -4,6 +4,7 @@ Models write `\[x\]` after a line of text, in a list item and within a sentence,
 stands between the marks is left alone: its stars and underscores mark nothing.
 """
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -12,8 +13,12 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
+from gateway.render.html.formulas import MAX_FORMULA_CHARS
+
 _INTERRUPTED: Final = ["paragraph", "reference", "blockquote", "list"]
 """The blocks that end where a formula begins on a line of its own."""
+_MATH: Final = re.compile(r"[\\^_=<>+]|^\s*[A-Za-z]\s*$")
+"""What a formula has, and an escaped bracket such as `\\[1\\]` has not: a command, a sign, or a letter alone."""
 _SYMBOL_CHARS: Final = 2
 """Up to this length, what stands between dollars is a symbol, as the `n` of `$n$th`."""
 _InlineRule = Callable[[StateInline, bool], bool]
@@ -66,9 +71,10 @@ def _read_brackets(state: StateInline, silent: bool) -> bool:
     """Reads a formula in brackets within a text."""
     text, start = state.src, state.pos
     closing = {"\\(": "\\)", "\\[": "\\]"}.get(text[start : start + 2])
-    end = text.find(closing, start + 2, state.posMax) if closing is not None else -1
+    limit = min(state.posMax, start + MAX_FORMULA_CHARS)
+    end = text.find(closing, start + 2, limit) if closing is not None else -1
     formula = text[start + 2 : end] if end >= 0 else ""
-    if closing is None or not formula.strip():
+    if closing is None or not formula.strip() or (closing == "\\]" and _MATH.search(formula) is None):
         return False
     if not silent:
         token = state.push("math_inline" if closing == "\\)" else "math_inline_double", "math", 0)
@@ -82,13 +88,14 @@ def _read_block(state: StateBlock, start_line: int, end_line: int, silent: bool)
     begin = state.bMarks[start_line] + state.tShift[start_line]
     if state.is_code_block(start_line) or not state.src.startswith("\\[", begin):
         return False
-    line, at = start_line, begin + 2
-    while "\\]" not in state.src[at : state.eMarks[line]]:
+    end = state.src.find("\\]", begin + 2, begin + MAX_FORMULA_CHARS)
+    line = start_line
+    while end >= 0 and state.eMarks[line] <= end:
         line += 1
         if line >= end_line or (state.sCount[line] < state.blkIndent and not state.isEmpty(line)):
             return False
-        at = state.bMarks[line]
-    end = state.src.index("\\]", at)
+    if end < 0:
+        return False
     if state.src[end + 2 : state.eMarks[line]].strip():
         return False
     if not silent:

@@ -145,6 +145,11 @@ FAMILIES: dict[str, tuple[str, list[tuple[str, Any]]]] = {
         "<tool_call>\n<function=get_weather>\n<parameter=city>\nLund\n<parameter=days>\n3\n</function>\n</tool_call>",
         [("get_weather", {"city": "Lund", "days": 3})],
     ),
+    "Qwen3-Coder with tags in a text": (
+        "<tool_call>\n<function=get_weather>\n<parameter=city>\nUse <parameter=x>, </function>\n</parameter>\n</function>\n"
+        "</tool_call>",
+        [("get_weather", {"city": "Use <parameter=x>, </function>"})],
+    ),
     "Gemma 4": (
         '<|tool_call>call:get_weather{city:<|"|>Lund<|"|>,days:3}<tool_call|>'
         '<|tool_call>call:get_weather{city:<|"|>a{b:"<|"|>}<tool_call|>',

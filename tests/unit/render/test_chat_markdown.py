@@ -34,3 +34,13 @@ def test_headings_of_answers_are_below_those_of_the_export() -> None:
 def test_a_message_without_text_says_what_it_is() -> None:
     text = format_chat("", [("user", "", {}), ("assistant", " ", {"replies": ["yes"]})])
     assert text == "# Chat\n\n## You\n\n(a picture)\n\n## You\n\nyes\n\n## Stepgate\n\n(no answer yet)\n"
+
+
+def test_what_a_message_holds_is_not_changed_and_ends_with_it() -> None:
+    said = "    indented = 1\n\nx\n\n```\na\x0cb\n```"
+    assert said in format_chat("Chat", [("assistant", said, {})])
+    for cut in ("<!-- a comment", "<pre>\ncode"):
+        html = MarkdownIt("commonmark").render(format_chat("Chat", [("assistant", cut, {}), ("user", "and?", {})]))
+        assert "<h2>You</h2>" in html, cut
+    lowered = format_chat("Chat", [("assistant", "Title\n=====\n\nx", {})])
+    assert "### Title\n\n\nx" in lowered

@@ -2,6 +2,7 @@
 """Formulas and emphasis as people and models really write them."""
 
 import re
+from time import thread_time
 
 import pytest
 
@@ -28,6 +29,7 @@ def show(text: str) -> str:
         ("> q\n> \\[\n> x\n> \\]\n> w", "<blockquote><p>q</p><p><x></p><p>w</p></blockquote>"),
         ("> \\[\n> x\n\nout \\]", "<blockquote><p>[<br>x</p></blockquote><p>out ]</p>"),
         ("a \\[ only", "<p>a [ only</p>"),
+        ("See \\[1\\] and \\[a-z\\].", "<p>See [1] and [a-z].</p>"),
         ("`\\[x\\]`", "<p><code>\\[x\\]</code></p>"),
         ("    \\[x\\]", "<pre><code>\\[x\\]</code></pre>"),
     ],
@@ -92,3 +94,10 @@ def test_a_growing_text_ends_its_paragraph_where_a_formula_begins() -> None:
     finished, rest = split_finished("So:\n\\[\nx = 1\n\\]\nwhere\n\nEnd.")
     assert finished == ["So:\n", "\\[\nx = 1\n\\]\n", "where\n\n"]
     assert rest == "End."
+
+
+def test_many_open_brackets_take_no_time() -> None:
+    started = thread_time()
+    render_markdown("\\[\n" * 1_400)
+    split_finished("\\[\n" * 20_000)
+    assert thread_time() - started < 5.0

@@ -145,7 +145,7 @@ def test_the_subject_of_a_part_stands_behind_an_article_or_a_copula() -> None:
     ],
 )
 def test_names_are_told_from_the_other_words_of_a_question(message: str, names: list[str]) -> None:
-    assert list_names(message) == names
+    assert [one.name for one in list_names(message)] == names
 
 
 @pytest.mark.parametrize(

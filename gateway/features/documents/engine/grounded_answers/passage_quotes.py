@@ -59,8 +59,8 @@ def list_unanswered(
     request: TailorInput, checker: EvidenceChecker, units: Sequence[CheckedUnit]
 ) -> tuple[list[str], list[str]]:
     """The things that a message asks for besides others and that the quoted passages do not hold: those of which they
-    have no word, and those of which they lack the subject. Of a message that asks for one thing, the names that they
-    do not have: what they say of Porto does not answer for Lisbon."""
+    have no word, and those of which they lack the subject. Of a message that asks for one thing, the names in whose
+    place they have others: what they say of Porto does not answer for Lisbon."""
     phrases = list_asked_things(request.user_query)
     quoted = {quote.number for one in units for quote in one.list_quotes()}
     terms = [PassageTerms(checker.chunks[number - 1]) for number in quoted]
@@ -73,7 +73,9 @@ def list_unanswered(
         elif subjects and not any(one.mentions(word) for one in terms for word in subjects):
             doubtful.append(phrase)
     if quoted and not absent and not request.topics:
-        absent = [name for name in list_names(request.user_query) if not any(one.names(name) for one in terms)]
+        names = list_names(request.user_query)
+        siblings = [one.name for one in names if any(passage.has_sibling_of(one) for passage in terms)]
+        absent = [name for name in siblings if not any(passage.mentions(name) for passage in terms)]
     return absent, doubtful
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from agent.text.follow_up import list_own_terms
+from agent.text.follow_up import NameInText, list_own_terms
 from agent.text.snowball import SNOWBALL_LANGUAGES
 from agent.text.stop_words import detect_language
 from agent.text.terms import extract_terms, fold, remove_language_marker
@@ -11,6 +11,7 @@ from gateway.features.documents.engine.search.models import RetrievedContext
 
 MIN_PHRASE_SHARE = 0.5
 """A passage about a thing holds more than this share of the words for it."""
+_ARTICLES = frozenset({"the", "a", "an", "der", "die", "das", "den", "en", "ett", "le", "la", "les", "el", "il"})
 _COMPOUND_CHARS = 6
 """Letters of a word that may begin a compound: "Weiterbildung" in "Weiterbildungsgeld"."""
 _INFLECTED_CHARS = 4
@@ -24,7 +25,7 @@ class PassageTerms:
         language = detect_language(text)
         self._languages = (language,) if language in SNOWBALL_LANGUAGES else ()
         self._terms = self._extract(text)
-        self._text = fold(text)
+        self._text, self._written = fold(text), text
         self._heading = self._extract(" ".join(list_headings(passage)[-1:]))
         self._heading_words = tuple(extract_terms(" ".join(list_headings(passage)[-1:])))
 
@@ -38,15 +39,25 @@ class PassageTerms:
         own = list_own_terms(words, self._languages)
         return bool(own) and all(bool(forms & self._terms) or any(map(self._is_within, forms)) for forms in own)
 
-    def names(self, name: str) -> bool:
-        """Whether the passage holds a name, with the number behind it: "Brewmaster 3" is no "Brewmaster 4"."""
-        *words, last = name.split()
-        if not words or not last[0].isdigit():
-            return self.mentions(name) or fold(name) in self._text
-        return (
-            re.search(rf"{re.escape(fold(' '.join(words)))}\W{{0,3}}{re.escape(fold(last))}(?!\w)", self._text)
-            is not None
-        )
+    def has_sibling_of(self, one: NameInText) -> bool:
+        """Whether the passage has another name in the place of this one and not this one: "in Porto" for "in Lisbon",
+        "the Berlin office" for "the Madrid office", "Brewmaster 3" for "Brewmaster 4". Otherwise it may well speak of
+        the same thing in other words."""
+        *words, last = one.name.split()
+        if fold(one.name).replace("-", "") in self._text.replace("-", "") or self.mentions(one.name):
+            return False
+        if words and re.search(rf"(?m)^\W*{re.escape(last)}(?!\w)", self._written) is None:  # no numbered heading
+            return re.search(rf"(?<!\w){re.escape(' '.join(words))}\s\d", self._written) is not None
+        if any(map(str.isdigit, last)):
+            if words:
+                return False
+            shape = "".join(
+                "\\d" if sign.isdigit() else "[A-Z]" if sign.isupper() else re.escape(sign) for sign in last
+            )
+            return re.search(rf"(?<!\w){shape}(?!\w)", self._written) is not None
+        behind = rf"(?<!\w){re.escape(one.before)}\s+[A-Z][a-z]+" if one.before and one.before not in _ARTICLES else ""
+        ahead = rf"(?<=\w\s)[A-Z][a-z]+\s+{re.escape(one.after)}(?!\w)" if one.after else ""
+        return any(pattern and re.search(pattern, self._written) for pattern in (behind, ahead))
 
     def has_heading_word(self, message: str) -> bool:
         """Whether the last heading has an own word of a message, or the beginning of a compound in it."""
