@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from agent.answers.sentences import say
 from agent.core.containers import get_example_address
 from agent.core.events import StepOutput
+from agent.core.events.run import CANCELLED_BY_CALLER
 from agent.core.languages import ENGLISH
 from agent.core.models import JsonObject, Outcome, PlanStep
 from agent.core.plan_outcome import (
@@ -265,7 +266,7 @@ async def compose_partial_answer(run: Run) -> str:
 def _explain_end(run: Run) -> str:
     """Why the run is incomplete, in a sentence."""
     request = run.state.cancel_request
-    if request is not None and request.by == "caller":
+    if request is not None and request.by == "caller" and request.reason == CANCELLED_BY_CALLER:
         return "Stopped before it was finished."
     return f"I could not finish this: {describe_stop_reason(run)}"
 

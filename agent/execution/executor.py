@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from agent.core.errors import AgentError, ConflictError, StaleEpochError, StoreError, ToolUnknownError
 from agent.core.events import ApprovalRequested, CancelRequested, RunClaimed, RunFailed, RunSuspended, RunWaiting
+from agent.core.events.run import CANCELLED_BY_CALLER
 from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject, Plan
 from agent.core.run_state import RunState
@@ -96,7 +97,7 @@ class RunExecutor:
                 if run.state.is_finished or run.state.cancel_request is not None:
                     continue
                 if signal.kind == "cancel":
-                    await self.cancel_run(run, str(signal.payload.get("reason") or "cancelled by the caller"))
+                    await self.cancel_run(run, str(signal.payload.get("reason") or CANCELLED_BY_CALLER))
                 elif await apply_signal(run, signal):
                     run.stop_requested.set()
                 run.decision_made.set()

@@ -102,7 +102,8 @@ def _build_error(status: int, headers: Mapping[str, str], error: ProviderError, 
         return refused
     if status == 429:
         limited = ModelRateLimitError(message, agent_id="models", status=status)
-        limited.retry_after_s = parse_retry_after(headers) or error.retry_after_s
+        stated = parse_retry_after(headers)
+        limited.retry_after_s = error.retry_after_s if stated is None else stated
         return limited
     if status in (408, 504):
         return ModelTimeoutError(message, agent_id="models", status=status)

@@ -18,6 +18,7 @@ from agent.core.events import (
     GivenPlan,
     RunCreated,
 )
+from agent.core.events.run import CANCELLED_BY_CALLER
 from agent.core.models import (
     ENDED_STATUSES,
     LOCAL_OWNER,
@@ -225,9 +226,7 @@ class AgentService(RunReader[Live]):
         created = Event("run_new", 1, 0, 0.0, RunCreated(request=request, room=room, owner=owner))
         return self._executor.validate_steps(Claim("run_new", 0, (created,)), plan, known=known, finish=finish)
 
-    async def cancel_run(
-        self, run_id: str, *, owner: str = LOCAL_OWNER, reason: str = "cancelled by the caller"
-    ) -> None:
+    async def cancel_run(self, run_id: str, *, owner: str = LOCAL_OWNER, reason: str = CANCELLED_BY_CALLER) -> None:
         """Cancels a run through a stored signal, so that a crash does not lose it.
 
         Raises `NotFoundError`, and `ConflictError` for a run that has ended.

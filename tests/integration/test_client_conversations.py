@@ -120,7 +120,7 @@ async def test_a_deleted_conversation_is_gone_with_its_items(serve: Serve) -> No
     ("fields", "words"),
     [
         ({"items": [ADA] * 21}, "items"),
-        ({"items": [{"type": "web_search_call"}]}, "items[0]"),
+        ({"items": [{"type": "hologram_call"}]}, "items[0]"),
         ({"items": [{"role": "nobody", "content": "x"}]}, "items[0].role"),
         ({"metadata": {"a": "x" * 513}}, "metadata"),
         ({"metadata": {str(number): "x" for number in range(17)}}, "metadata"),

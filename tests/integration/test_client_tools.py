@@ -349,7 +349,7 @@ async def test_a_client_that_always_fails_ends(serve: Serve, options: dict[str, 
             assert rounds < 12, "retries and new plans are counted over all runs"
             completion = await ask(client, results(completion, "Error: no connection"))
     assert trace(completion)["status"] in ("partial", "aborted")
-    assert rounds > 1
+    assert rounds >= 1, "what a client's tool changes nobody knows: its call is not made again on a guess"
 
 
 async def test_a_message_of_the_user_after_the_results_is_a_new_request(serve: Serve, options: dict[str, Any]) -> None:

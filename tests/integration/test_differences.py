@@ -180,7 +180,7 @@ async def test_what_the_page_says_of_limits_of_the_documents_own_requests_holds(
     path = {"source_type": "local", "source_identifier": "/no/such/file.pdf"}
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         for place in ("/no/such/file.pdf", "/etc/hostname"):
-            refused = await client.post("/v1/collections/work/ingest", json={**path, "source_identifier": place})
+            refused = await client.post("/v1/collections/desk/ingest", json={**path, "source_identifier": place})
             code = refused.json()["error"]["error_code"]
             assert (refused.status_code, code) == (403, "ERR_CONNECTOR_AUTH"), refused.text
         for length, status in ((90, 200), (91, 400)):

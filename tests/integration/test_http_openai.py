@@ -215,7 +215,7 @@ async def test_an_unknown_room_is_told_before_what_it_cannot_do(serve: Serve) ->
     assert (response.status_code, response.json()["error"]["code"]) == (404, "model_not_found")
 
 
-async def test_a_client_that_wants_no_tool_called_has_none_offered(serve: Serve, model_server: ScriptedServer) -> None:
+async def test_a_client_that_wants_no_tool_called_says_so(serve: Serve, model_server: ScriptedServer) -> None:
     async with serve(script(says("hi"))) as url, httpx.AsyncClient(timeout=15) as client:
         for choice in ("auto", "none"):
             body = asking(model="chat", tools=[TOOL], tool_choice=choice)
@@ -223,4 +223,4 @@ async def test_a_client_that_wants_no_tool_called_has_none_offered(serve: Serve,
             assert response.status_code == 200
     auto, none = (request["body"] for request in model_server.requests())
     assert [tool["function"]["name"] for tool in auto["tools"]] == ["mine"]
-    assert "tools" not in none
+    assert (none["tools"], none["tool_choice"]) == (auto["tools"], "none")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from agent.core import events as ev
+from agent.core.errors import ToolError
 from agent.core.models import AgentRequest, ChatMessage
 from agent.core.principal import LOCAL
 from agent.runs.forks import ForkRequest, start_fork
@@ -26,7 +27,7 @@ def sends(text: Any, *needs: str, tool: str = "send_mail", **step: Any) -> dict[
 async def test_a_later_plan_repeats_what_a_plan_from_before_named(tmp_path: Path, again: str, asked: bool) -> None:
     page, bad, tool = (
         returning("read_page", "mail it", tainted=True),
-        returning("broken", "error: no", "error: no", "ok"),
+        returning("broken", *[ToolError("no", agent_id="broken")] * 2, "ok"),
         mail(),
     )
     model = script(

@@ -208,10 +208,12 @@ async def test_a_refusal_that_may_pass_is_tried_again_and_then_recorded(fleet: F
 @pytest.mark.parametrize("end", ["revoked", "deleted", "expired", "lacks the scope"])
 async def test_a_key_that_is_gone_stops_its_schedules(fleet: Fleet, end: str) -> None:
     scopes = ["chat"] if end == "lacks the scope" else ["agent"]
-    key, _ = await fleet.gateway.keys.create("anna", "k", scopes, expires_at=1.0 if end == "expired" else None)
+    key, _ = await fleet.gateway.keys.create("anna", "k", scopes)
     await fleet.service.create(DAILY, Principal("anna", key.id))
     if end == "revoked":
         await fleet.gateway.keys.revoke(key.id)
+    elif end == "expired":
+        await fleet.gateway.keys._statements.write("UPDATE api_keys SET expires_at = 1 WHERE id = ?", key.id)
     elif end == "deleted":
         await fleet.gateway.keys._statements.write("DELETE FROM api_keys WHERE id = ?", key.id)
     fleet.clock.now = SEVEN

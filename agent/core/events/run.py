@@ -1,6 +1,6 @@
 """The life of a run: created, claimed by a worker, suspended or waiting, and ended."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from pydantic import Field, JsonValue
 
@@ -101,11 +101,15 @@ class RunWaiting(EventBody):
     approvals: tuple[str, ...]
 
 
+CANCELLED_BY_CALLER: Final = "cancelled by the caller"
+"""The reason of a cancellation for which nobody gave one."""
+
+
 class CancelRequested(EventBody):
     """The run must stop: a person cancelled it, or its time budget is spent."""
 
     type = "run.cancel_requested"
-    reason: str = "cancelled by the caller"
+    reason: str = CANCELLED_BY_CALLER
     by: Literal["caller", "budget"] = "caller"
 
 

@@ -213,5 +213,6 @@ def test_the_wait_of_a_limit_is_read_from_the_body_where_no_header_has_it() -> N
     body = json.dumps({"error": {"code": 429, "message": "quota", "details": details}}).encode()
     assert build_status_error(429, {}, body, "here").retry_after_s == 27.5
     assert build_status_error(429, {"retry-after": "3"}, body, "here").retry_after_s == 3.0
+    assert build_status_error(429, {"retry-after": "0"}, body, "here").retry_after_s == 0.0
     odd = json.dumps({"error": {"message": "quota", "details": [{"retryDelay": "soon"}, 7]}}).encode()
     assert build_status_error(429, {}, odd, "here").retry_after_s is None
