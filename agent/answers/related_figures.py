@@ -83,6 +83,7 @@ class RelatedFigures:
     """The records and columns of some evidence."""
 
     def __init__(self, text: str, numbers: Sequence[NumberMention]) -> None:
+        self._text = text
         self._request = find_request(text)
         self._records = list(_iter_records(text, numbers))
         frequency = Counter(word for record in self._records for word in record.words)
@@ -102,7 +103,7 @@ class RelatedFigures:
         numbers = {one.value for one in others if one.value >= _MIN_NAMED or not one.value.is_integer()}
         words = {word.lower() for word in _WORD.findall(sentence)}
         named = tuple(place for place, record in enumerate(self._records) if _is_named(record, words, numbers))
-        factors = list_factors(sentence, self._request)
+        factors = list_factors(sentence, self._request, self._text)
         if self._last is None or self._last[0] != (named, others, factors):
             self._last = (named, others, factors), _Relations(self._select(named[:_MAX_ROWS]), others, factors)
         relations = self._last[1]
@@ -305,7 +306,7 @@ def _sum_up(group: Sequence[Quantity]) -> Iterator[tuple[str, float]]:
 
 
 def _may_be_multiple(figure: Quantity) -> bool:
-    return figure.value > _MIN_ROUND * figure.tolerance and figure.dimension not in ("°C", "°F")
+    return figure.value > _MIN_ROUND * figure.tolerance and figure.dimension not in ("°C", "°F", "%")
 
 
 def _is_count(one: Quantity) -> bool:
