@@ -40,9 +40,10 @@ def find_request(evidence: str) -> str:
 
 
 @lru_cache(maxsize=16)
-def list_factors(sentence: str, request: str, evidence: str) -> frozenset[float]:
-    """The factors that the words of a sentence and of a request give, and the counts of the request: for 3 people.
+def list_factors(sentence: str, evidence: str) -> frozenset[float]:
+    """The factors that the words of a sentence and of its request give, and the counts of the request: for 3 people.
     Twelve is one of a text by months of which the other gives years."""
+    request = find_request(evidence)
     factors = {2.0} if _TWO.search(f"{sentence}\n{request}") else set()
     if _joins(sentence, request, evidence):
         factors.add(12.0)

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import combinations, pairwise, product
 
 from agent.answers.derivations import Quantity, contains_near, is_unlikely_hit, list_operands, make_quantity
-from agent.answers.factors import find_request, list_factors
+from agent.answers.factors import list_factors
 from agent.answers.figure_combinations import (
     MAX_MEMBERS,
     add_counts,
@@ -84,7 +84,6 @@ class RelatedFigures:
 
     def __init__(self, text: str, numbers: Sequence[NumberMention]) -> None:
         self._text = text
-        self._request = find_request(text)
         self._records = list(_iter_records(text, numbers))
         frequency = Counter(word for record in self._records for word in record.words)
         for record in self._records:
@@ -103,7 +102,7 @@ class RelatedFigures:
         numbers = {one.value for one in others if one.value >= _MIN_NAMED or not one.value.is_integer()}
         words = {word.lower() for word in _WORD.findall(sentence)}
         named = tuple(place for place, record in enumerate(self._records) if _is_named(record, words, numbers))
-        factors = list_factors(sentence, self._request, self._text)
+        factors = list_factors(sentence, self._text)
         if self._last is None or self._last[0] != (named, others, factors):
             self._last = (named, others, factors), _Relations(self._select(named[:_MAX_ROWS]), others, factors)
         relations = self._last[1]
