@@ -109,15 +109,15 @@ class Aggregates:
     def _is_share_of_records(self, figure: Quantity, stems: frozenset[str]) -> bool:
         """Whether a percentage is the share of the records that have one text in a column, which the sentence names, or
         of those that do not."""
-        named = [share for words, share in self._shares if not words.isdisjoint(stems)]
-        shares = named or [share for _, share in self._shares]
+        shares = [share for words, share in self._shares if not words.isdisjoint(stems)]
         return is_among(figure, sorted({rest for one in shares for rest in (one, 100 - one)}), _LIMITS[0])
 
     @cached_property
     def _shares(self) -> list[tuple[frozenset[str], float]]:
-        """The words of each text that records of a table have in a column, with the share of these records."""
+        """The words of each text that records of a table have in a column, the short ones only if it has no other, with
+        the share of these records."""
         return [
-            (words, 100 * len(rows) / table.size)
+            (frozenset(word for word in words if len(word) >= _STEM) or words, 100 * len(rows) / table.size)
             for table in self._tables[0]
             if _MIN_RECORDS <= table.size <= _MAX_ROWS
             for words, rows in _group_rows(table, least=1)

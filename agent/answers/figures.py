@@ -96,7 +96,7 @@ class _Search:
     def __init__(self, text: str, claims: Sequence[ValueMention], evidence: FigureEvidence) -> None:
         self._text = text
         self._evidence = evidence
-        self._labels = Labels(text, evidence.text, evidence.known)
+        self._labels = Labels(text, evidence.text)
         self._numbers = [one for one in claims if isinstance(one, NumberMention)]
         self._claims = [one for one in claims if self._is_claim(one)]
         self._explained: list[NumberMention] = []

@@ -1,20 +1,18 @@
 """Numbers that name something and state nothing: steps, sections, tables, rows, standards, "24/7", "365 days a year".
 
 Where the evidence numbers things of the same kind, such a number is a claim like any other: "Section 14" of a contract
-with sections 9 and 11. So are lines, pages, rows, ports and codes where it has numbers of that length at all: "exit
-code 139" beside `exit=137`.
+with sections 9 and 11. So are lines, pages, rows, ports and codes where it names a number of that length: "exit code
+139" beside `exit=137`, not beside "137 users".
 """
 
 import re
 from collections.abc import Iterator
-from decimal import Decimal
 from functools import cached_property
 from http import HTTPStatus
 from typing import Final
 
 from agent.text.numbers import NumberMention
 from agent.text.units import UNITS
-from agent.text.values import KnownValues
 
 _KINDS: Final = (
     "step steps schritt schritte steg étape étapes phase phasen phases fas faser",
@@ -47,7 +45,10 @@ _LIST: Final = r"(?:\d+(?:\.\d+)*(?:\s?[-\u2013,/]\s?|\s(?:and|to|or|und|bis|ode
 _BEFORE: Final = re.compile(
     rf"(?<![^\W_])(?P<word>{_WORDS})\.?[ \u00a0]?(?:nr|no|n°|#)?\.?[ \u00a0]?{_LIST}$", re.IGNORECASE
 )
-_IN_EVIDENCE: Final = re.compile(rf"(?<![^\W\d])(?P<word>{_WORDS})[^\w\n]{{0,6}}v?\d", re.IGNORECASE)
+_IN_EVIDENCE: Final = re.compile(rf"(?<![^\W\d])(?P<word>{_WORDS})[^\w\n]{{0,6}}v?(?P<number>\d{{1,9}})", re.IGNORECASE)
+_NAMED: Final = re.compile(r"[^\W\ds][\"']?\s?[=:]\s?[\"']?(?P<number>\d{1,5})(?![\w%]|[.,:]\d)")
+"""A name in the plural counts something."""
+_CODE: Final = re.compile(r"(?<!\w)[A-Z]{1,3}-?(?P<number>\d{2,5})(?!\w)")
 _NUMBER: Final = re.compile(r"\d{1,5}(?:\.\d{1,2}){0,3}")
 _REACH: Final = 48
 _HEADING: Final = re.compile(r"^[ \t>*_|#-]*(?P<number>\d{1,2}(?:\.\d{1,2}){1,3})\.?[ \t*_]+(?=[^\W\d_])", re.MULTILINE)
@@ -69,10 +70,9 @@ _MIN_ROWS: Final = 2
 class Labels:
     """The numbers of a text that are labels."""
 
-    def __init__(self, text: str, evidence: str, known: KnownValues) -> None:
+    def __init__(self, text: str, evidence: str) -> None:
         self._text = text
         self._evidence = evidence
-        self._known = known
 
     def cover(self, mention: NumberMention) -> bool:
         """Whether a number names something that the evidence does not number, or is a fixed expression."""
@@ -92,11 +92,14 @@ class Labels:
         return kind not in self._kinds_of_evidence
 
     def _has_number_like(self, mention: NumberMention, kind: int) -> bool:
-        """Whether the evidence has a number of this length; for a status of HTTP, one that is a status."""
-        if kind == _HTTP and int(mention.value) in _STATUSES:
-            return any(map(self._known.has_value, map(Decimal, _STATUSES)))
-        first = Decimal(10 ** (len(mention.text) - 1))
-        return self._known.has_between(first, 10 * first)
+        """Whether the evidence numbers a thing of this kind, or names a number of this length with `=` or `:`. A status
+        of HTTP is compared with such ones only."""
+        is_status = kind == _HTTP and int(mention.value) in _STATUSES
+        for own, number in self._numbers_of_evidence:
+            is_like = own == kind or (own is None and len(number) == len(mention.text))
+            if is_like and (not is_status or int(number) in _STATUSES):
+                return True
+        return False
 
     def _is_part_of_unit(self, mention: NumberMention) -> bool:
         """Whether a number with its unit is what the text says a larger unit has: "a year has 365 days"."""
@@ -155,4 +158,13 @@ class Labels:
 
     @cached_property
     def _kinds_of_evidence(self) -> frozenset[int]:
-        return frozenset(_KIND_OF[match["word"].lower()] for match in _IN_EVIDENCE.finditer(self._evidence))
+        return frozenset(kind for kind, _ in self._numbers_of_evidence if kind is not None)
+
+    @cached_property
+    def _numbers_of_evidence(self) -> frozenset[tuple[int | None, str]]:
+        """The numbers of the evidence that name something, with the kind of their word; None for one that has another
+        word, and behind it `=` or `:`."""
+        of_kinds = ((_KIND_OF[one["word"].lower()], one["number"]) for one in _IN_EVIDENCE.finditer(self._evidence))
+        codes = ((_KIND_OF["error"], one["number"]) for one in _CODE.finditer(self._evidence))
+        named = ((None, one["number"]) for one in _NAMED.finditer(self._evidence))
+        return frozenset((*of_kinds, *codes, *named))

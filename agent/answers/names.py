@@ -68,7 +68,7 @@ def find_unexplained_names(text: str, evidence: str) -> list[str]:
     if text[1:].islower() or not _has_candidate(text):
         return []
     plain = _MARKUP.sub(lambda match: " " * len(match[0]), text)
-    known_words = _KnownWords(evidence)
+    known_words = _KnownWords(evidence, text)
     unexplained_names: dict[str, None] = {}
     for name, spelling in _iter_names(plain, known_words):
         if not known_words.contains(name):
@@ -91,8 +91,9 @@ _CANDIDATE = re.compile(
 class _KnownWords:
     """The words of the evidence with their places."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, answer: str) -> None:
         self._text = text
+        self._answer = answer
         self._places: dict[str, list[int]] = {}
         self._lower: set[str] = set()
         for place, match in enumerate(_SPLIT_WORD.finditer(text)):
@@ -126,9 +127,13 @@ class _KnownWords:
 
     @cached_property
     def _abbreviations(self) -> set[str]:
-        """The words in capitals that are written so only; one of two letters must not be a stop word: EU, WHO."""
+        """The words in capitals that are written so only; one of two letters must not be a stop word of the language of
+        the evidence, or else of the answer: EU, WHO."""
         words = {match[0] for match in _ABBREVIATION.finditer(self._text)}
-        ordinary = self._lower | {word for word in _list_stop_words() if len(word) < _MIN_CERTAIN}
+        languages = detect_candidate_languages(_ABBREVIATION.sub("", self._text)) or detect_candidate_languages(
+            self._answer
+        )
+        ordinary = self._lower | {word for word in _list_stop_words(languages) if len(word) < _MIN_CERTAIN}
         return {word.casefold() for word in words if word.lower() not in ordinary}
 
     def has_word(self, word: str) -> bool:
@@ -353,5 +358,7 @@ def _list_plain_names() -> frozenset[str]:
 
 
 @cache
-def _list_stop_words() -> frozenset[str]:
-    return frozenset(word for words in (ENGLISH, *BY_LANGUAGE.values()) for word in words.split())
+def _list_stop_words(languages: tuple[str, ...] = ()) -> frozenset[str]:
+    """The stop words of some languages, or of all."""
+    stop_words = {"en": ENGLISH, **BY_LANGUAGE}
+    return frozenset(word for name in languages or stop_words for word in stop_words[name].split())

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import combinations, pairwise, product
 
 from agent.answers.derivations import Quantity, contains_near, is_unlikely_hit, list_operands, make_quantity
-from agent.answers.factors import find_request, list_factors
+from agent.answers.factors import list_factors
 from agent.answers.figure_combinations import (
     MAX_MEMBERS,
     add_counts,
@@ -83,7 +83,7 @@ class RelatedFigures:
     """The records and columns of some evidence."""
 
     def __init__(self, text: str, numbers: Sequence[NumberMention]) -> None:
-        self._request = find_request(text)
+        self._text = text
         self._records = list(_iter_records(text, numbers))
         frequency = Counter(word for record in self._records for word in record.words)
         for record in self._records:
@@ -102,7 +102,7 @@ class RelatedFigures:
         numbers = {one.value for one in others if one.value >= _MIN_NAMED or not one.value.is_integer()}
         words = {word.lower() for word in _WORD.findall(sentence)}
         named = tuple(place for place, record in enumerate(self._records) if _is_named(record, words, numbers))
-        factors = list_factors(sentence, self._request)
+        factors = list_factors(sentence, self._text)
         if self._last is None or self._last[0] != (named, others, factors):
             self._last = (named, others, factors), _Relations(self._select(named[:_MAX_ROWS]), others, factors)
         relations = self._last[1]
@@ -305,7 +305,7 @@ def _sum_up(group: Sequence[Quantity]) -> Iterator[tuple[str, float]]:
 
 
 def _may_be_multiple(figure: Quantity) -> bool:
-    return figure.value > _MIN_ROUND * figure.tolerance and figure.dimension not in ("°C", "°F")
+    return figure.value > _MIN_ROUND * figure.tolerance and figure.dimension not in ("°C", "°F", "%")
 
 
 def _is_count(one: Quantity) -> bool:

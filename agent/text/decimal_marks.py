@@ -17,6 +17,8 @@ _SEGMENT_END = re.compile(r"\n|[.!?](?=\s)")
 _JSON_VALUE = re.compile(r"(?:\"\s*:|^\s*[\[,;]|[\[,;]\s)\s*-?$")
 _JSON_END = re.compile(r"\s*(?:[,;}\]]|$)")
 _DIGITS = re.compile(r"\d[\d.,'\u2019\u066b\u066c \u00a0\u2007\u2009\u202f]*(?<=\d)")
+_RATE = re.compile(r"\bper\b", re.IGNORECASE)
+"""Italian, but before a unit in every language."""
 _MAX_SEGMENT = 600
 """Characters on each side of a number that are searched for the ends of its sentence."""
 
@@ -107,7 +109,7 @@ def _find_segment(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _get_mark_of_language(text: str) -> str:
     """The decimal mark of the languages that a text can be in; empty if they disagree or none is known."""
-    candidates = detect_candidate_languages(text)
+    candidates = detect_candidate_languages(_RATE.sub(" ", text))
     if not candidates or len(candidates) > 10:
         return ""
     marks = {"." if language == "en" else "," for language in candidates}

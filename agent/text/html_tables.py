@@ -185,10 +185,12 @@ def extract_visible_text(element: Element, *, is_without_tables: bool = False) -
 
 def write_moved_figure(element: Element, before: str) -> str:
     """The text of a raised or lowered element as figures; `before` is what stands before it."""
+    text = extract_visible_text(element)
+    if element.tag == "sup":
+        return raise_figures(before, text)
     following = element.getnext()
     after = element.tail or ("" if following is None else following.text or "")
-    write = raise_figures if element.tag == "sup" else write_lowered
-    return write(before, extract_visible_text(element), after)
+    return write_lowered(before, text, after)
 
 
 def iter_words(element: Element, *, is_without_tables: bool = False) -> Iterator[str]:

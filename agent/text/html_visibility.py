@@ -10,6 +10,7 @@ from lxml import etree, html  # type: ignore[import-untyped]
 
 from agent.text.html_layout import part_boxes
 from agent.text.html_names import name_drawing, name_pictures
+from agent.text.html_prices import write_cents
 from agent.text.html_styles import list_sheet_values, read_own_style
 
 Element: TypeAlias = Any
@@ -63,6 +64,7 @@ def remove_hidden(root: Element) -> None:
         for element in visible_elements:
             _remove(element)
     name_pictures(body)
+    write_cents(body)
     part_boxes(body)
 
 

@@ -4,8 +4,6 @@ neither a figure nor a word longer. Lowered figures: "log" with a lowered "2" be
 import re
 import unicodedata
 
-from agent.text.units import find_unit
-
 RAISED_DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 RAISED = f"{RAISED_DIGITS}⁺⁻"
 _RAISED = str.maketrans("0123456789+-−()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿ")  # noqa: RUF001 - the minus sign is meant
@@ -14,43 +12,18 @@ _SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _SLASHES = ("/", "\u2044")
 _FRACTION = re.compile(rf"(\S?)([{RAISED_DIGITS}]+)\s?[/\u2044]\s?([₀-₉]+)")
 _SLASHED = re.compile(r"(?<=[/\u2044])\s?[₀-₉]+")
-_AMOUNT = re.compile(r"(?P<currency>[^\W\d_]+|[^\w\s])?\s?(?P<figure>\d[\d.,']*)$")
-_CURRENCY = re.compile(r"\s?([^\W\d_]+|[^\w\s])")
-_MAX_AMOUNT = 40
-"""Characters of an amount with its currency."""
-_THOUSANDS_BY_POINT = re.compile(r"\.\d{3}$")
-_CENT_DIGITS = 2
 RAISED_SIGNS = frozenset("0123456789+-−()")  # noqa: RUF001 - as above
 
 
-def raise_figures(before: str, text: str, after: str = "") -> str:
+def raise_figures(before: str, text: str) -> str:
     """A raised text as superscript characters if it follows a character and is a figure itself, else as it is.
 
-    Behind a space it may be the upper part of a fraction. Two digits of an amount of money are its cents.
+    Behind a space it may be the upper part of a fraction.
     """
     inner = text.strip()
     if before[-1:].strip() and inner and RAISED_SIGNS.issuperset(inner) and any(map(str.isdigit, inner)):
-        mark = _find_decimal_mark(before, inner, after)
-        return text.translate(_RAISED) if mark is None else f"{mark}{text}"
+        return text.translate(_RAISED)
     return text
-
-
-def _find_decimal_mark(before: str, cents: str, after: str) -> str | None:
-    """What parts an amount of money from its raised cents; None if they are none."""
-    amount = _AMOUNT.search(before[-_MAX_AMOUNT:])
-    if amount is None or len(cents) != _CENT_DIGITS or not cents.isdecimal():
-        return None
-    behind = _CURRENCY.match(after)
-    if not any(word and _is_currency(word) for word in (amount["currency"], behind and behind[1])):
-        return None
-    figure = amount["figure"]
-    if not figure[-1].isdigit():
-        return ""
-    return "," if _THOUSANDS_BY_POINT.search(figure) else "."
-
-
-def _is_currency(word: str) -> bool:
-    return find_unit(f"{word}1", len(word), len(word) + 1)[1] < len(word)
 
 
 def write_lowered(before: str, text: str, after: str) -> str:

@@ -36,6 +36,11 @@ def test_a_label_is_not_marked(answer: str) -> None:
         ("The process ended with exit code 137.", "INFO rollback exit=137"),
         ("HTTP 200 was returned for 964 requests.", '{"requests": 1000, "errors": 36, "p95_ms": 212}'),
         ("It serves HTTPS on port 443.", "The certificate is valid for 90 days."),
+        ("The status is HTTP 404, not found.", "We have 100 items; error not found"),
+        ("Use HTTPS on port 443.", "The server has 300 users."),
+        ("Use HTTPS on port 443.", '{"users": 300}'),
+        ("See page 45 for details.", "The handbook has 88 rules."),
+        ("Python fails in line 15.", "see 23 tests"),
     ],
 )
 def test_a_label_that_the_result_gives_or_nothing_denies_is_not_marked(answer: str, evidence: str) -> None:
@@ -55,6 +60,8 @@ def test_a_label_that_the_result_gives_or_nothing_denies_is_not_marked(answer: s
         ("The process ended with exit code 139.", "INFO rollback exit=137"),
         ("The server answered with HTTP status 503.", '{"response": 404, "url": "/x"}'),
         ("Der Dienst lauscht auf Port 9443.", '{"listen": 8443}'),
+        ("The server answered with HTTP 503.", "HTTP 404 on /x, 200 otherwise"),
+        ("Die Datei ist in Zeile 900 falsch.", "Zeile 12 ist leer"),
         ("The fault is error code 1712.", "E-1721: drive blocked"),
         ("Det står på sidan 87.", '{"title": "Notice", "p": 12}'),
         ("The parser failed at line 4120.", "error: parse failed at line 4210 of data.csv"),

@@ -21,6 +21,13 @@ WASHER = "Capacité 9 kg, 1 400 tr/min, 74 dB, 85 x 60 x 59,5 cm, 529,00 € au 
         ("The gap between them is 2,400.", "Sales A 1,200, B 1,750"),
         ("Revenue fell by 450,000.", "Revenue 2024: 900,000; 2025: 780,000"),
         ("Garage är 550 kr dyrare.", "Bilplats kostar 650 kr, garage 1 100 kr"),
+        ("This year the price is 480 EUR.", "The price is 40 EUR."),
+        ("This year the price is 480 EUR.", "The price is 40 EUR, notice one month."),
+        ("The year saw 1,200 sales.", "100 sales in the shop"),
+        ("The couple paid 300 EUR.", "The fee is 150 EUR"),
+        ("You must return it in 28 days.", "You have 14 days"),
+        ("The annual return is 24%.", "2% interest a month"),
+        ("The halving of the term gives 8%.", "The rate is 16%"),
     ],
 )
 def test_half_or_double_of_a_figure_explains_no_difference(answer: str, evidence: str) -> None:
@@ -32,10 +39,15 @@ def test_half_or_double_of_a_figure_explains_no_difference(answer: str, evidence
     [
         ("Both tickets cost 84 €.", "A ticket is 42 €."),
         ("Half of it is 620 kr.", "Totalt 1 240 kr"),
-        ("Die Jahresmiete beträgt 14.880 €.", "Miete 1.240 €"),
-        ("Sur un an, le loyer fait 10 440 €.", "loyer 870 €"),
+        ("Die Jahresmiete beträgt 14.880 €.", "Miete 1.240 € im Monat"),
+        ("Sur un an, le loyer fait 10 440 €.", "loyer mensuel 870 €"),
         ("That comes to $747.", "What do 3 tickets cost?\nWhat do 3 tickets cost?\n2026-11-29\nA ticket is $249."),
-        ("That is 14,880 €.", "What is it a year?\nWhat is it a year?\n2026-11-29\nrent 1,240 €"),
+        ("That is 14,880 €.", "What is it a year?\nWhat is it a year?\n2026-11-29\nrent 1,240 € a month"),
+        ("Per year 1,440 EUR.", "120 EUR a month"),
+        ("The monthly fee is 50 EUR.", "Annual fee 600 EUR"),
+        ("That makes 14,880 a year.", '{"rent_monthly": 1240}'),
+        ("The round trip is 300 km.", "150 km one way"),
+        ("For two people it is 90 EUR.", "45 EUR"),
     ],
 )
 def test_a_factor_that_the_sentence_or_the_request_names_does(answer: str, evidence: str) -> None:
@@ -63,6 +75,19 @@ def test_the_share_of_records_with_a_text_is_known() -> None:
     table = "| id | priority |\n|---|---|\n| T-1 | high |\n| T-2 | low |\n| T-3 | high |\n| T-4 | medium |"
     assert find_unexplained_figures("Half of the tickets (50%) are high.", table) == []
     assert find_unexplained_figures("Most of the tickets (75%) are high.", table) == ["75"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "marked"),
+    [
+        ("67% are open.", []),
+        ("67% are not closed.", []),
+        ("33% of customers churned.", ["33"]),
+        ("67% of the work is done in Berlin.", ["67"]),
+    ],
+)
+def test_a_share_of_records_names_their_text(answer: str, marked: list[str]) -> None:
+    assert find_unexplained_figures(answer, "name,status\nA,open\nB,open\nC,closed in part") == marked
 
 
 def test_a_value_that_repeats_its_text_counts_once() -> None:

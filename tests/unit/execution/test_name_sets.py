@@ -58,6 +58,18 @@ def test_an_abbreviation_of_the_evidence_may_be_written_out() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "evidence", "marked"),
+    [
+        ("The United Nations decides.", "UN decides", []),
+        ("They ask the United Nations.", "The UN is asked, and it decides.", []),
+        ("They met at Usine Neuve.", "Il y a UN train pour la ville et LES autres sont dans la gare.", ["Usine Neuve"]),
+    ],
+)
+def test_a_stop_word_of_another_language_may_be_an_abbreviation(text: str, evidence: str, marked: list[str]) -> None:
+    assert find_unexplained_names(text, evidence) == marked
+
+
+@pytest.mark.parametrize(
     ("evidence", "true", "invented"),
     [
         ('[{"name": "Dr. Cem Aydin"}]', "Die Statik macht Dr. Cem Aydin.", "Die Statik macht Dr. Cem Arslan."),

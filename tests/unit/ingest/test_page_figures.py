@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent.net import Page
+from agent.text.superscripts import raise_figures
 from mcp_tools.builtin.web_fetch import extract
 from tests.unit.ingest.test_markdown_html_coverage import lines, read
 
@@ -117,3 +118,31 @@ def test_a_raised_or_lowered_figure_changes_no_value(markup: str, shown: str, pl
     assert shown in "\n".join(lines(output))
     assert output.coverage is not None
     assert output.coverage.share == 1.0
+
+
+@pytest.mark.parametrize(
+    ("markup", "shown"),
+    [
+        ("$1,200.50<sup>12</sup>", "$1,200.50\u00b9\u00b2"),
+        ("US$ 5<sup>10</sup> million", "US$ 5\u00b9\u2070 million"),
+        ("10<sup>12</sup> kr", "10\u00b9\u00b2 kr"),
+        ("EUR 500<sup>12</sup> and 3<sup>1</sup>", "EUR 500\u00b9\u00b2"),
+        ("EUR 500<sup>12</sup>, profit<sup>13</sup>", "EUR 500\u00b9\u00b2"),
+        ("EUR 500<sup>12</sup></p><p><sup>12</sup> Without tax.", "EUR 500\u00b9\u00b2"),
+        ("EUR 500<sup>12</sup></p><p>12. Without tax.", "EUR 500\u00b9\u00b2"),
+        ("EUR 500<sup><a href='#n12'>12</a></sup>", "EUR 500\u00b9\u00b2"),
+        ("EUR 500<a href='#n12'><sup>12</sup></a>", "EUR 500\u00b9\u00b2"),
+        ("$12<sup>99</sup> per m<sup>2</sup>", "$12.99 per m\u00b2"),
+        ("<span>$</span><b>12</b><sup>50</sup>, was $19<sup><b>00</b></sup>", "$12.50, was $19.00"),
+    ],
+)
+def test_a_note_or_a_power_makes_no_cents(markup: str, shown: str, tmp_path: Path) -> None:
+    output = read(f"<p>{markup}</p>", "html", tmp_path)
+    assert shown in "\n".join(lines(output))
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+
+
+@pytest.mark.parametrize("before", ["EUR 500", "$12", "$1,200.50", "10"])
+def test_a_raised_run_without_its_page_is_no_cents(before: str) -> None:
+    assert raise_figures(before, "12") == "\u00b9\u00b2"
