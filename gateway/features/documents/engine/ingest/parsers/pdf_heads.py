@@ -94,7 +94,7 @@ class RunningHeads:
         key = (line.same if is_counted else block.text, line.top)
         last = self._last_pages.get(key)
         self._last_pages[key] = page
-        return last is not None and page - last <= _NEAR
+        return last is not None and (is_counted or page - last <= _NEAR)
 
 
 def _is_at_edge(box: Box, height: float) -> bool:
