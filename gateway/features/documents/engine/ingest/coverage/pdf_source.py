@@ -199,8 +199,8 @@ def _part_repeated_lines(pages: Sequence[_Page]) -> tuple[list[str], list[str]]:
     repeated: list[str] = []
     counted: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
     for page in pages:
-        for figure in page.figures.values():
-            counted[figure.rest, figure.value - page.number].add(page.number)
+        for known in page.figures.values():
+            counted[known.rest, known.value - page.number].add(page.number)
     seen: set[tuple[int, str]] = set()
     for page in pages:
         for y, text in page.lines.items():

@@ -103,7 +103,7 @@ def _is_at_edge(box: Box, height: float) -> bool:
 
 def _is_in(item: "TextItem", box: Box) -> bool:
     left, top, right, bottom = box
-    return left - 1 <= item.x <= right and top <= item.y + item.height / 2 <= bottom
+    return bool(left - 1 <= item.x <= right and top <= item.y + item.height / 2 <= bottom)
 
 
 def _read_line(text: str, items: Sequence["TextItem"], page: int, top: int) -> _Line:
@@ -116,14 +116,14 @@ def _read_line(text: str, items: Sequence["TextItem"], page: int, top: int) -> _
             return _Line(top, same, int(match["figure"]) - page, _MIN_PAGES)
     pieces = _list_pieces(items)
     for piece, start in ((pieces[0], 0), (pieces[-1], len(text) - len(pieces[-1]))):
-        match = _BARE.fullmatch(piece)
-        if match is None or text[max(start, 0) :][: len(piece)] != piece:
+        bare = _BARE.fullmatch(piece)
+        if bare is None or text[max(start, 0) :][: len(piece)] != piece:
             continue
-        figure, total = int(match["figure"]), int(match["total"] or 0)
+        figure, total = int(bare["figure"]), int(bare["total"] or 0)
         if total and total < figure:
             continue
-        same = text[: start + match.start("figure")] + _BLANK + text[start + match.end("figure") :]
-        is_date_like = total > _MAX_DIGIT or (match["between"] or "/").strip() != "/" or match["figure"][0] == "0"
+        same = text[: start + bare.start("figure")] + _BLANK + text[start + bare.end("figure") :]
+        is_date_like = total > _MAX_DIGIT or (bare["between"] or "/").strip() != "/" or bare["figure"][0] == "0"
         end = total - figure + page if total and is_date_like else 0
         return _Line(top, same, figure - page, _MIN_PAGES if figure < _HUNDRED else _MIN_PAGES_OF_HUNDREDS, end)
     return _Line(top, text)
