@@ -14,6 +14,8 @@ from typing import Final
 from agent.text.numbers import NumberMention
 from agent.text.units import UNITS
 
+PAGE_WORDS: Final = "page pages pp seite seiten sida sidor sidan slide slides folie folien bild diapositive"
+"""The words for a page, in English, German, Swedish and French."""
 _KINDS: Final = (
     "step steps schritt schritte steg étape étapes phase phasen phases fas faser",
     "question questions frage fragen fråga frågor task tasks aufgabe aufgaben uppgift tâche tâches option options "
@@ -24,7 +26,7 @@ _KINDS: Final = (
     "partie part §",
     "table tables tabelle tabellen tabell tabeller tableau tableaux figure figures fig abbildung abb figur figurer "
     "chart diagram diagramm graphique",
-    "page pages pp seite seiten sida sidor sidan slide slides folie folien bild diapositive",
+    PAGE_WORDS,
     "line lines row rows column columns cell zeile zeilen spalte spalten reihe reihen rad rader raderna "
     "kolumn kolumner ligne lignes colonne colonnes rangée",
     "iso iec din rfc ieee nist ansi gdpr dsgvo rgpd soc pci dss",

@@ -48,6 +48,8 @@ def test_titles_above_such_a_table_keep_their_signs() -> None:
             ["rows 2, 3 have more cells than the 2 of the first rows; their last cells are in columns of their own"],
         ),
         ("Name,City,Amount\nAnna,Berlin,10\nBob,20\n", ["row 3 has fewer cells than the 3 of the first rows"]),
+        ("Name,City,Amount,Note\nAnna,Berlin,10,new\nBob,Rome\nEve,Oslo,7\n", []),
+        ("a,b,c,d\n1,2,3,4\n1,2\nTotal,10\n", []),
         ("Rents\n\nName,City,Amount\nAnna,Berlin,10,,\n\nTotal\n", []),
     ],
 )

@@ -24,6 +24,8 @@ def write_entry(*lines: str) -> str:
             "Start: 2025-05-01 09:00 UTC\nEnd: 2025-05-03 10:00 UTC",
         ),
         (["DTSTART;VALUE=DATE:20250501", "DURATION:P2D"], "Start: 2025-05-01\nDuration: P2D"),
+        (["DTSTART:00010101", "DTEND:00010101"], "Date: 0001-01-01"),
+        (["DTEND;VALUE=DATE:00010101"], "End: 0001-01-01"),
         (["DTSTART:20259901", "DTEND:20259903"], "Start: 2025-99-01\nEnd: 2025-99-03"),
     ],
 )
@@ -48,6 +50,11 @@ def test_a_description_in_html_is_read_where_it_says_something_else(
     output = read(write_entry(*lines), tmp_path)
     assert body(output) == [f"Event: Fair\n{shown}"]
     assert complete(output)
+
+
+def test_a_description_that_is_nested_too_deep_is_read_as_its_words(tmp_path: Path) -> None:
+    page = f"X-ALT-DESC;FMTTYPE=text/html:{'<div>' * 400}Bring keys &amp\\; coffee{'</div>' * 400}"
+    assert body(read(write_entry(page), tmp_path)) == ["Event: Fair\nDescription: Bring keys & coffee"]
 
 
 def test_coverage_falls_when_a_description_in_html_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

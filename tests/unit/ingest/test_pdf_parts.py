@@ -1,6 +1,7 @@
 """What a PDF shows beside its paragraphs: raised figures, heads and feet, crossed lines, stamps, attachments, values of
 XFA, descriptions of pictures."""
 
+import re
 import zlib
 from collections.abc import Sequence
 from math import inf
@@ -67,7 +68,9 @@ def test_a_line_that_a_watermark_crosses_is_read(tmp_path: Path) -> None:
     assert complete(output)
 
 
-@pytest.mark.parametrize("counter", ["{}", "- {} -", "{} / 4"])
+@pytest.mark.parametrize(
+    "counter", ["{}", "- {} -", "{} / 4", "{} of 4", "Page {}", "Page {} of 4", "Sida {} av 9", "S. {} / 4"]
+)
 def test_heads_and_counters_are_read_once_and_repetitions_counted_apart(counter: str, tmp_path: Path) -> None:
     pages = [
         [
@@ -87,7 +90,7 @@ def test_heads_and_counters_are_read_once_and_repetitions_counted_apart(counter:
     assert complete(output)
     assert output.coverage is not None
     assert output.coverage.omitted == {
-        "words of repeated heads and feet of pages": 3 * (4 + len(counter.split(" / "))),
+        "words of repeated heads and feet of pages": 3 * (4 + len(re.findall(r"\w+", counter.format(1)))),
     }
 
 
@@ -101,6 +104,65 @@ def test_a_line_with_words_is_read_although_its_number_is_that_of_the_page(line:
     assert complete(output)
     assert output.coverage is not None
     assert not output.coverage.omitted
+
+
+@pytest.mark.parametrize(
+    ("line", "size"),
+    [
+        (("", "{}", ""), 14),
+        (("", "202{}", ""), 11),
+        (("", "0{}/2024", ""), 11),
+        (("", "0{}/24", ""), 11),
+        (("", "{}/24", ""), 11),
+        (("", "10{}", ""), 11),
+        (("", "{}.50", ""), 11),
+        (("", "-{}", ""), 11),
+        (("", "{} EUR", ""), 11),
+        (("Total", "{},000", ""), 11),
+        (("Page", "{}.5 EUR", ""), 11),
+    ],
+)
+@pytest.mark.parametrize("y", [20, 754])
+def test_a_figure_that_counts_no_pages_is_read(line: Sequence[str], size: float, y: float, tmp_path: Path) -> None:
+    pages = [[*head(line, at, y, size), *body(at)] for at in range(1, 4)]
+    output = read(pdf(*pages), tmp_path)
+    text = " ".join(lines(output))
+    assert [line[1].format(at) in text for at in range(1, 4)] == [True] * 3
+    assert complete(output)
+    lost = [chunk for chunk in lines(output) if line[1].format(2) not in chunk]
+    coverage = measure_coverage(pdf(*pages), "pdf", lost)
+    assert coverage is not None
+    assert coverage.share < 1.0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("Acme Ltd", "Seite {}", "Internal"),
+        ("The Author", "1{}", ""),
+        ("", "1{}", "The Title of the Book"),
+        ("Acme Ltd", "{} / 5", ""),
+        ("Acme Ltd | {}", "", ""),
+    ],
+)
+def test_a_line_is_read_once_although_it_counts_the_pages(line: Sequence[str], tmp_path: Path) -> None:
+    pages = [[*head(line, at, 754), *body(at)] for at in range(1, 6)]
+    output = read(pdf(*pages), tmp_path)
+    shown = " ".join(filter(None, line)).format(1)
+    assert [chunk for chunk in lines(output) if "dock" not in chunk] == [shown]
+    assert complete(output)
+    assert output.coverage is not None
+    assert output.coverage.omitted.keys() == {"words of repeated heads and feet of pages"}
+
+
+def head(line: Sequence[str], at: int, y: float, size: float = 11) -> list[Words]:
+    """A line of a page: parts at its left, in its middle and at its right."""
+    return [Words(text.format(at), x, y, size) for text, x in zip(line, (72, 280, 420), strict=True) if text]
+
+
+def body(at: int) -> list[Words]:
+    """Lines of a page that are on no other."""
+    return [Words(f"Upright line {number} of {at} tells about dock {at}.", y=100 + 16 * number) for number in range(6)]
 
 
 def test_the_measure_misses_a_head_whose_number_is_that_of_the_page() -> None:

@@ -1,5 +1,6 @@
 """Letter-spaced words of a PDF are read as words, and columns of letters stay apart."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,14 @@ def test_words_that_the_file_parts_are_reported(tmp_path: Path) -> None:
     output = read(drawn_pdf(show("T O T A L").encode()), tmp_path)
     assert lines(output) == ["T O T A L"]
     assert output.uncertainties == (PARTED,)
+
+
+def test_a_page_of_thousands_of_texts_is_read_in_time(tmp_path: Path) -> None:
+    cells = "".join(
+        f"BT /F1 2 Tf 1 0 0 1 {30 + at % 24 * 23} {780 - at // 24 * 3.8:.1f} Tm ({at % 9} {at % 7} {at % 5}) Tj ET\n"
+        for at in range(4800)
+    )
+    data = drawn_pdf(cells.encode())
+    start = time.process_time()
+    assert "8 6 4" in " ".join(lines(read(data, tmp_path)))
+    assert time.process_time() - start < 6

@@ -1,6 +1,7 @@
 """The order in which the boxes of a slide are read: by rows, or by columns that were drawn as columns."""
 
 import io
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -50,3 +51,33 @@ def test_columns_between_wide_boxes_are_read_one_by_one(tmp_path: Path) -> None:
     output = read(presentation(build), "pptx", tmp_path)
     texts = ["Our plans", *(text for text, _, _ in CARDS), "All prices net"]
     assert [line for line in lines(output) if line in texts] == texts
+
+
+@pytest.mark.parametrize(
+    ("labels", "values"),
+    [
+        (["Revenue 2024", "Costs", "Profit"], ["5 M", "3 M", "2 M"]),
+        (["Customers", "Churn", "Price"], ["1,200", "-4 %", "EUR 19.50"]),
+        (["Rent", "Fee", "Cap"], ["1.2 Mio. EUR", "$ 40", "3 million"]),
+        (["2022", "2023"], ["Founded in Malm\u00f6", "First ferry"]),
+    ],
+)
+def test_labels_are_read_with_their_values(labels: list[str], values: list[str], tmp_path: Path) -> None:
+    def build(slide: Any, _: Any) -> None:
+        for left, column in ((40, labels), (400, values)):
+            for at, text in enumerate(column):
+                add_box(slide, text, left, 100 + 40 * at + left // 100)
+
+    rows = [text for row in zip(labels, values, strict=True) for text in row]
+    assert lines(read(presentation(build), "pptx", tmp_path)) == rows
+
+
+def test_a_drawing_of_hundreds_of_boxes_is_read_in_time(tmp_path: Path) -> None:
+    def build(slide: Any, _: Any) -> None:
+        for at in range(400):
+            add_box(slide, f"t{at}", 40 + 300 * (at % 2), 15 * (at // 2))
+
+    data = presentation(build)
+    start = time.process_time()
+    assert lines(read(data, "pptx", tmp_path)) == [f"t{at}" for at in range(400)]
+    assert time.process_time() - start < 4

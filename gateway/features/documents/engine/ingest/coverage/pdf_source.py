@@ -3,11 +3,13 @@
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from operator import attrgetter, itemgetter
+from typing import NamedTuple
 
 import pdf_oxide
 
+from agent.answers.labels import PAGE_WORDS
 from gateway.features.documents.engine.ingest.coverage.pdf_layers_source import find_hidden_layers
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
 from gateway.features.documents.engine.search.models import FileType
@@ -27,8 +29,18 @@ _PASSWORD = 1 << 13
 """A flag of a form's text whose letters no viewer shows."""
 _EDGE = 0.14
 """Share of a page's height at its top and at its foot in which a line may be a head or foot of several pages."""
-_MAX_DIGITS = 6
-"""Of a page's number."""
+_APART = 1.5
+"""Sizes of its letters between two parts of a line."""
+_HEADING = 1.15
+"""Sizes of the page's usual letters from which a line is a heading, which counts no pages."""
+_MAX_FIGURE = 999
+_PAGES = 3
+"""Pages on which a line's figure counts them."""
+_PAGES_FROM_100 = 6
+"""The same if the figure has three digits and no word for a page."""
+_RULES = frozenset("-\u2013\u2014\u00b7\u2022~")
+_NAMES = frozenset(PAGE_WORDS.split())
+_SHORT_NAMES = frozenset({"p", "s", "sid"})
 
 
 pdf_oxide.disable_logging()  # it reports every oddity of a file on standard error
@@ -68,7 +80,8 @@ class _Page:
         self.turned: list[str] = []
         self.outside: list[str] = []
         self.hidden = _list_hidden(document, number, hidden_layers) if hidden_layers else []
-        lines: defaultdict[int, list[tuple[float, str]]] = defaultdict(list)
+        lines: defaultdict[int, list[tuple[float, str, float, float]]] = defaultdict(list)
+        sizes: Counter[float] = Counter()
         for one in document.extract_chars(
             number, exclude_layers=list(hidden_layers)
         ):  # a page has thousands: each attribute costs a call
@@ -76,20 +89,85 @@ class _Page:
             if not (left <= x <= right and bottom <= y <= top):
                 self.outside.append(one.char)
             elif -_TURNED <= one.rotation_degrees <= _TURNED:
-                lines[round(y)].append((x, one.char))
+                size = one.font_size
+                lines[round(y)].append((x, one.char, size, one.advance_width))
+                sizes[round(size, 1)] += 1
             else:
                 self.turned.append(one.char)
         edge = _EDGE * (top - bottom)
         self.edges = frozenset(y for y in lines if y > top - edge or y < bottom + edge)
         for y in self.edges:  # only these are compared; of the others the characters count in any order
             lines[y].sort(key=itemgetter(0))
-        self.lines = {y: "".join([char for _, char in line]) for y, line in lines.items()}
+        self.lines = {y: "".join([letter[1] for letter in line]) for y, line in lines.items()}
+        largest = _HEADING * sizes.most_common(1)[0][0] if sizes else 0.0
+        found = {
+            y: _find_figure(_part_line(lines[y])) for y in self.edges if all(one[2] <= largest for one in lines[y])
+        }
+        self.figures = {y: figure for y, figure in found.items() if figure is not None}
 
-    def make_key(self, text: str) -> str:
-        """What makes a line a repetition: its text, or how far its number is from the page's if it has no word."""
-        numbers = re.findall(r"\d+", text)
-        is_counter = 1 <= len(numbers) <= 2 and not any(map(str.isalpha, text)) and len(numbers[0]) <= _MAX_DIGITS
-        return f"{int(numbers[0]) - self.number} pages on" if is_counter else text
+
+class _Figure(NamedTuple):
+    """A figure of a line that may count the pages, with the rest of the line and the total behind it, or 0."""
+
+    rest: str
+    value: int
+    total: int
+    has_name: bool
+    is_sure: bool
+
+    def counts(self, page: int, pages: Collection[int], count: int) -> bool:
+        """Whether it does, by the pages whose lines have it as far from their number."""
+        needed = _PAGES_FROM_100 if self.value > 99 and not self.has_name else _PAGES
+        return len(pages) >= needed and (self.is_sure or self.total - self.value + page == count)
+
+
+def _part_line(letters: Sequence[tuple[float, str, float, float]]) -> list[list[str]]:
+    """The parts of a line between wide gaps and bars, each as its words, figures and signs."""
+    text = ""
+    end = letters[0][0]
+    for x, letter, size, width in letters:
+        if letter.isspace():
+            text += letter
+            continue
+        text += f"   {letter}" if x - end > _APART * size else letter
+        end = x + width
+    parts = re.split(r"\||\s{3,}", text)
+    return [words for part in parts if (words := re.findall(r"\d+|[^\W\d_]+|[^\w\s]|_", part))]
+
+
+def _find_figure(parts: Sequence[Sequence[str]]) -> _Figure | None:
+    """The figure behind a word for a page, or the one that is the first or the last part of a line."""
+    for number, words in enumerate(parts):
+        for place, word in enumerate(words[:-1]):
+            is_short = word.casefold() in _SHORT_NAMES and words[place + 1] == "."
+            start = place + 1 + is_short
+            if (is_short or word.casefold() in _NAMES) and (figure := _read_figure(words[start:])) is not None:
+                value, total, *_ = figure
+                before = [*parts[:number], words[:start]]
+                return _Figure(repr([before, words[start + 1 :], parts[number + 1 :]]), value, total, True, True)
+    for number in {0, len(parts) - 1} if parts else ():
+        words = parts[number]
+        framed = len(words) > 2 and words[0] in _RULES and words[-1] in _RULES
+        inner = words[1:-1] if framed else words
+        figure = _read_figure(inner)
+        if figure is not None and figure[3] == len(inner):
+            value, total, is_sure, _ = figure
+            rest = repr([parts[:number], inner[1:], parts[number + 1 :]])
+            return _Figure(rest, value, total, False, is_sure)
+    return None
+
+
+def _read_figure(words: Sequence[str]) -> tuple[int, int, bool, int] | None:
+    """The figure that begins a text, the total behind it, whether both are no month, and the number of their words."""
+    if not words or not words[0].isdecimal() or int(words[0]) > _MAX_FIGURE or len(words[0]) > len(str(_MAX_FIGURE)):
+        return None
+    value = int(words[0])
+    if len(words) > 2 and words[2].isdecimal():
+        total, sign = int(words[2]), words[1]
+        if (sign == "/" or 1 < len(sign) < 5) and value <= total <= _MAX_FIGURE:
+            return value, total, sign == "/" and total < 10 and words[0][0] != "0", 3
+        return None
+    return value, 0, True, 1
 
 
 def _list_hidden(document: pdf_oxide.PdfDocument, number: int, layers: Sequence[str]) -> list[str]:
@@ -112,19 +190,28 @@ def _find_box(document: pdf_oxide.PdfDocument, number: int) -> tuple[float, floa
     return min(x1, x2) - _SLACK, min(y1, y2) - _SLACK, max(x1, x2) + _SLACK, max(y1, y2) + _SLACK
 
 
-def _part_repeated_lines(pages: Iterable[_Page]) -> tuple[list[str], list[str]]:
+def _part_repeated_lines(pages: Sequence[_Page]) -> tuple[list[str], list[str]]:
     """The lines of all pages, and those at their edges that are the same on a page before, or its counter.
 
     A line with words and another number is text: it may be a heading or an amount.
     """
     lines: list[str] = []
     repeated: list[str] = []
+    counted: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
+    for page in pages:
+        for known in page.figures.values():
+            counted[known.rest, known.value - page.number].add(page.number)
     seen: set[tuple[int, str]] = set()
     for page in pages:
         for y, text in page.lines.items():
-            key = (y, page.make_key(text) if y in page.edges else "")
+            figure = page.figures.get(y)
+            is_counter = figure is not None and figure.counts(
+                page.number + 1, counted[figure.rest, figure.value - page.number], len(pages)
+            )
+            key = (y, f"a page of {figure.rest}" if figure is not None and is_counter else text)
             (repeated if y in page.edges and key in seen else lines).append(text)
-            seen.add(key)
+            if y in page.edges:
+                seen.add(key)
     return lines, repeated
 
 

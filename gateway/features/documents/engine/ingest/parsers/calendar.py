@@ -1,12 +1,14 @@
 """Calendar parts of mails (RFC 5545): what an invitation shows."""
 
 import datetime as dt
+import html
 import quopri
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from agent.text.encodings import decode
+from gateway.features.documents.engine.ingest.errors import ParserCorruptError
 from gateway.features.documents.engine.ingest.parsers.draft import Draft
 from gateway.features.documents.engine.ingest.parsers.web import parse_page
 
@@ -47,6 +49,7 @@ _PARAMETER = re.compile(r';([\w-]+)=((?:"[^"]*"|[^;:"])*)')
 _NAME = re.compile(r"([\w-]+)((?:;[\w-]+=(?:\"[^\"]*\"|[^;:\"])*)*):(.*)", re.DOTALL)
 _DAY = re.compile(r"\s*(\d{4})(\d{2})(\d{2})\s*")
 _WORD = re.compile(r"\w+")
+_TAG = re.compile(r"<[^<>]*>")
 _TIME = re.compile(r"(\d{4})(\d{2})(\d{2})(?:T(\d{2})(\d{2})(\d{2})?(Z)?)?")
 _UNANSWERED = "NEEDS-ACTION"
 _ESCAPE = re.compile(r"\\([nN\\;,])")
@@ -117,12 +120,19 @@ def _read_last_day(end: str, first: dt.date | None) -> dt.date | None:
     """The last day of an entry of whole days: the day before its end (RFC 5545, 3.6.1). Some programs write the last
     day of those of one day."""
     day = _read_day(end)
-    return None if day is None else max(day - dt.timedelta(days=1), first or dt.date.min)
+    if day is None or day == dt.date.min:  # no day is before the first
+        return day
+    return max(day - dt.timedelta(days=1), first or dt.date.min)
 
 
 def _read_page(value: str, plain: str) -> str:
-    """The text of a description in HTML; empty where most of its words are in the plain properties."""
-    text = "\n".join(block.text for block in parse_page(_unescape(value), Draft()).blocks)
+    """The text of a description in HTML; empty where most of its words are in the plain properties. A page that cannot
+    be parsed is its words without the marks."""
+    page = _unescape(value)
+    try:
+        text = "\n".join(block.text for block in parse_page(page, Draft()).blocks)
+    except ParserCorruptError:
+        text = " ".join(html.unescape(_TAG.sub(" ", page)).split())
     words, plain_words = _WORD.findall(text.casefold()), frozenset(_WORD.findall(_unescape(plain).casefold()))
     return text if 2 * sum(word not in plain_words for word in words) > len(words) else ""
 

@@ -102,7 +102,8 @@ def read_pdf(source: InputFile) -> Draft:
 def _read_pages(source: InputFile, result: "ParseResult", pdfium: Pdfium | None, draft: Draft) -> None:
     reader = _PageReader(pdfium)
     scans = Scans(source, result.pages)
-    own = [scans.read(page) or reader.list_blocks(page) for page in result.pages]
+    read = [scans.read(page) or reader.list_blocks(page) for page in result.pages]
+    own = [reader.leave_out_repeated(blocks, page) for page, blocks in zip(result.pages, read, strict=True)]
     for page, blocks in zip(result.pages, own, strict=True):  # last, because it may take all the time that is left
         draft.blocks.extend(blocks)
         draft.blocks.extend(scans.read_picture(page, blocks))
@@ -193,7 +194,7 @@ class _PageReader:
         self._parted_pages: list[int] = []
 
     def list_blocks(self, page: "ParsedPage") -> Sequence[Block]:
-        """The blocks of a page."""
+        """The blocks of a page, also those that it repeats."""
         blocks: Sequence[Block] = self._leftovers.add(page, _list_text_blocks(page))
         if self._pdfium is not None:
             facts = self._pdfium.read_text_facts(page.page_num)
@@ -206,13 +207,17 @@ class _PageReader:
         blocks, is_complete = mark_struck_text(blocks, page)
         if not is_complete:
             self._unmarked_pages.append(page.page_num)
-        draft = Draft(blocks=self._heads.leave_out(blocks, page.page_num, page.height))
+        draft = Draft(blocks=self._heads.add(blocks, page))
         if fields := list_fields(page):
             draft.add_text("\n".join(fields), page.page_num)
         _add_notes(page, self._pdfium, draft)
         for description in iter_descriptions(page):
             draft.add_image(description, page.page_num)
         return draft.blocks
+
+    def leave_out_repeated(self, blocks: Sequence[Block], page: "ParsedPage") -> Sequence[Block]:
+        """The blocks without the heads and feet that pages before have; to be asked when all pages are read."""
+        return self._heads.leave_out(blocks, page.page_num)
 
     def describe(self, draft: Draft) -> None:
         """Says what is uncertain."""

@@ -30,11 +30,15 @@ def close_letters(blocks: Sequence[Block], page: "ParsedPage", written: str) -> 
     spaced = [text for text in texts if _is_spaced(text)]
     is_whole = True
     places = [at for at, sign in enumerate(written) if spaced and not sign.isspace()]
+    letters = "".join(map(written.__getitem__, places))
+    known = {text: _find_words(text, written, letters, places) for text in set(spaced)}
     for text in spaced:
-        words = _find_words(text, written, places)
+        words = known[text]
         is_whole = is_whole and not _PARTED.search(words)
+        if words == text:
+            continue
         place = next((at for at, block in enumerate(closed) if text in block.text), None)
-        if place is not None and words != text:
+        if place is not None:
             closed[place] = closed[place]._replace(text=closed[place].text.replace(text, words, 1))
     return closed, is_whole
 
@@ -44,12 +48,16 @@ def _is_spaced(text: str) -> bool:
     return len(words) >= _MIN_WORDS and len(text) - len(words) + 1 <= _LONGEST * len(words)
 
 
-def _find_words(text: str, written: str, places: Sequence[int]) -> str:
-    """The words that PDFium has of these letters, from the places of all in its text; the text itself if it parts them
-    in several ways on the page."""
-    letters = text.replace(" ", "")
-    starts = re.finditer(f"(?={re.escape(letters)})", "".join(map(written.__getitem__, places)))
-    ends = ((places[match.start()], places[match.start() + len(letters) - 1]) for match in starts)
-    pieces = {" ".join(written[start : end + 1].split()) for start, end in ends}
-    words = pieces.pop() if len(pieces) == 1 else text
-    return words if words.count(" ") < text.count(" ") else text
+def _find_words(text: str, written: str, letters: str, places: Sequence[int]) -> str:
+    """The words that PDFium has of these letters, from the places of all `letters` in its text; the text itself if it
+    parts them in several ways on the page."""
+    sought = text.replace(" ", "")
+    words = ""
+    start = letters.find(sought)
+    while start >= 0:
+        found = " ".join(written[places[start] : places[start + len(sought) - 1] + 1].split())
+        if words and found != words:
+            return text
+        words = found
+        start = letters.find(sought, start + 1)
+    return words if words and words.count(" ") < text.count(" ") else text

@@ -8,7 +8,7 @@ from agent.core.models import JsonObject
 from agent.text.csv_rows import CsvRows, UnevenRows
 from agent.text.delimited import find_dialect
 from agent.text.encodings import Decoded, decode
-from agent.text.table_head import Head, find_text_head
+from agent.text.table_head import Head, classify_text, find_text_head
 from gateway.features.documents.engine.ingest.parsers.draft import LOST_CHARACTERS, Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
 from gateway.features.documents.engine.ingest.parsers.written_forms import decode_forms
@@ -49,13 +49,18 @@ def read_csv(source: InputFile) -> Draft:
 
 
 def _describe_uneven(rows: Sequence[Sequence[str]], head: Head, offset: int) -> Iterator[str]:
-    """Yields which rows may have values in the columns of others. One of a single cell has none there."""
+    """Yields which rows may have values in the columns of others: longer ones, and shorter ones whose last cell is of
+    another kind than its column. Many programs leave out the empty cells at the end of a row."""
     width = len(rows[head.top]) if rows else 0
     uneven = UnevenRows(width)
-    for number, row in enumerate(rows[head.bottom :], head.bottom + offset + 1):
-        length = width if len(row) > width and not any(row[width:]) else len(row)
-        if length > 1 and any(row):
-            uneven.add(number, length)
+    below = rows[head.bottom :]
+    kinds = [{classify_text(row[column]) for row in below if len(row) >= width} - {""} for column in range(width)]
+    for number, row in enumerate(below, head.bottom + offset + 1):
+        filled = max((place for place, cell in enumerate(row, 1) if cell), default=0)
+        if filled > width or (
+            1 < len(row) < width and filled and classify_text(row[filled - 1]) not in kinds[filled - 1]
+        ):
+            uneven.add(number, len(row))
     return uneven.describe()
 
 

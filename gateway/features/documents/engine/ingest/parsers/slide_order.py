@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pptx.util import Pt
 
+from agent.text.numbers import find_numbers
+from agent.text.units import find_unit
+
 if TYPE_CHECKING:
     from pptx.shapes.base import BaseShape
 
 _ROW_HEIGHT = Pt(14)
 """Boxes whose upper edges differ by less are in one row: people place them by hand. Columns may overlap by as much: a
 box is wider than its text."""
-_MAX_BOXES = 500
-"""Boxes of a slide beyond which it is a drawing, without columns."""
+_MAX_BOXES = 60
+"""Boxes of a slide beyond which it is a drawing, without columns: the search for them is cubic."""
 
 
 class _Box(NamedTuple):
     """A shape with its place in the drawing order and its edges. `is_text` is false for pictures and for shapes that
-    only decorate: neither makes a column."""
+    only decorate: neither makes a column; `is_figure` for a text that is a figure alone."""
 
     shape: "BaseShape"
     place: int
@@ -27,6 +30,7 @@ class _Box(NamedTuple):
     right: int
     top: int
     is_text: bool
+    is_figure: bool
 
 
 def sort_shapes(shapes: Iterable["BaseShape"]) -> Iterator["BaseShape"]:
@@ -43,9 +47,18 @@ def _is_shown(shape: "BaseShape") -> bool:
 
 def _make_box(shape: "BaseShape", place: int) -> _Box:
     left = shape.left or 0
-    texts = shape._element.iterfind(".//{*}t")
-    is_text = str(shape._element.tag).endswith("}graphicFrame") or any(text.text for text in texts)
-    return _Box(shape, place, left, left + (shape.width or 0), shape.top or 0, is_text)
+    text = "".join(one.text or "" for one in shape._element.iterfind(".//{*}t"))
+    is_text = str(shape._element.tag).endswith("}graphicFrame") or bool(text)
+    return _Box(shape, place, left, left + (shape.width or 0), shape.top or 0, is_text, _is_figure(text))
+
+
+def _is_figure(text: str) -> bool:
+    """Whether a text is a number with its unit: "EUR 1,200", "5 M", "12 %"."""
+    numbers = find_numbers(text)
+    if len(numbers) != 1 or numbers[0].is_word:
+        return False
+    _, start, end = find_unit(text, numbers[0].start, numbers[0].end)
+    return not any(map(str.isalnum, text[:start] + text[end:]))
 
 
 def _sort_boxes(boxes: Sequence[_Box]) -> Iterator[_Box]:
@@ -79,7 +92,7 @@ def _find_columns(rows: Sequence[Sequence[_Box]]) -> tuple[int, list[list[_Box]]
         columns = _split_columns(boxes)
         if len(columns) == 1:  # more rows make no gutter
             break
-        if count > 1 and _are_drawn_apart(columns):
+        if count > 1 and _are_drawn_apart(columns) and not _are_labels_and_values(columns):
             best = (count, columns)
     return best
 
@@ -113,3 +126,13 @@ def _are_drawn_apart(columns: Sequence[Sequence[_Box]]) -> bool:
     changes = sum(number != following for (_, number), (_, following) in pairwise(places))
     heights = Counter(number for _, number in places)
     return changes == len(columns) - 1 and sum(height > 1 for height in heights.values()) > 1
+
+
+def _are_labels_and_values(columns: Sequence[Sequence[_Box]]) -> bool:
+    """Whether a column has figures alone, each beside a box of the columns with words."""
+    texts = [[box for box in column if box.is_text] for column in columns]
+    values = [column for column in texts if all(box.is_figure for box in column)]
+    tops = [box.top for column in texts if column not in values for box in column]
+    return bool(tops) and any(
+        all(any(abs(box.top - top) <= _ROW_HEIGHT for top in tops) for box in column) for column in values
+    )
