@@ -9,6 +9,7 @@ from gateway.features.documents.engine.ingest.coverage.charsets import decode_te
 from gateway.features.documents.engine.ingest.coverage.page_elements import (
     BOUND,
     JOINT,
+    SIGNED,
     Opened,
     find_gap,
     find_name,
@@ -234,6 +235,7 @@ class _Page:
             if attributes and not is_silent and (given or tag == "svg"):
                 is_silent = _DRAWING.search(attributes) is not None or bool(_find_hiding(attributes))
             name = find_name(tag, given, is_inline=_is_inline(tag)) if given and not is_silent else ""
+            is_silent = is_silent or tag in SIGNED
             self._open.append(Opened(tag, above or reason or hidden, gap, has_boxes, name, is_silent, self._shown))
             if attributes.endswith("/") and self._reason == _OMITTED["svg"]:
                 self._close(tag)
@@ -316,7 +318,7 @@ class _Page:
         """Counts the inline text so far."""
         text = "".join(self._parts)
         self._parts.clear()
-        if BOUND in text:
+        if BOUND in text or JOINT in text:
             text = resolve_bounds(text)
         if JOINT in text:
             joined = [word for word in text.split() if JOINT in word]

@@ -12,6 +12,8 @@ BOUND = "\ue001"
 """Where a box of a line begins or ends."""
 _MOVED_LETTERS = re.compile(f"(?:{BOUND}\\S{BOUND}){{2,}}")
 """Letters that are boxes each, as in headings that move."""
+_PARTED = re.compile(f"(?<=[^\\W\\d_])\\s+{JOINT}|{JOINT}\\s+(?=[^\\W\\d_])")
+"""White space at a raised or lowered text that is no figure."""
 _ROLE_NAMES = (
     "row cell gridcell columnheader rowheader listitem treeitem option tab button menuitem heading term definition "
     "paragraph table list rowgroup"
@@ -19,6 +21,9 @@ _ROLE_NAMES = (
 _BOX_ROLES = frozenset(_ROLE_NAMES.split())
 _CONTROLS = frozenset({"a", "button", "label", "textarea", "select", "option", "meter", "progress"})
 """Their names say what they do, not what they show."""
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+SIGNED = _CONTROLS | _HEADINGS
+"""Elements in which pictures are signs without a name of their own."""
 
 
 class Opened(NamedTuple):
@@ -52,6 +57,7 @@ def find_gap(tag: str, layout: Layout, role: str, above: Opened | None) -> str:
 
 def resolve_bounds(text: str) -> str:
     """The text of a line with its boxes as words."""
+    text = _PARTED.sub(" ", text)
     return _MOVED_LETTERS.sub(lambda match: match[0].replace(BOUND, ""), text).replace(BOUND, " ")
 
 
