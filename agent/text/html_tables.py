@@ -32,9 +32,10 @@ _BLOCK_NAMES = (
 )
 SEPARATE = frozenset({"button", "meter", "progress", "output"})
 """Elements of a line that join no word and no figure beside them."""
-MOVED = frozenset({"sup", "sub"})
 BLOCKS = frozenset(_BLOCK_NAMES.split())
 """Elements that begin a line of their own. All others are part of the line, also unknown ones."""
+MOVED = frozenset({"sup", "sub"})
+"""Elements whose figures are raised or lowered."""
 
 
 def is_data_table(table: Element) -> bool:
@@ -187,7 +188,9 @@ def extract_visible_text(element: Element, *, is_without_tables: bool = False) -
 def write_moved_figure(element: Element, before: str) -> str | None:
     """The text of a raised or lowered figure; None if the element has other text, which is part of its line. `before`
     is what stands before it."""
-    text = "".join(iter_words(element))
+    text = element.text_content()
+    if not text.strip() or next(element.iterdescendants("img", "input"), None) is not None:
+        return None
     following = element.getnext()
     after = element.tail or ("" if following is None else following.text or "")
     write = raise_figures if element.tag == "sup" else write_lowered
@@ -195,7 +198,7 @@ def write_moved_figure(element: Element, before: str) -> str | None:
     return None if figure == text.strip() else figure + (" " if text[-1].isspace() else "")
 
 
-def _get_text_before(element: Element, before: str) -> str:
+def _read_before(element: Element, before: str) -> str:
     previous = element.getprevious()
     return before if previous is None else f"{previous.text_content()}{before}"
 
@@ -212,10 +215,7 @@ def iter_words(element: Element, *, is_without_tables: bool = False) -> Iterator
                 yield read_shown_value(child)
             elif child.tag in SEPARATE:
                 yield f" {''.join(iter_words(child, is_without_tables=is_without_tables))} "
-            elif (
-                child.tag in MOVED
-                and (figure := write_moved_figure(child, _get_text_before(child, before))) is not None
-            ):
+            elif child.tag in MOVED and (figure := write_moved_figure(child, _read_before(child, before))) is not None:
                 yield figure
             else:
                 spaced = " " if child.tag in BLOCKS or child.tag == "br" else ""
