@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 from lxml import etree  # type: ignore[import-untyped]
@@ -80,7 +81,7 @@ class _Run:
 def part_boxes(body: Element) -> None:
     """Puts a space between words that are laid out as boxes. In preformatted text a block is a line."""
     for is_preformatted, runs in list(_iter_lines(body)):
-        for before, run in zip(runs, runs[1:], strict=False):
+        for before, run in pairwise(runs):
             left, right = "".join(before.pieces), "".join(run.pieces)
             if gap := _find_line(run, left, right) if is_preformatted else _find_word(run, left, right):
                 _set_apart(gap, "\n" if is_preformatted else " ")
