@@ -14,6 +14,7 @@ from agent.text.html_lists import ListMarkers
 from agent.text.html_struck import mark_struck_text
 from agent.text.html_tables import (
     BLOCKS,
+    MOVED,
     SEPARATE,
     Element,
     extract_visible_text,
@@ -125,8 +126,8 @@ class HtmlWalk:
             self._words.append(" ")
             self._visit_children(element)
             self._words.append(" ")
-        elif tag in {"sup", "sub"}:
-            self._words.append(write_moved_figure(element, "".join(self._words[-_CONTEXT:])))
+        elif tag in MOVED and (figure := write_moved_figure(element, "".join(self._words[-_CONTEXT:]))) is not None:
+            self._words.append(figure)
         elif tag not in BLOCKS:  # a browser shows what it does not know as part of the line
             self._visit_children(element)
         else:

@@ -5,6 +5,7 @@ They become images with that description.
 
 from typing import Any, TypeAlias
 
+from agent.text.html_blocks import HEADINGS
 from agent.text.html_styles import read_own_style
 from agent.text.html_tables import BLOCKS
 
@@ -12,7 +13,9 @@ Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`; lxml has no types."""
 
 _CONTROLS = frozenset({"a", "button", "label", "textarea", "select", "option", "meter", "progress"})
-"""Their names say what they do, not what they show."""
+"""Their names say what they do, not what they show, as do those of pictures in them."""
+_UNNAMED_IN = (*_CONTROLS, *HEADINGS)
+"""Where pictures are signs beside the text, or for what a click does."""
 _VOID = frozenset({"br", "hr", "input", "wbr"})
 _SHOWN = ("input", "math", "table")
 
@@ -52,7 +55,9 @@ def _shows(element: Element) -> bool:
 
 
 def _is_silent(element: Element) -> bool:
-    """Whether an element is for people who see it only."""
+    """Whether an element is for people who see it only, or belongs to a control or a heading."""
+    if next(element.iterancestors(*_UNNAMED_IN), None) is not None:
+        return True
     return any(one.get("aria-hidden") == "true" for one in (element, *element.iterancestors()))
 
 

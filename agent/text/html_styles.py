@@ -7,13 +7,13 @@ only an event shows (`:hover`) is hidden.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
 import tinycss2  # type: ignore[import-untyped]
-from cssselect import GenericTranslator, SelectorError, parse
+from cssselect import GenericTranslator, Selector, SelectorError, parse
 from lxml import etree  # type: ignore[import-untyped]
 
 MAX_SHEET_CHARS = 2_000_000
@@ -23,6 +23,8 @@ _PROPERTIES = ("display", "visibility", "float", "position")
 _SIMPLE = re.compile(r"[\w\s.#>+~*,-]+")
 """Selectors all of whose names an element of the page must have: without attributes, `:not()` and escapes."""
 _NAME = re.compile(r"[.#][\w-]+")
+_COMPOUND = re.compile(r"\s*(?P<tag>[a-zA-Z][\w-]*)?(?P<names>(?:[.#][\w-]+)+)\s*")
+"""A selector without other elements, which needs no search of the page."""
 _MEDIA = frozenset({"all", "screen", "", "only screen"})
 _WIDTH = re.compile(
     r"\(\s*(?:(?P<bound>min|max)-(?:device-)?width\s*:|width\s*(?P<sign>[<>])=?)\s*"
@@ -56,6 +58,7 @@ class _Declaration:
     name: str
     value: str
     path: str
+    """An XPath, or a selector of one element by its names."""
 
 
 def list_sheet_values(root: Any) -> Display:
@@ -65,12 +68,12 @@ def list_sheet_values(root: Any) -> Display:
     )
     if not any(name in sheets for name in _PROPERTIES):
         return {}
-    names = _list_names(root)
-    all_declarations = _iter_declarations(sheets[:MAX_SHEET_CHARS], names)
+    named = _list_named(root)
+    all_declarations = _iter_declarations(sheets[:MAX_SHEET_CHARS], named.keys())
     declarations = [one for one, _ in zip(all_declarations, range(MAX_RULES), strict=False)]
     values: Display = {}
     for one in sorted(declarations):
-        for element in _find_elements(root, one.path):
+        for element in _find_elements(root, named, one.path):
             values.setdefault(element, {})[one.name] = one.value
     return values
 
@@ -93,10 +96,14 @@ def read_own_style(style: str) -> dict[str, str]:
     return values
 
 
-def _list_names(root: Any) -> frozenset[str]:
-    """The classes and ids of a page's elements, as selectors write them."""
-    ids = {f"#{one}" for one in root.xpath("//@id")}
-    return frozenset(ids | {f".{one}" for value in set(root.xpath("//@class")) for one in value.split()})
+def _list_named(root: Any) -> dict[str, list[Any]]:
+    """A page's elements by their classes and ids, as selectors write them."""
+    named: dict[str, list[Any]] = {}
+    for element in root.xpath("//*[@id or @class]"):
+        classes = {f".{one}" for one in element.get("class", "").split()}
+        for name in classes | {f"#{element.get('id', '')}"}:
+            named.setdefault(name, []).append(element)
+    return named
 
 
 def _iter_declarations(sheets: str, names: AbstractSet[str]) -> Iterator[_Declaration]:
@@ -157,14 +164,25 @@ def _list_paths(selectors: str, names: AbstractSet[str]) -> list[tuple[str, tupl
         selectors = ",".join(one for one in selectors.split(",") if names >= set(_NAME.findall(one)))
     try:
         parsed = [one for one in parse(selectors) if not one.pseudo_element]
-        return [
-            (_TRANSLATOR.selector_to_xpath(one, prefix="descendant-or-self::"), one.specificity()) for one in parsed
-        ]
+        return [(_write_path(one), one.specificity()) for one in parsed]
     except SelectorError:
         return []
 
 
-def _find_elements(root: Any, path: str) -> list[Any]:
+def _write_path(selector: Selector) -> str:
+    text = selector.canonical()
+    if _COMPOUND.fullmatch(text):
+        return text
+    return str(_TRANSLATOR.selector_to_xpath(selector, prefix="descendant-or-self::"))
+
+
+def _find_elements(root: Any, named: Mapping[str, list[Any]], path: str) -> list[Any]:
+    if compound := _COMPOUND.fullmatch(path):
+        names = _NAME.findall(compound["names"])
+        first, *others = sorted((named.get(name, []) for name in names), key=len)
+        kept = [set(elements) for elements in others]
+        tag = compound["tag"]
+        return [one for one in first if tag in (None, one.tag) and all(one in elements for elements in kept)]
     try:
         elements: list[Any] = root.xpath(path)
     except etree.XPathError:

@@ -34,6 +34,8 @@ SEPARATE = frozenset({"button", "meter", "progress", "output"})
 """Elements of a line that join no word and no figure beside them."""
 BLOCKS = frozenset(_BLOCK_NAMES.split())
 """Elements that begin a line of their own. All others are part of the line, also unknown ones."""
+MOVED = frozenset({"sup", "sub"})
+"""Elements whose figures are raised or lowered."""
 
 
 def is_data_table(table: Element) -> bool:
@@ -183,14 +185,22 @@ def extract_visible_text(element: Element, *, is_without_tables: bool = False) -
     return write_fractions(" ".join("".join(iter_words(element, is_without_tables=is_without_tables)).split()))
 
 
-def write_moved_figure(element: Element, before: str) -> str:
-    """The text of a raised or lowered element as figures; `before` is what stands before it."""
-    text = extract_visible_text(element)
-    if element.tag == "sup":
-        return raise_figures(before, text)
+def write_moved_figure(element: Element, before: str) -> str | None:
+    """The text of a raised or lowered figure; None if the element has other text, which is part of its line. `before`
+    is what stands before it."""
+    text = element.text_content()
+    if not text.strip() or next(element.iterdescendants("img", "input"), None) is not None:
+        return None
     following = element.getnext()
     after = element.tail or ("" if following is None else following.text or "")
-    return write_lowered(before, text, after)
+    is_raised = element.tag == "sup"
+    figure = raise_figures(before, text.strip()) if is_raised else write_lowered(before, text.strip(), after)
+    return None if figure == text.strip() else figure + (" " if text[-1].isspace() else "")
+
+
+def _read_before(element: Element, before: str) -> str:
+    previous = element.getprevious()
+    return before if previous is None else f"{previous.text_content()}{before}"
 
 
 def iter_words(element: Element, *, is_without_tables: bool = False) -> Iterator[str]:
@@ -205,9 +215,8 @@ def iter_words(element: Element, *, is_without_tables: bool = False) -> Iterator
                 yield read_shown_value(child)
             elif child.tag in SEPARATE:
                 yield f" {''.join(iter_words(child, is_without_tables=is_without_tables))} "
-            elif child.tag in {"sup", "sub"}:
-                previous = child.getprevious()
-                yield write_moved_figure(child, before if previous is None else previous.text_content() + before)
+            elif child.tag in MOVED and (figure := write_moved_figure(child, _read_before(child, before))) is not None:
+                yield figure
             else:
                 spaced = " " if child.tag in BLOCKS or child.tag == "br" else ""
                 yield spaced

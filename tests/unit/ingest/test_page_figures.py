@@ -6,6 +6,7 @@ import pytest
 
 from agent.net import Page
 from agent.text.superscripts import raise_figures
+from gateway.features.documents.engine.ingest.coverage import measure_coverage
 from mcp_tools.builtin.web_fetch import extract
 from tests.unit.ingest.test_markdown_html_coverage import lines, read
 
@@ -143,6 +144,36 @@ def test_a_note_or_a_power_makes_no_cents(markup: str, shown: str, tmp_path: Pat
     assert output.coverage.share == 1.0
 
 
+@pytest.mark.parametrize(
+    ("markup", "shown"),
+    [
+        ("Price<sup> incl. VAT</sup>", "Price incl. VAT"),
+        ("foo<sub> bar</sub>", "foo bar"),
+        ("Room<sub> 2</sub>", "Room 2"),
+        ("<sup>new </sup>Rooms", "new Rooms"),
+        ("m<sup>2 </sup>net", "m\u00b2 net"),
+        ("Step<sub>gate</sub>s", "Stepgates"),
+    ],
+)
+@pytest.mark.parametrize("place", ["<p>{}</p>", "<h2>{}</h2>", "<table><tr><th>A<th>B<tr><td>{}<td>x</table>"])
+def test_a_raised_or_lowered_text_keeps_its_spaces(markup: str, shown: str, place: str, tmp_path: Path) -> None:
+    output = read(place.format(markup), "html", tmp_path)
+    assert shown in "\n".join(lines(output))
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+
+
 @pytest.mark.parametrize("before", ["EUR 500", "$12", "$1,200.50", "10"])
 def test_a_raised_run_without_its_page_is_no_cents(before: str) -> None:
     assert raise_figures(before, "12") == "\u00b9\u00b2"
+
+
+def test_a_raised_or_lowered_text_keeps_its_lines(tmp_path: Path) -> None:
+    assert lines(read("<p>Take <sub>one<br>two</sub>.</p>", "html", tmp_path)) == ["Take one\ntwo."]
+
+
+@pytest.mark.parametrize("tag", ["sub", "sup"])
+def test_the_measure_misses_a_lowered_word_that_was_glued(tag: str) -> None:
+    coverage = measure_coverage(f"<p>foo<{tag}> bar</{tag}> baz</p>".encode(), "html", ["foobar baz"])
+    assert coverage is not None
+    assert coverage.missing == {"text": 2}

@@ -34,6 +34,80 @@ JOINED = {
     "letters": "<p>" + "".join(f"<b style='display:inline-block'>{letter}</b>" for letter in "Room12") + "</p>",
     "one link": "<p><a href=/a>Room</a><a href=/a>12</a></p>",
 }
+WHOLE = {
+    "drop cap": ("<p><b style='float:left'>O</b>nce upon</p>", "Once upon"),
+    "drop cap by a sheet": ("<style>.d{float:left}</style><p><i class=d>\u201cT</i>he fee</p>", "\u201cThe fee"),
+    "decimal mark": ("<p><b style='display:inline-block'>12</b><b style='display:inline-block'>.99</b></p>", "12.99"),
+    "thousands": ("<style>b{display:inline-block}</style><p><b>100</b>,<b>000</b> km</p>", "100,000 km"),
+    "sign": ("<p>It is <b style='display:block'>-</b>800 EUR</p>", "It is -800 EUR"),
+    "brackets": ("<p>Pay (<b style='float:left'>800</b>)</p>", "Pay (800)"),
+    "raised": ("<p><b style='display:inline-block'>10</b><sup>3</sup> m</p>", "10\u00b3 m"),
+    "raised in flex": ("<p style='display:flex'><b>10</b><sup>3</sup></p>", "10\u00b3"),
+    "comma": ("<p style='display:flex'>Pay <b>now</b>, or later</p>", "Pay now, or later"),
+    "full stop": ("<style>a{display:inline-block}</style><p>See (<a href=x>the list</a>).</p>", "See (the list)."),
+    "code": (
+        "<style>code{display:inline-block}</style><p><code>foo</code>() or <code>bar</code>s</p>",
+        "foo() or bars",
+    ),
+    "part of a word": ("<p>Step<b style='display:inline-block'>gate</b>s</p>", "Stepgates"),
+    "ending": ("<p>The <b style='display:inline-block'>New York</b>er of old</p>", "The New Yorker of old"),
+    "Japanese": ("<p><a href=/a>\u6771\u4eac</a><a href=/b>\u90fd\u5e81</a></p>", "\u6771\u4eac\u90fd\u5e81"),
+    "Japanese boxes": ("<p style='display:flex'><b>\u7b2c</b><b>12</b><b>\u56de</b></p>", "\u7b2c12\u56de"),
+    "links": ("<p><a href=/1>24</a><a href=/2>/7</a> <a href=/a>un</a><a href=/b>fair</a></p>", "24/7 unfair"),
+    "price": ("<p style='display:flex'><b>$</b><b>12</b><b>.99</b></p>", "$12.99"),
+}
+BESIDE = {
+    "menu": ("<p><a href=/a>Home</a><a href=/b>About</a></p>", "Home About"),
+    "boxes": ("<style>b{display:inline-block}</style><p><b>Room</b><b>80</b><b>EUR</b></p>", "Room 80 EUR"),
+    "components": ("<p><x-a>one</x-a><x-b>two</x-b></p>", "one two"),
+    "cells": ("<p><i style='display:table-cell'>5</i><i style='display:table-cell'>7</i></p>", "5 7"),
+    "amounts": ("<p style='display:flex'><b>12</b><b>\u20ac80</b><b>(net)</b><b>x</b></p>", "12 \u20ac80(net) x"),
+    "sentences": ("<p><b style='display:block'>Open.</b>Come in</p>", "Open. Come in"),
+}
+LINES = {
+    "pandoc": (
+        "<style>pre>code>span{display:inline-block;line-height:1.25}</style>"
+        "<pre><code><span id=a>def f(x):</span>\n<span id=b>    return x</span></code></pre>",
+        "def f(x):\n    return x",
+    ),
+    "lines": (
+        "<style>.line{display:block}</style><pre><code><b class=line>a = 1</b>\n<b class=line>b = 2</b></code></pre>",
+        "a = 1\nb = 2",
+    ),
+    "glued": (
+        "<style>.line{display:block}</style><pre><code><b class=line>a = 1</b><b class=line>b = 2</b></code></pre>",
+        "a = 1\nb = 2",
+    ),
+    "box": ("<pre>foo(<b style='display:inline-block'>bar x</b><b>y z</b>)</pre>", "foo(bar xy z)"),
+    "float": ("<pre>1<b style='float:left'>a = 1</b>\n2</pre>", "1a = 1\n2"),
+}
+
+
+@pytest.mark.parametrize(("page", "shown"), (WHOLE | BESIDE).values(), ids=[*WHOLE, *BESIDE])
+def test_a_box_parts_no_word_number_or_punctuation(page: str, shown: str, tmp_path: Path) -> None:
+    assert read(page, tmp_path) == shown
+
+
+@pytest.mark.parametrize(("page", "shown"), LINES.values(), ids=LINES)
+def test_preformatted_lines_stay_as_they_are(page: str, shown: str, tmp_path: Path) -> None:
+    assert read(page, tmp_path) == shown
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<div style='display:contents'>" * 240 + "<b>x</b>" * 20_000,
+        "<style>" + "".join(f".c{n}{{float:left}}" for n in range(4_000)) + "</style>"
+        "" + "".join(f"<i class=c{n}>one </i>" for n in range(4_000)),
+        "<p>" + "<sup>" * 200 + "one",
+    ],
+    ids=["containers", "rules", "raised"],
+)
+def test_layouts_are_found_at_once(page: str, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(page)
+    output = read_file(ParserInput(file_path=str(path), file_type="html"), max_bytes=2**20)
+    assert output.processing_time_ms < 5_000, "each element or rule would read the page"
 
 
 @pytest.mark.parametrize("page", PARTED.values(), ids=PARTED)

@@ -26,6 +26,9 @@ TABLE = "<table><tr><th>Plan<th>Pro<tr><td>Storage<td>{}</table>"
         ("<b style='display:none'><i aria-label='Included'></i></b>", ""),
         ("<span aria-hidden='true'><i aria-label='Included'></i></span>", ""),
         ("<button aria-label='Close'></button>", ""),
+        ("<button><svg><title>Menu</title></svg></button>", ""),
+        ("<button><b><i aria-label='Menu'></i></b></button>", ""),
+        ("<a href=/x><svg aria-label='Opens a new tab'></svg></a>", ""),
     ],
 )
 def test_a_picture_without_text_is_read_by_its_name(markup: str, shown: str, tmp_path: Path) -> None:
@@ -41,3 +44,11 @@ def test_the_measure_misses_a_name_that_was_not_read(markup: str) -> None:
     coverage = measure_coverage(TABLE.format(markup).encode(), "html", ["| Plan | Pro |", "| Storage | |"])
     assert coverage is not None
     assert coverage.missing == {"names of pictures": 1}
+
+
+@pytest.mark.parametrize("sign", ["<span aria-label='Link to this'></span>", "<svg><title>Link</title></svg>"])
+def test_a_sign_in_a_heading_is_no_part_of_it(sign: str, tmp_path: Path) -> None:
+    output = read(f"<h2>Usage{sign}</h2><p>Press it.</p>", "html", tmp_path)
+    assert lines(output) == ["Usage", "Press it."]
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0

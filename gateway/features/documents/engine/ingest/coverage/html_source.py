@@ -9,6 +9,7 @@ from gateway.features.documents.engine.ingest.coverage.charsets import decode_te
 from gateway.features.documents.engine.ingest.coverage.page_elements import (
     BOUND,
     JOINT,
+    SIGNED,
     Opened,
     find_gap,
     find_name,
@@ -212,7 +213,7 @@ class _Page:
             self._parts.append(" ")
         elif tag in _LINKS and tag == self._ended:
             self._parts.append(JOINT)
-        self._ended = ""
+        ended, self._ended = self._ended, ""
         if tag == "iframe" and not self._reason and not _find_hiding(attributes):
             self._count_frame(attributes)
         is_drawing = self._is_after_equation and _DRAWING.search(attributes) is not None
@@ -228,13 +229,16 @@ class _Page:
             hidden = _BY_SHEET if layout.is_hidden and self._is_hiding and self._styles else ""
             parent = self._open[-1] if self._open else None
             gap = find_gap(tag, layout, given.get("role", ""), parent) if _is_inline(tag) else ""
-            self._parts.append(gap)
+            self._add_gap(JOINT if gap == BOUND and not ended else gap)
+            is_preformatted = tag == "pre" or (parent is not None and parent.is_preformatted)
             has_boxes = layout.has_boxes or (layout.is_skipped and parent is not None and parent.has_boxes)
             is_silent = bool(above or hidden) or (parent is not None and parent.is_silent)
             if attributes and not is_silent and (given or tag == "svg"):
                 is_silent = _DRAWING.search(attributes) is not None or bool(_find_hiding(attributes))
             name = find_name(tag, given, is_inline=_is_inline(tag)) if given and not is_silent else ""
-            self._open.append(Opened(tag, above or reason or hidden, gap, has_boxes, name, is_silent, self._shown))
+            is_silent = is_silent or tag in SIGNED
+            why = above or reason or hidden
+            self._open.append(Opened(tag, why, gap, has_boxes, name, is_silent, self._shown, is_preformatted))
             if attributes.endswith("/") and self._reason == _OMITTED["svg"]:
                 self._close(tag)
 
@@ -277,20 +281,31 @@ class _Page:
             self.flush()
         elif tag in _SEPARATE:
             self._parts.append(" ")
+        self._loosen()
         self._ended = tag
         self._is_after_equation = tag == "math" or (self._is_after_equation and _is_inline(tag))
         for place in range(len(self._open) - 1, -1, -1):
             if self._open[place].tag == tag:
                 ended = self._open[place]
-                self._parts.append(ended.gap)
+                self._add_gap(ended.gap)
                 del self._open[place:]
                 if ended.name.strip() and ended.before == self._shown:
                     self.source.add("names of pictures", ended.name)
                     self._shown += 1
                 return
 
+    def _add_gap(self, gap: str) -> None:
+        if gap:
+            self._parts.append(gap)
+
+    def _loosen(self) -> None:
+        """Makes a piece of a word possible of a box that ended, if no element follows it."""
+        if self._ended and self._parts and self._parts[-1] == BOUND:
+            self._parts[-1] = JOINT
+
     def _take(self, data: str) -> None:
         reason = self._reason
+        self._loosen()
         self._ended = ""
         self._is_after_equation = self._is_after_equation and not data.strip()
         if reason != "silent":
@@ -316,8 +331,7 @@ class _Page:
         """Counts the inline text so far."""
         text = "".join(self._parts)
         self._parts.clear()
-        if BOUND in text:
-            text = resolve_bounds(text)
+        text = resolve_bounds(text)
         if JOINT in text:
             joined = [word for word in text.split() if JOINT in word]
             self.source.add_loose("text", " ".join(joined).replace(JOINT, ""))

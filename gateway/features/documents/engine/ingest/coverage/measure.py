@@ -78,12 +78,12 @@ def _compare_words(source: SourceText, texts: Sequence[str]) -> tuple[int, dict[
     left: Counter[str] = Counter()
     for text in texts:
         left.update(split_words(text))
-    lost = {}
+    lost: dict[str, int] = {}
     for kind, words in source.words.items():
         lost[kind] = (words - left).total()
         left -= words
     for kind, words in source.loose.items():
-        lost[kind] = _count_lost(words, left)
+        lost[kind] = lost.get(kind, 0) + _count_lost(words, left)
         left -= words
     for kind, words in source.optional.items():
         source.omitted[kind] += (words - left).total()
@@ -107,7 +107,7 @@ def _compare_characters(source: SourceText, texts: Sequence[str]) -> tuple[int, 
     left: Counter[str] = Counter()
     for text in texts:
         left.update(count_letters(text))
-    lost = {}
+    lost: dict[str, int] = {}
     for kind, letters in source.characters.items():
         lost[kind] = (letters - left).total()
         left -= letters

@@ -1,6 +1,7 @@
 """What an open element of a page means for the words in it and beside it: whether they are shown, apart, or named."""
 
 import re
+from itertools import pairwise
 from typing import NamedTuple
 
 from gateway.features.documents.engine.ingest.coverage.page_styles import Layout
@@ -9,16 +10,26 @@ JOINT = "\ue000"
 """Where a word may go on or another may begin: at raised and lowered figures, and at pieces of links. These words are
 compared by their characters."""
 BOUND = "\ue001"
-"""Where a box of a line begins or ends."""
-_MOVED_LETTERS = re.compile(f"(?:{BOUND}\\S{BOUND}){{2,}}")
-"""Letters that are boxes each, as in headings that move."""
+"""Where a box that may be a piece of a word begins or ends beside another element."""
+_EDGE = "\ue002"
+"""Where a box that is apart begins or ends."""
+_MARKS = re.compile(f"[{JOINT}{BOUND}{_EDGE}]")
+_BEFORE_JOINT = re.compile(f"[{BOUND}{_EDGE}]+(?={JOINT})")
+_LETTER = re.compile(f"({_EDGE}[^\\w\\s{JOINT}{BOUND}{_EDGE}]*\\w){_EDGE}")
+"""A box with one letter, with which a word may begin."""
+_PARTED = re.compile(f"(?<=[^\\W\\d_])\\s+{JOINT}|{JOINT}\\s+(?=[^\\W\\d_])")
+"""White space at a raised or lowered text that is no figure."""
 _ROLE_NAMES = (
-    "row cell gridcell columnheader rowheader listitem treeitem option tab button menuitem heading term definition "
-    "paragraph table list rowgroup"
+    "row cell gridcell columnheader rowheader listitem treeitem option tab menuitem heading paragraph table list "
+    "rowgroup"
 )
 _BOX_ROLES = frozenset(_ROLE_NAMES.split())
+_INLINE_ROLES = frozenset({"button", "term", "definition"})
 _CONTROLS = frozenset({"a", "button", "label", "textarea", "select", "option", "meter", "progress"})
 """Their names say what they do, not what they show."""
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+SIGNED = _CONTROLS | _HEADINGS
+"""Elements in which pictures are signs without a name of their own."""
 
 
 class Opened(NamedTuple):
@@ -37,6 +48,7 @@ class Opened(NamedTuple):
     """Whether it has no name for anybody, nor what is in it."""
     before: int = 0
     """How much was shown before it."""
+    is_preformatted: bool = False
 
 
 def find_gap(tag: str, layout: Layout, role: str, above: Opened | None) -> str:
@@ -45,14 +57,22 @@ def find_gap(tag: str, layout: Layout, role: str, above: Opened | None) -> str:
         return JOINT
     if tag in {"wbr", "rt", "rp"}:
         return ""
-    if layout.is_inline_box:
-        return BOUND
-    return " " if layout.is_box or role in _BOX_ROLES or (above is not None and above.has_boxes) else ""
+    is_apart = layout.is_box and not layout.is_inline_box
+    if above is not None and above.is_preformatted:
+        return _EDGE if layout.is_line else JOINT if layout.is_box else ""
+    if is_apart or role in _BOX_ROLES or (above is not None and above.has_boxes):
+        return _EDGE
+    return BOUND if layout.is_inline_box or role in _INLINE_ROLES else ""
 
 
 def resolve_bounds(text: str) -> str:
-    """The text of a line with its boxes as words."""
-    return _MOVED_LETTERS.sub(lambda match: match[0].replace(BOUND, ""), text).replace(BOUND, " ")
+    """The text of a line with its boxes as words, where they are."""
+    text = _BEFORE_JOINT.sub("", _PARTED.sub(" ", text))
+    pieces = text.split(BOUND)
+    for place, (before, after) in enumerate(pairwise(pieces)):
+        sides = _MARKS.split(before)[-1], _MARKS.split(after, maxsplit=1)[0]
+        pieces[place] = before + (" " if all(len(side.split()) > 1 for side in sides) else JOINT)
+    return _LETTER.sub(rf"\1{JOINT}", "".join(pieces)).replace(_EDGE, " ")
 
 
 def find_name(tag: str, given: dict[str, str], *, is_inline: bool) -> str:

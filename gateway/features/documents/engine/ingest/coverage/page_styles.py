@@ -62,6 +62,7 @@ class Layout(NamedTuple):
     is_hidden: bool = False
     is_box: bool = False
     is_inline_box: bool = False
+    is_line: bool = False
     has_boxes: bool = False
     """Whether each of its children is a box."""
     is_skipped: bool = False
@@ -114,10 +115,13 @@ def _make_layout(declared: dict[str, str], style: str) -> Layout:
     declared |= {name.lower(): value.lower() for name, value, _ in _DECLARATION.findall(style)}
     display = declared.get("display", "")
     is_apart = declared.get("float", "none") != "none" or declared.get("position") in ("absolute", "fixed")
+    is_box = is_apart or _BOX.search(display) is not None
+    is_inline_box = not is_apart and display.startswith("inline-")
     return Layout(
         is_hidden=display == "none" or declared.get("visibility") in ("hidden", "collapse"),
-        is_box=is_apart or _BOX.search(display) is not None,
-        is_inline_box=not is_apart and display.startswith("inline-"),
+        is_box=is_box,
+        is_inline_box=is_inline_box,
+        is_line=is_box and not (is_apart or is_inline_box or display == "table-cell"),
         has_boxes=_HAS_BOXES.search(display) is not None,
         is_skipped=display == "contents",
     )
