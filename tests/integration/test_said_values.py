@@ -159,3 +159,21 @@ async def test_a_value_that_the_person_did_not_give_needs_approval(
     response = await follow_up(tmp_path, prompt, tool, inputs)
     assert waiting(response), response.response
     assert tool.calls == []
+
+
+@pytest.mark.parametrize(
+    ("prompt", "until"),
+    [
+        ("Set the expiry of the badge to never", "9999-12-31T23:59:59Z"),
+        ("Our members watched 20 million hours. Book the room on 4 December 2026 at 15:00", "2026-12-04T16:00:00"),
+    ],
+)
+async def test_a_moment_that_no_calendar_reaches_ends_no_run(tmp_path: Path, prompt: str, until: str) -> None:
+    tool = change("set_expiry", {"until": TEXT})
+    model = script(wants("set_expiry"), decides({"tool": "set_expiry", "inputs": {"until": until}}), decides(), DONE)
+    async with engine_bench(
+        tmp_path, model, tools=[tool], room=CAREFUL, model_profile="small", timezone="Europe/Berlin"
+    ) as bench:
+        asked = await ask(bench, prompt)
+    assert asked.metadata["status"] in ("awaiting_input", "awaiting_approval")
+    assert tool.calls == []
