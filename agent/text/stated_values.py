@@ -14,6 +14,8 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Final
 
+from babel.numbers import get_currency_precision
+
 from agent.text.compound_quantities import find_iso_durations
 from agent.text.dates import DateMention, DateValue, TimeMention, TimeValue
 from agent.text.loose_dates import list_named_hours, list_possible_dates
@@ -23,7 +25,7 @@ from agent.text.spelling import fold_digits
 from agent.text.spoken_times import find_spoken_times, list_halves
 from agent.text.terms import detect_script
 from agent.text.unit_labels import read_input_units
-from agent.text.units import UNITS, Unit, can_share_value, is_currency
+from agent.text.units import CURRENCIES, UNITS, Unit, can_share_value, is_currency
 from agent.text.values import find_values
 from agent.text.word_quantities import find_word_quantities
 
@@ -36,6 +38,7 @@ MAX_DURATIONS: Final = 50
 MAX_SECONDS: Final = 100 * 366 * 86_400
 """A longer duration is no length of such a thing: "900 million hours"."""
 DAY_HOURS, HALF_DAY_HOURS = 24, 12
+CURRENCIES_WITHOUT_CENTS: Final = frozenset(one for one in CURRENCIES if get_currency_precision(one) == 0)
 _UNSPACED_SCRIPTS: Final = frozenset({"CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"})
 _DIGIT_EDGE: Final = re.compile(r"[^\W\d_][0-9]|[0-9][^\W\d_]")
 _DIGIT_GROUPS: Final = re.compile(r"(?<![\d.,-])\d{3,}(?: \d{3,}){2,}(?![\d.,-])")
@@ -171,12 +174,12 @@ class StatedValues:
 
     @cached_property
     def _amounts(self) -> frozenset[Decimal]:
-        """The numbers that are amounts of money, or may be."""
+        """The amounts of money of the currencies that have cents. A number without a currency may count in cents."""
         return frozenset(
-            value * (unit.factor if unit is not None else 1)
+            value * unit.factor
             for value, units in self._numbers.items()
             for unit in units
-            if unit is None or is_currency(unit)
+            if unit is not None and is_currency(unit) and unit.dimension not in CURRENCIES_WITHOUT_CENTS
         )
 
     @cached_property

@@ -136,6 +136,15 @@ OTHERS: dict[str, tuple[str, str, JsonObject, JsonObject]] = {
     "another recipient": ("Pay Jonas fifty euros", "pay", MONEY, {"to": "MALLORY", "amount": "50", "currency": "EUR"}),
     "another currency": ("Pay Jonas fifty euros", "pay", MONEY, {"to": "Jonas", "amount": "50", "currency": "USD"}),
     "another choice": ("Update acme/api: close it", "update_issue", STATE, {"repo": "acme/api", "state": "open"}),
+    "a hundred times the amount": (
+        "Pay Jonas 300 dollars", "pay",
+        {"to": TEXT, "amount": {"type": "number", "description": "Amount in dollars, not in cents"}},
+        {"to": "Jonas", "amount": 30000},
+    ),
+    "the parts of a number": ("Delete release 1.2", "delete_release", {"release_id": TEXT}, {"release_id": "2.1"}),
+    "a refused choice": ("Update acme/api: do not close it", "update_issue", STATE,
+                         {"repo": "acme/api", "state": "closed"}),
+    "a pair turned round": ("Convert 5 EUR/USD", "convert", {"from": TEXT, "to": TEXT}, {"from": "USD", "to": "EUR"}),
     "the words of an id where it goes": ("Post the kitchen light to #backend", "post", {"channel": TEXT, "text": TEXT},
                                          {"channel": "light.kitchen", "text": "the kitchen light"}),
 }  # fmt: skip
