@@ -12,7 +12,7 @@ _LABEL: Final = re.compile(r"(?<![^\W_])(?P<word>[^\W\d_]+(?:[²³]|\d(?!\d))?)\
 _CAMEL: Final = re.compile(r"(?<=[a-z])[A-Z]+[a-z]*$")
 _MAX_LABEL: Final = 30
 _SAID: Final = re.compile(
-    r"(?P<before>[^\W\d_]+) (?:in (?P<word>[^\W\d_]+)|\((?:in )?(?P<bracketed>[^\W\d_]+|%)\))(?=\s*(?:[.,;\n(]|\Z))"
+    r"(?P<before>[^\W\d_]+) (?:in (?P<word>[^\W\d_]+)|\((?:in )?(?P<bracket>[^\W\d_]+|%)\))(?=\s*(?:\(|\Z))"
 )
 """The unit behind a noun that ends the first clause of an input's description: `Length in minutes`, `Brightness (%)`."""
 _CLAUSE_END: Final = re.compile(r"[.,:;!?\n]")
@@ -46,7 +46,7 @@ def _find_described_unit(description: str) -> Unit | None:
     said = _SAID.search(_CLAUSE_END.split(description, maxsplit=1)[0])
     if said is None or not has_content_words(said["before"]):  # "not in seconds"
         return None
-    unit = UNITS_OF_LABELS.get((said["word"] or said["bracketed"]).lower())
+    unit = UNITS_OF_LABELS.get((said["word"] or said["bracket"]).lower())
     rest = description[: said.start()] + description[said.end("before") :]  # a "timer" is a Norwegian hour too
     named = {UNITS_OF_LABELS.get(word.lower()) for word in _WORD.findall(rest)} - {None}
     return unit if unit is not None and named == {unit} and not is_currency(unit) else None
