@@ -14,7 +14,7 @@ _MAX_LABEL: Final = 30
 _SAID: Final = re.compile(
     r"(?P<before>[^\W\d_]+) (?:in (?P<word>[^\W\d_]+)|\((?:in )?(?P<bracket>[^\W\d_]+|%)\))(?=\s*(?:\(|\Z))"
 )
-"""The unit behind a noun that ends the first clause of an input's description: `Length in minutes`, `Brightness (%)`."""
+"""The unit behind a noun that ends the first clause of a description: `Length in minutes`, `Brightness (%)`."""
 _CLAUSE_END: Final = re.compile(r"[.,:;!?\n]")
 _WORD: Final = re.compile(r"[^\W\d_]{2,}|%")
 _HUNDREDTH: Final = Decimal("0.01")
@@ -43,11 +43,11 @@ def read_input_units(label: str) -> InputUnits:
 
 def _find_described_unit(description: str) -> Unit | None:
     """The only unit that a description names, if it is that of its first clause; None for money."""
-    said = _SAID.search(_CLAUSE_END.split(description, maxsplit=1)[0])
-    if said is None or not has_content_words(said["before"]):  # "not in seconds"
+    ending = _SAID.search(_CLAUSE_END.split(description, maxsplit=1)[0])
+    if ending is None or not has_content_words(ending["before"]):  # "not in seconds"
         return None
-    unit = UNITS_OF_LABELS.get((said["word"] or said["bracket"]).lower())
-    rest = description[: said.start()] + description[said.end("before") :]  # a "timer" is a Norwegian hour too
+    unit = UNITS_OF_LABELS.get((ending["word"] or ending["bracket"]).lower())
+    rest = description[: ending.start()] + description[ending.end("before") :]  # a "timer" is a Norwegian hour too
     named = {UNITS_OF_LABELS.get(word.lower()) for word in _WORD.findall(rest)} - {None}
     return unit if unit is not None and named == {unit} and not is_currency(unit) else None
 
