@@ -5,7 +5,13 @@ from pydantic import JsonValue
 from agent.core.models import JsonObject, PlanStep
 from agent.core.plan_references import find_references
 from agent.core.run_state import RunState
-from agent.execution.argument_trust import find_called_step, is_own_value, is_planned_by_user, refers_to_result
+from agent.execution.argument_trust import (
+    find_called_step,
+    find_joined,
+    is_own_value,
+    is_planned_by_user,
+    refers_to_result,
+)
 from agent.execution.confirmed_values import is_confirmed, list_confirmed_values
 from agent.planning.list_steps import list_source_ids
 from agent.policy.approval import CONFIRMED_SOURCE, OWN_SOURCE
@@ -23,7 +29,7 @@ def describe_sources(run: Run, tool: str, args: JsonObject, site: CallSite) -> d
     words, step = collect_own_words(run), _find_step(run.state, site)
     confirmed = list_confirmed_values(run.state, without_call=site.call_id)
     spec = run.engine.registry.get(tool).spec if tool in run.engine.registry else None
-    joined = words.list_joined(args)
+    joined = find_joined(words, spec, args)
     planned = step.args if step is not None and step.action != "skill" and not site.span else {}
     called = find_called_step(run.state, tool, site)
     outside = [

@@ -28,6 +28,8 @@ from agent.tools.extracted_fields import EXTRACT
 
 _ID_WORDS = frozenset({"id", "ids", "uid", "key"})
 """Words in the name of a field by which a server's list names its things."""
+_EXACT_ROLES: frozenset[ArgumentRole] = frozenset({"where", "amount"})
+"""What is nobody's word in any other form than their own."""
 
 
 async def find_asked_arguments(
@@ -53,7 +55,7 @@ def find_untrusted_args(run: Run, spec: ToolSpec, args: JsonObject, site: CallSi
     # A call that was asked about follows its own answer, which is bound to the tool's description too.
     whole = f"{site.step_id}.{site.attempt}.1" if site.is_allowed else None  # the call that a list is asked about with
     confirmed = () if recorded is not None else list_confirmed_values(state, without_call=whole)
-    joined = words.list_joined(args)
+    joined = find_joined(words, spec, args)
     return {
         name: spec.get_role(name)
         for name, value in args.items()
@@ -79,14 +81,23 @@ def is_own_value(words: OwnWords, spec: ToolSpec | None, name: str, value: JsonV
 
 
 def is_named(words: OwnWords, spec: ToolSpec, name: str, value: JsonValue) -> bool:
-    """Whether the user's words name a value in another form: one out of a closed set of the argument's schema, by words
-    with other endings, or the id of a thing, by its words side by side."""
-    choices = spec.get_property(name).get("enum")
+    """Whether the user's words name a value in another form: one out of a closed set of the argument's schema, by a
+    command, or the id of a thing, by its words side by side."""
+    choices, role = spec.get_property(name).get("enum"), spec.get_role(name)
     if isinstance(choices, list) and value in choices:
-        return words.choose(value)
-    role = spec.get_role(name)
+        return role not in _EXACT_ROLES and words.choose(value, choices)
     is_id = role == "id" or (role == "other" and not _ID_WORDS.isdisjoint(split_name(name).lower().split()))
     return is_id and isinstance(value, str) and words.hold_id(value)
+
+
+def find_joined(words: OwnWords, spec: ToolSpec | None, args: JsonObject) -> frozenset[str]:
+    """The arguments that hold an identifier of the user's words in its parts, in the order in which the tool declares
+    them: the 24 and the 7 of another order would be anybody's."""
+    declared = spec.input_schema.get("properties") if spec is not None else None
+    if spec is None or not isinstance(declared, dict):
+        return frozenset()
+    joined = words.list_joined({name: args[name] for name in declared if name in args})
+    return frozenset(name for name in joined if spec.get_role(name) not in _EXACT_ROLES)
 
 
 def refers_to_result(step: PlanStep, name: str) -> bool:

@@ -12,7 +12,7 @@ from agent.core.events import StepLabel, TaintSource
 from agent.core.models import JsonObject, Plan, PlanStep
 from agent.core.plan_references import find_references, list_literals
 from agent.core.run_state import RunState
-from agent.execution.argument_trust import is_named
+from agent.execution.argument_trust import find_joined, is_named
 from agent.execution.catalogue import build_catalogue
 from agent.execution.confirmed_values import is_confirmed, list_confirmed_values
 from agent.planning.round_parts import MAY_CHANGE
@@ -72,7 +72,7 @@ def _label_step(
     confirmed = list_confirmed_values(run.state)
     spec = specs.get(step.tool)
     schema = spec.input_schema if spec is not None else {}
-    joined = words.list_joined(step.args)
+    joined = find_joined(words, spec, step.args)
     untrusted = tuple(
         name
         for name, value in step.args.items()

@@ -4,6 +4,7 @@ import re
 
 from agent.core.models import JsonObject
 from agent.planning.rules import find_tool_calls
+from agent.text.stop_words import NEGATION
 from agent.tools import ToolSpec
 
 _COLLECTION_NAME = re.compile(
@@ -13,13 +14,12 @@ _COLLECTION_NAME = re.compile(
     r"into(?: the collection)?)\s+[\"'`\u201c\u2018]?(?P<name>\w[\w.-]{0,199})",
     re.IGNORECASE,
 )
-_NEGATED = re.compile(r"\b(?:not|never|no)\b|n't\b", re.IGNORECASE)
 _NO_NAMES = frozenset({"of", "for", "it", "that", "this", "the", "a", "an", "instead", "please", "else", "something"})
 
 
 def apply_reply_to_args(spec: ToolSpec, args: JsonObject, said: str) -> JsonObject:
     """The arguments of a call as a reply changes them; unchanged if no rule matches the reply."""
-    if not spec.hints.accepted_wishes or said.rstrip().endswith("?") or _NEGATED.search(said):
+    if not spec.hints.accepted_wishes or said.rstrip().endswith("?") or NEGATION.search(said):
         return args
     again = find_tool_calls(said, [spec])
     if again:

@@ -18,6 +18,7 @@ from agent.core.models.written_call import read_written_call
 from agent.core.plan_references import find_references
 from agent.planning.list_steps import normalise_list_inputs
 from agent.planning.reply_schema import COMPLETION
+from agent.text.spelling import is_address
 from agent.tools.catalogue import Catalogue
 from agent.tools.moment_formats import format_moments
 from agent.tools.spec import drop_unset_inputs
@@ -265,10 +266,25 @@ def _holds_texts(schema: JsonObject) -> bool:
 
 
 def _split_texts(text: str, said: str) -> list[JsonValue]:
-    """The texts that one text stands for, as a list; [] where nothing shows whether `a, b` is one text or two."""
+    """The texts that one text stands for, as a list; [] where nothing shows whether `a, b` is one text or two. Two that
+    the user joined by a comma are one, as in "Paris, Texas", unless they are addresses."""
     parts = [part.strip() for part in re.split(r"[,;\n]", text)]
-    are_said = all(part and re.search(rf"(?<!\w){re.escape(part)}(?!\w)", said, re.IGNORECASE) for part in parts)
-    return [*parts] if len(parts) == 1 or are_said else []
+    if len(parts) == 1:
+        return [*parts]
+    if not all(part and _stands(re.escape(part), said) for part in parts):
+        return []
+    one = f"(?:{'|'.join(map(re.escape, parts))})"
+    is_one = not all(map(_is_name, parts)) and _stands(rf"{one}\s*,\s*{one}", said)
+    return [] if is_one else [*parts]
+
+
+def _stands(pattern: str, said: str) -> bool:
+    return re.search(rf"(?<!\w){pattern}(?!\w)", said, re.IGNORECASE) is not None
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text is an address or a mention, which no comma is a part of."""
+    return " " not in text and (is_address(text) or text.startswith(("@", "#")))
 
 
 def _has_zero_based_indices(steps: list[dict[str, JsonValue]]) -> bool:

@@ -22,6 +22,7 @@ from agent.text.numbers import NumberMention
 from agent.text.pieces import split_pieces
 from agent.text.spelling import is_address, normalise_spelling, space_words
 from agent.text.stated_values import Quantity, StatedValues, is_unspaced, iter_digit_groups, prepare
+from agent.text.stop_words import NEGATION
 from agent.text.terms import extract_terms, has_content_words, map_query_terms
 from agent.text.values import find_values
 
@@ -54,6 +55,11 @@ _COMPOUND: Final = re.compile(r"(?<![^\s\"'`(<\[*])[\w.-]+(?:/[\w.-]+)+(?:#\d+)?
 MAX_COMPOUNDS: Final = 100
 _ID: Final = re.compile(r"[^\W_]+(?:[._-][^\W_]+)+")
 _ID_WORD: Final = re.compile(r"[^\W_]+")
+_SPOKEN_WORDS: Final = re.compile(
+    r"(?<![^\s\"'`(\[])[^\W_]+(?:[ \t\u00a0]+[^\W_]+)*(?![^\s.,;:!?\"'`)\]])(?![.,;:!?]\S)"
+)
+"""Words with spaces between, none of them a part of an address or of a longer name."""
+_VERB: Final = re.compile(r"[A-Za-z]{3,}(?= )")
 MAX_ID_WORDS: Final = 6
 _GROUPED_CODE: Final = re.compile(r"\b[a-z]{2}\d\d[ -]")
 NEAR_CHARS: Final = 6
@@ -98,7 +104,9 @@ class OwnWords:
 
     def list_joined(self, inputs: Mapping[str, JsonValue]) -> frozenset[str]:
         """The names of the inputs that hold an identifier of the texts in its parts, all of them and each once: the
-        owner `acme` and the repository `api` of `acme/api`. A part by itself may be another thing's."""
+        owner `acme` and the repository `api` of `acme/api`. A part by itself may be another thing's.
+
+        `inputs` are in the order in which the tool declares them, and the parts must be so too."""
         names: dict[str, list[str]] = {}
         for name, value in inputs.items():
             if isinstance(value, str | int) and not isinstance(value, bool):
@@ -106,24 +114,41 @@ class OwnWords:
         joined: set[str] = set()
         for parts in self._compounds:
             inputs_of_parts = [names.get(part, []) for part in parts]
-            if all(len(one) == 1 for one in inputs_of_parts) and len(set(parts)) == len(parts):
-                joined |= {name for one in inputs_of_parts for name in one}
+            found = [one[0] for one in inputs_of_parts if len(one) == 1]
+            if len(found) == len(set(parts)) == len(parts) and found == [name for name in inputs if name in found]:
+                joined |= {*found}
         return frozenset(joined)
 
     def hold_id(self, value: str) -> bool:
-        """Whether the words of an id of several stand side by side, in whatever order: `light.kitchen` of "the kitchen
-        light". For what names a thing only, not for an address."""
-        words = sorted(_ID_WORD.findall(value.casefold()))
-        if not 1 < len(words) <= MAX_ID_WORDS or not _ID.fullmatch(value):
+        """Whether the words of an id of several stand side by side with nothing but spaces between, in whatever order:
+        `light.kitchen` of "the kitchen light". With a digit, which means another thing in another place, in the same
+        order. For what names a thing only, not for an address."""
+        words = _ID_WORD.findall(value.casefold())
+        has_letters = any(map(str.isalpha, value))
+        if not 1 < len(words) <= MAX_ID_WORDS or not has_letters or not _ID.fullmatch(value):
             return False
-        texts = (_ID_WORD.findall(text.casefold()) for text in self._texts)
-        return any(sorted(one[at : at + len(words)]) == words for one in texts for at in range(len(one)))
+        order = list if any(map(str.isdigit, value)) else sorted
+        spoken = (match[0].split() for text in self._texts for match in _SPOKEN_WORDS.finditer(text.casefold()))
+        return any(
+            order(one[at : at + len(words)]) == order(words)
+            for one in spoken
+            for at in range(len(one) - len(words) + 1)
+        )
 
-    def choose(self, value: JsonValue) -> bool:
-        """Whether the texts name a choice by its words, perhaps with other endings: `closed` of "close it". Weaker than
-        `hold`, so it fits a value out of a closed set only, which carries no words of anybody."""
-        words = frozenset(extract_terms(space_words(value))) if isinstance(value, str) else frozenset()
-        return bool(words) and words <= self.terms
+    def choose(self, value: JsonValue, choices: Sequence[JsonValue]) -> bool:
+        """Whether the texts command one of the choices, and name no other: `closed` of "close it". Nothing but a
+        participle is that certain: "the administrators know" makes nobody `administrator`."""
+        if not isinstance(value, str) or value.casefold() not in self._commanded:
+            return False
+        others = [one for one in choices if isinstance(one, str) and one != value]
+        return not any(self.hold(one) or one.casefold() in self._commanded for one in others)
+
+    @cached_property
+    def _commanded(self) -> frozenset[str]:
+        """The participles of the verbs that begin a sentence without a "not", or what stands there behind a colon."""
+        clauses = (part for one in self._sentences if not NEGATION.search(one) for part in one.split(": "))
+        verbs = [match[0].casefold() for part in clauses if (match := _VERB.match(part)) is not None]
+        return frozenset(form for verb in verbs for form in (f"{verb}d", f"{verb}ed") if form.endswith("ed"))
 
     def state(self, text: str) -> bool:
         """Whether a text says nothing that is not in the texts: each of its values and content words is there.
@@ -241,7 +266,11 @@ class OwnWords:
 
     @cached_property
     def _compounds(self) -> list[list[str]]:
-        matches = islice((match for text in self._texts for match in _COMPOUND.finditer(text)), MAX_COMPOUNDS)
+        # Without a letter it is a date, a fraction or the like: "open 24/7".
+        found = (
+            match for text in self._texts for match in _COMPOUND.finditer(text) if re.search(r"[^\W\d_]", match[0])
+        )
+        matches = islice(found, MAX_COMPOUNDS)
         return [list(map(normalise_spelling, re.split("[/#]", match[0].rstrip(".")))) for match in matches]
 
     @cached_property

@@ -14,6 +14,8 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Final
 
+from babel.numbers import get_currency_precision
+
 from agent.text.compound_quantities import find_iso_durations
 from agent.text.dates import DateMention, DateValue, TimeMention, TimeValue
 from agent.text.loose_dates import list_named_hours, list_possible_dates
@@ -23,7 +25,7 @@ from agent.text.spelling import fold_digits
 from agent.text.spoken_times import find_spoken_times, list_halves
 from agent.text.terms import detect_script
 from agent.text.unit_labels import read_input_units
-from agent.text.units import UNITS, Unit, can_share_value, is_currency
+from agent.text.units import CURRENCIES, UNITS, Unit, can_share_value, is_currency
 from agent.text.values import find_values
 from agent.text.word_quantities import find_word_quantities
 
@@ -33,7 +35,10 @@ MAX_CHARS: Final = 200
 """A longer text states more than one quantity."""
 MAX_DURATIONS: Final = 50
 """Durations of the texts that are tried as the length of what ends at a moment."""
+MAX_SECONDS: Final = 100 * 366 * 86_400
+"""A longer duration is no length of such a thing: "900 million hours"."""
 DAY_HOURS, HALF_DAY_HOURS = 24, 12
+CURRENCIES_WITHOUT_CENTS: Final = frozenset(one for one in CURRENCIES if get_currency_precision(one) == 0)
 _UNSPACED_SCRIPTS: Final = frozenset({"CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"})
 _DIGIT_EDGE: Final = re.compile(r"[^\W\d_][0-9]|[0-9][^\W\d_]")
 _DIGIT_GROUPS: Final = re.compile(r"(?<![\d.,-])\d{3,}(?: \d{3,}){2,}(?![\d.,-])")
@@ -116,9 +121,9 @@ class StatedValues:
         offset, local = moment.utcoffset(), moment.replace(tzinfo=None)
         readings = [] if offset else [local]
         if offset is not None and self._zone is not None:
-            readings.append(moment.astimezone(self._zone).replace(tzinfo=None))
+            readings += _move(moment, zone=self._zone)
         return any(self._hold_local(one) for one in readings) or any(
-            self._hold_local(one - duration) for one in readings for duration in self._durations
+            self._hold_local(start) for one in readings for by in self._durations for start in _move(one, back=by)
         )
 
     def _hold_local(self, moment: datetime) -> bool:
@@ -169,12 +174,12 @@ class StatedValues:
 
     @cached_property
     def _amounts(self) -> frozenset[Decimal]:
-        """The numbers that are amounts of money, or may be."""
+        """The amounts of money of the currencies that have cents. A number without a currency may count in cents."""
         return frozenset(
-            value * (unit.factor if unit is not None else 1)
+            value * unit.factor
             for value, units in self._numbers.items()
             for unit in units
-            if unit is None or is_currency(unit)
+            if unit is not None and is_currency(unit) and unit.dimension not in CURRENCIES_WITHOUT_CENTS
         )
 
     @cached_property
@@ -185,7 +190,7 @@ class StatedValues:
 
     @cached_property
     def _durations(self) -> tuple[timedelta, ...]:
-        seconds = sorted(one for one in self._measures.get("time", ()) if one > 0)[:MAX_DURATIONS]
+        seconds = sorted(one for one in self._measures.get("time", ()) if 0 < one <= MAX_SECONDS)[:MAX_DURATIONS]
         return tuple(timedelta(seconds=float(one)) for one in seconds)
 
     @cached_property
@@ -245,6 +250,16 @@ def _read_moment(text: str) -> datetime | None:
         return datetime.fromisoformat(text.upper()) if _MOMENT.fullmatch(text) else None
     except ValueError:
         return None
+
+
+def _move(moment: datetime, *, zone: tzinfo | None = None, back: timedelta = timedelta()) -> list[datetime]:
+    """A moment some time before, as the clocks of a zone show it; [] if no calendar has it: `9999-12-31T23:59:59Z`,
+    which means "never", is in the year 10000 in Berlin."""
+    try:
+        moved = moment - back
+        return [(moved if zone is None else moved.astimezone(zone)).replace(tzinfo=None)]
+    except (OverflowError, ValueError):
+        return []
 
 
 def _separate_digit(edge: re.Match[str]) -> str:

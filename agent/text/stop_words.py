@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+NEGATION = re.compile(r"\b(?:not|never|nor?|none|nothing|neither|without|cannot)\b|n['\u2019]t\b", re.IGNORECASE)
+"""The English words that turn a sentence round."""
 _WORD = re.compile(r"[^\W\d_]+")
 _VOWELS = "aeiouy\u00e0\u00e5\u00e8\u00e9"
 """Single letters that are words; other single letters are remains of contractions."""

@@ -35,7 +35,7 @@ async def test_a_question_about_a_plan_is_answered_and_the_plan_is_asked_about_a
     async with engine_bench(tmp_path, model, tools=[tool], room=CAREFUL, model_profile="capable") as bench:
         asked = await ask(bench)
         again = await decide(bench, asked, "answer", reason="why?")
-        assert 'You said "why?"' in again.response
+        assert 'Nothing in it was changed. You said "why?"' in again.response, "whatever the answer says"
         assert '"Because you asked me to. 1. `send_mail`: nothing else"' in again.response, (
             "it forms no line of its own"
         )

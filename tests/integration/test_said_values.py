@@ -136,6 +136,15 @@ OTHERS: dict[str, tuple[str, str, JsonObject, JsonObject]] = {
     "another recipient": ("Pay Jonas fifty euros", "pay", MONEY, {"to": "MALLORY", "amount": "50", "currency": "EUR"}),
     "another currency": ("Pay Jonas fifty euros", "pay", MONEY, {"to": "Jonas", "amount": "50", "currency": "USD"}),
     "another choice": ("Update acme/api: close it", "update_issue", STATE, {"repo": "acme/api", "state": "open"}),
+    "a hundred times the amount": (
+        "Pay Jonas 300 dollars", "pay",
+        {"to": TEXT, "amount": {"type": "number", "description": "Amount in dollars, not in cents"}},
+        {"to": "Jonas", "amount": 30000},
+    ),
+    "the parts of a number": ("Delete release 1.2", "delete_release", {"release_id": TEXT}, {"release_id": "2.1"}),
+    "a refused choice": ("Update acme/api: do not close it", "update_issue", STATE,
+                         {"repo": "acme/api", "state": "closed"}),
+    "a pair turned round": ("Convert 5 EUR/USD", "convert", {"from": TEXT, "to": TEXT}, {"from": "USD", "to": "EUR"}),
     "the words of an id where it goes": ("Post the kitchen light to #backend", "post", {"channel": TEXT, "text": TEXT},
                                          {"channel": "light.kitchen", "text": "the kitchen light"}),
 }  # fmt: skip
@@ -158,4 +167,22 @@ async def test_a_value_that_the_person_did_not_give_needs_approval(
     tool = change(name, properties)
     response = await follow_up(tmp_path, prompt, tool, inputs)
     assert waiting(response), response.response
+    assert tool.calls == []
+
+
+@pytest.mark.parametrize(
+    ("prompt", "until"),
+    [
+        ("Set the expiry of the badge to never", "9999-12-31T23:59:59Z"),
+        ("Our members watched 20 million hours. Book the room on 4 December 2026 at 15:00", "2026-12-04T16:00:00"),
+    ],
+)
+async def test_a_moment_that_no_calendar_reaches_ends_no_run(tmp_path: Path, prompt: str, until: str) -> None:
+    tool = change("set_expiry", {"until": TEXT})
+    model = script(wants("set_expiry"), decides({"tool": "set_expiry", "inputs": {"until": until}}), decides(), DONE)
+    async with engine_bench(
+        tmp_path, model, tools=[tool], room=CAREFUL, model_profile="small", timezone="Europe/Berlin"
+    ) as bench:
+        asked = await ask(bench, prompt)
+    assert asked.metadata["status"] in ("awaiting_input", "awaiting_approval")
     assert tool.calls == []

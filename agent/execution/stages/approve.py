@@ -56,7 +56,8 @@ def _describe_reply(state: RunState) -> str:
         return f'. It could not be changed as you said ("{words}"); approve it as it is, or reject it'
     if explanation := state.plans[-1].explanation:
         # One line: nothing in it looks like a part of the question.
-        return f'. You said "{words}"; the assistant answered: "{_cut(" ".join(explanation.split()))}"'
+        answer = _cut(" ".join(explanation.split()))
+        return f'. Nothing in it was changed. You said "{words}"; the assistant answered: "{answer}"'
     return f'. Nothing in it was changed by what you said ("{words}"); approve it as it is, or reject it'
 
 

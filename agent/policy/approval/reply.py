@@ -8,6 +8,7 @@ requests blindly could choose it too.
 """
 
 import json
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,9 +47,9 @@ _COURTESIES = frozenset({
     "s'il vous plaît", "gracias", "por favor",
 })  # fmt: skip
 _AROUND_WORDS = " \t\r\n.,!;:`*_\"'“”„‘’«»()"  # noqa: RUF001 - quotation marks are meant
-_VARIATIONS = frozenset({"Sk", "Mn"})
-"""Characters that only vary the emoji before them, in its colour or form."""
-_SIGNATURE, _QUOTE = "--", ">"
+_VARIATIONS = re.compile("[\ufe0f\U0001f3fb-\U0001f3ff]")
+"""Characters that only vary the emoji before them, in its form or colour."""
+_QUOTE = ">"
 MAX_WORDS = 8
 """Words of a message that can be a decision."""
 
@@ -78,7 +79,7 @@ async def find_reply(
         return await _find_asked(
             reader, caller.owner, (approval_id,), _parse_ask_tool_answer(last.content), whole_question=True
         )
-    decision = parse_decision(request.prompt)
+    decision = parse_decision(request.prompt, question=_find_last_answer(messages))
     if (reference := _find_question(messages)) is not None:
         approval_ids, run_id = reference
         reply = await _find_asked(reader, caller.owner, approval_ids, decision, run_ids=(run_id,))
@@ -217,8 +218,11 @@ async def _read_key(reader: WaitingRuns, run: RunRow) -> str | None:
 
 def _find_question(messages: tuple[ChatMessage, ...]) -> tuple[tuple[str, ...], str] | None:
     """The ids of the question in the assistant's last message, if it is one."""
-    answer = next((message for message in reversed(messages) if message.role == "assistant"), None)
-    return parse_reference(answer.content) if answer is not None else None
+    return parse_reference(_find_last_answer(messages))
+
+
+def _find_last_answer(messages: tuple[ChatMessage, ...]) -> str:
+    return next((message.content for message in reversed(messages) if message.role == "assistant"), "")
 
 
 def _parse_ask_tool_answer(content: str) -> tuple[str, str]:
@@ -234,14 +238,14 @@ def _parse_ask_tool_answer(content: str) -> tuple[str, str]:
     return parse_decision(label)
 
 
-def parse_decision(text: str) -> tuple[str, str]:
-    """Parses a person's reply into (`approved`, ""), (`rejected`, reason) or (`answered`, text). What a client quotes
-    of the question in it, and a signature below it, are not the person's reply.
+def parse_decision(text: str, *, question: str = "") -> tuple[str, str]:
+    """Parses a person's reply into (`approved`, ""), (`rejected`, reason) or (`answered`, text). A quotation
+    of the whole question above it is not the person's reply; any other quoted line may be.
 
     Only the commands `/approve` and `/reject REASON` decide, and messages that say nothing but yes or no, whatever
     courtesies stand around it. Words within a sentence do not: "do not do it" contains "do it".
     """
-    reply = _remove_quotes(text)
+    reply = _remove_quotes(text, question)
     command, _, rest = reply.partition(" ")
     if command.lower() == "/approve" and not rest.strip():
         return "approved", ""
@@ -254,16 +258,24 @@ def parse_decision(text: str) -> tuple[str, str]:
     return "answered", reply or text.strip()
 
 
-def _remove_quotes(text: str) -> str:
-    """A message without its quoted lines and its signature, as RFC 3676 marks them."""
-    lines = takewhile(lambda line: line.rstrip() != _SIGNATURE, text.strip().splitlines())
-    return "\n".join(line for line in lines if not line.lstrip().startswith(_QUOTE)).strip()
+def _remove_quotes(text: str, question: str) -> str:
+    """A message without the quotation of the whole question that it begins with. A part of it may be quoted because
+    the reply is about that part only."""
+    lines = text.strip().splitlines()
+    quoted = [*takewhile(lambda line: line.lstrip().startswith(_QUOTE), lines)]
+    if not quoted or _list_words(quoted) != _list_words(question.splitlines()):
+        return text.strip()
+    return "\n".join(lines[len(quoted) :]).strip()
+
+
+def _list_words(lines: Sequence[str]) -> list[str]:
+    """The words of some lines, which clients break elsewhere, without marks of quotation."""
+    return [word for line in lines for word in line.lstrip(f"{_QUOTE} ").split()]
 
 
 def _read_words(text: str, phrases: frozenset[str]) -> bool:
     """Whether a message holds some of `phrases`, and nothing else but courtesies."""
-    composed = unicodedata.normalize("NFC", text)
-    plain = "".join(char for char in composed if unicodedata.category(char) not in _VARIATIONS or char.isascii())
+    plain = _VARIATIONS.sub("", unicodedata.normalize("NFC", text))
     words = [bare for word in plain.casefold().replace(",", " ").split() if (bare := word.strip(_AROUND_WORDS))]
     if len(words) > MAX_WORDS:
         return False

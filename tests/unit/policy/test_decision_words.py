@@ -23,25 +23,35 @@ def test_a_message_that_only_says_yes_approves(text: str) -> None:
         ("👍🏽", "approved"),
         ("👍️", "approved"),
         ("👎🏿", "rejected"),
-        ("> Approve or reject?\n> approve\n\nyes", "approved"),
-        ("> Reply `approve`\n\nno", "rejected"),
-        ("Yes.\n\n-- \nSent from my iPhone", "approved"),
-        ("no\n--\nyes", "rejected"),
-        ("/approve\n\n> Approve?", "approved"),
-        ("yes, but to Bo\n\n> Approve?", "answered"),
+        ("> Approve or reject?\n> Reply `approve`\n\nyes", "approved"),
+        ("> Approve or\n> reject? Reply `approve`\nno", "rejected"),
+        ("> Reply `approve`\n\nyes", "answered"),
+        (">\n>> Approve or reject?\n> \n> Reply `approve`\n/approve", "approved"),
+        ("> Approve or reject?\n> yes\n\nno", "answered"),
+        ("yes, but to Bo\n\n> Approve or reject?", "answered"),
+        ("> Approve or reject?", "answered"),
         ("> yes", "answered"),
-        ("-- \nyes", "answered"),
+        ("> 5 recipients is too many\nok", "answered"),
+        ("ok\n>5 is too much", "answered"),
+        ("approve\n> amount: 20 instead of 30", "answered"),
+        ("/approve\n> change to 20", "answered"),
+        ("yes\n--\nbut only Ann, not Bob", "answered"),
+        ("ok\n-- \nwait, don't", "answered"),
+        ("--\nyes", "answered"),
         ("yes -- but only to Bo", "answered"),
+        ("y\u0336e\u0336s\u0336", "answered"),
+        ("y\u0338es", "answered"),
     ],
 )
-def test_what_a_client_quotes_or_signs_is_not_the_reply(text: str, decision: str) -> None:
-    assert parse_decision(text)[0] == decision
+def test_only_quoted_lines_of_the_question_are_not_the_reply(text: str, decision: str) -> None:
+    assert parse_decision(text, question="Approve or reject?\n\nReply `approve`")[0] == decision
 
 
 def test_a_reply_in_words_is_passed_on_without_what_it_quotes() -> None:
-    assert parse_decision("> Approve?\n\nonly to Bo\n-- \nAnna") == ("answered", "only to Bo")
-    assert parse_decision("/reject too late\n-- \nAnna") == ("rejected", "too late")
-    assert parse_decision("> only a quotation") == ("answered", "> only a quotation")
+    assert parse_decision("> Approve?\n\nonly to Bo", question="Approve?") == ("answered", "only to Bo")
+    assert parse_decision("> Approve?\n\nonly to Bo") == ("answered", "> Approve?\n\nonly to Bo")
+    assert parse_decision("> Approve?", question="Approve?") == ("answered", "> Approve?")
+    assert parse_decision("> Approve?\n\nyes") == ("answered", "> Approve?\n\nyes")
 
 
 @pytest.mark.parametrize("text", ["no", "No, thanks.", "nope", "don't", "reject it", "nej tack", "Nein, danke!", "👎"])

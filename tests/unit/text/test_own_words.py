@@ -315,10 +315,12 @@ LABELLED: list[tuple[str, Any, str]] = [
     ("for half an hour", "30", "minutes"),
     ("for ten minutes", 600, "seconds"),
     ("ten minutes", 600, "length\nLength of the timer in seconds"),
+    ("ten minutes", 600, "length\nLength (in seconds), at most 3600"),
     ("log 7 hours and a half", 27000, "timeSpentSeconds"),
     ("for an hour", 60, "duration_minutes"),
     ("Pay $12.50", 1250, "amount_cents"),
     ("Pay 12 cents", 12, "amount_cents"),
+    ("Pay 50 dollars", 5000, "amountInCents"),
     ("half brightness", 50, "brightness_pct"),
     ("to 50 %", 0.5, "volume_level"),
     ("two thirds of an hour", 40, "minutes"),
@@ -333,6 +335,21 @@ NOT_LABELLED: list[tuple[str, Any, str]] = [
     ("half brightness", 50, "amount"),
     ("half past six", 1830, "amount"),
     ("for ten minutes", 600, "account"),
+    ("Book 2 nights for 300 dollars", 30000, "amount\nAmount in dollars, not in cents"),
+    ("Book 2 nights for 300 dollars", 30000, "amount\nAmount in cents or dollars"),
+    ("Pay 50 dollars", 5000, "price\nDollars (no cents)"),
+    ("Pay $12.50", 1250, "amount\nIn dollars and cents, e.g. 12.50"),
+    ("Pay 50 euros", 5000, "amount\nThe amount, not in cents"),
+    ("buy 3 shirts", 300, "quantity\nHow many; price is in cents"),
+    ("buy 3 shirts", 300, "count_cents"),
+    ("Pay 50", 5000, "amount_cents"),
+    ("Pay 50 yen", 5000, "amount_cents"),
+    ("Pay 50 dollars", 5000, "unit_amount"),
+    ("for ten minutes", 600, "length\nHow long, not in seconds"),
+    ("for ten minutes", 600, "length\nLength not in seconds"),
+    ("for ten minutes", 600, "length\nLength in minutes (not in seconds)"),
+    ("for ten minutes", 600, "length\nLength in seconds or minutes"),
+    ("Pay Jonas for 2 hours of work", 120, "amount\nThe amount. It is booked in minutes."),
 ]
 
 
@@ -366,6 +383,9 @@ def test_a_moment_with_an_offset_is_compared_where_the_person_is() -> None:
         ("see acme/api", {"owner": "eve", "repo": "api"}, set()),
         ("see acme/api", {"owner": "acme", "repo": "api", "to": "api"}, set()),
         ("see acme/api/docs", {"owner": "acme", "repo": "api"}, set()),
+        ("see acme/api", {"repo": "api", "owner": "acme"}, set()),
+        ("convert EUR/USD", {"from": "USD", "to": "EUR"}, set()),
+        ("open 24/7", {"amount": 24, "to": 7}, set()),
         ("open https://evil.example/acme/api", {"owner": "acme", "repo": "api"}, set()),
     ],
 )
@@ -373,23 +393,3 @@ def test_an_identifier_is_held_in_its_parts_by_all_of_them_together(
     words: str, inputs: dict[str, Any], joined: set[str]
 ) -> None:
     assert OwnWords(words).list_joined(inputs) == joined
-
-
-def test_a_choice_is_named_by_its_words_in_any_form() -> None:
-    own = OwnWords("Close issue 42 and mark it as a duplicate")
-    assert own.choose("closed")
-    assert own.choose("duplicates")
-    assert not own.choose("open")
-    assert not own.choose("closed_admin")
-    assert not own.choose(True)
-    assert not own.choose("")
-
-
-def test_an_id_is_held_by_its_words_side_by_side() -> None:
-    own = OwnWords("Turn the kitchen light off, and mail bo@ours.example")
-    assert own.hold_id("light.kitchen")
-    assert own.hold_id("kitchen_light")
-    assert not own.hold_id("light.cellar")
-    assert not own.hold_id("kitchen.off")
-    assert not own.hold_id("https://kitchen.light")
-    assert not own.hold_id("kitchen")
