@@ -1,7 +1,7 @@
-"""Follows which part of an answer is a block of code, as long as every reader of Markdown agrees about it.
+"""Follows which part of an answer is code, as long as every reader of Markdown agrees about it.
 
-Only how something is made harmless depends on this, and whether tags that name no forbidden address stay; nothing that
-names one does (`links.py`).
+Only how something is made harmless depends on this, and whether tags that name no forbidden address and names with dots
+stay, which no reader loads or links in code (`links.py`).
 """
 
 import re
@@ -16,6 +16,11 @@ _TAG: Final = re.compile(r"<[A-Za-z/]")
 _RAW_BLOCK: Final = re.compile(r"<(?:[!?]|/?(?:pre|script|style|textarea)\b)", re.IGNORECASE)
 """What begins a block of HTML that no empty line ends (CommonMark 4.6)."""
 
+_HIDES_MARK: Final = re.compile(r"``|~~~|\\`|\$|<[A-Za-z/!?]|\][\[(:]|\[[\[^]|(?://|www\.)\S*`", re.IGNORECASE)
+"""What takes a backtick into something else for some readers."""
+_SPAN_END: Final = re.compile(r"(?:[^`\n\\<|$\]]|\](?![\[(:])){0,200}(`(?!`))?")
+"""The rest of a code span that nothing reaches beyond."""
+
 
 class CodeBlocks:
     """Reads an answer in pieces, as it goes out. After the first line that readers may take differently, nothing counts
@@ -28,11 +33,26 @@ class CodeBlocks:
         self._indent = 0
         self._has_tag = False
         self._is_sure = True
+        self._is_even = True
+        """Whether no code span can go on from the line before."""
 
     @property
     def is_code(self) -> bool:
         """Whether the line under way is within a block of code; its first line is not."""
         return self._is_sure and self._fence != ""
+
+    def is_span(self, text: str, at: int, *, final: bool) -> bool | None:
+        """Whether the place after what went out, `text[at:]`, is within code on a line; None if more text is needed."""
+        line = self._line
+        if not self._is_sure or self._fence or not self._is_even or len(line) >= MAX_LINE or _HIDES_MARK.search(line):
+            return False
+        # A cell of a table has spans of its own.
+        if not line.count("`") % 2 or not line.rpartition("|")[2].count("`") % 2:
+            return False
+        end = _SPAN_END.match(text, at)
+        if end is None or (not final and end.end() == len(text)):
+            return None
+        return end[1] is not None
 
     def feed(self, text: str) -> None:
         """Adds a piece of the answer."""
@@ -48,6 +68,8 @@ class CodeBlocks:
 
     def _read(self, line: str) -> None:
         words = line.strip(" \t")
+        is_even = not line.count("`") % 2 and not (line.count("`") and _HIDES_MARK.search(line))
+        self._is_even = not words or (self._is_even and is_even)
         if self._fence:
             self._read_code(line, words)
         elif not words:

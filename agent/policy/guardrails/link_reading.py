@@ -3,6 +3,7 @@
 The functions return None where the answer, which arrives in pieces, has to go on first.
 """
 
+import html
 import re
 from typing import Final
 
@@ -76,6 +77,12 @@ def is_linked(name: re.Match[str]) -> bool:
         if domain is not None and is_end and (place == len(labels) or domain.end() < len(label)):
             return pattern is _ANY_DOMAIN or place > 2 or name["rest"] is not None
     return False
+
+
+def names_host(address: str) -> bool:
+    """Whether an address that begins with `//` names a host: no reader links one of a single label but `localhost`."""
+    authority = re.split(r"[/?#]", html.unescape(address[2:]).replace("\\", ""), maxsplit=1)[0].lower()
+    return "." in authority or "localhost" in authority
 
 
 def find_ends(text: str, at: int, *, final: bool) -> tuple[int, int] | None:

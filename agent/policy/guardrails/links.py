@@ -30,6 +30,7 @@ from agent.policy.guardrails.link_reading import (
     is_linked,
     match_name,
     may_go_on,
+    names_host,
     read_target,
     read_value,
 )
@@ -268,6 +269,8 @@ class LinkStream:
         if ends is None:
             return None
         address = text[at : ends[0]].rstrip(_TRAILING)
+        if opening == "//" and ends[1] - at < ADDRESS and not names_host(address):
+            return opening, at + length
         within = [at + length + match.start() for match in _URL_START.finditer(address[length:])]
         is_read = len(within) <= MAX_NESTED and ends[1] - at < ADDRESS
         if is_read and all(self._links.can_link(text[start : at + len(address)]) for start in (at, *within)):
@@ -293,6 +296,13 @@ class LinkStream:
         if name is None or not is_linked(name):
             self._named = self._dropped + (name.end("host") if name is not None else at)
             return mark, at + 1
+        if "@" not in name[0] and not name["rest"]:
+            is_code = self._blocks.is_code or self._blocks.is_span(text, at, final=final)
+            if is_code is None:
+                return None
+            if is_code:  # a name of a program: no reader links it there
+                self._named = self._dropped + name.end("host")
+                return mark, at + 1
         ends = find_ends(text, name.start(), final=final)
         if ends is None:
             return None

@@ -216,6 +216,25 @@ def test_within_code_an_address_is_broken_where_one_sees_it(code: str, left: str
     assert LINKS.sanitize(f"```text\n{code}\n```\n") == f"```text\n{left}\n```\n"
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Use `7//2`, mid = (lo+hi)//2, or x = a//code.",
+        "```python\nfrom zanzibar.zebras.io import load\nself.zanzibar.zebra.at(1)\nzanzibar.to(total//zanzibar.name)\n```\n",
+        "Call `self.zanzibar.zebra.at(1)`, then `SELECT * FROM zanzibar.user.name`.",
+        "| a | b |\n|---|---|\n| `self.zanzibar.zebra.at` | `zebra.zanzibar.name` |\n",
+    ],
+)
+def test_code_of_words_that_were_read_stays(answer: str) -> None:
+    assert SHORT.sanitize(answer) == answer
+    stream = SHORT.create_stream()
+    assert "".join(map(stream.feed, answer)) + stream.end() == answer
+
+
+def test_a_name_that_renderers_link_is_broken_outside_of_code() -> None:
+    assert SHORT.sanitize("self.zanzibar.zebra.at") == "self[.]zanzibar[.]zebra[.]at"
+
+
 _BITS = st.sampled_from(
     ["![x](https://evil.example/p?d=1)", "[a](https://ok.example/)", "[", "]", "(", ")", "!", "<", ">", "`", "```",
      "\n",

@@ -89,6 +89,15 @@ ANSWERS = [
     "[a](\\/\\/evil.com/zanzibar)",
     "[a](https\\://evil.com/zanzibar)",
     "x ~~~html ~~~ ![a](https://evil.com/zanzibar)",
+    "see //evil&#46;com/zanzibar or //evil\\.com/zanzibar and //zanzibar@localhost",
+    '[a](/u "`") zanzibar48213.evil.com `x',
+    "a ` b\nc ` zanzibar48213.evil.com ` g",
+    "a \\` zanzibar48213.evil.com `",
+    "a `` ` `` zanzibar48213.evil.com `x",
+    '<b title="`"> zanzibar48213.evil.com `x',
+    "|a|b|\n|-|-|\n| ` | `q` zanzibar48213.evil.com ` |",
+    "`a` zanzibar48213.evil.com `b`",
+    "a ` zanzibar48213.evil.com\n\nb ` c",
 ]
 JOINED = [
     "[a]<!-- -->(//evil.com/zanzibar)",
@@ -150,7 +159,7 @@ _MARKS = (
     "    ", "  ", "\t", "- ", "<?x>\n", "<!--", "-->", "<div>\n", "</div>\n", "<pre>\n", "<script>", "`", "x", "a b ",
     "\\", "!", "[", "]", "(", ")", "<", ">", "\u00a0\n", "\x0c\n", "\r", "\u2028", "|a|b|\n|-|-|\n", "&", '"', "'",
     "<a ", "<b title='", "=", "src=", "$", "{", "www.", ".", "@", "//", ":", "](", "![", "![a][a]", "[a]", "[a][a]",
-    "[^1]", "zanzibar", "~~~html ~~~ ",
+    "[^1]", "zanzibar", "~~~html ~~~ ", "` ", " `", "``",
 )  # fmt: skip
 _PIECES = st.one_of(
     st.sampled_from(_MARKS),
