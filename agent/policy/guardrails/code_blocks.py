@@ -39,7 +39,8 @@ class CodeBlocks:
     @property
     def is_code(self) -> bool:
         """Whether the line under way is within a block of code; its first line is not."""
-        return self._is_sure and self._fence != ""
+        # A line that begins further left ends the block if it is one of a list.
+        return self._is_sure and self._fence != "" and self._line.startswith(" " * self._indent)
 
     def is_span(self, text: str, at: int, *, final: bool) -> bool | None:
         """Whether the place after what went out, `text[at:]`, is within code on a line; None if more text is needed."""
@@ -89,5 +90,5 @@ class CodeBlocks:
         if bare and not bare.strip(self._fence[0]) and len(bare) >= len(self._fence):
             self._is_sure = bare == words and indent <= 3 and not line[indent:].startswith("\t")
             self._fence = ""
-        if words and indent < self._indent:  # ends the block if it is one of a list
+        if words and indent < self._indent:
             self._is_sure = False

@@ -220,7 +220,7 @@ def test_within_code_an_address_is_broken_where_one_sees_it(code: str, left: str
     "answer",
     [
         "Use `7//2`, mid = (lo+hi)//2, or x = a//code.",
-        "```python\nfrom zanzibar.zebras.io import load\nself.zanzibar.zebra.at(1)\nzanzibar.to(total//zanzibar.name)\n```\n",
+        "```python\nfrom zanzibar.zebras.io import load\nself.zebra.zanzibar.at(1)\nzanzibar.to(2//zanzibar.name)\n```\n",
         "Call `self.zanzibar.zebra.at(1)`, then `SELECT * FROM zanzibar.user.name`.",
         "| a | b |\n|---|---|\n| `self.zanzibar.zebra.at` | `zebra.zanzibar.name` |\n",
     ],

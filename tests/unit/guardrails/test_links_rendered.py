@@ -97,6 +97,7 @@ ANSWERS = [
     '<b title="`"> zanzibar48213.evil.com `x',
     "|a|b|\n|-|-|\n| ` | `q` zanzibar48213.evil.com ` |",
     "`a` zanzibar48213.evil.com `b`",
+    "- a\n   ```\n zanzibar48213.evil.com\n",
     "a ` zanzibar48213.evil.com\n\nb ` c",
 ]
 JOINED = [
