@@ -233,7 +233,7 @@ class LinkStream:
         if not is_code:
             step = _remove_tag(self._links, text, at, final=final)
             if step is None or step[1] > at:
-                return step
+                return step if step is None or self._blocks.is_prose else ("< ", at + 1)
         name = _TAG_NAME.match(text, at, at + MAX_NAME)
         if name is not None and name.end() == len(text) and not final:
             return None
@@ -278,7 +278,7 @@ class LinkStream:
             self._named = self._dropped + at + length + len(address[length:].split("/", maxsplit=1)[0])
             self._judge(text, at, ends)
             return opening, at + length
-        if not self._blocks.is_code:
+        if not self._blocks.is_code and not text[max(at - 1, 0) : at].isalnum():  # that may be the end of another host
             return _format_removed(self._links, address), at + max(len(address), length)
         self._broken = self._dropped + max(ends[0], at + length)
         return (opening[:-3] + "[:]//" if ":" in opening else opening.replace(".", "[.]")), at + length

@@ -101,6 +101,7 @@ ANSWERS = [
     "a ` zanzibar48213.evil.com\n\nb ` c",
 ]
 JOINED = [
+    "zanzibar48213.evil.comhttps://evil.com/48213",
     "[a]<!-- -->(//evil.com/zanzibar)",
     "[a]<!-- -->:\n//evil.com/zanzibar\n\n[a]",
     "ht<!-- -->tps://evil.com/zanzibar",
@@ -160,7 +161,7 @@ _MARKS = (
     "    ", "  ", "\t", "- ", "<?x>\n", "<!--", "-->", "<div>\n", "</div>\n", "<pre>\n", "<script>", "`", "x", "a b ",
     "\\", "!", "[", "]", "(", ")", "<", ">", "\u00a0\n", "\x0c\n", "\r", "\u2028", "|a|b|\n|-|-|\n", "&", '"', "'",
     "<a ", "<b title='", "=", "src=", "$", "{", "www.", ".", "@", "//", ":", "](", "![", "![a][a]", "[a]", "[a][a]",
-    "[^1]", "zanzibar", "~~~html ~~~ ", "` ", " `", "``",
+    "[^1]", "zanzibar", "~~~html ~~~ ", "` ", " `", "``", "    ```\n", "Use ``` ", "\r\n",
 )  # fmt: skip
 _PIECES = st.one_of(
     st.sampled_from(_MARKS),
