@@ -46,18 +46,20 @@ from agent.policy.guardrails.live_names import (
 MAX_NESTED: Final = 8
 """An address with more addresses in it is not read."""
 _START: Final = re.compile(
-    r"!\[|\](?=[(:])|<(?=[A-Za-z/!?])|(?:https?|ftp)://|(?<![:/])//(?=[^\s/])|(?<![\w./@-])www\.|="
+    r"!\[|\](?=[(:])|<(?=[A-Za-z/!?])|(?:https?|ftp)://|(?<![:/])//(?=[^\s/])|(?<![^\W_])(?<![./@-])www\.|="
     r"|(?<=[^\s.])\.(?=[^\s.])|(?<=[^\s@])@(?=[^\s@])|(?<!`)```|(?<!~)~~~",
     re.IGNORECASE,
 )
 _PARTIAL_START: Final = re.compile(
-    r"(?:[!\]<]|(?:h|ht|htt|https?:?/?|https?|f|ft|ftp:?/?)|(?<![:/])/{1,2}|(?<![\w./@-])w{1,3}"
+    r"(?:[!\]<]|(?:h|ht|htt|https?:?/?|https?|f|ft|ftp:?/?)|(?<![:/])/{1,2}|(?<![^\W_])(?<![./@-])w{1,3}"
     r"|(?<=[^\s.])\.|(?<=[^\s@])@|=|(?<!`)`{1,2}|(?<!~)~{1,2})\Z",
     re.IGNORECASE,
 )
 _OPENING: Final = frozenset(" \t\n([{\"'")
 _MARKS: Final = frozenset({"](", "]:", "!["})
 _TRAILING: Final = ".,;:!?)]*_"
+_BEHIND: Final = _TRAILING + "~`'\"\u2018\u2019\u201c\u201d\xab\xbb>"
+"""What behind an address carries nothing, whoever takes it into the address."""
 _ATTRIBUTE_NAME: Final = re.compile(r"\s*([\w:-]{1,40})")
 _AUTOLINK: Final = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]*")
 _HREF: Final = re.compile(r"[\s\"'/]href\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
@@ -306,11 +308,19 @@ class LinkStream:
         ends = find_ends(text, name.start(), final=final)
         if ends is None:
             return None
-        scheme = "mailto:" if "@" in name[0] else "//"
-        address = text[name.start() : max(ends[0], name.end("host")) if name["rest"] else name.end("host")]
-        if self._links.can_link(scheme + address.rstrip(_TRAILING)) and ends[1] - at < ADDRESS:
+        is_mailbox = "@" in name[0]
+        scheme = "mailto:" if is_mailbox else "//"
+        # Behind an e-mail address, readers take a path only.
+        has_path = name["rest"] is not None and (not is_mailbox or name["rest"] == "/")
+        end = max(ends[0], name.end("host")) if has_path else name.end("host")
+        last = end if is_mailbox and name["rest"] and not has_path else ends[1]
+        address = text[name.start() : end].rstrip(_TRAILING)
+        is_allowed = (
+            self._links.can_write_to(address) if is_mailbox and not has_path else self._links.can_link(scheme + address)
+        )
+        if is_allowed and ends[1] - at < ADDRESS:
             self._named = self._dropped + name.end("host")
-            self._judge(text, name.start(), (name.start() + len(address), ends[1]), scheme)
+            self._judge(text, name.start(), (end, last), scheme)
             return mark, at + 1
         self._broken = self._dropped + name.end("host")
         return f"[{mark}]", at + 1
@@ -318,9 +328,7 @@ class LinkStream:
     def _judge(self, text: str, at: int, ends: tuple[int, int], scheme: str = "") -> None:
         """Notes an allowed address. What some readers take into it too must be allowed with it, or is cut off."""
         end, last = ends
-        if not text[end:last].strip(_TRAILING + "~`'\"\u201d>") or self._links.can_link(
-            scheme + text[at:last].rstrip(_TRAILING)
-        ):
+        if not text[end:last].strip(_BEHIND) or self._links.can_link(scheme + text[at:last].rstrip(_TRAILING)):
             return
         if text.startswith("](", end):
             target = read_target(text, end + 1, final=True)

@@ -235,6 +235,43 @@ def test_a_name_that_renderers_link_is_broken_outside_of_code() -> None:
     assert SHORT.sanitize("self.zanzibar.zebra.at") == "self[.]zanzibar[.]zebra[.]at"
 
 
+LISTED = LinkFilter(
+    ["The code is zanzibar. Contact: Anna Svensson, anna.svensson@mail.example.com. More: www.harbour.se/contact-us"],
+    ["Who is it?"],
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "[anna.svensson@mail.example.com](mailto:anna.svensson@mail.example.com)",
+        "[mail](mailto:anna.svensson@mail.example.com)",
+        "Kontakt:anna.svensson@mail.example.com",
+        "\u201canna.svensson@mail.example.com\u201d or \xabanna.svensson@mail.example.com\xbb",
+        "\u201eanna.svensson@mail.example.com\u201c",
+        "mailto:anna.svensson@mail.example.com?subject=Hi",
+        "harbour.se/contact-us",
+    ],
+)
+def test_an_address_that_stands_in_the_text_stays_however_it_is_written(answer: str) -> None:
+    assert LISTED.sanitize(answer) == answer
+    stream = LISTED.create_stream()
+    assert "".join(map(stream.feed, answer)) + stream.end() == answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "zanzibar:anna.svensson@mail.example.com",
+        "zan:zibar@mail.other.com",
+        "mailto:zanzibar@mail.other.com?subject=Hi",
+        "anna.svensson@mail.example.com_zanzibar.com",
+    ],
+)
+def test_an_address_with_more_than_stands_in_the_text_is_broken(answer: str) -> None:
+    assert LISTED.sanitize(answer) != answer
+
+
 _CODE = '<img src="logo.png" alt="x">\n<!-- nav -->\n<script src="app.js"></script>\n<form action="/send"></form>\n'
 
 
