@@ -27,9 +27,9 @@ _MAILBOX: Final = re.compile(rf"{_MAILBOX_CHAR}+@{_HOST.pattern}")
 _SIGNS: Final = re.compile(r"[$+=^~]")
 _ANY_DOMAIN: Final = re.compile(r"[^\W_]*[^\W\d_][^\W_]*|xn--.+")
 _NAME_RUN: Final = re.compile(rf"(?:{_MAILBOX_CHAR}|@)*")
-_BOUND: Final = re.compile(r"[()\[\]<>\"'`\u201c\u201d|\\^{}]")
+_BOUND: Final = re.compile(r"[\s()\[\]<>\"'`\u201c\u201d|\\^{}]")
 """Where an address ends, brackets within it excepted."""
-_RUN_END: Final = re.compile(r"[\s<]")
+_RUN_END: Final = re.compile(r"[ \t\r\n\x00\x0b\x0c<]")
 """Where an address ends at the latest. GitHub's Markdown takes quotes and brackets into one."""
 _LABEL_MARK: Final = re.compile(r"[\[\]`<\\$]|\n\n")
 """What closes a label, and what may hide that from some readers: code, tags, escapes, formulas."""

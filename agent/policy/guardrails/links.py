@@ -334,7 +334,7 @@ class LinkStream:
             target = read_target(text, end + 1, final=True)
             if target and self._links.get_host(target[0]) and self._links.can_link(target[0]):
                 return
-        place = self._dropped + end + (text[end] not in ")]}|\\`")
+        place = self._dropped + end + (text[end] not in ")]}|\\`" and not text[end].isspace())
         self._cuts = sorted({*self._cuts, place})
 
 
