@@ -67,6 +67,24 @@ class AddressPolicy:
             self._decisions[address] = all(map(self._can_link, _list_readings(address)))
         return self._decisions[address]
 
+    def can_write_to(self, mailbox: str) -> bool:
+        """Whether an answer may name an e-mail address, with what some readers take into it: `Contact:anna@x.example`.
+
+        One that stands in the texts may be written, behind a word that was not read.
+        """
+        label, _, bare = mailbox.rpartition(":")
+        return self.can_link(f"mailto:{mailbox}") or (
+            (label.lower() == "mailto" or self._is_written(f"{label}: {bare}") or self._is_new(label))
+            and self._is_written(bare)
+        )
+
+    def _is_written(self, text: str) -> bool:
+        return any(_contains_whole(text, known, is_bare=True) for known in (self._inside, self._outside))
+
+    def _is_new(self, text: str) -> bool:
+        check = self._exfiltration_check
+        return check is not None and not check.has_leak(f"mailto:{text}@")
+
     def _can_load(self, clean: str) -> bool:
         host = _find_host(clean)
         return not host or host in self._hosts or _QUALIFIED_NAME.match(clean) is not None
@@ -129,7 +147,10 @@ def _find_host(clean: str) -> str:
 def _contains_whole_address(address: str, text: str) -> bool:
     """Whether a text contains an address, with whatever scheme: not as a part of a longer one."""
     bare = _SCHEME.sub("", address, count=1)
-    return _contains_whole(address, text) or (bare not in ("", address) and _contains_whole(bare, text, is_bare=True))
+    return _contains_whole(address, text) or (
+        bare not in ("", address)
+        and (_contains_whole(bare, text, is_bare=True) or _contains_whole(f"www.{bare}", text, is_bare=True))
+    )
 
 
 def _contains_whole(address: str, text: str, *, is_bare: bool = False) -> bool:

@@ -3,6 +3,7 @@
 The functions return None where the answer, which arrives in pieces, has to go on first.
 """
 
+import html
 import re
 from typing import Final
 
@@ -12,20 +13,23 @@ LABEL, ADDRESS, TAG = 1_000, 4_000, 2_000
 """A longer label, address or tag is not read to its end: it is broken (the `<` of the tag is escaped)."""
 MAX_NAME: Final = 255
 """Characters before the first dot of a host that are looked at: DNS allows no longer name."""
-_MAILBOX_CHAR: Final = r"[^\s\x00-\x20\x7f-\x9f!#%'()*,/<>?@\[-\]`{|}\u2018-\u201f\u3001\u3002\uff08\uff09\uff0c\uff1a]"
+_MAILBOX_CHAR: Final = (
+    r"[^\s\x00-\x20\x7f-\x9f!#%'()*,/<>?@\[-\]`{|}"
+    r"\xab\xbb\u2018-\u201f\u2039\u203a\u3001\u3002\uff08\uff09\uff0c\uff1a]"
+)
 _BEFORE_NAME: Final = re.compile(rf"{_MAILBOX_CHAR}*")
 """Backwards: what may belong to the first label of a host, or to the name before an `@`."""
 MAX_DEPTH: Final = 32
 """Brackets within brackets of an address: CommonMark allows readers to count no further."""
-_LABEL: Final = r"[^\s\x00-\x20!-#%-*,./:;<>?@\[-\]_`{-}\x7f-\x9f]"
+_LABEL: Final = r"[^\s\x00-\x20!-#%-*,./:;<>?@\[-\]_`{-}\x7f-\x9f\xab\xbb\u2018-\u201f\u2039\u203a]"
 _HOST: Final = re.compile(rf"(?P<host>{_LABEL}+(?:\.{_LABEL}+)+)(?P<rest>[/?#]|:\d)?")
 _MAILBOX: Final = re.compile(rf"{_MAILBOX_CHAR}+@{_HOST.pattern}")
 _SIGNS: Final = re.compile(r"[$+=^~]")
-_ANY_DOMAIN: Final = re.compile(r"[^\W\d_]{2,}|xn--.+")
+_ANY_DOMAIN: Final = re.compile(r"[^\W_]*[^\W\d_][^\W_]*|xn--.+")
 _NAME_RUN: Final = re.compile(rf"(?:{_MAILBOX_CHAR}|@)*")
-_BOUND: Final = re.compile(r"[()\[\]<>\"'`\u201c\u201d|\\^{}]")
+_BOUND: Final = re.compile(r"[\s()\[\]<>\"'`\u201c\u201d|\\^{}]")
 """Where an address ends, brackets within it excepted."""
-_RUN_END: Final = re.compile(r"[\s<]")
+_RUN_END: Final = re.compile(r"[ \t\r\n\x00\x0b\x0c<]")
 """Where an address ends at the latest. GitHub's Markdown takes quotes and brackets into one."""
 _LABEL_MARK: Final = re.compile(r"[\[\]`<\\$]|\n\n")
 """What closes a label, and what may hide that from some readers: code, tags, escapes, formulas."""
@@ -56,7 +60,9 @@ def match_name(text: str, at: int) -> re.Match[str] | None:
 
 
 def _begins_host(text: str, start: int) -> bool:
-    return text[start] not in ".-" and (start == 0 or text[start - 1] not in "/@_")
+    before = text[max(start - MAX_NAME, 0) : start]
+    is_emphasis = before.endswith("_") and not before.rstrip("_")[-1:].isalnum()
+    return text[start] not in ".-" and (is_emphasis or before[-1:] not in ("/", "@", "_"))
 
 
 def may_go_on(text: str, at: int) -> bool:
@@ -76,6 +82,12 @@ def is_linked(name: re.Match[str]) -> bool:
         if domain is not None and is_end and (place == len(labels) or domain.end() < len(label)):
             return pattern is _ANY_DOMAIN or place > 2 or name["rest"] is not None
     return False
+
+
+def names_host(address: str) -> bool:
+    """Whether an address that begins with `//` names a host: no reader links one of a single label but `localhost`."""
+    authority = re.split(r"[/?#]", html.unescape(address[2:]).replace("\\", ""), maxsplit=1)[0].lower()
+    return "." in authority or "localhost" in authority
 
 
 def find_ends(text: str, at: int, *, final: bool) -> tuple[int, int] | None:
@@ -104,6 +116,8 @@ def find_label_end(text: str, opening: int) -> int | None:
         depth += 1 if match[0] == "[" else -1
         if not depth:
             return match.start()
+        if depth > MAX_DEPTH:
+            return 0
     return None if len(text) < opening + LABEL else 0
 
 

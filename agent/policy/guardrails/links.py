@@ -30,6 +30,7 @@ from agent.policy.guardrails.link_reading import (
     is_linked,
     match_name,
     may_go_on,
+    names_host,
     read_target,
     read_value,
 )
@@ -45,18 +46,20 @@ from agent.policy.guardrails.live_names import (
 MAX_NESTED: Final = 8
 """An address with more addresses in it is not read."""
 _START: Final = re.compile(
-    r"!\[|\](?=[(:])|<(?=[A-Za-z/!?])|(?:https?|ftp)://|(?<![:/])//(?=[^\s/])|(?<![\w./@-])www\.|="
+    r"!\[|\](?=[(:])|<(?=[A-Za-z/!?])|(?:https?|ftp)://|(?<![:/])//(?=[^\s/])|(?<![^\W_])(?<![./@-])www\.|="
     r"|(?<=[^\s.])\.(?=[^\s.])|(?<=[^\s@])@(?=[^\s@])|(?<!`)```|(?<!~)~~~",
     re.IGNORECASE,
 )
 _PARTIAL_START: Final = re.compile(
-    r"(?:[!\]<]|(?:h|ht|htt|https?:?/?|https?|f|ft|ftp:?/?)|(?<![:/])/{1,2}|(?<![\w./@-])w{1,3}"
+    r"(?:[!\]<]|(?:h|ht|htt|https?:?/?|https?|f|ft|ftp:?/?)|(?<![:/])/{1,2}|(?<![^\W_])(?<![./@-])w{1,3}"
     r"|(?<=[^\s.])\.|(?<=[^\s@])@|=|(?<!`)`{1,2}|(?<!~)~{1,2})\Z",
     re.IGNORECASE,
 )
 _OPENING: Final = frozenset(" \t\n([{\"'")
 _MARKS: Final = frozenset({"](", "]:", "!["})
 _TRAILING: Final = ".,;:!?)]*_"
+_BEHIND: Final = _TRAILING + "~`'\"\u2018\u2019\u201c\u201d\xab\xbb>"
+"""What behind an address carries nothing, whoever takes it into the address."""
 _ATTRIBUTE_NAME: Final = re.compile(r"\s*([\w:-]{1,40})")
 _AUTOLINK: Final = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]*")
 _HREF: Final = re.compile(r"[\s\"'/]href\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
@@ -232,7 +235,7 @@ class LinkStream:
         if not is_code:
             step = _remove_tag(self._links, text, at, final=final)
             if step is None or step[1] > at:
-                return step
+                return step if step is None or self._blocks.is_prose else ("< ", at + 1)
         name = _TAG_NAME.match(text, at, at + MAX_NAME)
         if name is not None and name.end() == len(text) and not final:
             return None
@@ -268,6 +271,8 @@ class LinkStream:
         if ends is None:
             return None
         address = text[at : ends[0]].rstrip(_TRAILING)
+        if opening == "//" and ends[1] - at < ADDRESS and not names_host(address):
+            return opening, at + length
         within = [at + length + match.start() for match in _URL_START.finditer(address[length:])]
         is_read = len(within) <= MAX_NESTED and ends[1] - at < ADDRESS
         if is_read and all(self._links.can_link(text[start : at + len(address)]) for start in (at, *within)):
@@ -275,7 +280,7 @@ class LinkStream:
             self._named = self._dropped + at + length + len(address[length:].split("/", maxsplit=1)[0])
             self._judge(text, at, ends)
             return opening, at + length
-        if not self._blocks.is_code:
+        if not self._blocks.is_code and not text[max(at - 1, 0) : at].isalnum():  # that may be the end of another host
             return _format_removed(self._links, address), at + max(len(address), length)
         self._broken = self._dropped + max(ends[0], at + length)
         return (opening[:-3] + "[:]//" if ":" in opening else opening.replace(".", "[.]")), at + length
@@ -293,14 +298,29 @@ class LinkStream:
         if name is None or not is_linked(name):
             self._named = self._dropped + (name.end("host") if name is not None else at)
             return mark, at + 1
+        if "@" not in name[0] and not name["rest"]:
+            is_code = self._blocks.is_code or self._blocks.is_span(text, at, final=final)
+            if is_code is None:
+                return None
+            if is_code:  # a name of a program: no reader links it there
+                self._named = self._dropped + name.end("host")
+                return mark, at + 1
         ends = find_ends(text, name.start(), final=final)
         if ends is None:
             return None
-        scheme = "mailto:" if "@" in name[0] else "//"
-        address = text[name.start() : max(ends[0], name.end("host")) if name["rest"] else name.end("host")]
-        if self._links.can_link(scheme + address.rstrip(_TRAILING)) and ends[1] - at < ADDRESS:
+        is_mailbox = "@" in name[0]
+        scheme = "mailto:" if is_mailbox else "//"
+        # Behind an e-mail address, readers take a path only.
+        has_path = name["rest"] is not None and (not is_mailbox or name["rest"] == "/")
+        end = max(ends[0], name.end("host")) if has_path else name.end("host")
+        last = end if is_mailbox and name["rest"] and not has_path else ends[1]
+        address = text[name.start() : end].rstrip(_TRAILING)
+        is_allowed = (
+            self._links.can_write_to(address) if is_mailbox and not has_path else self._links.can_link(scheme + address)
+        )
+        if is_allowed and ends[1] - at < ADDRESS:
             self._named = self._dropped + name.end("host")
-            self._judge(text, name.start(), (name.start() + len(address), ends[1]), scheme)
+            self._judge(text, name.start(), (end, last), scheme)
             return mark, at + 1
         self._broken = self._dropped + name.end("host")
         return f"[{mark}]", at + 1
@@ -308,15 +328,13 @@ class LinkStream:
     def _judge(self, text: str, at: int, ends: tuple[int, int], scheme: str = "") -> None:
         """Notes an allowed address. What some readers take into it too must be allowed with it, or is cut off."""
         end, last = ends
-        if not text[end:last].strip(_TRAILING + "~`'\"\u201d>") or self._links.can_link(
-            scheme + text[at:last].rstrip(_TRAILING)
-        ):
+        if not text[end:last].strip(_BEHIND) or self._links.can_link(scheme + text[at:last].rstrip(_TRAILING)):
             return
         if text.startswith("](", end):
             target = read_target(text, end + 1, final=True)
             if target and self._links.get_host(target[0]) and self._links.can_link(target[0]):
                 return
-        place = self._dropped + end + (text[end] not in ")]}|\\`")
+        place = self._dropped + end + (text[end] not in ")]}|\\`" and not text[end].isspace())
         self._cuts = sorted({*self._cuts, place})
 
 

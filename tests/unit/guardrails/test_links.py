@@ -216,6 +216,89 @@ def test_within_code_an_address_is_broken_where_one_sees_it(code: str, left: str
     assert LINKS.sanitize(f"```text\n{code}\n```\n") == f"```text\n{left}\n```\n"
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Use `7//2`, mid = (lo+hi)//2, or x = a//code.",
+        "```python\nfrom zanzibar.zebras.io import load\nself.zebra.zanzibar.at(1)\nzebra.to(2//zebra.name)\n```\n",
+        "Call `self.zanzibar.zebra.at(1)`, then `SELECT * FROM zanzibar.user.name`.",
+        "| a | b |\n|---|---|\n| `self.zanzibar.zebra.at` | `zebra.zanzibar.name` |\n",
+    ],
+)
+def test_code_of_words_that_were_read_stays(answer: str) -> None:
+    assert SHORT.sanitize(answer) == answer
+    stream = SHORT.create_stream()
+    assert "".join(map(stream.feed, answer)) + stream.end() == answer
+
+
+def test_a_name_that_renderers_link_is_broken_outside_of_code() -> None:
+    assert SHORT.sanitize("self.zanzibar.zebra.at") == "self[.]zanzibar[.]zebra[.]at"
+
+
+LISTED = LinkFilter(
+    ["The code is zanzibar. Contact: Anna Svensson, anna.svensson@mail.example.com. More: www.harbour.se/contact-us"],
+    ["Who is it?"],
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "[anna.svensson@mail.example.com](mailto:anna.svensson@mail.example.com)",
+        "[mail](mailto:anna.svensson@mail.example.com)",
+        "Kontakt:anna.svensson@mail.example.com",
+        "\u201canna.svensson@mail.example.com\u201d or \xabanna.svensson@mail.example.com\xbb",
+        "\u201eanna.svensson@mail.example.com\u201c",
+        "mailto:anna.svensson@mail.example.com?subject=Hi",
+        "harbour.se/contact-us",
+    ],
+)
+def test_an_address_that_stands_in_the_text_stays_however_it_is_written(answer: str) -> None:
+    assert LISTED.sanitize(answer) == answer
+    stream = LISTED.create_stream()
+    assert "".join(map(stream.feed, answer)) + stream.end() == answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "zanzibar:anna.svensson@mail.example.com",
+        "zan:zibar@mail.other.com",
+        "mailto:zanzibar@mail.other.com?subject=Hi",
+        "anna.svensson@mail.example.com_zanzibar.com",
+    ],
+)
+def test_an_address_with_more_than_stands_in_the_text_is_broken(answer: str) -> None:
+    assert LISTED.sanitize(answer) != answer
+
+
+_CODE = '<img src="logo.png" alt="x">\n<!-- nav -->\n<script src="app.js"></script>\n<form action="/send"></form>\n'
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "1. First\n    ```sh\n    ls\n    ```\n2. Then the page:\n\n",
+        "Line <br>\n",
+        "Use ``` for code.\n\n",
+        "Put it in `<form>`:\n",
+    ],
+)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_block_of_markup_stays_whatever_stands_before_it(before: str, line_end: str) -> None:
+    answer = f"{before}```text\n{_CODE}```\n".replace("\n", line_end)
+    left = SHORT.sanitize(answer)
+    assert left == answer.replace("<form>`", "< form>`")
+    stream = SHORT.create_stream()
+    assert "".join(map(stream.feed, answer)) + stream.end() == left
+
+
+def test_where_readers_differ_about_code_tags_are_parted_and_nothing_is_lost() -> None:
+    block = f"> ```text\n> x\n\n{_CODE}\n"
+    left = SHORT.sanitize(block)
+    assert left == block.replace("<", "< ")
+
+
 _BITS = st.sampled_from(
     ["![x](https://evil.example/p?d=1)", "[a](https://ok.example/)", "[", "]", "(", ")", "!", "<", ">", "`", "```",
      "\n",

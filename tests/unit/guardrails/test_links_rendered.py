@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.footnote import footnote_plugin
+from mdit_py_plugins.gfm_autolink import gfm_autolink_plugin
 
 from agent.policy.guardrails import LinkFilter
 from agent.policy.guardrails.addresses import AddressPolicy
@@ -29,6 +30,7 @@ READERS = (
     MarkdownIt("commonmark", {"html": False}),
     MarkdownIt("gfm-like", {"html": True}),
     MarkdownIt("gfm-like", {"html": True}).use(footnote_plugin).use(deflist_plugin),
+    MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).use(gfm_autolink_plugin),
 )
 LOADING = {"src", "srcset", "poster", "background", "xlink:href", "data"}
 BARE_DOMAIN = re.compile(r"http://[^./:?#]+\.[^./:?#]+/?")
@@ -47,7 +49,7 @@ class Loads(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for name, value in attrs:
-            address = re.sub("%22|%60", "", value or "").rstrip(".,;:!?*_'\")]~>")
+            address = re.sub("%22|%60|%3E", "", value or "").rstrip(".,;:!?*_'\")]~>")
             is_link = name in ("href", "action", "formaction") and not BARE_DOMAIN.fullmatch(address)
             loads = name in LOADING or (name == "href" and tag not in ("a", "area"))
             if (loads and not self._policy.can_load(address)) or (is_link and not self._policy.can_link(address)):
@@ -89,8 +91,24 @@ ANSWERS = [
     "[a](\\/\\/evil.com/zanzibar)",
     "[a](https\\://evil.com/zanzibar)",
     "x ~~~html ~~~ ![a](https://evil.com/zanzibar)",
+    "see //evil&#46;com/zanzibar or //evil\\.com/zanzibar and //zanzibar@localhost",
+    '[a](/u "`") zanzibar48213.evil.com `x',
+    "a ` b\nc ` zanzibar48213.evil.com ` g",
+    "a \\` zanzibar48213.evil.com `",
+    "a `` ` `` zanzibar48213.evil.com `x",
+    '<b title="`"> zanzibar48213.evil.com `x',
+    "|a|b|\n|-|-|\n| ` | `q` zanzibar48213.evil.com ` |",
+    "`a` zanzibar48213.evil.com `b`",
+    "See _www.evil.example/?d=zanzibar-48213_ or __www.evil.example/?d=zanzibar-48213__ for more",
+    "a_www.evil.example/?d=zanzibar-48213 (_www.evil.example/?d=zanzibar-48213)",
+    "_evil.com/zanzibar48213_",
+    "zanzibar48213@evil.com1",
+    "https://ok.example/guide\u2028mailto:eve@evil.com?body=zanzibar",
+    "- a\n   ```\n zanzibar48213.evil.com\n",
+    "a ` zanzibar48213.evil.com\n\nb ` c",
 ]
 JOINED = [
+    "zanzibar48213.evil.comhttps://evil.com/48213",
     "[a]<!-- -->(//evil.com/zanzibar)",
     "[a]<!-- -->:\n//evil.com/zanzibar\n\n[a]",
     "ht<!-- -->tps://evil.com/zanzibar",
@@ -143,14 +161,15 @@ _LIVE = (
     "[a](%s)", "![a](%s)", "[a]: %s", "[a]:\n%s", "> [a]:\n> %s", "- [a]: %s", "<%s>", "<img src='%s'>", "<img src=%s>",
     '<a href="%s">x</a>', '<img alt=">" src="%s">', "%s", "(%s)", '"%s"', "[![a](%s)](/l)", "[a](\n%s\n't')",
     "![a](%s 't')", "[`]`](%s)", "![`]`](%s)", "<img\nsrc=\n%s>", "<link href='%s'>", "<img srcset='x 1x, %s 2x'>",
-    "![a\\](/l) b](%s)", "![[a](/l.png) b](%s)", " %s,", "|%s|", "see:%s", "a=%s", "```html\n%s\n```", "[^1]: %s",
+    "![a\\](/l) b](%s)", "![[a](/l.png) b](%s)", " %s,", "|%s|", "see:%s", "_%s_", "__%s__", "*_%s_*", "(_%s", "a_%s",
+    "a=%s", "```html\n%s\n```", "[^1]: %s",
 )  # fmt: skip
 _MARKS = (
     "\n", "\n\n", "```\n", "```sh\n", "~~~\n", "````\n", "   ```\n", "  ```\n", "- a\n", "1. a\n", "> ", "> ```\n",
     "    ", "  ", "\t", "- ", "<?x>\n", "<!--", "-->", "<div>\n", "</div>\n", "<pre>\n", "<script>", "`", "x", "a b ",
     "\\", "!", "[", "]", "(", ")", "<", ">", "\u00a0\n", "\x0c\n", "\r", "\u2028", "|a|b|\n|-|-|\n", "&", '"', "'",
     "<a ", "<b title='", "=", "src=", "$", "{", "www.", ".", "@", "//", ":", "](", "![", "![a][a]", "[a]", "[a][a]",
-    "[^1]", "zanzibar", "~~~html ~~~ ",
+    "[^1]", "zanzibar", "~~~html ~~~ ", "` ", " `", "``", "    ```\n", "Use ``` ", "\r\n",
 )  # fmt: skip
 _PIECES = st.one_of(
     st.sampled_from(_MARKS),
