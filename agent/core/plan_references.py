@@ -230,10 +230,9 @@ def resolve_path(output: StepOutput, reference: Reference) -> JsonValue:
     parts = split_path(reference)
     value: JsonValue = output.value if output.value is not None else output.text
     read = read_json_text(value)
-    if parts and parts[0] == "text" and not (isinstance(read, dict) and "text" in read):
+    if parts and parts[0] == "text" and not _leads_into(read, parts, is_text=isinstance(value, str)):
         return output.text
-    named = parts[0] if parts else None
-    if named in _RESULT_FIELDS and not (isinstance(read, dict) and named in read):
+    if parts and parts[0] in _RESULT_FIELDS and not _leads_into(read, parts, is_text=isinstance(value, str)):
         parts = parts[1:]
     if not parts or not _get_child(read, parts[0])[0]:
         value = _unwrap_result(value)
@@ -247,6 +246,14 @@ def resolve_path(output: StepOutput, reference: Reference) -> JsonValue:
                 agent_id="references",
             )
     return value
+
+
+def _leads_into(read: JsonValue, parts: list[str | int], *, is_text: bool) -> bool:
+    """Whether the first name of a path is that of a field, and does not stand for the whole result. For a text, which
+    may be a file that has such a field, it stands for the whole wherever the rest of the path fits that."""
+    if not (isinstance(read, dict) and parts[0] in read):
+        return False
+    return not (is_text and (len(parts) == 1 or _get_child(read, parts[1])[0]))
 
 
 def find_lists(value: JsonValue) -> dict[str, list[JsonValue]]:

@@ -457,3 +457,14 @@ async def test_words_of_an_error_in_what_was_read_for_an_item_are_a_doubt(tmp_pa
         response = await bench.run("how are the jobs?")
     assert response.metadata["status"] == "complete"
     assert "reads like an error message: status failed" in str(response.metadata["uncertainties"])
+
+
+@pytest.mark.parametrize("reference", ["$s1", "$s1.output", "$s1.text"])
+async def test_a_file_is_copied_whole_whatever_its_keys(tmp_path: Path, reference: str) -> None:
+    text = '{"output": "dist", "text": "inner", "name": "x"}'
+    load, store = returning("load_doc", text), returning("store_doc", "stored", annotations=EFFECT)
+    steps = ({"id": "s1", "tool": "load_doc"}, {"id": "s2", "tool": "store_doc", "inputs": {"x": reference}})
+    rules = (plans(*steps, {"id": "s3", "tool": "completion"}), says("Copied.", to="completion"))
+    async with engine_bench(tmp_path, script(*rules), tools=[load, store], model_profile="capable") as bench:
+        await bench.run("copy the file")
+    assert store.calls == [{"x": text}]
