@@ -2,6 +2,8 @@
 
 _FALSE_TEXTS = ("", "false", "no", "0", "null", "none")
 """Texts which say that nothing failed."""
+REMARK_FIELDS = ("errors", "warnings", "messages")
+"""Names of lists that speak about a call, beside what it has found."""
 SUCCESS_CODE = "0"
 """The code of an object that says everywhere that nothing failed."""
 
@@ -17,8 +19,13 @@ def is_failure_value(value: object) -> bool:
 
 def is_blank(value: object) -> bool:
     """Whether a value says nothing: null, false, 0, blank text, and containers of nothing else."""
-    if isinstance(value, dict):
-        return all(map(is_blank, value.values()))
-    if isinstance(value, list):
-        return all(map(is_blank, value))
-    return not (value.strip() if isinstance(value, str) else value)
+    waiting = [value]  # no recursion: foreign servers decide how deep their results are
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+        elif one.strip() if isinstance(one, str) else one:
+            return False
+    return True

@@ -29,6 +29,8 @@ ITEM: Final = "item"
 """The name that references to an item of a list step have in place of a step's id."""
 _WRAPPER_FIELD = "result"
 """MCP sends objects only. Servers put a text, a number or a list under this name."""
+_WRAPPER_FIELDS = (_WRAPPER_FIELD, "data")
+"""Names under which servers put the whole of what they found."""
 _ECHO_FIELDS = frozenset({"expression", "query", "input"})
 """Fields of a result that repeat the call's input."""
 _RESULT_FIELDS = ("output", "result", "value")
@@ -228,10 +230,9 @@ def resolve_path(output: StepOutput, reference: Reference) -> JsonValue:
     parts = split_path(reference)
     value: JsonValue = output.value if output.value is not None else output.text
     read = read_json_text(value)
-    if parts and parts[0] == "text" and not (isinstance(read, dict) and "text" in read):
+    if parts and parts[0] == "text" and not _leads_into(read, parts, is_text=isinstance(value, str)):
         return output.text
-    named = parts[0] if parts else None
-    if named in _RESULT_FIELDS and not (isinstance(read, dict) and named in read):
+    if parts and parts[0] in _RESULT_FIELDS and not _leads_into(read, parts, is_text=isinstance(value, str)):
         parts = parts[1:]
     if not parts or not _get_child(read, parts[0])[0]:
         value = _unwrap_result(value)
@@ -247,15 +248,41 @@ def resolve_path(output: StepOutput, reference: Reference) -> JsonValue:
     return value
 
 
-def find_lists(value: JsonValue, path: str = "") -> dict[str, list[JsonValue]]:
+def _leads_into(read: JsonValue, parts: list[str | int], *, is_text: bool) -> bool:
+    """Whether the first name of a path is that of a field, and does not stand for the whole result. For a text, which
+    may be a file that has such a field, it stands for the whole wherever the rest of the path fits that."""
+    if not (isinstance(read, dict) and parts[0] in read):
+        return False
+    return not (is_text and (len(parts) == 1 or _get_child(read, parts[1])[0]))
+
+
+def find_lists(value: JsonValue) -> dict[str, list[JsonValue]]:
     """The lists of an object by their paths, also those of objects within it; not those within lists."""
-    value = read_json_text(value)
-    if isinstance(value, list):
-        return {path: value}
-    if not isinstance(value, dict):
-        return {}
-    inner = (find_lists(child, f"{path}.{name}") for name, child in value.items())
-    return {place: items for lists in inner for place, items in lists.items()}
+    lists: dict[str, list[JsonValue]] = {}
+    waiting = [("", value)]  # no recursion: foreign servers decide how deep their results are
+    while waiting:
+        path, one = waiting.pop()
+        one = read_json_text(one)
+        if isinstance(one, list):
+            lists[path] = one
+        elif isinstance(one, dict):
+            waiting += [(f"{path}.{name}", child) for name, child in reversed(one.items())]
+    return lists
+
+
+def find_rivals(value: JsonValue) -> list[str]:
+    """The paths of what an object holds beside its only list and may be meant in its place: objects, also around the
+    list if they hold more than a result, and values that are missing. [] for a list."""
+    path = ""
+    while isinstance(value := read_json_text(value), dict):
+        children = {name: read_json_text(child) for name, child in value.items()}
+        objects = [name for name, child in children.items() if isinstance(child, dict)]
+        has_list = any(isinstance(child, list) for child in children.values())
+        if has_list or len(objects) != 1 or objects[0] not in _WRAPPER_FIELDS:
+            rivals = [name for name, child in children.items() if child is None or isinstance(child, dict)]
+            return [f"{path}.{name}" for name in rivals]
+        path, value = f"{path}.{objects[0]}", children[objects[0]]
+    return []
 
 
 def _unwrap_result(value: JsonValue) -> JsonValue:

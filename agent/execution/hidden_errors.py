@@ -1,8 +1,9 @@
 """Error messages in results that their tools returned as good ones. Pure functions.
 
 A structured result, also one that is written as JSON text, is judged by its fields alone; any other by its first words.
-What a tool reads may itself be about errors (logs, tickets, builds), and rules cannot distinguish these. So a message
-is a failure only if the result holds nothing else, and a certain one only if a field says so.
+A field that says whether the call failed (`ok`, `success`, `isError`) is believed whatever stands beside it. What a
+tool reads may itself be about errors (logs, tickets, builds), and rules cannot distinguish these. So any other message
+is a failure only if the result holds nothing else, or is what a change returned.
 """
 
 import json
@@ -16,10 +17,11 @@ from agent.core.events import StepOutput
 from agent.core.failure_fields import is_blank, is_failure_value
 from agent.core.json_texts import read_json_text
 from agent.core.models import JsonObject, PlanStep
+from agent.planning.list_steps import FOR_EACH
 
 Certainty = Literal["certain", "likely", "possible"]
-"""A field of the result says that the call failed, and the result holds nothing else; only its words or its status do;
-the result holds other things as well."""
+"""A field that is there to say so calls the result a failure, or it holds nothing but an error; only its words or its
+status say so; the result holds other things as well."""
 
 _ERROR_TEXT = re.compile(
     r"^\W*(?:error|exception|traceback|fatal|unauthorized|forbidden|access denied|permission denied|"
@@ -55,10 +57,19 @@ def find_hidden_error(step: PlanStep, output: StepOutput) -> HiddenError | None:
     """The error message in a result that its tool returned as a good one; None without one."""
     value = read_json_text(output.text if output.value is None else unwrap(output.value))
     if isinstance(value, dict):
-        return _find_in_fields(value, step.args, output.text)
-    if not isinstance(value, str):
-        return None
-    return _find_in_text(value, step)
+        return _find_in_fields(value, step, output.text)
+    if isinstance(value, list) and FOR_EACH in step.args:
+        found = (find_hidden_error(step, StepOutput(value=item, text=_write(item))) for item in value)
+        first = next((one for one in found if one is not None), None)
+        return HiddenError(first.message, "possible") if first is not None else None
+    return _find_in_text(value, step) if isinstance(value, str) else None
+
+
+def find_failure_of_item(step: PlanStep, output: StepOutput) -> str:
+    """The error message by which one call of a list step failed; "" if it did not, or if that is only a doubt."""
+    hidden = find_hidden_error(step, output)
+    is_failed = hidden is not None and hidden.certainty in ("certain", "likely" if step.effect == "effect" else "")
+    return hidden.message if hidden is not None and is_failed else ""
 
 
 def unwrap(value: JsonValue) -> JsonValue:
@@ -66,22 +77,33 @@ def unwrap(value: JsonValue) -> JsonValue:
     return value["result"] if isinstance(value, dict) and value.keys() == {"result"} else value
 
 
-def _find_in_fields(value: JsonObject, args: JsonObject, text: str) -> HiddenError | None:
+def _find_in_fields(value: JsonObject, step: PlanStep, text: str) -> HiddenError | None:
     others = [one for name, one in value.items() if _adds_more(name, one, value)]
-    failing = next((name for name in _FAILURE_FIELDS if is_failure_value(value.get(name))), None)
-    if failing is not None or any(value.get(name) is False for name in _SUCCESS_FIELDS):
-        error = value.get(failing) if failing is not None else None
+    status = value.get("status")
+    is_error_code = isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599
+    error = next((value[name] for name in _FAILURE_FIELDS if is_failure_value(value.get(name))), None)
+    says_failed = any(value.get(name) is False for name in _SUCCESS_FIELDS)
+    if says_failed or error is not None:
         message = text if error is None or isinstance(error, bool) else error
-        repeats_call = all(one in args.values() for one in others)
-        return HiddenError(_shorten(message), "certain" if repeats_call else "possible")
+        is_own_word = says_failed or any(value.get(name) is True for name in _FAILURE_FIELDS) or is_error_code
+        if is_own_word or all(one in step.args.values() for one in others):
+            return HiddenError(_shorten(message), "certain")
+        return HiddenError(_shorten(message), "likely" if _is_failed_change(error, value, step) else "possible")
     if is_failure_value(value.get("errors")):  # what a build or a document has: the call itself went well
         return HiddenError(_shorten(value["errors"]), "possible" if others else "likely")
-    status = value.get("status")
-    if isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599:
+    if is_error_code:
         return HiddenError(f"status {status}", "possible" if others else "certain")
-    if status in _STATUS_WORDS:
-        return HiddenError(f"status {status}", "possible" if others else "likely")
+    if isinstance(status, str) and status.lower() in _STATUS_WORDS:
+        is_failed = not others or _is_failed_change(status, value, step)
+        return HiddenError(f"status {status}", "likely" if is_failed else "possible")
     return None
+
+
+def _is_failed_change(said: JsonValue, value: JsonObject, step: PlanStep) -> bool:
+    """Whether a change failed that returned these words of an error: it names nothing that it made, and they are not
+    the call's own input, as in the record of an error."""
+    has_made = value.get("id") is not None or any(value.get(name) is True for name in _SUCCESS_FIELDS)
+    return step.effect == "effect" and not has_made and said not in step.args.values()
 
 
 def _adds_more(name: str, value: JsonValue, result: JsonObject) -> bool:
@@ -120,6 +142,9 @@ def _list_input_texts(step: PlanStep) -> list[str]:
 
 
 def _shorten(message: JsonValue, limit: int = 200) -> str:
-    text = message if isinstance(message, str) else json.dumps(message, ensure_ascii=False)
-    text = " ".join(text.split())
+    text = " ".join(_write(message).split())
     return text if len(text) <= limit else text[:limit] + "…"
+
+
+def _write(value: JsonValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,7 +1,7 @@
 """The changes that a sub-agent's model asks for in one turn: a person sees them together and decides once.
 
-They are made one after the other, and the first failure ends them (`tool_turns.py`). A tool that shows a person what
-each call does is asked about by itself.
+They are made one after the other, and the first failure ends them (`tool_turns.py`); one that was rejected before is
+not asked about and ends nothing. A tool that shows a person what each call does is asked about by itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,6 +46,8 @@ class JointDecision:
 
     allowed: frozenset[str] = frozenset()
     refused: Mapping[str, ToolReturned] = field(default_factory=dict)
+    set_aside: frozenset[str] = frozenset()
+    """Those that a person had rejected before: the question left them out, so they do not end the others."""
 
 
 async def decide_changes(run: Run, changes: Sequence[ProposedChange], *, tainted: bool) -> JointDecision:
@@ -65,6 +67,7 @@ async def decide_changes(run: Run, changes: Sequence[ProposedChange], *, tainted
         else:
             items[one.site.call_id] = item
     open_changes = [one for one in changes if one.site.call_id in items]
+    set_aside = frozenset(refused)
     attempt = run.state.get_step(lead.step_id).find_attempt(lead.attempt)
     recorded = get_call_decision(run.state, attempt, lead.call_id)
     pin = make_tool_fingerprinter(run)
@@ -79,17 +82,17 @@ async def decide_changes(run: Run, changes: Sequence[ProposedChange], *, tainted
         if not decision:
             raise ApprovalPendingError
         if await _are_as_shown(run, open_changes, request.items, tainted=tainted):
-            return JointDecision(frozenset(items), refused)
+            return JointDecision(frozenset(items), refused, set_aside)
     examined = {
         one.site.call_id: await examine_call(run, one.tool, one.args, one.site, tainted=tainted) for one in open_changes
     }
     reason = next((one.reason for one in examined.values() if one.reason is not None), None)
     if reason is None:
-        return JointDecision(frozenset(items), refused)
+        return JointDecision(frozenset(items), refused, set_aside)
     first = open_changes[0]
     foreseen = await foresee_failure(run, first.tool, first.args, first.site, tainted=tainted)
     if foreseen is not None:
-        return JointDecision(refused={**refused, first.site.call_id: foreseen})
+        return JointDecision(refused={**refused, first.site.call_id: foreseen}, set_aside=set_aside)
     described = [await _describe(run, one, items[one.site.call_id], examined, tainted=tainted) for one in open_changes]
     await ask_for_approval(run, tuple(described), reason, lead, ())
     raise ApprovalPendingError

@@ -11,11 +11,12 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from agent.core.concurrent_calls import gather_all
-from agent.core.errors import ReferenceMissingError, ToolInputError
+from agent.core.errors import ReferenceMissingError, ToolInputError, ToolOutputError
 from agent.core.events import ApprovalItem, EventDraft, StepOutput, ToolReturned
+from agent.core.failure_fields import REMARK_FIELDS
 from agent.core.models import JsonObject
 from agent.core.plan_outcome import REPEATED
-from agent.core.plan_references import ITEM, find_lists, resolve_references
+from agent.core.plan_references import ITEM, find_lists, find_rivals, resolve_references
 from agent.execution.approvals import (
     ApprovalPendingError,
     ask_for_approval,
@@ -37,6 +38,7 @@ from agent.execution.arguments import (
     read_container_args,
 )
 from agent.execution.decide import Start
+from agent.execution.hidden_errors import find_failure_of_item
 from agent.execution.repeated_calls import ATTEMPTS, FAILED
 from agent.execution.tool_gateway import (
     BLOB_CHARS,
@@ -54,6 +56,8 @@ from agent.run_context.run import Run
 from agent.tools import Tool, is_shown_call_by_call
 from agent.tools.spec import drop_unset_inputs
 
+_SHOWN_PATHS = 10
+"""Paths that an error message names: it may be part of the answer."""
 BuildStart = Callable[..., Awaitable[tuple[EventDraft, ...]]]
 """Builds the events of the attempt's start from its arguments and `tainted`."""
 
@@ -220,10 +224,12 @@ class ListCalls:
     async def _make_calls(self, tool: Tool, calls: list[JsonObject]) -> list[ToolReturned]:
         """The results of the calls; of changes, up to the first failure. A call rejected before ends nothing."""
         if tool.spec.effect == "read":
-            return await gather_all(self._make_call(tool, args, place) for place, args in enumerate(calls, start=1))
+            made = await gather_all(self._make_call(tool, args, place) for place, args in enumerate(calls, start=1))
+            return [self._check_result(tool, args, one) for args, one in zip(calls, made, strict=True)]
         returned: list[ToolReturned] = []
         for place, args in enumerate(calls, start=1):
             one = self._find_done(tool, args) or await self._make_call(tool, args, place)
+            one = self._check_result(tool, args, one)
             returned.append(one)
             if one.error_code is not None and place not in self._refused:
                 break
@@ -242,6 +248,15 @@ class ListCalls:
         returned = await call_tool(self._run, tool, args, site, tainted=self._tainted)
         await record_return(self._run, site, returned)
         return returned
+
+    def _check_result(self, tool: Tool, args: JsonObject, returned: ToolReturned) -> ToolReturned:
+        """The result as a failure if its tool returned an error message as a good one."""
+        if returned.error_code is not None or tool.spec.always_raises_errors:
+            return returned
+        step = self._step.model_copy(update={"args": args, "effect": tool.spec.effect})
+        message = find_failure_of_item(step, to_step_output(returned))
+        update = {"error_code": ToolOutputError.code, "error": message, "text": message}
+        return returned.model_copy(update=update) if message else returned
 
     def _find_done(self, tool: Tool, args: JsonObject) -> ToolReturned | None:
         """The result of the same change, if a list step made it before one of its later items failed."""
@@ -299,11 +314,19 @@ class ListCalls:
 
 
 def _read_list(value: JsonValue, tool: str) -> list[JsonValue]:
-    """The list that a value is, or the only one in it. Raises `ReferenceMissingError`, which names its lists."""
-    lists = find_lists(value)
-    if len(lists) == 1:
-        return next(iter(lists.values()))
+    """The list that a value is, or the only one in it if nothing else in it may be meant; [] if all of several are
+    empty. Raises `ReferenceMissingError`, which names what may be meant."""
+    lists, rivals = find_lists(value), find_rivals(value)
+    remarks = {path for path in lists if path.rpartition(".")[2] in REMARK_FIELDS}
+    meant = [items for path, items in lists.items() if path not in remarks]
+    if not rivals and meant and (len(meant) == 1 or not any(lists.values())):
+        return meant[0]
     problem = "for_each refers to a value that is not a list"
-    if lists:
-        problem = f"for_each refers to an object with several lists; add the path of one of them: {', '.join(lists)}"
+    if len(lists) > 1:
+        named = ", ".join([*lists][:_SHOWN_PATHS])
+        problem = f"for_each refers to an object with several lists; add the path of one of them: {named}"
+    elif lists:
+        (path,), others = lists, ", ".join(rivals[:_SHOWN_PATHS])
+        beside = f" and something else that may be meant ({others})" if others else ", which speaks about the call"
+        problem = f"for_each refers to an object with one list ({path}){beside}; add the path of the list that is meant"
     raise ReferenceMissingError(problem, agent_id=tool)

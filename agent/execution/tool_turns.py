@@ -110,7 +110,8 @@ class ToolTurns:
 
     async def _execute_in_order(self, calls: list[RequestedCall], first: int, changes: set[int]) -> list[str | None]:
         """Executes a turn's calls one after the other. A change may build on those before it, so that none is made
-        after one that failed, and nobody is asked about changes of which one cannot be made as it is written.
+        after one that failed, and nobody is asked about changes of which one cannot be made as it is written. One that
+        was rejected before ends none: what a person allows beside it is made.
         """
         proposed: list[ProposedChange] = []
         problem = ""
@@ -127,7 +128,7 @@ class ToolTurns:
         self._failed.clear()
         sites = {place: self._call_site(first + place) for place in range(len(calls))}
         for place, call in enumerate(calls):
-            has_failed = any(sites[other].call_id in self._failed for other in changes)
+            has_failed = any(sites[other].call_id in self._failed - decided.set_aside for other in changes)
             if place in changes and (problem or has_failed):
                 why = problem or "a change before it in the same turn was not made"
                 results.append(await self._refuse(call, sites[place], why))

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from pydantic import JsonValue
 
 from agent.core.json_schema import iter_violations
+from agent.core.json_texts import load_json
 from agent.core.models import JsonObject
 from agent.llm.schema_derivation import get_single_value, get_type, name_others, takes_null
 
@@ -64,8 +65,8 @@ class _Reading:
         if kinds <= {"string", "null"} or ("string" in kinds and text.lstrip()[:1] not in ("{", "[")):
             return text
         try:
-            value: JsonValue = json.loads(text)
-        except (ValueError, RecursionError):
+            value = load_json(text)
+        except ValueError:
             return text
         if isinstance(value, str) or not _is_of_types(value, kinds):
             return text

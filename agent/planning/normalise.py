@@ -105,11 +105,16 @@ def normalise_plan(data: JsonObject, catalogue: Catalogue, *, said: str = "") ->
 
 
 def list_called_tools(data: JsonObject, catalogue: Catalogue) -> set[str]:
-    """The names of the skills and tools that a parsed reply calls, also in a plan that is not valid."""
+    """The names of the skills and tools that a parsed reply calls, also in a plan that is not valid; "" for one that is
+    no text."""
     steps = data.get("steps")
     entries = [entry for entry in steps if isinstance(entry, dict)] if isinstance(steps, list) else []
     keyed = [_unfold_call(_map_keys(entry, index, []), index, []) for index, entry in enumerate(entries, start=1)]
-    return {_normalise_tool(entry.get("tool"), entry.get("action"), catalogue) for entry in keyed}
+    named = [(entry.get("tool"), entry.get("action")) for entry in keyed]
+    return {
+        _normalise_tool(tool, action, catalogue) if tool is None or isinstance(tool, str) else ""
+        for tool, action in named
+    }
 
 
 def _map_keys(entry: Mapping[str, JsonValue], index: int, problems: list[str]) -> dict[str, JsonValue]:

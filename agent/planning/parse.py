@@ -49,6 +49,24 @@ def parse_reply(text: str, finish_reason: str = "stop", whole: object = None) ->
     return _extract_plan(_repair(body))
 
 
+def read_damaged_plan(text: str) -> JsonObject:
+    """What can be read of a refused reply: enough to name its calls, never to make them. {} without steps."""
+    try:
+        body = strip_thinking(text[:MAX_REPLY_CHARS].strip())
+    except PlanInvalidError:
+        return {}
+    start = min((index for index in (body.find("{"), body.find("[")) if index != -1), default=-1)
+    if start == -1:
+        return {}
+    import json_repair  # noqa: PLC0415 - few replies are damaged
+
+    try:
+        value = json_repair.loads(body[start:])
+        return _extract_plan(value)
+    except (ValueError, RecursionError, PlanInvalidError):
+        return {}
+
+
 def find_object(body: str, whole: object) -> JsonObject | None:
     """The last JSON object with `kind` or `steps`, preferably one with steps; None if there is none.
 

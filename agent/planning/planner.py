@@ -16,7 +16,7 @@ from agent.core.models import JsonObject, Plan, PlanStep, Tier
 from agent.core.plan_references import rename_references, unify_references
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.normalise import RawPlan, list_called_tools, normalise_plan
-from agent.planning.parse import parse_reply
+from agent.planning.parse import parse_reply, read_damaged_plan
 from agent.planning.planned import Planned, Rejection
 from agent.planning.prompt import build_messages, build_reask, list_kinds
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, get_written, read_reply, starts_with_object
@@ -26,6 +26,9 @@ from agent.planning.required import fit_arguments
 from agent.planning.rules import RulePlanner
 from agent.planning.validate import finish_plan, validate_plan
 from agent.tools.catalogue import Catalogue, CatalogueView
+
+_UNNAMED = "a tool"
+"""A call of a refused plan that says no name."""
 
 
 class PlannerModel(Protocol):
@@ -126,13 +129,17 @@ class PlannerAgent:
 
 
 def _find_called_tools(reply: ModelReply, catalogue: Catalogue) -> dict[str, bool]:
-    """The skills and tools that an invalid plan calls, each with whether it changes something; {} where it is none."""
+    """The skills and tools that an invalid plan calls, also those that do not exist, each with whether it may change
+    something; {} where it is none."""
+    written = get_written(reply)
     try:
-        named = list_called_tools(parse_reply(get_written(reply), reply.finish_reason), catalogue)
+        data = parse_reply(written, reply.finish_reason)
     except PlanInvalidError:
-        return {}
-    cards = {card.name: card.effect != "read" for card in catalogue.skills if card.name in named}
-    return cards | {spec.name: spec.has_side_effect for spec in catalogue.tools if spec.name in named}
+        data = read_damaged_plan(written)
+    cards = {card.name: card.effect != "read" for card in catalogue.skills}
+    known = cards | {spec.name: spec.has_side_effect for spec in catalogue.tools}
+    called = sorted(list_called_tools(data, catalogue) - {COMPLETION})
+    return {name or _UNNAMED: known.get(name, True) for name in called}
 
 
 def build_completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:

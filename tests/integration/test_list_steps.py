@@ -303,6 +303,7 @@ def greeting(reference: str, *, again: Any = None) -> Any:
     [
         ({"people": PAIR, "count": 2}, "$s1"),
         ({"people": PAIR, "count": 2}, "$s1.output"),
+        ({"people": PAIR, "warnings": ["index is stale"]}, "$s1"),
         ({"data": {"people": PAIR}, "next": None}, "$s1"),
         ({"data": {"people": PAIR, "tags": ["a"]}}, "$s1.output.data.people"),
         (json.dumps(PAIR), "$s1"),
@@ -343,6 +344,8 @@ async def test_of_several_lists_a_new_plan_names_the_one_that_is_meant(tmp_path:
         ([], "$s1"),
         ({"people": []}, "$s1.output.people"),
         ({"people": [], "total": 0}, "$s1"),
+        ({"people": [], "errors": []}, "$s1"),
+        ({"people": [], "former": []}, "$s1"),
         ("[]", "$s1"),
         ('{"people": [], "total": 0}', "$s1.output.people"),
     ],
@@ -355,6 +358,39 @@ async def test_where_a_list_is_empty_nothing_is_to_be_done(tmp_path: Path, liste
     assert (tool.calls, response.metadata["status"]) == ([], "complete")
     assert bench.client.purposes() == ["planner", "completion"]
     assert "The list is empty: there was nothing to do." in asked
+
+
+@pytest.mark.parametrize(
+    ("listed", "named"),
+    [
+        ({"tickets": None, "warnings": ["index is stale"]}, "one list (.warnings) and something else"),
+        (
+            {"tickets": None, "labels": ["bug", "ui"]},
+            "one list (.labels) and something else that may be meant (.tickets)",
+        ),
+        ({"tickets": {"open": {"t1": {}}}, "labels": ["bug"]}, "that may be meant (.tickets)"),
+        ({"tickets": {"open": {"t1": {}}, "tags": ["a"]}}, "one list (.tickets.tags)"),
+        ({"data": {"tickets": None, "labels": ["bug"]}}, "that may be meant (.data.tickets)"),
+        ({"count": 3, "warnings": ["index is stale"]}, "which speaks about the call"),
+        ('{"tickets": null, "labels": ["bug"]}', "that may be meant (.tickets)"),
+        ({f"list{n}": [n] for n in range(500)}, ".list8, .list9. Suggested"),
+        ('{"a":' * 400 + "[1]" + "}" * 400, "a value that is not a list"),
+        ("[" * 900 + "]" * 900, "a value that is not a list"),
+    ],
+)
+async def test_no_change_is_made_with_a_list_that_may_not_be_meant(tmp_path: Path, listed: Any, named: str) -> None:
+    tool, people = mailer(), FunctionTool("list_people", lambda _: _give(listed))
+    send = {"id": "s2", "tool": "send_mail", "inputs": {"for_each": "$s1", "to": "$item", "x": "closed"}}
+    rules = (
+        plans({"id": "s1", "tool": "list_people"}, send, {"id": "s3", "tool": "completion"}, times=1),
+        plans({"id": "s5", "tool": "completion"}),
+        says("It was not clear.", to="completion"),
+    )
+    async with engine_bench(tmp_path, script(*rules), tools=[people, tool], model_profile="capable") as bench:
+        await bench.run("close all tickets")
+        told = json.dumps(bench.client.requests[1]["body"]["messages"])
+    assert tool.calls == []
+    assert json.dumps(named)[1:-1] in told
 
 
 async def test_an_item_that_failed_twice_is_not_tried_again(tmp_path: Path) -> None:
@@ -380,3 +416,55 @@ async def test_a_path_leads_into_a_text_that_is_json(tmp_path: Path) -> None:
         response = await bench.run("greet Bo")
     assert [call["to"] for call in tool.calls] == ["bo@example.org"]
     assert response.metadata["status"] == "complete"
+
+
+@pytest.mark.parametrize(
+    "failure", [{"ok": False, "error": "no permission"}, {"error": "quota exceeded", "request": 1}]
+)
+async def test_an_item_whose_tool_returned_an_error_ends_the_list_and_is_not_called_again(
+    tmp_path: Path, failure: JsonObject
+) -> None:
+    tool, people = (
+        returning("send_mail", "sent", failure, annotations=EFFECT),
+        returning("list_people", ["a", "b", "c"]),
+    )
+    send = {"id": "s2", "tool": "send_mail", "inputs": {"for_each": "$s1", "x": "$item"}}
+    again = {**send, "id": "s5"}
+    end = {"id": "s3", "tool": "completion"}
+    rules = (
+        plans({"id": "s1", "tool": "list_people"}, send, end, times=1),
+        plans(again, {**end, "id": "s6"}),
+        says("all were greeted", to="completion"),
+    )
+    async with engine_bench(tmp_path, script(*rules), tools=[people, tool], model_profile="capable") as bench:
+        response = await bench.run("greet everybody")
+        told = str(bench.client.requests[1]["body"]["messages"])
+    assert [call["x"] for call in tool.calls] == ["a", "b"]
+    assert response.metadata["status"] == "partial"
+    assert f"1 of 3 calls were made; item 2 failed: {failure['error']}" in told
+
+
+async def test_words_of_an_error_in_what_was_read_for_an_item_are_a_doubt(tmp_path: Path) -> None:
+    look = returning("look", {"status": "failed", "job": "nightly"}, properties={"x": {"type": "string"}})
+    steps = (
+        {"id": "s1", "tool": "list_people"},
+        {"id": "s2", "tool": "look", "inputs": {"for_each": "$s1", "x": "$item"}},
+    )
+    model_ = script(plans(*steps, {"id": "s3", "tool": "completion"}), says("It failed at night.", to="completion"))
+    tools = [returning("list_people", ["a"]), look]
+    room = Room(id="general", name="General", supervision="checks")
+    async with engine_bench(tmp_path, model_, tools=tools, model_profile="capable", room=room) as bench:
+        response = await bench.run("how are the jobs?")
+    assert response.metadata["status"] == "complete"
+    assert "reads like an error message: status failed" in str(response.metadata["uncertainties"])
+
+
+@pytest.mark.parametrize("reference", ["$s1", "$s1.output", "$s1.text"])
+async def test_a_file_is_copied_whole_whatever_its_keys(tmp_path: Path, reference: str) -> None:
+    text = '{"output": "dist", "text": "inner", "name": "x"}'
+    load, store = returning("load_doc", text), returning("store_doc", "stored", annotations=EFFECT)
+    steps = ({"id": "s1", "tool": "load_doc"}, {"id": "s2", "tool": "store_doc", "inputs": {"x": reference}})
+    rules = (plans(*steps, {"id": "s3", "tool": "completion"}), says("Copied.", to="completion"))
+    async with engine_bench(tmp_path, script(*rules), tools=[load, store], model_profile="capable") as bench:
+        await bench.run("copy the file")
+    assert store.calls == [{"x": text}]

@@ -241,6 +241,31 @@ async def test_an_answer_after_refused_plans_says_what_it_is(
     assert response.response.startswith(f"It rains.\n\n{sentence}")
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"steps": [{"tool": "send_email", "inputs": {"x": "hello"}}, {"tool": "completion"}]}',
+        '{"steps": [{"tool": "send_mail", "inputs": {"x": "hel',
+        '```json\n{"steps": [{"tool": "send_mail", "inputs": {"x": "hel',
+        '{"steps": [{"tool": "completion"}, {"tool": "send_email"',
+        '{"steps": [{"tool": ["a"], "inputs": {}}]}',
+        '{"steps": [{"tool": null, "inputs": {"x": "hello"}}]}',
+        '{"steps": [{"inputs": {"x": "hello"}}]}',
+        '[{"tool": "gmail.send", "inputs": {"x": "hello"}}]',
+    ],
+)
+@pytest.mark.parametrize("finish", ["stop", "length"])
+async def test_a_plan_with_an_unknown_name_or_without_its_end_is_no_success(
+    tmp_path: Path, reply: str, finish: str
+) -> None:
+    mail = returning("send_mail", "sent", annotations=EFFECT)
+    model = script(says(reply, to="planner", finish_reason=finish), says("All done: sent.", to="completion"))
+    async with engine_bench(tmp_path, model, tools=[mail], model_profile="capable") as bench:
+        response = await bench.run("send hello")
+    assert (mail.calls, response.metadata["status"]) == ([], "partial")
+    assert UNMADE in response.response
+
+
 async def test_after_a_refused_plan_a_right_one_is_carried_out(tmp_path: Path) -> None:
     tool = returning("look", "7", properties={"day": {"type": "integer"}}, annotations=EFFECT)
     model = script(

@@ -181,6 +181,24 @@ async def test_changes_that_are_rejected_together_leave_nothing_half_made(serve:
     assert "not now" in done["answer"]
 
 
+@pytest.mark.parametrize("again", [(ALL[0],), (ALL[0], ALL[1])], ids=len)
+async def test_what_is_allowed_is_made_beside_what_was_rejected_before(
+    serve: Serve, again: tuple[tuple[str, dict[str, Any]], ...]
+) -> None:
+    other = ("room_create", {"name": "Other", "description": "Second room"})
+    read = intent("room_management", "create", name="Docs", request="create a room Docs for document search")
+    model = script(routes(read), acts_at_once(*ALL[:2]), acts_at_once(*again, other), concludes("Made."))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        asked = await send(client, "create a room Docs with tools configured for document search")
+        asked = await decide(client, url, asked, "reject", reason="not Docs, name it Other")
+        (question,) = asked["approvals"]
+        assert [(item["tool"], item["args"]) for item in question["items"]] == [other]
+        done = await decide(client, url, asked)
+        assert (await client.get("/v1/rooms/other")).status_code == 200, done
+        assert (await client.get("/v1/rooms/docs")).status_code == 404
+    assert (done["status"], done["approvals"]) == ("partial", []), done
+
+
 @pytest.mark.row("S002-30")
 async def test_what_follows_a_change_that_fails_is_not_made(serve: Serve) -> None:
     wrong = ("room_edit", {**TOOLS, "value": ["no_such_tool"]})

@@ -17,6 +17,7 @@ from agent.core.plan_references import (
     unify_references,
 )
 
+FILE = '{"output": "dist", "result": "r", "text": "inner", "name": "x", "value": {"n": 3}}'
 JSON_TEXT = '{"items": [{"n": 1}], "text": "hi", "note": "[draft] x"}'
 PAGES: JsonValue = {
     "items": [{"name": "alpha", "tags": ["x", "y"]}, {"name": "beta", "tags": []}],
@@ -35,6 +36,8 @@ OUTPUTS = {
     "s7": StepOutput(value={"expression": "6*7", "value": "42"}, text="6*7 = 42"),
     "s8": StepOutput(value={"value": 21, "unit": "C"}, text="21 degrees Celsius"),
     "json": StepOutput(text=JSON_TEXT),
+    "file": StepOutput(text=FILE),
+    "fields": StepOutput(value={"output": "dist", "text": "inner"}, text="the fields"),
     "list": StepOutput(text='[{"n": 1}]'),
     "wrapped": StepOutput(value={"result": JSON_TEXT}, text=JSON_TEXT),
     "nested": StepOutput(value={"body": '{"output": {"n": 3}}'}, text="nested"),
@@ -249,6 +252,17 @@ def test_references_follow_a_step_to_its_new_id(value: JsonValue, renamed: JsonV
         ("${wrapped.items[0].n}", 1),
         ("${wrapped}", JSON_TEXT),
         ("${nested.body.output.n}", 3),
+        ("${file}", FILE),
+        ("${file.output}", FILE),
+        ("${file.result}", FILE),
+        ("${file.value}", FILE),
+        ("${file.text}", FILE),
+        ("${file.name}", "x"),
+        ("${file.output.name}", "x"),
+        ("${file.output.output}", "dist"),
+        ("${file.value.n}", 3),
+        ("${fields.output}", "dist"),
+        ("${fields.text}", "inner"),
     ],
 )
 def test_a_path_leads_into_a_text_that_is_json(reference: str, value: JsonValue) -> None:

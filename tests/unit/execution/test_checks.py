@@ -147,6 +147,12 @@ def test_nought_and_no_are_results(value: JsonValue) -> None:
         ("x" * 400, {"error": "y" * 300}, "y" * 200 + "…"),
         ('{"error": "not found"}', None, "not found"),
         ('{"error": "not found"}', {"result": '{"error": "not found"}'}, "not found"),
+        ("see value", {"ok": False, "error": "missing_scope", "needed": "chat:write"}, "missing_scope"),
+        ("it broke", {"ok": False, "error_code": 403, "description": "Forbidden: bot was blocked"}, "it broke"),
+        ("it broke", {"success": False, "message": "no permission", "request_id": "r1"}, "it broke"),
+        ("it broke", {"isError": True, "content": [{"type": "text", "text": "mailbox full"}]}, "it broke"),
+        ("see value", {"status": 500, "error": "Internal Server Error", "path": "/x"}, "Internal Server Error"),
+        ("it broke", {"ok": False, "failures": 3}, "it broke"),
     ],
 )
 def test_a_result_that_is_an_error_object_is_a_failure(text: str, value: JsonValue, shown: str | None) -> None:
@@ -198,7 +204,6 @@ def test_words_of_an_error_alone_are_read_again_and_then_left_to_the_judge(
         ("see value", {"id": 7, "errors": ["test_login failed"], "state": "done"}),
         ("see value", {"id": 5, "error": "no such label"}),
         ("see value", {"success": True, "id": 5, "error": "one label is unknown"}),
-        ("see value", {"ok": False, "failures": 3}),
     ],
 )
 def test_a_result_that_holds_more_than_an_error_is_only_doubted(text: str, value: JsonValue) -> None:
@@ -206,6 +211,26 @@ def test_a_result_that_holds_more_than_an_error_is_only_doubted(text: str, value
     checked = check_output(step, text_output(text, value))
     assert checked.verdict.outcome is SUCCESS
     assert str(checked.doubt).startswith("what reads like an error message: ")
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome"),
+    [
+        ({"error": "quota exceeded", "request_id": "req_1"}, Outcome.REPLAN),
+        ({"status": "error", "message": "x", "trace_id": "1"}, Outcome.REPLAN),
+        ({"status": "FAILED", "to": "a"}, Outcome.REPLAN),
+        ({"error": "no such label", "id": 5}, SUCCESS),
+        ({"error": "one label is unknown", "success": True}, SUCCESS),
+        ({"error": "disk full", "line": 12}, SUCCESS),
+        ({"status": "failed", "id": "T-1"}, SUCCESS),
+        ({"errors": ["a warning"], "sent": 3}, SUCCESS),
+    ],
+)
+def test_a_change_that_returned_an_error_and_nothing_that_it_made_has_failed(
+    value: JsonValue, outcome: Outcome
+) -> None:
+    step = SEND.model_copy(update={"args": {"text": "disk full"}})
+    assert check_output(step, text_output("see value", value)).verdict.outcome is outcome
 
 
 @pytest.mark.parametrize(
