@@ -180,9 +180,9 @@ def _find_elements(root: Any, named: Mapping[str, list[Any]], path: str) -> list
     if compound := _COMPOUND.fullmatch(path):
         names = _NAME.findall(compound["names"])
         first, *others = sorted((named.get(name, []) for name in names), key=len)
-        kept = [set(elements) for elements in others]
+        narrowing = [set(elements) for elements in others]
         tag = compound["tag"]
-        return [one for one in first if tag in (None, one.tag) and all(one in elements for elements in kept)]
+        return [one for one in first if tag in (None, one.tag) and all(one in elements for elements in narrowing)]
     try:
         elements: list[Any] = root.xpath(path)
     except etree.XPathError:

@@ -114,9 +114,9 @@ class OwnWords:
         joined: set[str] = set()
         for parts in self._compounds:
             inputs_of_parts = [names.get(part, []) for part in parts]
-            found = [one[0] for one in inputs_of_parts if len(one) == 1]
-            if len(found) == len(set(parts)) == len(parts) and found == [name for name in inputs if name in found]:
-                joined |= {*found}
+            whole = [one[0] for one in inputs_of_parts if len(one) == 1]
+            if len(whole) == len(set(parts)) == len(parts) and whole == [name for name in inputs if name in whole]:
+                joined |= {*whole}
         return frozenset(joined)
 
     def hold_id(self, value: str) -> bool:
@@ -267,10 +267,10 @@ class OwnWords:
     @cached_property
     def _compounds(self) -> list[list[str]]:
         # Without a letter it is a date, a fraction or the like: "open 24/7".
-        found = (
+        compounds = (
             match for text in self._texts for match in _COMPOUND.finditer(text) if re.search(r"[^\W\d_]", match[0])
         )
-        matches = islice(found, MAX_COMPOUNDS)
+        matches = islice(compounds, MAX_COMPOUNDS)
         return [list(map(normalise_spelling, re.split("[/#]", match[0].rstrip(".")))) for match in matches]
 
     @cached_property
@@ -313,13 +313,13 @@ class OwnWords:
 
 def _limit(texts: Iterable[str]) -> tuple[str, ...]:
     """The last texts that fit `MAX_CHARS`; the oldest of them may lose its beginning."""
-    left, kept = MAX_CHARS, list[str]()
+    left, newest = MAX_CHARS, list[str]()
     for text in reversed(tuple(texts)):
         if left <= 0:
             break
-        kept.append(text[-left:])
-        left -= len(kept[-1])
-    return tuple(reversed(kept))
+        newest.append(text[-left:])
+        left -= len(newest[-1])
+    return tuple(reversed(newest))
 
 
 def _begins_value(text: str, start: int) -> bool:

@@ -18,7 +18,7 @@ _BEFORE_JOINT = re.compile(f"[{BOUND}{_EDGE}]+(?={JOINT})")
 _LETTER = re.compile(f"({_EDGE}[^\\w\\s{JOINT}{BOUND}{_EDGE}]*\\w){_EDGE}")
 """A box with one letter, with which a word may begin."""
 _PARTED = re.compile(f"(?<=[^\\W\\d_])\\s+{JOINT}|{JOINT}\\s+(?=[^\\W\\d_])")
-"""White space at a raised or lowered text that is no figure."""
+"""White space at a raised or lowered text that is not a figure."""
 _ROLE_NAMES = (
     "row cell gridcell columnheader rowheader listitem treeitem option tab menuitem heading paragraph table list "
     "rowgroup"

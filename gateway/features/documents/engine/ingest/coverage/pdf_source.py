@@ -100,10 +100,10 @@ class _Page:
             lines[y].sort(key=itemgetter(0))
         self.lines = {y: "".join([letter[1] for letter in line]) for y, line in lines.items()}
         largest = _HEADING * sizes.most_common(1)[0][0] if sizes else 0.0
-        found = {
+        figures = {
             y: _find_figure(_part_line(lines[y])) for y in self.edges if all(one[2] <= largest for one in lines[y])
         }
-        self.figures = {y: figure for y, figure in found.items() if figure is not None}
+        self.figures = {y: figure for y, figure in figures.items() if figure is not None}
 
 
 class _Figure(NamedTuple):
@@ -158,7 +158,7 @@ def _find_figure(parts: Sequence[Sequence[str]]) -> _Figure | None:
 
 
 def _read_figure(words: Sequence[str]) -> tuple[int, int, bool, int] | None:
-    """The figure that begins a text, the total behind it, whether both are no month, and the number of their words."""
+    """The figure that begins a text, the total behind it, whether neither is a month, and the number of their words."""
     if not words or not words[0].isdecimal() or int(words[0]) > _MAX_FIGURE or len(words[0]) > len(str(_MAX_FIGURE)):
         return None
     value = int(words[0])
@@ -199,8 +199,8 @@ def _part_repeated_lines(pages: Sequence[_Page]) -> tuple[list[str], list[str]]:
     repeated: list[str] = []
     counted: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
     for page in pages:
-        for known in page.figures.values():
-            counted[known.rest, known.value - page.number].add(page.number)
+        for figure in page.figures.values():
+            counted[figure.rest, figure.value - page.number].add(page.number)
     seen: set[tuple[int, str]] = set()
     for page in pages:
         for y, text in page.lines.items():

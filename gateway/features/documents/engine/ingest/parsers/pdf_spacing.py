@@ -31,9 +31,9 @@ def close_letters(blocks: Sequence[Block], page: "ParsedPage", written: str) -> 
     is_whole = True
     places = [at for at, sign in enumerate(written) if spaced and not sign.isspace()]
     letters = "".join(map(written.__getitem__, places))
-    known = {text: _find_words(text, written, letters, places) for text in set(spaced)}
+    words_by_text = {text: _find_words(text, written, letters, places) for text in set(spaced)}
     for text in spaced:
-        words = known[text]
+        words = words_by_text[text]
         is_whole = is_whole and not _PARTED.search(words)
         if words == text:
             continue
@@ -55,9 +55,9 @@ def _find_words(text: str, written: str, letters: str, places: Sequence[int]) ->
     words = ""
     start = letters.find(sought)
     while start >= 0:
-        found = " ".join(written[places[start] : places[start + len(sought) - 1] + 1].split())
-        if words and found != words:
+        between = " ".join(written[places[start] : places[start + len(sought) - 1] + 1].split())
+        if words and between != words:
             return text
-        words = found
+        words = between
         start = letters.find(sought, start + 1)
     return words if words and words.count(" ") < text.count(" ") else text
