@@ -114,9 +114,11 @@ class OwnWords:
         joined: set[str] = set()
         for parts in self._compounds:
             inputs_of_parts = [names.get(part, []) for part in parts]
-            found = [one[0] for one in inputs_of_parts if len(one) == 1]
-            if len(found) == len(set(parts)) == len(parts) and found == [name for name in inputs if name in found]:
-                joined |= {*found}
+            holders = [one[0] for one in inputs_of_parts if len(one) == 1]
+            if len(holders) == len(set(parts)) == len(parts) and holders == [
+                name for name in inputs if name in holders
+            ]:
+                joined |= {*holders}
         return frozenset(joined)
 
     def hold_id(self, value: str) -> bool:
@@ -267,10 +269,10 @@ class OwnWords:
     @cached_property
     def _compounds(self) -> list[list[str]]:
         # Without a letter it is a date, a fraction or the like: "open 24/7".
-        found = (
+        named = (
             match for text in self._texts for match in _COMPOUND.finditer(text) if re.search(r"[^\W\d_]", match[0])
         )
-        matches = islice(found, MAX_COMPOUNDS)
+        matches = islice(named, MAX_COMPOUNDS)
         return [list(map(normalise_spelling, re.split("[/#]", match[0].rstrip(".")))) for match in matches]
 
     @cached_property
