@@ -129,13 +129,10 @@ class OwnWords:
         has_letters = any(map(str.isalpha, value))
         if not 1 < len(words) <= MAX_ID_WORDS or not has_letters or not _ID.fullmatch(value):
             return False
-        order = list if any(map(str.isdigit, value)) else sorted
+        has_digit = any(map(str.isdigit, value))
         spoken = (match[0].split() for text in self._texts for match in _SPOKEN_WORDS.finditer(text.casefold()))
-        return any(
-            order(one[at : at + len(words)]) == order(words)
-            for one in spoken
-            for at in range(len(one) - len(words) + 1)
-        )
+        windows = (one[at : at + len(words)] for one in spoken for at in range(len(one)))
+        return any(one == words or (not has_digit and sorted(one) == sorted(words)) for one in windows)
 
     def choose(self, value: JsonValue, choices: Sequence[JsonValue]) -> bool:
         """Whether the texts command one of the choices, and name no other: `closed` of "close it". Nothing but a
