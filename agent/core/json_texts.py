@@ -44,7 +44,7 @@ def _list_children(value: JsonValue) -> list[JsonValue]:
 
 
 def _refuse_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number in JSON")
 
 
 def _read_finite(text: str) -> float:

@@ -59,8 +59,8 @@ def find_hidden_error(step: PlanStep, output: StepOutput) -> HiddenError | None:
     if isinstance(value, dict):
         return _find_in_fields(value, step, output.text)
     if isinstance(value, list) and FOR_EACH in step.args:
-        found = (find_hidden_error(step, StepOutput(value=item, text=_write(item))) for item in value)
-        first = next((one for one in found if one is not None), None)
+        errors = (find_hidden_error(step, StepOutput(value=item, text=_write(item))) for item in value)
+        first = next((one for one in errors if one is not None), None)
         return HiddenError(first.message, "possible") if first is not None else None
     return _find_in_text(value, step) if isinstance(value, str) else None
 

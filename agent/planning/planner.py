@@ -137,9 +137,9 @@ def _find_called_tools(reply: ModelReply, catalogue: Catalogue) -> dict[str, boo
     except PlanInvalidError:
         data = read_damaged_plan(written)
     cards = {card.name: card.effect != "read" for card in catalogue.skills}
-    known = cards | {spec.name: spec.has_side_effect for spec in catalogue.tools}
+    changes = cards | {spec.name: spec.has_side_effect for spec in catalogue.tools}
     called = sorted(list_called_tools(data, catalogue) - {COMPLETION})
-    return {name or _UNNAMED: known.get(name, True) for name in called}
+    return {name or _UNNAMED: changes.get(name, True) for name in called}
 
 
 def build_completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:

@@ -114,9 +114,11 @@ class OwnWords:
         joined: set[str] = set()
         for parts in self._compounds:
             inputs_of_parts = [names.get(part, []) for part in parts]
-            whole = [one[0] for one in inputs_of_parts if len(one) == 1]
-            if len(whole) == len(set(parts)) == len(parts) and whole == [name for name in inputs if name in whole]:
-                joined |= {*whole}
+            holders = [one[0] for one in inputs_of_parts if len(one) == 1]
+            if len(holders) == len(set(parts)) == len(parts) and holders == [
+                name for name in inputs if name in holders
+            ]:
+                joined |= {*holders}
         return frozenset(joined)
 
     def hold_id(self, value: str) -> bool:
@@ -127,13 +129,10 @@ class OwnWords:
         has_letters = any(map(str.isalpha, value))
         if not 1 < len(words) <= MAX_ID_WORDS or not has_letters or not _ID.fullmatch(value):
             return False
-        order = list if any(map(str.isdigit, value)) else sorted
+        has_digit = any(map(str.isdigit, value))
         spoken = (match[0].split() for text in self._texts for match in _SPOKEN_WORDS.finditer(text.casefold()))
-        return any(
-            order(one[at : at + len(words)]) == order(words)
-            for one in spoken
-            for at in range(len(one) - len(words) + 1)
-        )
+        windows = (one[at : at + len(words)] for one in spoken for at in range(len(one)))
+        return any(one == words or (not has_digit and sorted(one) == sorted(words)) for one in windows)
 
     def choose(self, value: JsonValue, choices: Sequence[JsonValue]) -> bool:
         """Whether the texts command one of the choices, and name no other: `closed` of "close it". Nothing but a
@@ -267,10 +266,10 @@ class OwnWords:
     @cached_property
     def _compounds(self) -> list[list[str]]:
         # Without a letter it is a date, a fraction or the like: "open 24/7".
-        compounds = (
+        named = (
             match for text in self._texts for match in _COMPOUND.finditer(text) if re.search(r"[^\W\d_]", match[0])
         )
-        matches = islice(compounds, MAX_COMPOUNDS)
+        matches = islice(named, MAX_COMPOUNDS)
         return [list(map(normalise_spelling, re.split("[/#]", match[0].rstrip(".")))) for match in matches]
 
     @cached_property

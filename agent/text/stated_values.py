@@ -36,7 +36,7 @@ MAX_CHARS: Final = 200
 MAX_DURATIONS: Final = 50
 """Durations of the texts that are tried as the length of what ends at a moment."""
 MAX_SECONDS: Final = 100 * 366 * 86_400
-"""Nothing of the kind lasts longer: "900 million hours"."""
+"""Longer durations are not tried: "900 million hours"."""
 DAY_HOURS, HALF_DAY_HOURS = 24, 12
 CURRENCIES_WITHOUT_CENTS: Final = frozenset(one for one in CURRENCIES if get_currency_precision(one) == 0)
 _UNSPACED_SCRIPTS: Final = frozenset({"CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"})

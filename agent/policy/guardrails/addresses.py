@@ -70,7 +70,7 @@ class AddressPolicy:
     def can_write_to(self, mailbox: str) -> bool:
         """Whether an answer may name an e-mail address, with what some readers take into it: `Contact:anna@x.example`.
 
-        One that stands in the texts may be written, behind a word that was not read.
+        One that the texts have may be written, behind a word that was not read.
         """
         label, _, bare = mailbox.rpartition(":")
         return self.can_link(f"mailto:{mailbox}") or (
@@ -79,7 +79,7 @@ class AddressPolicy:
         )
 
     def _is_written(self, text: str) -> bool:
-        return any(_contains_whole(text, known, is_bare=True) for known in (self._inside, self._outside))
+        return any(_contains_whole(text, one, is_bare=True) for one in (self._inside, self._outside))
 
     def _is_new(self, text: str) -> bool:
         check = self._exfiltration_check

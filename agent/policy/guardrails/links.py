@@ -59,7 +59,7 @@ _OPENING: Final = frozenset(" \t\n([{\"'")
 _MARKS: Final = frozenset({"](", "]:", "!["})
 _TRAILING: Final = ".,;:!?)]*_"
 _BEHIND: Final = _TRAILING + "~`'\"\u2018\u2019\u201c\u201d\xab\xbb>"
-"""What behind an address carries nothing, whoever takes it into the address."""
+"""What behind an address carries nothing, also where a reader takes it into the address."""
 _ATTRIBUTE_NAME: Final = re.compile(r"\s*([\w:-]{1,40})")
 _AUTOLINK: Final = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]*")
 _HREF: Final = re.compile(r"[\s\"'/]href\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
