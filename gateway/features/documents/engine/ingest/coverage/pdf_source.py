@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import pdf_oxide
 
-from agent.answers.labels import PAGE_WORDS
 from gateway.features.documents.engine.ingest.coverage.pdf_layers_source import find_hidden_layers
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
 from gateway.features.documents.engine.search.models import FileType
@@ -39,7 +38,9 @@ _PAGES = 3
 _PAGES_FROM_100 = 6
 """The same if the figure has three digits and no word for a page."""
 _RULES = frozenset("-\u2013\u2014\u00b7\u2022~")
-_NAMES = frozenset(PAGE_WORDS.split())
+_NAMES = frozenset({
+    "page", "pages", "pp", "seite", "seiten", "sida", "sidor", "sidan", "slide", "slides", "folie", "folien", "bild", "diapositive",
+})  # fmt: skip
 _SHORT_NAMES = frozenset({"p", "s", "sid"})
 
 
