@@ -261,7 +261,10 @@ def _build_custom_function(tool: Mapping[str, JsonValue], where: str) -> JsonObj
     """A custom tool, which takes a text in a form of its own, as a function with one argument."""
     function = _get_function(tool, where)
     form = tool.get("format")
-    written = {"type": "string", "description": f"the text, in this form: {json.dumps(form)}" if form else "the text"}
+    written: JsonObject = {
+        "type": "string",
+        "description": f"the text, in this form: {json.dumps(form)}" if form else "the text",
+    }
     parameters: JsonObject = {"type": "object", "properties": {CUSTOM_INPUT: written}, "required": [CUSTOM_INPUT]}
     return {**function, "parameters": parameters}
 

@@ -39,7 +39,8 @@ _PAGES_FROM_100 = 6
 """The same if the figure has three digits and no word for a page."""
 _RULES = frozenset("-\u2013\u2014\u00b7\u2022~")
 _NAMES = frozenset({
-    "page", "pages", "pp", "seite", "seiten", "sida", "sidor", "sidan", "slide", "slides", "folie", "folien", "bild", "diapositive",
+    "page", "pages", "pp", "seite", "seiten", "sida", "sidor", "sidan", "slide", "slides", "folie", "folien", "bild",
+    "diapositive",
 })  # fmt: skip
 _SHORT_NAMES = frozenset({"p", "s", "sid"})
 
@@ -200,8 +201,8 @@ def _part_repeated_lines(pages: Sequence[_Page]) -> tuple[list[str], list[str]]:
     repeated: list[str] = []
     counted: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
     for page in pages:
-        for figure in page.figures.values():
-            counted[figure.rest, figure.value - page.number].add(page.number)
+        for one in page.figures.values():
+            counted[one.rest, one.value - page.number].add(page.number)
     seen: set[tuple[int, str]] = set()
     for page in pages:
         for y, text in page.lines.items():

@@ -125,14 +125,14 @@ def _find_spans(
 
 def _goes_through(line: _Span, word: "WordBox") -> bool:
     share = ((line.top + line.bottom) / 2 - word.y) / max(word.height, 1)
-    return _UPPER <= share <= _LOWER and line.bottom - line.top <= _THICKEST * word.height
+    return bool(_UPPER <= share <= _LOWER and line.bottom - line.top <= _THICKEST * word.height)
 
 
 def _is_as_long(line: _Span, words: Sequence["WordBox"]) -> bool:
     """Whether a line begins and ends where the words that it crosses do."""
     slack = _BEYOND * max(word.height for word in words)
     left, right = min(word.x for word in words), max(word.x + word.width for word in words)
-    return left - slack <= line.left and line.right <= right + slack
+    return bool(left - slack <= line.left and line.right <= right + slack)
 
 
 def _is_inside(item: "TextItem", block: Block) -> bool:
@@ -140,7 +140,7 @@ def _is_inside(item: "TextItem", block: Block) -> bool:
         return False
     left, top, right, bottom = block.bbox
     x, y = item.x + item.width / 2, item.y + item.height / 2
-    return left - 1 <= x <= right + 1 and top - 1 <= y <= bottom + 1
+    return bool(left - 1 <= x <= right + 1 and top - 1 <= y <= bottom + 1)
 
 
 def _order(items: Iterable["TextItem"]) -> list["TextItem"]:
