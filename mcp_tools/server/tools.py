@@ -109,8 +109,8 @@ async def call_registered_tool(
         run_id = client_call.resumed_run_id
         if run_id is None:
             read = read_json_texts(arguments, tool.spec.input_schema, tool.spec.input_schema)
-            whole = read if isinstance(read, dict) else arguments
-            args, conversation = await take_conversation(intake, tool.spec, whole, client_call.session_name)
+            given = read if isinstance(read, dict) else arguments
+            args, conversation = await take_conversation(intake, tool.spec, given, client_call.session_name)
             request = AgentRequest(
                 metadata={"tool_calls": [{"tool": tool.spec.name, "args": args}]},
                 room=room,

@@ -285,8 +285,8 @@ async def test_a_list_shows_what_each_call_does_and_asks_again_when_that_has_cha
         assert (done.metadata["status"], len(tool.calls)) == ("complete", len(PEOPLE["people"]))
 
 
-PAIR = PEOPLE["people"]
-CLOSE = {"id": "s2", "tool": "send_mail", "inputs": {"to": "$item.email", "x": "Hello"}}
+PAIR: Any = PEOPLE["people"]
+CLOSE: dict[str, Any] = {"id": "s2", "tool": "send_mail", "inputs": {"to": "$item.email", "x": "Hello"}}
 
 
 def greeting(reference: str, *, again: Any = None) -> Any:

@@ -129,20 +129,20 @@ async def test_limits_and_numbers_are_read_as_other_programs_write_them(
         {"max_tokens": 100.0},
         {"tool_choice": ""},
     ]
-    messages = [{"role": "user", "content": "hi"}]
+    messages: Any = [{"role": "user", "content": "hi"}]
     async with connected(serve, tmp_path) as client:
         for chosen in options:
             await client.chat.completions.with_raw_response.create(
                 model="plain",
                 messages=messages,
-                extra_body=chosen,  # type: ignore[arg-type]
+                extra_body=chosen,
             )
         for refused in ({"max_tokens": -2}, {"max_tokens": 1.5}, {"max_tokens": True}, {"seed": "7"}):
             with pytest.raises(openai.BadRequestError):
                 await client.chat.completions.create(
                     model="plain",
                     messages=messages,
-                    extra_body=refused,  # type: ignore[arg-type]
+                    extra_body=refused,
                 )
         listed = (await client.get("/models/", cast_to=dict[str, Any]))["data"]
         sent = [request["body"] for request in model_server.requests()]

@@ -157,7 +157,8 @@ async def test_a_custom_tool_is_called_with_a_text_beside_tools_that_are_left_ou
     first, last = [request["body"] for request in model_server.requests()]
     assert [tool["function"]["name"] for tool in first["tools"]] == ["patch", TOOL["name"]]
     assert json.loads(last["messages"][1]["tool_calls"][0]["function"]["arguments"]) == {"input": "*** Begin"}
-    assert done.to_dict()["stepgate"]["runtime"]["ignored_parameters"] == ["tools.web_search"]
+    shown: Any = done.to_dict()
+    assert shown["stepgate"]["runtime"]["ignored_parameters"] == ["tools.web_search"]
 
 
 async def test_an_approval_ends_one_stream_and_starts_another(serve: Serve, rooms: Any) -> None:

@@ -393,7 +393,8 @@ def test_a_reply_within_its_limit_is_not_cut() -> None:
 def test_the_pieces_of_a_call_may_stand_alone_without_a_list() -> None:
     call = {"index": 0, "id": "", "type": "function", "function": {"name": "now", "arguments": "{}"}}
     chunks = read(chunk({"tool_calls": call}, finish="eos_token") + DONE)
-    assert [one["function"]["name"] for piece in chunks for one in piece.tool_calls] == ["now"]
+    calls: list[Any] = [one for piece in chunks for one in piece.tool_calls]
+    assert [one["function"]["name"] for one in calls] == ["now"]
 
 
 @pytest.mark.parametrize("place", ["choice", "x_groq"])
