@@ -139,7 +139,13 @@ def _find_called_tools(reply: ModelReply, catalogue: Catalogue) -> dict[str, boo
     cards = {card.name: card.effect != "read" for card in catalogue.skills}
     changes = cards | {spec.name: spec.has_side_effect for spec in catalogue.tools}
     called = sorted(list_called_tools(data, catalogue) - {COMPLETION})
-    return {name or _UNNAMED: changes.get(name, True) for name in called}
+    return {name if name in changes else _UNNAMED: _may_change(name, changes) for name in called}
+
+
+def _may_change(name: str, changes: Mapping[str, bool]) -> bool:
+    """Whether a tool may change something; of one whose name was cut off, whether one that begins so does."""
+    meant = [may_change for one, may_change in changes.items() if name and one.startswith(name)]
+    return changes.get(name, any(meant) if meant else True)
 
 
 def build_completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:

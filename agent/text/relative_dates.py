@@ -8,6 +8,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from agent.text.dates import WEEKDAYS
@@ -34,6 +35,9 @@ _WEEKDAY: Final = re.compile(
     r"(?P<after>\s+prochaine?)?(?P<gone>\s+(?:derni(?:er|ère)|passé))?",
     re.IGNORECASE,
 )
+_AHEAD: Final = re.compile(r"(?<!\w)(?:in|om|dans)\s{1,3}(?=\w)", re.IGNORECASE)
+AHEAD_CHARS, MAX_AHEAD = 40, 200
+"""Characters behind such a word in which a duration is looked for, and words of a text."""
 _WITHIN: Final = re.compile(r"(?<!\w)(?:in|om|dans)\s+\Z", re.IGNORECASE)
 
 
@@ -43,7 +47,9 @@ def list_resolved(text: str, today: date) -> tuple[str, ...]:
 
     A day of the week is the next one; behind "next" it may be the one after that too, and behind "last" it is none.
     """
-    days = {*_iter_named_days(text, today), *_iter_days_within(text, _iter_durations(text))}
+    pieces = (text[word.start() : word.end() + AHEAD_CHARS] for word in islice(_AHEAD.finditer(text), MAX_AHEAD))
+    within = (day for piece in pieces for day in _iter_days_within(piece, _iter_durations(piece)))
+    days = {*_iter_named_days(text, today), *within}
     return tuple((today + timedelta(days=day)).isoformat() for day in sorted(days) if 0 <= day <= MAX_DAYS)
 
 

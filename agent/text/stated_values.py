@@ -31,6 +31,8 @@ from agent.text.word_quantities import find_word_quantities
 
 Quantity = DateMention | TimeMention | NumberMention
 
+END_CHARS: Final = 2_000
+"""Characters of each end of a text in which its quantities are read: a turn of the event loop has time for no more."""
 MAX_CHARS: Final = 200
 """A longer text states more than one quantity."""
 MAX_DURATIONS: Final = 50
@@ -99,8 +101,8 @@ class StatedValues:
 
     @cached_property
     def quantities(self) -> list[Quantity]:
-        """The numbers, dates and times of the texts."""
-        return [mention for text in self._texts for mention in _iter_quantities(text)]
+        """The numbers, dates and times of the texts; of a long one, of its ends, where the request stands."""
+        return [mention for text in self._texts for mention in _iter_quantities(_cut_to_ends(text))]
 
     @property
     def numbers(self) -> Collection[Decimal]:
@@ -266,6 +268,10 @@ def _separate_digit(edge: re.Match[str]) -> str:
     before, after = edge[0][0], edge[0][1]
     letter = after if before.isdigit() else before
     return f"{before} {after}" if is_unspaced(letter) else edge[0]
+
+
+def _cut_to_ends(text: str) -> str:
+    return text if len(text) <= 2 * END_CHARS else f"{text[:END_CHARS]}\n{text[-END_CHARS:]}"
 
 
 def _iter_quantities(text: str) -> Iterator[Quantity]:
