@@ -143,9 +143,10 @@ def _find_called_tools(reply: ModelReply, catalogue: Catalogue) -> dict[str, boo
 
 
 def _may_change(name: str, changes: Mapping[str, bool]) -> bool:
-    """Whether a tool may change something; of one whose name was cut off, whether one that begins so does."""
+    """Whether a tool may change something; of one whose name was cut off, whether one that begins so does. Of one
+    without a name nothing is known."""
     meant = [may_change for one, may_change in changes.items() if name and one.startswith(name)]
-    return changes.get(name, any(meant) if meant else True)
+    return changes.get(name, any(meant) if meant or not name else True)
 
 
 def build_completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:
