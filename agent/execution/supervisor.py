@@ -272,7 +272,10 @@ class StepSupervisorAgent:
     def _is_tool_raising(self, step: PlanStep) -> bool:
         """Whether the step's tool raises every failure; False if the tool no longer exists."""
         tools = self._run.engine.registry
-        return step.action != "skill" and step.tool in tools and tools.get(step.tool).spec.always_raises_errors
+        if step.action == "skill" or step.tool not in tools:
+            return False
+        spec = tools.get(step.tool).spec  # a sub-agent that did not finish says what it found by then
+        return spec.always_raises_errors or spec.uses_subagents
 
 
 def _is_free_text(step: PlanStep, checked: CheckResult) -> bool:
