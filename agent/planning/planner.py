@@ -143,9 +143,9 @@ def _find_called_tools(reply: ModelReply, catalogue: Catalogue) -> dict[str, boo
 
 
 def _may_change(name: str, changes: Mapping[str, bool]) -> bool:
-    """Whether a tool may change something; of one whose name was cut off, whether one that begins so does. Of one
-    without a name nothing is known."""
-    meant = [may_change for one, may_change in changes.items() if name and one.startswith(name)]
+    """Whether a tool may change something; of one whose name was cut off, or that has none, whether one that begins so
+    does."""
+    meant = [may_change for one, may_change in changes.items() if one.startswith(name)]
     return changes.get(name, any(meant) if meant or not name else True)
 
 

@@ -85,8 +85,9 @@ ENDS = {
     "direct": End(("failed", 2), ("failed", 1), streams=True),  # nothing is there to fall back on
 }
 UNREADABLE = {
-    # Every word stands there twice: that is no plan, and the second one is none either.
-    ("planner", "every chunk twice"): ("complete", 2),
+    # Every word stands there twice: that is no plan, and the second one is none either. What they would have called has
+    # a name that nothing has, so that the answer says that nothing was changed.
+    ("planner", "every chunk twice"): ("partial", 2),
 }
 READ_ALL_THE_SAME = {
     # Ten megabytes of text are a reply, where they need not be a plan or a verdict.

@@ -14,7 +14,7 @@ from tests.support.keys import bearer, created_key
 
 WITHOUT_A_TOOL = {
     "for everybody": "/ /web/{name:path} /health /healthz /ready /readyz /openapi.json /.well-known/agent-card.json",
-    "what there is": "/tools /v1/tools /v1/skills /v1/models /v1/models/{model:path} /v1/me",
+    "what there is": "/tools /v1/tools /v1/skills /v1/models /v1/models/ /v1/models/{model:path} /v1/me",
     "run with the key's tools": """/query /a2a /mcp /mcp/{view} /v1/agent /v1/ag-ui /v1/chat/completions /v1/completions
         /v1/responses /v1/studio/requests /v1/runs/{run_id}/fork /tasks /tasks/{task_id}/run
         /v1/schedules/{schedule}/run /api/v2/agent/conversations/{conversation_id}/messages
@@ -36,7 +36,7 @@ WITHOUT_A_TOOL = {
         /v1/jobs /v1/jobs/{job_id} /v1/webhooks/deliveries /v1/webhooks/deliveries/{delivery_id}/retry""",
     "texts of the caller": "/v1/embeddings /v1/render /v1/guardrails/check",
     "what no tool does": """/v1/sources/{source_id} /v1/memories/{memory_id} /metrics /v1/usage /v1/audit
-        /v1/users/{owner}
+        /v1/users/{owner:path}
         /v1/queue /v1/queue/{job_id} /v1/queue/{job_id}/retry /v1/admin/keys /v1/admin/keys/{key_id} /v1/admin/models
         /v1/admin/models/test /v1/admin/models/{name} /v1/admin/file-roots""",
 }
