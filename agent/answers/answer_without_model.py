@@ -255,7 +255,7 @@ async def compose_partial_answer(run: Run) -> str:
     lines = [refused or _explain_end(run)]
     if outcomes:
         lines += ["", "What is known so far:", "", compose_results(outcomes, run)]
-    missing = [s for s in (state.plan.steps if state.plan else ()) if state.get_step(s.id).status != "succeeded"]
+    missing = [s for s in state.plan_steps if state.get_step(s.id).status != "succeeded"]
     missing = [step for step in missing if step.is_work]
     if missing and not refused:
         lines += ["", "What is missing:"]
@@ -281,7 +281,7 @@ def list_intent_outcomes(run: Run, outcomes: list[tuple[PlanStep, StepOutput]]) 
     state, results = run.state, {step.id: output for step, output in outcomes}
     done = [step_id for step_id in results if not is_left_undone(state, step_id)]
     lines = [f"{'Not all' if done else 'Nothing'} of this was done: {describe_stop_reason(run)}", ""]
-    for number, step in enumerate((one for one in state.plan.steps if one.is_work) if state.plan else (), start=1):
+    for number, step in enumerate((one for one in state.plan_steps if one.is_work), start=1):
         own = state.get_step(step.id)
         if step.id in results:
             kind = "not done" if is_left_undone(state, step.id) else "done"

@@ -264,8 +264,7 @@ class CompletionWriter:
         """The results for an answer by rules. In a room with required tools, omits those that other steps
         used.
         """
-        steps = self._run.state.plan.steps if self._run.state.plan else ()
-        used = {name for step in steps if step.is_work for name in step.depends_on}
+        used = {name for step in self._run.state.plan_steps if step.is_work for name in step.depends_on}
         unused = [(step, output) for step, output in outcomes if step.id not in used]
         return unused if self._run.room.required_tools and unused else outcomes
 

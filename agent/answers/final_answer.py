@@ -45,15 +45,13 @@ def is_successful(state: RunState) -> bool:
 
 def list_unexplained_figures(state: RunState) -> tuple[str, ...]:
     """The figures of the answer, as written, that are not derivable from its results."""
-    steps = state.plan.steps if state.plan else ()
-    last = [state.get_step(step.id).last for step in steps if is_answer_step(state, step)]
+    last = [state.get_step(step.id).last for step in state.plan_steps if is_answer_step(state, step)]
     return tuple(dict.fromkeys(figure for one in last if one is not None for figure in one.unexplained_figures))
 
 
 def find_misfit(state: RunState) -> str:
     """Describes how the answer misses the form that the request asks for; "" if it fits."""
-    steps = state.plan.steps if state.plan else ()
-    last = [state.get_step(step.id).last for step in steps if step.is_completion]
+    last = [state.get_step(step.id).last for step in state.plan_steps if step.is_completion]
     return next((one.misfit for one in last if one is not None and one.misfit), "")
 
 
@@ -287,7 +285,7 @@ def _was_streamed(run: Run) -> bool:
 def _list_unresolved_doubts(state: RunState) -> list[Uncertainty]:
     """The doubts of rules that no judge resolved, and the steps that no judge could check."""
     doubts: list[Uncertainty] = []
-    for step in state.plan.steps if state.plan else ():
+    for step in state.plan_steps:
         attempt = state.get_step(step.id).last
         if attempt is None:
             continue

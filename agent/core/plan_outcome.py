@@ -18,16 +18,12 @@ REPEATED = "not called again, because the same call failed before: "
 
 def collect_step_statuses(state: RunState) -> set[StepStatus]:
     """The statuses that the steps of the plan in force have."""
-    plan = state.plan
-    return {state.get_step(step.id).status for step in plan.steps} if plan else set()
+    return {state.get_step(step.id).status for step in state.plan_steps}
 
 
 def find_halting_step(state: RunState) -> PlanStep | None:
     """The step that stops the plan in force: judged REPLAN or ABORT, or of unknown outcome."""
-    for step in state.plan.steps if state.plan else ():
-        if state.get_step(step.id).status in _HALTING:
-            return step
-    return None
+    return next((step for step in state.plan_steps if state.get_step(step.id).status in _HALTING), None)
 
 
 def find_unprovided(state: RunState) -> PlanStep | None:
@@ -67,23 +63,20 @@ def find_refusal_of_plan(state: RunState) -> str:
 
 def list_cut_answers(state: RunState) -> list[str]:
     """The answers of models that were cut off because they were too long."""
-    steps = state.plan.steps if state.plan is not None else ()
-    outputs = (state.get_step(step.id).output for step in steps if step.is_completion)
+    outputs = (state.get_step(step.id).output for step in state.plan_steps if step.is_completion)
     written = (one for one in outputs if one is not None and one.effective != "rules")
     return [one.text for one in written if one.finish_reason == "length"]
 
 
 def find_interruption(state: RunState) -> str:
     """The provider's word for why the answer of a model ended unfinished; "" if it is whole."""
-    steps = state.plan.steps if state.plan is not None else ()
-    outputs = (state.get_step(step.id).output for step in steps if is_answer_step(state, step))
+    outputs = (state.get_step(step.id).output for step in state.plan_steps if is_answer_step(state, step))
     return next((one.interruption for one in outputs if one is not None and one.interruption), "")
 
 
 def list_cut_texts(state: RunState) -> list[PlanStep]:
     """The steps of the plan in force whose text a model did not finish. The answer itself says so by its end."""
-    steps = state.plan.steps if state.plan is not None else ()
-    outputs = [(step, state.get_step(step.id).output) for step in steps if not step.is_completion]
+    outputs = [(step, state.get_step(step.id).output) for step in state.plan_steps if not step.is_completion]
     return [step for step, one in outputs if one is not None and (one.finish_reason != "stop" or one.interruption)]
 
 
@@ -94,13 +87,13 @@ def list_abandoned_steps(state: RunState) -> tuple[PlanStep, ...]:
     What a person did not allow stays, and a change that failed, if no other was made: reading makes up for neither.
     """
     lost = _list_lost_steps(state)
-    current = {step.id for step in state.plan.steps} if state.plan is not None else set[str]()
+    current = {step.id for step in state.plan_steps}
     listed_ids = current | {step.id for step in lost}
-    steps = {step.id: step for proposed in state.plans for step in proposed.plan.steps if step.is_work}
-    changing = [step for step in steps.values() if step.effect == "effect"]
+    steps = [step for step in state.steps_of_all_plans.values() if step.is_work]
+    changing = [step for step in steps if step.effect == "effect"]
     has_changed = any(state.get_step(step.id).status == "succeeded" for step in changing)
     failed_ids = {step.id for step in changing if not has_changed and state.get_step(step.id).status == "replan"}
-    earlier = (step for step in steps.values() if step.id not in listed_ids)
+    earlier = (step for step in steps if step.id not in listed_ids)
     return (*(step for step in earlier if step.id in failed_ids or was_refused(state, step)), *lost)
 
 
@@ -139,7 +132,7 @@ def list_undone(state: RunState) -> tuple[str, ...]:
     """The reason why the sub-agents of the plan in force did not do what they were asked for, or why nothing was done
     in the place of the room's router; () if all was done.
     """
-    steps = {step.id for step in state.plan.steps} if state.plan else set[str]()
+    steps = {step.id for step in state.plan_steps}
     ends = (one.end for span, one in state.subagents.items() if span.partition(".")[0] in steps)
     undone = tuple(end.result.undone.reason for end in ends if end is not None and end.result.undone is not None)
     if not undone and is_router_replaced(state) and not has_worked(state):
@@ -155,8 +148,7 @@ def is_router_replaced(state: RunState) -> bool:
 
 def has_worked(state: RunState) -> bool:
     """Whether a step of the plan in force has done anything but write the answer."""
-    steps = state.plan.steps if state.plan is not None else ()
-    return any(step.is_work and state.get_step(step.id).status == "succeeded" for step in steps)
+    return any(step.is_work and state.get_step(step.id).status == "succeeded" for step in state.plan_steps)
 
 
 def is_left_undone(state: RunState, step_id: str) -> bool:
@@ -170,8 +162,7 @@ def is_left_undone(state: RunState, step_id: str) -> bool:
 
 def find_empty_reply(state: RunState) -> str | None:
     """The reason why the model's answer has no text, if its reply was cut off or withheld as a whole; else None."""
-    steps = state.plan.steps if state.plan else ()
-    outputs = [state.get_step(step.id).output for step in steps if step.is_completion]
+    outputs = [state.get_step(step.id).output for step in state.plan_steps if step.is_completion]
     last = outputs[-1] if outputs else None
     if last is None or last.error_code is not None or last.text.strip() or last.blob is not None:
         return None

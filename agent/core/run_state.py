@@ -298,6 +298,20 @@ class RunState:
         return self.plans[-1].plan if self.plans else None
 
     @property
+    def plan_steps(self) -> tuple[PlanStep, ...]:
+        """The steps of the current plan; () before there is one."""
+        return self.plans[-1].plan.steps if self.plans else ()
+
+    @property
+    def steps_of_all_plans(self) -> dict[str, PlanStep]:
+        """The steps of all plans by their ids, as the newest plan with such a step has it."""
+        return {step.id: step for proposed in self.plans for step in proposed.plan.steps}
+
+    def find_planned_step(self, step_id: str) -> PlanStep | None:
+        """The step of the current plan that has this id, or None."""
+        return next((step for step in self.plan_steps if step.id == step_id), None)
+
+    @property
     def replan_count(self) -> int:
         """How many times the run was planned again. Changes that a person asked for and rounds do not count."""
         return sum(1 for proposed in self.plans[1:] if not proposed.asked_for and not proposed.is_round)
@@ -358,5 +372,4 @@ class RunState:
 
     def list_succeeded_steps(self) -> tuple[PlanStep, ...]:
         """The steps of the current plan that were judged SUCCESS, in plan order."""
-        steps = self.plan.steps if self.plan else ()
-        return tuple(step for step in steps if self.get_step(step.id).status == "succeeded")
+        return tuple(step for step in self.plan_steps if self.get_step(step.id).status == "succeeded")

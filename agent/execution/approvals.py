@@ -162,12 +162,12 @@ def find_earlier_rejection(
 
 def build_call_item(run: Run, tool: Tool, args: JsonObject, site: CallSite) -> ApprovalItem:
     """The part of a question that its approval is bound to."""
-    spec = tool.spec
+    spec, step = tool.spec, run.state.find_planned_step(site.step_id)
     return ApprovalItem(
         step_id=site.step_id,
         tool=spec.name,
         args=args,
-        intent=_get_step_intent(run, site),
+        intent=step.intent if step is not None else "",
         effect=spec.effect,
         changes=spec.has_side_effect and not spec.read_claim,
         read_claim=spec.read_claim,
@@ -278,9 +278,9 @@ def _find_approval_reason(
     chosen = not tainted or _was_shown_in_plan(run, spec.name, site) or is_chosen_by_plan(run, spec, args, site)
     if not chosen:
         return "this call makes a change that no plan named before untrusted text was read"
-    plan = run.state.plan
-    skill = next((s for s in plan.steps if s.id == site.step_id and s.action == "skill"), None) if plan else None
-    if skill is not None and (run.room.approval != "never" or skill.tools is None):
+    step = run.state.find_planned_step(site.step_id)
+    is_of_skill = step is not None and step.action == "skill"
+    if is_of_skill and step is not None and (run.room.approval != "never" or step.tools is None):
         return "a skill is to change something"
     is_asked = bool(site.span) and run.room.approval != "never"
     if is_asked and not is_approved_with_plan(run.state, site.step_id, spec, args):
@@ -306,15 +306,10 @@ async def _find_unseen_reason(
 
 def _was_shown_in_plan(run: Run, tool: str, site: CallSite) -> bool:
     """Whether the person who approved the plan saw this call with all of its arguments."""
-    plan = run.state.plan
-    step = next((step for step in (plan.steps if plan else ()) if step.id == site.step_id), None)
-    own = step is not None and step.tool == tool and not site.span
-    return own and step is not None and not find_references(step.args) and is_plan_approved(run.state)
-
-
-def _get_step_intent(run: Run, site: CallSite) -> str:
-    steps = run.state.plan.steps if run.state.plan else ()
-    return next((step.intent for step in steps if step.id == site.step_id), "")
+    step = run.state.find_planned_step(site.step_id)
+    if step is None or step.tool != tool or site.span:
+        return False
+    return not find_references(step.args) and is_plan_approved(run.state)
 
 
 def build_denied_return(site: CallSite, tool: str, decided: ApprovalDecided, *, again: bool = False) -> ToolReturned:

@@ -26,7 +26,7 @@ MAX_NAMED = 3
 
 def describe_sources(run: Run, tool: str, args: JsonObject, site: CallSite) -> dict[str, str]:
     """For each argument where its value comes from: the user's words, results of earlier steps, or a model."""
-    words, step = collect_own_words(run), _find_step(run.state, site)
+    words, step = collect_own_words(run), run.state.find_planned_step(site.step_id)
     confirmed = list_confirmed_values(run.state, without_call=site.call_id)
     spec = run.engine.registry.get(tool).spec if tool in run.engine.registry else None
     joined = find_joined(words, spec, args)
@@ -50,7 +50,7 @@ def describe_sources(run: Run, tool: str, args: JsonObject, site: CallSite) -> d
 
 
 def _describe_source(run: Run, site: CallSite, step: PlanStep | None, planned: JsonValue) -> str:
-    steps = {step.id: step for proposed in run.state.plans for step in proposed.plan.steps}
+    steps = run.state.steps_of_all_plans
     made_of = list_source_ids(step, planned) if step is not None else find_references(planned)
     named = [steps[one] for one in sorted(made_of) if one in steps]
     if named:
@@ -87,7 +87,3 @@ def _list_read_tools(state: RunState, site: CallSite) -> list[str]:
     attempt = state.get_step(site.step_id).find_attempt(site.attempt)
     calls = attempt.calls if attempt is not None else ()
     return list(dict.fromkeys(call.intent.tool for call in calls if call.result is not None and call.result.tainted))
-
-
-def _find_step(state: RunState, site: CallSite) -> PlanStep | None:
-    return next((step for step in (state.plan.steps if state.plan else ()) if step.id == site.step_id), None)

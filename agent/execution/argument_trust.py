@@ -123,7 +123,7 @@ def is_chosen_by_plan(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite
         return False
     if find_called_step(state, spec.name, site) is not None:
         return True
-    step = next((one for one in (state.plan.steps if state.plan else ()) if one.id == site.step_id), None)
+    step = state.find_planned_step(site.step_id)
     if step is None or step.action != "skill" or step.tools is None or spec.name not in step.tools:
         return False
     if state.plans[-1].is_from_outside(step.id) and not is_plan_approved(state):
@@ -133,7 +133,7 @@ def is_chosen_by_plan(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite
 
 def find_called_step(state: RunState, tool: str, site: CallSite) -> PlanStep | None:
     """The plan's step that is this call itself; None for calls of skills and sub-agents."""
-    step = next((one for one in (state.plan.steps if state.plan else ()) if one.id == site.step_id), None)
+    step = state.find_planned_step(site.step_id)
     return step if step is not None and step.action != "skill" and step.tool == tool and not site.span else None
 
 
@@ -164,9 +164,7 @@ def _is_typed_by_user(state: RunState, step: PlanStep, name: str) -> bool:
     """Whether an argument holds, beside the user's own, typed fields only, which the user's plan chose."""
     if not holds_typed_values(state, step, name) or not _is_written_by_user(state, step, name):
         return False
-    sources = [
-        one for one in (state.plan.steps if state.plan else ()) if one.id in list_source_ids(step, step.args.get(name))
-    ]
+    sources = [one for one in state.plan_steps if one.id in list_source_ids(step, step.args.get(name))]
     return all(one.tool != EXTRACT or _is_written_by_user(state, one, "fields") for one in sources)
 
 

@@ -134,8 +134,7 @@ def needs_replan(state: RunState) -> bool:
 def _is_settled_by_refusal(state: RunState) -> bool:
     """Whether a round failed only because a person did not allow its calls, and nothing else is left to do: a small
     model would try them again in another way."""
-    steps = state.plan.steps if state.plan is not None else ()
-    failed = [step for step in steps if state.get_step(step.id).status == "replan"]
+    failed = [step for step in state.plan_steps if state.get_step(step.id).status == "replan"]
     return bool(failed) and all(was_refused(state, step) for step in failed) and not list_open_parts(state)
 
 
@@ -159,8 +158,7 @@ def needs_round(state: RunState) -> bool:
 
 def is_in_round(state: RunState) -> bool:
     """Whether the current plan is a round with another one to follow, within the room's budget of rounds."""
-    steps = state.plan.steps if state.plan is not None else ()
-    return any(step.is_plan_more for step in steps) and state.round_count < state.room.budgets.max_rounds
+    return any(step.is_plan_more for step in state.plan_steps) and state.round_count < state.room.budgets.max_rounds
 
 
 def find_replan_reason(state: RunState) -> str:

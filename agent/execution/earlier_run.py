@@ -68,10 +68,9 @@ async def find_confirmed(run: Run) -> tuple[tuple[ConfirmedValue, ...], tuple[st
 async def _list_results(run: Run, asked: RunState) -> tuple[EarlierResult, ...]:
     """The earlier results that the run received, and the results of its own steps."""
     earlier = list(asked.retrieval.earlier_results) if asked.retrieval is not None else []
-    steps = {step.id: step for proposed in asked.plans for step in proposed.plan.steps if step.is_work}
-    for step in steps.values():
+    for step in asked.steps_of_all_plans.values():
         state = asked.get_step(step.id)
-        if state.status == "succeeded" and state.output is not None:
+        if step.is_work and state.status == "succeeded" and state.output is not None:
             output = await load_output(run, state.output)
             text = cut_text(output.text, SKILL_CHARS)
             earlier.append(EarlierResult(tool=step.tool, intent=step.intent, text=text, tainted=output.tainted))

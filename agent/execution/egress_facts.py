@@ -131,8 +131,7 @@ async def find_repeated_links(run: Run, answer: str) -> tuple[str, ...] | None:
     """The addresses in the answer of a run that a later message may have fetched; None if the answer holds none."""
     if next(iter_address_keys(answer), None) is None:
         return None
-    steps = run.state.plan.steps if run.state.plan is not None else ()
-    skills = [CallSite(step.id, 1) for step in steps if step.action == "skill"]
+    skills = [CallSite(step.id, 1) for step in run.state.plan_steps if step.action == "skill"]
     facts = await collect_facts(run, CallSite("", 1))
     installed = [text for site in skills for text in _iter_given(run, site)]
     outputs = [own.output for own in run.state.steps.values() if own.output is not None]

@@ -91,8 +91,7 @@ def list_parent_tools(run: Run, site: CallSite) -> frozenset[str]:
     if parent is not None:
         return frozenset(parent.start.tools)
     available = run.allowed_tools
-    steps = run.state.plan.steps if run.state.plan else ()
-    step = next((one for one in steps if one.id == site.step_id), None)
+    step = next((one for one in run.state.plan_steps if one.id == site.step_id), None)
     if step is not None and step.action == "skill":
         return list_step_tools(run, step, available)
     return frozenset(available)

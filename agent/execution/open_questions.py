@@ -32,7 +32,7 @@ async def ask_open_question(run: Run) -> None:
 
 def _asks_user(state: RunState) -> bool:
     """Whether a sub-agent that a step of the current plan has started asks the user."""
-    steps = {step.id for step in state.plan.steps} if state.plan else set[str]()
+    steps = {step.id for step in state.plan_steps}
     return any(
         one.end is not None and one.end.result.question and span.partition(".")[0] in steps
         for span, one in state.subagents.items()

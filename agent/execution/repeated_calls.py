@@ -31,8 +31,8 @@ ATTEMPTS = 2
 
 def is_only_repeating_failures(state: RunState, plan: Plan) -> bool:
     """Whether all that a new plan adds are calls that failed permanently before."""
-    known_step_ids = {step.id for proposed in state.plans for step in proposed.plan.steps}
-    added = [step for step in plan.steps if step.id not in known_step_ids and step.is_work]
+    earlier_steps = state.steps_of_all_plans
+    added = [step for step in plan.steps if step.id not in earlier_steps and step.is_work]
     return bool(added) and all(
         step.action != "skill" and find_lasting_failure(state, step, dict(step.args)) is not None for step in added
     )
@@ -87,17 +87,13 @@ def _find_lasting_reason(state: RunState, step: PlanStep, own: StepState, last: 
         return reason if output.error_code == FAILED and not has_read_since(state, last) else None
     if output.error_code is None and step.effect == "read" and verdict.by == "model":
         return reason  # reading again returns what the judge rejected
-    if _has_rounds(state):  # they refuse what is in vain by themselves, and read again what was interrupted
+    if state.round_count:  # they refuse what is in vain by themselves, and read again what was interrupted
         return None
     if output.error_code is None and step.effect == "read":
         return reason
     tried = [one.output for one in own.attempts if one.output is not None and not one.is_discarded]
     failures = [one for one in tried if one.error_code in (None, FAILED)]
     return reason if len(failures) >= ATTEMPTS else None
-
-
-def _has_rounds(state: RunState) -> bool:
-    return any(step.is_plan_more for proposed in state.plans for step in proposed.plan.steps)
 
 
 def _has_effect_since(state: RunState, attempt: AttemptState) -> bool:

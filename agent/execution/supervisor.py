@@ -68,10 +68,9 @@ class StepSupervisorAgent:
         previous = next((a for a in reversed(own.attempts) if a.number < number and not a.is_discarded), None)
         # The same output after a judge's RETRY may be right. Only a rule's failure verdict is certain.
         failed = previous is not None and previous.verdict is not None and previous.verdict.by == "rule"
-        later = state.plan.steps if state.plan else ()
         # Fields that are not there are what an extraction was to find out.
         found_nothing = step.tool != EXTRACT and is_empty_search(output, step.args, is_search=self._is_search(step))
-        is_needed = any(step.id in find_references(self._list_needs(other)) for other in later)
+        is_needed = any(step.id in find_references(self._list_needs(other)) for other in state.plan_steps)
         checked = check_output(
             step,
             output,
@@ -105,16 +104,14 @@ class StepSupervisorAgent:
         if not self._run.profile.judges:
             return NOBODY_JUDGES
         state = self._run.state
-        for other in state.plan.steps if state.plan is not None else ():
+        for other in state.plan_steps:
             attempts = [one for one in state.get_step(other.id).attempts if one.number or other.id != step.id]
             was_judged = any(one.verdict is not None and one.verdict.by == "model" for one in attempts)
             if was_judged or any(one.judge_error and one.judge_error not in _UNASKED for one in attempts):
                 return JUDGED_ONCE
         # Of texts that end at the same time, the first of the plan is judged.
         waiting = [
-            one.id
-            for one in (state.plan.steps if state.plan is not None else ())
-            if one.action == "skill" and state.get_step(one.id).status == "executed"
+            one.id for one in state.plan_steps if one.action == "skill" and state.get_step(one.id).status == "executed"
         ]
         return JUDGED_ONCE if step.id in waiting[1:] else ""
 

@@ -40,7 +40,7 @@ def _find_field(state: RunState, step: PlanStep, reference: Reference) -> Extrac
         whole = _find_field(state, step, lists[0]) if len(lists) == 1 else None
         item = whole.item if whole is not None and whole.kind == "array" else None
         return _follow(item, _split(reference))
-    source = next((one for one in (state.plan.steps if state.plan else ()) if one.id == reference.step_id), None)
+    source = state.find_planned_step(reference.step_id)
     if source is None or source.tool != EXTRACT or source.action != "tool" or FOR_EACH in source.args:
         return None
     schema = source.args.get("fields")

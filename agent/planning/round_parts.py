@@ -123,7 +123,7 @@ def list_open_parts(state: RunState) -> tuple[str, ...]:
 
 def list_untried_parts(state: RunState) -> frozenset[str]:
     """The parts for which exactly one call of this run failed, and those whose call waited for results."""
-    ends = [step for proposed in state.plans for step in proposed.plan.steps if step.is_plan_more]
+    ends = [step for step in state.steps_of_all_plans.values() if step.is_plan_more]
     failed = Counter(part for end in ends for part in _list_failed(state, end))
     waiting = ends[-1].args.get(WAITING) if ends else None
     named = map(str, waiting if isinstance(waiting, list) else ())
@@ -132,7 +132,7 @@ def list_untried_parts(state: RunState) -> frozenset[str]:
 
 def has_changed(state: RunState) -> bool:
     """Whether the last round changed something and all of its calls succeeded."""
-    steps = state.plan.steps if state.plan is not None else ()
+    steps = state.plan_steps
     if not steps or not steps[-1].is_plan_more:
         return False
     ids = set(steps[-1].depends_on)
@@ -161,15 +161,14 @@ def is_change_settled(state: RunState) -> bool:
 
 def _list_work(state: RunState) -> list[PlanStep]:
     """The steps of all plans of a run that call something."""
-    steps = {step.id: step for proposed in state.plans for step in proposed.plan.steps if step.is_work}
-    return list(steps.values())
+    return [step for step in state.steps_of_all_plans.values() if step.is_work]
 
 
 def _list_failed(state: RunState, end: PlanStep) -> list[str]:
     """The parts whose call has to be made again in another way. What a person did not allow is settled."""
     parts = end.args.get(PARTS)
     tried = parts if isinstance(parts, dict) else {}
-    steps = {step.id: step for proposed in state.plans for step in proposed.plan.steps}
+    steps = state.steps_of_all_plans
     failed = (steps[name] for name in tried if name in steps and state.get_step(name).status != "succeeded")
     return [*dict.fromkeys(str(tried[step.id]) for step in failed if not was_refused(state, step))]
 
@@ -183,6 +182,6 @@ def find_check_reason(plan: Plan) -> str:
 def find_allowed_changes(state: RunState) -> frozenset[str] | None:
     """The tools of which earlier rounds found that this run's request asks to change something with them; None if none
     of them asked."""
-    ends = [step for proposed in state.plans for step in proposed.plan.steps if step.is_plan_more]
+    ends = [step for step in state.steps_of_all_plans.values() if step.is_plan_more]
     lists = [named for end in ends if isinstance(named := end.args.get(MAY_CHANGE), list)]
     return frozenset(str(name) for named in lists for name in named) if lists else None

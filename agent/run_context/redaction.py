@@ -232,8 +232,9 @@ class RunRedaction:
     def _is_by_model(self, body: EventBody, step_id: str | None) -> bool:
         """Whether a model wrote the output of a step. A tool's output was redacted at its return."""
         if isinstance(body, StepFinished) and body.output.effective == "rules":
-            steps = self._run.state.plan.steps if self._run.state.plan else ()
-            return any(step.id == step_id and step.action in ("completion", "skill") for step in steps)
+            return any(
+                step.id == step_id and step.action in ("completion", "skill") for step in self._run.state.plan_steps
+            )
         return True
 
 

@@ -173,7 +173,7 @@ def _find_kept_steps(origin: RunState, wanted: Iterable[JsonObject], fork: ForkR
     changed = set() if fork.step is None else {fork.step}
     given = set(fork.outputs or ())
     kept_steps: list[str] = []
-    known_steps = {step.id: step for step in (origin.plan.steps if origin.plan else ())}
+    known_steps = {step.id: step for step in origin.plan_steps}
     for step in _sort_steps(wanted):
         step_id = str(step.get("id"))
         before = known_steps.get(step_id)
@@ -238,7 +238,7 @@ def _list_effects(origin: RunState, step_id: str) -> list[str]:
     attempts = origin.get_step(step_id).attempts
     calls = [(call.intent.tool, call.intent.effect) for attempt in attempts for call in attempt.calls]
     if any(attempt.taken_from for attempt in attempts):
-        calls += [(step.tool, step.effect) for step in (origin.plan.steps if origin.plan else ()) if step.id == step_id]
+        calls += [(step.tool, step.effect) for step in origin.plan_steps if step.id == step_id]
     return list(dict.fromkeys(tool for tool, effect in calls if origin.has_side_effect(tool, effect)))
 
 

@@ -74,7 +74,7 @@ def _summarize_executor(state: RunState) -> JsonObject:
     """
     wanted = [
         attempt.output
-        for step in (state.plan.steps if state.plan else ())
+        for step in state.plan_steps
         for attempt in state.get_step(step.id).attempts
         if attempt.output is not None and (step.action in ("skill", "completion") or _is_model_output(attempt.output))
     ]

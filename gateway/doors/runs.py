@@ -175,7 +175,7 @@ async def get_run(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> RunD
         prompt=state.request.prompt,
         plan=state.plan,
         estimated_tools=list(state.plan.list_tools()) if state.plan else [],
-        steps=list(state.plan.steps) if state.plan else [],
+        steps=list(state.plan_steps),
         verdicts=verdicts,
         response=build_response(events),
         model_calls=_list_model_calls(events),

@@ -37,5 +37,5 @@ def build_plan_view(state: RunState) -> list[PlanStepView]:
             tool_call=write_call(step.tool, step.args),
             status=_STEP_STATUSES[state.get_step(step.id).status],
         )
-        for number, step in enumerate(state.plan.steps if state.plan else (), start=1)
+        for number, step in enumerate(state.plan_steps, start=1)
     ]

@@ -123,7 +123,7 @@ def _find_partial_reason(run: Run, figures: tuple[str, ...]) -> str:
 
 def _only_told_of_doors(state: RunState) -> bool:
     """Whether a message to be carried out was answered by rules alone, with where people do it themselves."""
-    steps = state.plan.steps if state.plan is not None else ()
+    steps = state.plan_steps
     outputs = [state.get_step(step.id).output for step in steps if step.is_completion]
     is_request = state.understanding is not None and state.understanding.route in ("plan", "direct")
     by_rules = [one is not None and one.effective == "rules" for one in outputs]
@@ -196,13 +196,13 @@ def _explain_missing_model(state: RunState, *, succeeded: bool) -> str:
         return CLIENT_CALLS_REASON
     if not succeeded:
         return "the run stopped early; what is known is reported as it is"
-    last = state.plan.steps[-1] if state.plan else None
+    last = state.plan_steps[-1] if state.plan_steps else None
     return f"the result of {last.tool} is the answer" if last else "nothing was to be done"
 
 
 def _is_help_text(state: RunState) -> bool:
     """Whether the answer only lists the gateway's commands. Such answers are not remembered."""
-    steps = state.plan.steps if state.plan else ()
+    steps = state.plan_steps
     outputs = [state.get_step(step.id).output for step in steps if step.is_completion]
     return len(outputs) == len(steps) and all(output is not None and output.effective == "rules" for output in outputs)
 
@@ -217,8 +217,7 @@ def _has_written(state: RunState, answer: AnswerFinished | None) -> bool:
     """Whether an answer is the model's or the gateway's own words to the user, and not a sentence about a run that was
     stopped before it, or whose model said nothing."""
     is_cut_off = state.cancel_request is not None and not (answer is not None and answer.stopped)
-    steps = state.plan.steps if state.plan is not None else ()
-    is_silent = all(step.is_completion for step in steps) and find_halting_step(state) is not None
+    is_silent = all(step.is_completion for step in state.plan_steps) and find_halting_step(state) is not None
     return answer is not None and not is_cut_off and not is_silent and not find_empty_reply(state)
 
 

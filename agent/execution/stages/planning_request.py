@@ -28,7 +28,7 @@ async def build_planning_request(run: Run, reason: str | None) -> PlanningReques
     """What the planner of a run needs for its next plan; `reason` is why the last one is replaced. Raises
     `StoreError`."""
     state, room = run.state, run.room
-    previous = state.plan.steps if state.plan else ()
+    previous = state.plan_steps
     completed = []
     redo = _list_steps_to_redo(state)
     for step in state.list_succeeded_steps():
@@ -56,7 +56,7 @@ async def build_planning_request(run: Run, reason: str | None) -> PlanningReques
         completed=tuple(completed),
         replan_reason=reason,
         previous=state.plan,
-        used_ids=frozenset(step.id for proposed in state.plans for step in proposed.plan.steps),
+        used_ids=frozenset(state.steps_of_all_plans),
         failed=tuple(step for step in previous if state.get_step(step.id).status != "succeeded"),
         original=state.prompt,
         context=extract_context(metadata) if "context" in metadata else {},
@@ -140,7 +140,7 @@ def _list_tools_to_redo(state: RunState) -> frozenset[str]:
 def _list_steps_to_redo(state: RunState) -> frozenset[str]:
     """The steps of those tools, and all steps that depend on them. A new plan drops their results."""
     tools, redone = _list_tools_to_redo(state), set[str]()
-    for step in state.plan.steps if state.plan else ():  # dependencies come first
+    for step in state.plan_steps:  # dependencies come first
         if step.tool in tools or redone & set(step.depends_on):
             redone.add(step.id)
     return frozenset(redone)

@@ -25,7 +25,7 @@ def is_approved_with_plan(state: RunState, step_id: str, spec: ToolSpec, args: J
     """
     if not changes_several(state) or not is_plan_approved(state):
         return False
-    step = next((one for one in (state.plan.steps if state.plan else ()) if one.id == step_id), None)
+    step = state.find_planned_step(step_id)
     if step is None or not _shows_tool(step, spec):
         return False
     entities = step.args.get("entities")

@@ -80,7 +80,7 @@ def is_plan_approved(state: RunState) -> bool:
 
 def get_approved_item(state: RunState, step_id: str) -> ApprovalItem | None:
     """What a person saw of a step of the current plan when they approved it; None for a step that they edited."""
-    step = next((one for one in (state.plan.steps if state.plan else ()) if one.id == step_id), None)
+    step = state.find_planned_step(step_id)
     decided = {name for name, decision in state.decisions.items() if decision.decision == "approved"}
     items = [
         item
@@ -112,7 +112,7 @@ def get_plan_feedback(state: RunState) -> str:
 
 def list_plan_items(state: RunState) -> tuple[ApprovalItem, ...]:
     """The unfinished steps of the current plan, without completions: writing the answer needs no approval."""
-    steps = state.plan.steps if state.plan else ()
+    steps = state.plan_steps
     pending = (step for step in steps if state.get_step(step.id).status != "succeeded")
     items = tuple(_build_item(state, step) for step in pending if step.is_work)
     read = state.classified

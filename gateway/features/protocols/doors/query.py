@@ -123,7 +123,7 @@ def _is_calculated(state: RunState) -> bool:
 
     The run is complete only if these results contain every figure of the answer.
     """
-    steps = state.plan.steps if state.plan is not None else ()
+    steps = state.plan_steps
     outputs = [state.get_step(step.id).output for step in steps if step.action == "tool"]
     others = [step for step in steps if step.action not in ("tool", "completion")]
     calculated = [one for one in outputs if one is not None and not one.tainted and one.effective == "rules"]

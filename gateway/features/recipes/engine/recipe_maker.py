@@ -288,7 +288,7 @@ def _name_trial(plan: Plan, name: str) -> Plan:
 
 def _describe_failure(state: RunState) -> str:
     """The first failed step of a run with the reason, or why the run ended."""
-    for step in state.plan.steps if state.plan else ():
+    for step in state.plan_steps:
         last = state.get_step(step.id).last
         verdict = last.verdict if last is not None else None
         if verdict is not None and verdict.outcome.value != "SUCCESS":

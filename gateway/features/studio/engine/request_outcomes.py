@@ -52,7 +52,7 @@ def build_outcomes(state: RunState) -> list[IntentOutcome]:
         return [_build_unplanned(state, intent, "waiting", read.question) for intent in read.intents]
     if read is None or read.task_plan is None or plan is None:
         return []
-    steps = {step.id: step for proposed in state.plans for step in proposed.plan.steps if step.is_work}
+    steps = {name: step for name, step in state.steps_of_all_plans.items() if step.is_work}
     routed = read.step_ids or tuple(step.id for step in plan.steps if step.is_work)
     if not steps.keys() >= {*routed}:  # the router has read a reply to the plan's question; its plan is still to come
         status: IntentStatus = "not_run" if state.is_finished else "waiting"
