@@ -63,8 +63,8 @@ def compose_results(outcomes: list[tuple[PlanStep, StepOutput]], run: Run) -> st
 
 
 def _get_hints(run: Run, step: PlanStep) -> PlanHints:
-    registry = run.engine.registry
-    return registry.get(step.tool).spec.hints if step.tool in registry else PlanHints()
+    spec = run.engine.registry.find_spec(step.tool)
+    return spec.hints if spec is not None else PlanHints()
 
 
 def _build_heading(run: Run, step: PlanStep) -> str:

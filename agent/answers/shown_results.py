@@ -25,13 +25,12 @@ async def add_shown_results(run: Run, text: str) -> str:
 
 async def _list_always_shown(run: Run) -> list[str]:
     """The texts of these results, the newest first: a later version may hold what an earlier one showed."""
-    registry = run.engine.registry
     texts = []
     for call in _list_calls(run.state):
-        tool, returned = call.intent.tool, call.result
-        if returned is None or returned.error_code is not None or tool not in registry:
+        spec, returned = run.engine.registry.find_spec(call.intent.tool), call.result
+        if returned is None or returned.error_code is not None or spec is None:
             continue
-        if registry.get(tool).spec.hints.is_always_shown:
+        if spec.hints.is_always_shown:
             texts.append((await load_output(run, to_step_output(returned))).text.strip())
     return [text for text in dict.fromkeys(reversed(texts)) if text]
 

@@ -28,7 +28,7 @@ def describe_sources(run: Run, tool: str, args: JsonObject, site: CallSite) -> d
     """For each argument where its value comes from: the user's words, results of earlier steps, or a model."""
     words, step = collect_own_words(run), run.state.find_planned_step(site.step_id)
     confirmed = list_confirmed_values(run.state, without_call=site.call_id)
-    spec = run.engine.registry.get(tool).spec if tool in run.engine.registry else None
+    spec = run.engine.registry.find_spec(tool)
     joined = find_joined(words, spec, args)
     planned = step.args if step is not None and step.action != "skill" and not site.span else {}
     called = find_called_step(run.state, tool, site)

@@ -180,10 +180,9 @@ async def _is_listed(run: Run, spec: ToolSpec, name: str, value: JsonValue) -> b
     wanted = {json.dumps(item) for item in items}
     words = _ID_WORDS | set(split_name(name).lower().split())
     for call in _iter_calls(run.state):
-        registry = run.engine.registry
-        if call.result is None or call.result.error_code is not None or call.intent.tool not in registry:
+        source = run.engine.registry.find_spec(call.intent.tool)
+        if call.result is None or call.result.error_code is not None or source is None:
             continue
-        source = registry.get(call.intent.tool).spec
         if source.effect != "read" or source.origin != spec.origin or not _is_same_server(source, spec):
             continue
         output = await load_output(run, to_step_output(call.result))

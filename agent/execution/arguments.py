@@ -134,8 +134,7 @@ async def resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
     if not step.args:
         return {}, tainted
     outputs = await load_inputs(run, start)
-    tools = run.engine.registry
-    spec = tools.get(step.tool).spec if step.action != "skill" and step.tool in tools else None
+    spec = run.engine.registry.find_spec(step.tool) if step.action != "skill" else None
     texts = list_text_arg_names(spec) if spec is not None else ()
     resolved = resolve_references(dict(step.args), outputs.__getitem__, texts=texts)
     args = read_container_args(spec, resolved.args) if spec is not None else resolved.args

@@ -75,9 +75,8 @@ def list_callable(catalogue: Catalogue) -> Catalogue:
 
 def list_read_claims(run: Run, plan: Plan) -> dict[str, str]:
     """The tools of a plan that only read, as the server that is named says; see `ToolSpec.read_claim`."""
-    registry = run.engine.registry
-    specs = [registry.get(step.tool).spec for step in plan.steps if step.action != "skill" and step.tool in registry]
-    return {spec.name: spec.read_claim for spec in specs if spec.read_claim}
+    specs = [run.engine.registry.find_spec(step.tool) for step in plan.steps if step.action != "skill"]
+    return {spec.name: spec.read_claim for spec in specs if spec is not None and spec.read_claim}
 
 
 def drop_unusable(catalogue: Catalogue, empty: Collection[UserSource]) -> Catalogue:

@@ -80,7 +80,7 @@ def _find_chosen_values(
         _make_call_key(call.intent.call_id, call.intent.args): _count_chosen(other, call.intent.args, facts)
         for attempt, _ in _iter_attempts(run.state)
         for call in attempt.calls
-        if (other := _find_spec(run, call.intent.tool)) is not None and _get_server(other) == server
+        if (other := run.engine.registry.find_spec(call.intent.tool)) is not None and _get_server(other) == server
     }
     counts |= run.chosen_values.get(server, {})
     key, count = _make_call_key(site.call_id, args), _count_chosen(spec, args, facts)
@@ -149,7 +149,7 @@ async def _read_call(run: Run, call: CallState, attempt: AttemptState) -> ReadTe
     """The facts about what a call has read."""
     result = call.result
     assert result is not None, "the caller leaves out calls in flight"
-    spec = _find_spec(run, call.intent.tool)
+    spec = run.engine.registry.find_spec(call.intent.tool)
     if result.error_code is not None:  # a foreign server writes its own error messages
         foreign = spec is None or is_foreign(spec)
         return _make_read(spec, result.tool, result.error or "", call.intent.args, tainted=foreign)
@@ -161,7 +161,7 @@ async def _read_call(run: Run, call: CallState, attempt: AttemptState) -> ReadTe
 
 async def _read_output(run: Run, tool: str, output: StepOutput, address: str) -> ReadText:
     loaded = await load_output(run, output)
-    spec = _find_spec(run, tool)
+    spec = run.engine.registry.find_spec(tool)
     return _make_read(spec, tool, loaded.text, {"url": address}, tainted=loaded.tainted, value=loaded.value)
 
 
@@ -191,7 +191,9 @@ def _has_read_public_pages_only(run: Run, call: CallState, attempt: AttemptState
         for other in attempt.calls
         if other.intent.span in (begin, *(s for s in run.state.subagents if s.startswith((f"{begin}~", f"{begin}/"))))
     ]
-    specs = [_find_spec(run, one.intent.tool) for one in inner if one.result is not None and one.result.tainted]
+    specs = [
+        run.engine.registry.find_spec(one.intent.tool) for one in inner if one.result is not None and one.result.tainted
+    ]
     return bool(specs) and all(spec is not None and spec.reads_public_pages for spec in specs)
 
 
@@ -206,7 +208,7 @@ def _iter_given(run: Run, site: CallSite) -> Iterator[str]:
     yield from state.room.operator_texts
     if not state.has_outside_prompt:  # who wrote such a prompt named its schedule too
         yield json.dumps(state.request.metadata, ensure_ascii=False)
-    step = _find_step(state, site.step_id)
+    step = state.steps_of_all_plans.get(site.step_id)
     if step is not None and step.action == "skill":
         try:
             yield run.engine.skills.get(step.tool).read_body()
@@ -268,19 +270,9 @@ async def _load_repeated_links(run: Run) -> frozenset[str]:
 
 
 def _iter_attempts(state: RunState) -> Iterator[tuple[AttemptState, PlanStep | None]]:
+    planned = state.steps_of_all_plans
     for step_id, own in state.steps.items():
-        for attempt in own.attempts:
-            yield attempt, _find_step(state, step_id)
-
-
-def _find_step(state: RunState, step_id: str) -> PlanStep | None:
-    steps = (step for proposed in reversed(state.plans) for step in proposed.plan.steps)
-    return next((step for step in steps if step.id == step_id), None)
-
-
-def _find_spec(run: Run, tool: str) -> ToolSpec | None:
-    registry = run.engine.registry
-    return registry.get(tool).spec if tool in registry else None
+        yield from ((attempt, planned.get(step_id)) for attempt in own.attempts)
 
 
 def _get_server(spec: ToolSpec) -> str:

@@ -87,8 +87,7 @@ def build_failed_output(error: AgentError) -> StepOutput:
 async def _execute(run: Run, start: Start) -> tuple[list[EventDraft], StepOutput]:
     """The attempt's output, and drafts for the transaction of its end."""
     step, number = start.step, start.attempt
-    tools = run.engine.registry
-    if is_list_step(step, tools.get(step.tool).spec if step.tool in tools else None):
+    if is_list_step(step, run.engine.registry.find_spec(step.tool)):
         return [], await ListCalls(run, start).execute(partial(build_start_events, run, start))
     args, tainted = await resolve_args(run, start)
     begin = await build_start_events(run, start, args, tainted=tainted)

@@ -186,7 +186,7 @@ class CallSpawner:
         deepest = self._depth >= self._run.room.subagent_depth
         withheld = []
         for name in kind.BORROWS:
-            spec = registry.get(name).spec if name in registry and name in parents else None
+            spec = registry.find_spec(name) if name in parents else None
             if spec is None or (spec.effect != "read" and not kind.CHANGES_THINGS) or (spec.uses_subagents and deepest):
                 withheld.append(name)
             else:

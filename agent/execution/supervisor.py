@@ -257,22 +257,19 @@ class StepSupervisorAgent:
 
     def _list_needs(self, step: PlanStep) -> JsonObject:
         """The arguments that a step cannot do without. An empty list of items needs no call: nothing is missing."""
-        tools = self._run.engine.registry
-        is_list = is_list_step(step, tools.get(step.tool).spec if step.tool in tools else None)
+        is_list = is_list_step(step, self._run.engine.registry.find_spec(step.tool))
         return split_list_inputs(step.args)[1] if is_list else step.args
 
     def _is_search(self, step: PlanStep) -> bool:
         """Whether the step's tool declares itself a search; False if the tool no longer exists."""
-        tools = self._run.engine.registry
-        return step.action == "tool" and step.tool in tools and tools.get(step.tool).spec.hints.is_search
+        spec = self._run.engine.registry.find_spec(step.tool)
+        return step.action == "tool" and spec is not None and spec.hints.is_search
 
     def _is_tool_raising(self, step: PlanStep) -> bool:
         """Whether the step's tool raises every failure; False if the tool no longer exists."""
-        tools = self._run.engine.registry
-        if step.action == "skill" or step.tool not in tools:
-            return False
-        spec = tools.get(step.tool).spec  # a sub-agent that did not finish says what it found by then
-        return spec.always_raises_errors or spec.uses_subagents
+        spec = self._run.engine.registry.find_spec(step.tool) if step.action != "skill" else None
+        # A sub-agent that did not finish says what it found by then.
+        return spec is not None and (spec.always_raises_errors or spec.uses_subagents)
 
 
 def _is_free_text(step: PlanStep, checked: CheckResult) -> bool:

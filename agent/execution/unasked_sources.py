@@ -19,7 +19,8 @@ async def list_unasked_sources(run: Run, tool: str) -> tuple[str, ...]:
     registry = run.engine.registry
     if fixed or not routed or len(state.plans) != 1 or not run.room.budgets.max_replans:
         return ()
-    if tool not in registry or not registry.get(tool).spec.hints.is_search:
+    spec = registry.find_spec(tool)
+    if spec is None or not spec.hints.is_search:
         return ()
     searches = {spec.hints.source: spec.name for spec in registry.list_specs(run.allowed_tools) if spec.hints.is_search}
     tool_sources = registry.list_sources(

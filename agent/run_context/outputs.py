@@ -226,7 +226,7 @@ def build_result_blocks(
 
 def _select_text(run: Run, step: PlanStep, output: StepOutput, limit: int) -> str:
     """What a small model reads of a long result. Passages with sources are in the order of their relevance."""
-    spec = run.engine.registry.get(step.tool).spec if step.tool in run.engine.registry else None
+    spec = run.engine.registry.find_spec(step.tool)
     if output.sources or spec is None or spec.hints.is_search:
         return cut_text(output.text, limit)
     figures = describe_list_figures(output.text, run.state.question)
@@ -239,10 +239,8 @@ def _leave_out_looks(
 ) -> Sequence[tuple[PlanStep, StepOutput]]:
     """The results without those that only showed what another call then worked on: a small model takes the first rows
     of a table for the answer of the query. A table that no call worked on stays."""
-    registry = run.engine.registry
-    following = [
-        (step, registry.get(step.tool).spec.hints.looks_first_with) for step, _ in outcomes if step.tool in registry
-    ]
+    specs = [(step, run.engine.registry.find_spec(step.tool)) for step, _ in outcomes]
+    following = [(step, spec.hints.looks_first_with) for step, spec in specs if spec is not None]
     return [
         (step, output)
         for step, output in outcomes

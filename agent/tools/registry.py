@@ -70,6 +70,11 @@ class ToolRegistry:
             shared_names = ", ".join(spec.name for spec in shared) or "none"
             raise ToolUnknownError(f"there is no tool named {name!r}; known: {shared_names}", agent_id=name) from None
 
+    def find_spec(self, name: str) -> ToolSpec | None:
+        """The spec of the tool of this name, or None. Unlike `get`, it raises nothing."""
+        tool = self._tools.get(name)
+        return tool.spec if tool is not None else None
+
     def __contains__(self, name: object) -> bool:
         return name in self._tools
 

@@ -173,8 +173,8 @@ class _Handlers:
             return AGENT_TOOLS[name].input_schema
         if (schema := get_search_tool_schema(name)) is not None:
             return schema
-        registry = self._get_dependencies().registry
-        return add_argument(registry.get(name).spec) if name in registry else None
+        spec = self._get_dependencies().registry.find_spec(name)
+        return add_argument(spec) if spec is not None else None
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> CallResult:
         """Executes a call. Failures are results with `is_error`, which a model can act on."""

@@ -276,7 +276,7 @@ def _quotes_ground(run: Run, planned: Planned) -> bool:
     steps = [
         step
         for step in planned.plan.steps
-        if step.id in changing or (step.tool in registry and registry.get(step.tool).spec.where_args)
+        if step.id in changing or ((spec := registry.find_spec(step.tool)) is not None and spec.where_args)
     ]
     if not planned.ground or not steps:
         return False

@@ -8,7 +8,7 @@ import pytest
 from agent.core.events import StepOutput
 from agent.core.models import PlanStep
 from agent.run_context.outputs import build_result_blocks
-from agent.tools import PlanHints, ToolSpec
+from agent.tools import PlanHints
 from tests.unit.planning.kitchen import spec
 
 PATHS: Any = {"paths": {"type": "array", "items": {"type": "string"}}}
@@ -19,15 +19,6 @@ SPECS = {
         spec("query", {"sql": {}, **PATHS}, ["sql"], hints=PlanHints(looks_first_with="describe")),
     )
 }
-
-
-class _Registry:
-    def __contains__(self, name: str) -> bool:
-        return name in SPECS
-
-    def get(self, name: str) -> SimpleNamespace:
-        found: ToolSpec = SPECS[name]
-        return SimpleNamespace(spec=found)
 
 
 def make_step(step_id: str, tool: str, *paths: str, **args: Any) -> PlanStep:
@@ -45,7 +36,7 @@ def test_what_a_query_worked_on_is_not_shown_beside_its_result(queried: tuple[st
     steps = [make_step("s1", "describe", "a.csv"), make_step("s2", "describe", "b.csv")]
     steps += [make_step("s3", "query", *queried, sql="SELECT 1")] if queried else []
     run = SimpleNamespace(
-        engine=SimpleNamespace(registry=_Registry()),
+        engine=SimpleNamespace(registry=SimpleNamespace(find_spec=SPECS.get)),
         profile=SimpleNamespace(decides="rounds"),
         decides_in_rounds=True,
         state=SimpleNamespace(question="How many?", get_step=lambda _: SimpleNamespace(last=None)),
