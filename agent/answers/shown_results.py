@@ -1,9 +1,7 @@
 """Results that people must see as they are, added to an answer that leaves them out."""
 
 import re
-from collections.abc import Iterable
 
-from agent.core.run_state import CallState, RunState
 from agent.run_context.outputs import cut_text, load_output, to_step_output
 from agent.run_context.run import Run
 
@@ -26,18 +24,13 @@ async def add_shown_results(run: Run, text: str) -> str:
 async def _list_always_shown(run: Run) -> list[str]:
     """The texts of these results, the newest first: a later version may hold what an earlier one showed."""
     texts = []
-    for call in _list_calls(run.state):
+    for call in run.state.list_calls():
         spec, returned = run.engine.registry.find_spec(call.intent.tool), call.result
         if returned is None or returned.error_code is not None or spec is None:
             continue
         if spec.hints.is_always_shown:
             texts.append((await load_output(run, to_step_output(returned))).text.strip())
     return [text for text in dict.fromkeys(reversed(texts)) if text]
-
-
-def _list_calls(state: RunState) -> Iterable[CallState]:
-    """Every call of the run, those of sub-agents and skills too, in their order."""
-    return (call for step in state.steps.values() for attempt in step.attempts for call in attempt.calls)
 
 
 def _holds(text: str, result: str) -> bool:

@@ -370,6 +370,14 @@ class RunState:
         """The state of a step, an empty one if nothing has happened yet."""
         return self.steps.get(step_id, _NO_STEP)
 
+    def list_attempts(self) -> list[AttemptState]:
+        """The attempts of all steps, step by step."""
+        return [attempt for step in self.steps.values() for attempt in step.attempts]
+
+    def list_calls(self) -> list[CallState]:
+        """The tool calls of all attempts, those of skills and sub-agents too."""
+        return [call for attempt in self.list_attempts() for call in attempt.calls]
+
     def list_succeeded_steps(self) -> tuple[PlanStep, ...]:
         """The steps of the current plan that were judged SUCCESS, in plan order."""
         return tuple(step for step in self.plan_steps if self.get_step(step.id).status == "succeeded")

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from agent.core.models import ArgumentRole, JsonObject, PlanStep
 from agent.core.plan_references import ITEM, find_references, list_literals
-from agent.core.run_state import CallState, RunState
+from agent.core.run_state import RunState
 from agent.execution.confirmed_values import is_confirmed, list_confirmed_values
 from agent.execution.typed_values import holds_typed_values
 from agent.planning.list_steps import FOR_EACH, list_source_ids
@@ -128,7 +128,7 @@ def is_chosen_by_plan(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite
         return False
     if state.plans[-1].is_from_outside(step.id) and not is_plan_approved(state):
         return False
-    return not any((call.intent.tool, call.intent.args) == (spec.name, args) for call in _iter_calls(state))
+    return not any((call.intent.tool, call.intent.args) == (spec.name, args) for call in state.list_calls())
 
 
 def find_called_step(state: RunState, tool: str, site: CallSite) -> PlanStep | None:
@@ -179,7 +179,7 @@ async def _is_listed(run: Run, spec: ToolSpec, name: str, value: JsonValue) -> b
     items = value if isinstance(value, list) else [value]
     wanted = {json.dumps(item) for item in items}
     words = _ID_WORDS | set(split_name(name).lower().split())
-    for call in _iter_calls(run.state):
+    for call in run.state.list_calls():
         source = run.engine.registry.find_spec(call.intent.tool)
         if call.result is None or call.result.error_code is not None or source is None:
             continue
@@ -207,9 +207,3 @@ def _iter_ids(value: JsonValue, words: frozenset[str] | set[str]) -> Iterator[Js
             waiting += [(name, item) for item in one]
         elif words & set(split_name(name).lower().split()):
             yield one
-
-
-def _iter_calls(state: RunState) -> Iterator[CallState]:
-    for own in state.steps.values():
-        for attempt in own.attempts:
-            yield from attempt.calls

@@ -45,12 +45,11 @@ def _list_requested_tools(state: RunState) -> set[str]:
 def _get_last_errors_by_tool(state: RunState) -> dict[str, str]:
     """The tools that returned in any attempt, each with its last error."""
     ran: dict[str, str] = {}
-    for step in state.steps.values():
-        for attempt in step.attempts:
-            for call in attempt.calls:
-                if call.result is not None:
-                    ran[call.intent.tool] = call.result.error or _get_rejection_reason(attempt)
-            # Calls with invalid arguments are refused, so only the attempt's output has the error.
+    for attempt in state.list_attempts():
+        for call in attempt.calls:
+            if call.result is not None:
+                ran[call.intent.tool] = call.result.error or _get_rejection_reason(attempt)
+    # Calls with invalid arguments are refused, so only the attempt's output has the error.
     for proposed in state.plans:
         for planned in proposed.plan.steps:
             last = state.get_step(planned.id).last

@@ -269,7 +269,7 @@ class ListCalls:
 
     def _list_earlier(self, tool: Tool, args: JsonObject) -> list[ToolReturned]:
         """The results of the same call in list steps of which an item failed."""
-        attempts = [attempt for own in self._run.state.steps.values() for attempt in own.attempts]
+        attempts = self._run.state.list_attempts()
         failed = [one for one in attempts if one.output is not None and one.output.error_code and FOR_EACH in one.args]
         calls = [call for one in failed for call in one.calls if call.intent.tool == tool.spec.name]
         return [call.result for call in calls if call.result is not None and call.intent.args == args]

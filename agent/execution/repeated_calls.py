@@ -100,8 +100,7 @@ def _has_effect_since(state: RunState, attempt: AttemptState) -> bool:
     """Whether a tool with side effects was called after the attempt started."""
     return any(
         call.intent.effect != "read"
-        for step in state.steps.values()
-        for other in step.attempts
+        for other in state.list_attempts()
         if other.started_at >= attempt.started_at and other is not attempt
         for call in other.calls
     )
@@ -189,7 +188,4 @@ def _is_unknown(call: CallState) -> bool:
 
 
 def _iter_calls(state: RunState) -> Iterator[tuple[AttemptState, CallState]]:
-    for step in state.steps.values():
-        for attempt in step.attempts:
-            for call in attempt.calls:
-                yield attempt, call
+    return ((attempt, call) for attempt in state.list_attempts() for call in attempt.calls)

@@ -224,7 +224,7 @@ class StepSupervisorAgent:
         return f"{blocks}\nA check noticed: {checked.doubt}." if checked.doubt else blocks
 
     def _was_unreachable(self) -> bool:
-        attempts = (attempt for step in self._run.state.steps.values() for attempt in step.attempts)
+        attempts = self._run.state.list_attempts()
         return any(one.judge_error and one.judge_error not in _UNASKED for one in attempts)
 
     async def _find_refusal(self, previous: AttemptState | None, output: StepOutput) -> str:

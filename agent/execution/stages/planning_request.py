@@ -162,5 +162,5 @@ def _build_plan_catalogue(run: Run, reason: str | None) -> Catalogue:
 
 def has_read_outside(state: RunState) -> bool:
     """Whether any step returned external text."""
-    outputs = (attempt.output for step in state.steps.values() for attempt in step.attempts)
+    outputs = (attempt.output for attempt in state.list_attempts())
     return any(output is not None and output.tainted for output in outputs)

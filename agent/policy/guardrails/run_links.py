@@ -52,7 +52,7 @@ def iter_stored_results(state: RunState) -> Iterator[StepOutput | ToolReturned]:
 
 
 def _iter_outside_results(state: RunState) -> Iterator[StepOutput | ToolReturned]:
-    attempts = [attempt for step in state.steps.values() for attempt in step.attempts]
+    attempts = state.list_attempts()
     for attempt in attempts:
         yield from (call.result for call in attempt.calls if call.result is not None and call.result.tainted)
     for attempt in attempts:  # the calls of a result that was taken over are in another run's log

@@ -165,8 +165,7 @@ def collect_caller_text(state: RunState) -> str:
         [message.content for message in recalled.history if message.role in roles] if recalled is not None else []
     )
     items = [item.text for item in recalled.items if not item.tainted] if recalled is not None else []
-    calls = (call for step in state.steps.values() for attempt in step.attempts for call in attempt.calls)
-    results = [call.result.text for call in calls if call.result is not None and not call.result.tainted]
+    results = [call.result.text for call in state.list_calls() if call.result is not None and not call.result.tainted]
     return "\n".join((*written, *own_texts, *items, *results))
 
 
@@ -260,8 +259,7 @@ def has_read_only_own(state: RunState) -> bool:
     """
     own = {*state.unshared, FROM_ARGUMENTS}
     read = [result.read_from for result in _iter_untrusted_results(state)]
-    attempts = [attempt for step in state.steps.values() for attempt in step.attempts]
-    is_taken = any(one.taken_from and one.output is not None and one.output.tainted for one in attempts)
+    is_taken = any(one.taken_from and one.output is not None and one.output.tainted for one in state.list_attempts())
     memories = state.retrieval.items if state.retrieval is not None else ()
     if any(item.tainted for item in memories):
         read.append(("memories",))
@@ -271,8 +269,4 @@ def has_read_only_own(state: RunState) -> bool:
 
 def _iter_untrusted_results(state: RunState) -> Iterator[ToolReturned]:
     """Yields the results with untrusted text, also those of skills and sub-agents."""
-    for step in state.steps.values():
-        for attempt in step.attempts:
-            for call in attempt.calls:
-                if call.result is not None and call.result.tainted:
-                    yield call.result
+    return (call.result for call in state.list_calls() if call.result is not None and call.result.tainted)

@@ -69,7 +69,7 @@ async def _is_clean(statements: SqlClient, journal: Journal, room_id: str) -> bo
 
 
 def _has_read_outside_text(state: RunState) -> bool:
-    attempts = [attempt for step in state.steps.values() for attempt in step.attempts]
+    attempts = state.list_attempts()
     recalled = state.retrieval
     marks = [
         *(plan.tainted for plan in state.plans),
