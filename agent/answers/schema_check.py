@@ -12,9 +12,10 @@ from pydantic import JsonValue
 
 from agent.answers.evidence import NOT_IN_DOCUMENTS
 from agent.core.fenced_json import remove_json_fence
-from agent.core.json_schema import iter_violations
+from agent.core.json_schema import get_properties, iter_violations, list_required
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject, TailorOutput
+from agent.llm.schema_values import find_reference
 from agent.text.terms import extract_query_terms, extract_terms
 from agent.text.values import KnownValues, find_values
 
@@ -116,7 +117,7 @@ def _make_empty(schema: JsonValue, root: JsonObject, depth: int) -> JsonValue:
         return None
     reference = schema.get("$ref")
     if isinstance(reference, str):
-        return _make_empty(_resolve(reference, root), root, depth + 1)
+        return _make_empty(find_reference(reference, root), root, depth + 1)
     wanted = schema.get("type")
     kinds = wanted if isinstance(wanted, list) else [wanted]
     choices = [one for key in ("anyOf", "oneOf") if isinstance(example := schema.get(key), list) for one in example]
@@ -127,20 +128,9 @@ def _make_empty(schema: JsonValue, root: JsonObject, depth: int) -> JsonValue:
     if "array" in kinds:
         return []
     if "object" in kinds or "properties" in schema:
-        properties, required = schema.get("properties"), schema.get("required")
-        parts = properties if isinstance(properties, dict) else {}
-        wanted_names = required if isinstance(required, list) else []
-        return {str(name): _make_empty(parts.get(str(name), {}), root, depth + 1) for name in wanted_names}
+        parts = get_properties(schema)
+        return {name: _make_empty(parts.get(name, {}), root, depth + 1) for name in list_required(schema)}
     return NOT_IN_DOCUMENTS if "string" in kinds or wanted is None else None
-
-
-def _resolve(reference: str, root: JsonObject) -> JsonValue:
-    """The target of a reference within the schema (`#/$defs/place`), or None."""
-    target: JsonValue = root
-    for part in reference.removeprefix("#/").split("/") if reference.startswith("#/") else ():
-        name = part.replace("~1", "/").replace("~0", "~")
-        target = target.get(name) if isinstance(target, dict) else None
-    return target
 
 
 def _format_path(place: Iterable[str | int]) -> str:

@@ -15,6 +15,8 @@ from typing import Any
 from pydantic_core import SchemaError as PatternError
 from pydantic_core import SchemaValidator, core_schema
 
+from agent.core.models import JsonObject
+
 COMPARE_SECONDS = 0.2
 """CPU seconds that one comparison may take: on the event loop everybody waits for it. Ordinary ones take less than a
 millisecond."""
@@ -47,6 +49,18 @@ class Violation:
 
 class _OutOfTimeError(Exception):
     """Raised within a comparison that takes too long."""
+
+
+def get_properties(schema: object) -> JsonObject:
+    """The schemas of an object's properties that a schema names at its top, by name; {} where it names none."""
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    return properties if isinstance(properties, dict) else {}
+
+
+def list_required(schema: Mapping[str, Any]) -> list[str]:
+    """The names that a schema requires at its top."""
+    names = schema.get("required")
+    return [str(name) for name in names] if isinstance(names, list) else []
 
 
 def iter_violations(schema: Mapping[str, Any], value: object) -> Iterator[Violation]:

@@ -93,10 +93,9 @@ def is_named(words: OwnWords, spec: ToolSpec, name: str, value: JsonValue) -> bo
 def find_joined(words: OwnWords, spec: ToolSpec | None, args: JsonObject) -> frozenset[str]:
     """The arguments that hold an identifier of the user's words in its parts, in the order in which the tool declares
     them: the 24 and the 7 of another order would be anybody's."""
-    declared = spec.input_schema.get("properties") if spec is not None else None
-    if spec is None or not isinstance(declared, dict):
+    if spec is None:
         return frozenset()
-    joined = words.list_joined({name: args[name] for name in declared if name in args})
+    joined = words.list_joined({name: args[name] for name in spec.properties if name in args})
     return frozenset(name for name in joined if spec.get_role(name) not in _EXACT_ROLES)
 
 

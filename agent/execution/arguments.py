@@ -30,10 +30,10 @@ def find_undeclared_args(spec: ToolSpec, args: JsonObject) -> tuple[str, ...]:
 
 def list_text_arg_names(spec: ToolSpec) -> frozenset[str]:
     """The names of the arguments that accept text, but neither an object nor a list."""
-    properties = spec.input_schema.get("properties")
-    named = properties if isinstance(properties, dict) else {}
     return frozenset(
-        name for name, schema in named.items() if _list_json_types(schema) & {"string", *_CONTAINER_TYPES} == {"string"}
+        name
+        for name, schema in spec.properties.items()
+        if _list_json_types(schema) & {"string", *_CONTAINER_TYPES} == {"string"}
     )
 
 
@@ -42,8 +42,7 @@ def parse_text_args(spec: ToolSpec, values: Mapping[str, str]) -> JsonObject | N
 
     Text stays text where the schema accepts text. Everything else is read as JSON, or left for the schema's check.
     """
-    properties = spec.input_schema.get("properties")
-    named = properties if isinstance(properties, dict) else {}
+    named = spec.properties
     if not values.keys() <= named.keys():
         return None
     return {
@@ -54,8 +53,7 @@ def parse_text_args(spec: ToolSpec, values: Mapping[str, str]) -> JsonObject | N
 def read_container_args(spec: ToolSpec, args: JsonObject) -> JsonObject:
     """The arguments, with objects and lists that another tool returned as JSON text read where the schema accepts one,
     but no text."""
-    properties = spec.input_schema.get("properties")
-    named = properties if isinstance(properties, dict) else {}
+    named = spec.properties
     return {
         name: read_json_text(value) if _takes_containers(named.get(name)) else value for name, value in args.items()
     }

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from agent.core.errors import SkillUnknownError, ToolDeniedError
 from agent.core.events import AnswerFinished, StepOutput
+from agent.core.json_schema import get_properties
 from agent.core.models import JsonObject, PlanStep
 from agent.core.run_state import AttemptState, CallState, RunState
 from agent.policy.approval import is_plan_approved
@@ -283,7 +284,7 @@ def _iter_fixed_values(schema: JsonObject) -> Iterator[JsonValue]:
     """Yields what a tool's schema lists or gives as a default, and the names of the fields within its arguments."""
     for argument in collect_arguments(schema)[0].values():
         for one in iter_nested_schemas(argument, schema):
-            listed, fields = one.get("enum"), one.get("properties")
+            listed = one.get("enum")
             yield from listed if isinstance(listed, list) else ()
-            yield from fields if isinstance(fields, dict) else ()
+            yield from get_properties(one)
             yield from (one[key] for key in ("const", "default") if key in one)

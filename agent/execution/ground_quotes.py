@@ -184,10 +184,8 @@ def _iter_addresses(step: PlanStep, spec: ToolSpec) -> Iterator[str]:
 
 def _iter_values(step: PlanStep, spec: ToolSpec) -> Iterator[tuple[str, JsonValue]]:
     """Yields the literals of a step by their arguments, without those that the tool's schema lists or defaults to."""
-    properties = spec.input_schema.get("properties")
     for name, value in step.args.items():
-        schema = properties.get(name) if isinstance(properties, dict) else None
-        listed = schema.get("enum") if isinstance(schema, dict) else None
+        listed = spec.get_property(name).get("enum")
         fixed: Sequence[JsonValue] = listed if isinstance(listed, list) else ()
         if not is_default(spec, name, value):
             yield from ((name, one) for one in list_literals(value) if one not in fixed)

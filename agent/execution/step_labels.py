@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pydantic import JsonValue
 
 from agent.core.events import StepLabel, TaintSource
+from agent.core.json_schema import get_properties
 from agent.core.models import JsonObject, Plan, PlanStep
 from agent.core.plan_references import find_references, list_literals
 from agent.core.run_state import RunState
@@ -132,9 +133,7 @@ def _list_free_keys(value: JsonValue, schema: JsonObject) -> list[str]:
         return [key for one in value for key in _list_free_keys(one, items if isinstance(items, dict) else {})]
     if not isinstance(value, dict) or value.keys() & {"$from", "$literal"}:
         return []
-    named = schema.get("properties")
-    named_keys = named.keys() if isinstance(named, dict) else ()
-    free = [key for key in value if key not in named_keys]
+    free = [key for key in value if key not in get_properties(schema)]
     return free + [key for name, one in value.items() for key in _list_free_keys(one, _get_property(schema, name))]
 
 
@@ -147,6 +146,5 @@ def _is_asked_for(state: RunState, step: PlanStep, specs: Iterable[ToolSpec]) ->
 
 
 def _get_property(schema: JsonObject, name: str) -> JsonObject:
-    named = schema.get("properties")
-    property_schema = named.get(name) if isinstance(named, dict) else None
+    property_schema = get_properties(schema).get(name)
     return property_schema if isinstance(property_schema, dict) else {}

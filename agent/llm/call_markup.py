@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
+from agent.core.json_schema import get_properties
 from agent.core.models import JsonObject
 from agent.llm.call_objects import MalformedCallError, RawCall, repair_json
 
@@ -122,12 +123,12 @@ class MarkupReader:
         end = closing.search(self._text, start)
         if closing is not _PARAMETER_END:
             return end
-        declared = self._tools.get(name, {}).get("properties")
+        declared = get_properties(self._tools.get(name))
         for following in _NEXT_PARAMETER.finditer(
             self._text, start, end.start() if end is not None else len(self._text)
         ):
             key = following["key"]
-            if key is None or (isinstance(declared, dict) and key in declared):
+            if key is None or key in declared:
                 return following
         return end
 
@@ -135,8 +136,7 @@ class MarkupReader:
         """A value as its schema says: `007` stays text where a text is expected."""
         text = text.removeprefix("\n").removesuffix("\n")
         if is_text is None:
-            properties = self._tools.get(name, {}).get("properties")
-            schema = properties.get(key) if isinstance(properties, dict) else None
+            schema = get_properties(self._tools.get(name)).get(key)
             is_text = isinstance(schema, dict) and schema.get("type") == "string"
         if is_text:
             return text

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from pydantic import JsonValue
 
+from agent.core.json_schema import get_properties, list_required
 from agent.core.models import JsonObject
 from agent.llm.schema_dialect import WHOLE, SchemaDialect
 
@@ -135,8 +136,7 @@ class _Deriving:
         """One object with the properties of all. Those of one form only are written for the others too, in vain."""
         properties: dict[str, list[JsonObject]] = {}
         for form in forms:
-            named = form.get("properties")
-            for name, declared in (named if isinstance(named, dict) else {}).items():
+            for name, declared in get_properties(form).items():
                 properties.setdefault(name, []).append(declared if isinstance(declared, dict) else {})
         merged: JsonObject = {}
         for name, schemas in properties.items():
@@ -147,18 +147,17 @@ class _Deriving:
         required = [
             name
             for name in properties
-            if self._dialect.requires_all or all(name in _list_required(form) for form in forms)
+            if self._dialect.requires_all or all(name in list_required(form) for form in forms)
         ]
         return {"type": "object", "properties": merged, "required": [*required], "additionalProperties": False}
 
     def _derive_object(self, schema: JsonObject, depth: int) -> JsonObject:
-        named = schema.get("properties")
-        properties = named if isinstance(named, dict) else {}
+        properties = get_properties(schema)
         is_open = schema.get("additionalProperties", False) is not False
         if is_open or (not properties and not self._dialect.has_empty_objects):
             # The only text of an object without properties.
             return self._write_text() if is_open else {**self._write_text(), "enum": ["{}"]}
-        required = _list_required(schema)
+        required = list_required(schema)
         folded = self._list_folded(properties, required)
         written: JsonObject = {}
         for name, declared in properties.items():
@@ -197,12 +196,7 @@ def find_discriminator(forms: Iterable[JsonValue]) -> str | None:
     """The property that has one single value in each of these objects."""
     names: set[str] | None = None
     for form in forms:
-        properties = form.get("properties") if isinstance(form, dict) else None
-        single = (
-            {name for name, one in properties.items() if get_single_value(one) is not None}
-            if isinstance(properties, dict)
-            else set()
-        )
+        single = {name for name, one in get_properties(form).items() if get_single_value(one) is not None}
         names = single if names is None else names & single
     return min(names) if names else None
 
@@ -246,11 +240,6 @@ def get_type(value: JsonValue) -> str:
     if isinstance(value, bool):
         return "boolean"
     return {str: "string", int: "integer", float: "number", list: "array", dict: "object"}[type(value)]
-
-
-def _list_required(schema: JsonObject) -> list[str]:
-    names = schema.get("required")
-    return [str(name) for name in names] if isinstance(names, list) else []
 
 
 def _count_single_values(schema: JsonValue, dialect: SchemaDialect) -> int:

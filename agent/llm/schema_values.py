@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from pydantic import JsonValue
 
-from agent.core.json_schema import iter_violations
+from agent.core.json_schema import get_properties, iter_violations, list_required
 from agent.core.json_texts import load_json
 from agent.core.models import JsonObject
 from agent.llm.schema_derivation import get_single_value, get_type, name_others, takes_null
@@ -84,13 +84,12 @@ class _Reading:
 
     def _drop_foreign(self, value: JsonObject, form: JsonObject, forms: list[JsonObject]) -> JsonObject:
         """The object without the properties that only other forms of its union have."""
-        own = _get_properties(form)
-        foreign = {name for other in forms for name in _get_properties(other) if name not in own}
+        own = get_properties(form)
+        foreign = {name for other in forms for name in get_properties(other) if name not in own}
         return {name: one for name, one in value.items() if name not in foreign}
 
     def _read_object(self, value: JsonObject, schema: JsonObject, depth: int) -> JsonObject:
-        properties, names = _get_properties(schema), schema.get("required")
-        required = names if isinstance(names, list) else []
+        properties, required = get_properties(schema), list_required(schema)
         written = expand_text(value, name_others(properties)) if self.is_derived else value
         return {
             name: self.read(one, properties.get(name, True), depth + 1)
@@ -119,18 +118,13 @@ def _may_be(value: JsonValue, form: JsonObject) -> bool:
         return False
     if not isinstance(value, dict):
         return True
-    singles = {name: get_single_value(one) for name, one in _get_properties(form).items()}
+    singles = {name: get_single_value(one) for name, one in get_properties(form).items()}
     return all(value[name] == single for name, single in singles.items() if single is not None and name in value)
 
 
 def _is_of_types(value: JsonValue, kinds: Collection[str]) -> bool:
     kind = get_type(value)
     return kind in kinds or (kind == "integer" and "number" in kinds)
-
-
-def _get_properties(schema: JsonObject) -> JsonObject:
-    properties = schema.get("properties")
-    return properties if isinstance(properties, dict) else {}
 
 
 def _add_definitions(form: JsonObject, root: JsonObject) -> JsonObject:

@@ -75,20 +75,13 @@ def is_one_code(value: str) -> bool:
 
 def find_text_input(spec: ToolSpec) -> str | None:
     """The one required input of a tool if it takes words, "" for a tool that requires none, None for others."""
-    needed = _list_needed(spec)
+    needed = spec.required
     return (needed[0] if needed else "") if len(needed) <= 1 and _takes_words(spec) else None
 
 
 def _takes_words(spec: ToolSpec) -> bool:
     """Whether a tool can be called with words alone, or with nothing."""
-    declared = spec.input_schema.get("properties")
-    properties = declared if isinstance(declared, dict) else {}
-    return all(not takes_identifier(name) and is_free_text(properties.get(name)) for name in _list_needed(spec))
-
-
-def _list_needed(spec: ToolSpec) -> list[str]:
-    required = spec.input_schema.get("required")
-    return [str(name) for name in required] if isinstance(required, list) else []
+    return all(not takes_identifier(name) and is_free_text(spec.properties.get(name)) for name in spec.required)
 
 
 def takes_identifier(name: str) -> bool:

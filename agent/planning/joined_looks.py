@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
+from agent.core.json_schema import get_properties, list_required
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject, PlanStep
 from agent.planning.identifier_lookups import (
@@ -198,14 +199,12 @@ def _place_value(schema: JsonValue, names: AbstractSet[str], value: JsonValue) -
     choices = schema.get("anyOf")
     alternatives = choices if isinstance(choices, list) else []
     placed = [inputs for one in alternatives if (inputs := _place_value(one, names, value))]
-    declared, required = schema.get("properties"), schema.get("required")
-    for name, one in declared.items() if isinstance(declared, dict) else ():
+    for name, one in get_properties(schema).items():
         if _fold_name(name) in names:
             placed.append({name: value})
         elif inner := _place_value(one, names, value):
             placed.append({name: inner})
-    needed = {*required} if isinstance(required, list) else set()
-    return placed[0] if len(placed) == 1 and needed <= placed[0].keys() else {}
+    return placed[0] if len(placed) == 1 and {*list_required(schema)} <= placed[0].keys() else {}
 
 
 def _fold_name(name: str) -> str:

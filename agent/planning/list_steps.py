@@ -24,7 +24,7 @@ _ITEM_REFERENCE: Final = re.compile(r"\$item\b((?:\.[A-Za-z_][\w-]*|\[\d+\])*)")
 
 def is_list_call(args: JsonObject, spec: ToolSpec | None) -> bool:
     """Whether a tool's inputs say that it is called for each item of a list."""
-    return FOR_EACH in args and spec is not None and not _has_own_input(spec)
+    return FOR_EACH in args and spec is not None and FOR_EACH not in spec.properties
 
 
 def is_list_step(step: PlanStep, spec: ToolSpec | None) -> bool:
@@ -78,11 +78,6 @@ def list_source_ids(step: PlanStep, value: JsonValue) -> frozenset[str]:
     if ITEM not in references or FOR_EACH not in step.args:
         return references
     return (references - {ITEM}) | find_references(step.args[FOR_EACH])
-
-
-def _has_own_input(spec: ToolSpec) -> bool:
-    properties = spec.input_schema.get("properties")
-    return isinstance(properties, dict) and FOR_EACH in properties
 
 
 def _read_item_references(value: JsonValue) -> JsonValue:

@@ -7,8 +7,6 @@ table of thousands and takes them for all.
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from pydantic import JsonValue
-
 from agent.core.models import PlanStep
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.tools import ToolSpec
@@ -45,7 +43,7 @@ def list_followers(request: PlanningRequest) -> list[tuple[ToolSpec, dict[str, l
 
 def _list_looked_at(spec: ToolSpec, calls: Iterable[RoundResult]) -> dict[str, list[str]]:
     """The texts that were given to the tool that looks, by the inputs that this one has too."""
-    inputs = _get_properties(spec)
+    inputs = spec.properties
     values: dict[str, list[str]] = {}
     for call in calls:
         for name, value in call.args.items() if call.tool == spec.hints.looks_first_with else ():
@@ -60,7 +58,7 @@ def _build_look(step: PlanStep, request: PlanningRequest) -> PlanStep | None:
         return None
     before = request.catalogue.get_tool(spec.hints.looks_first_with)
     if before is not None:
-        inputs = _get_properties(before)
+        inputs = before.properties
         args = {name: value for name, value in step.args.items() if name in inputs}
     else:
         path = step.args.get(spec.hints.file_input)
@@ -68,7 +66,7 @@ def _build_look(step: PlanStep, request: PlanningRequest) -> PlanStep | None:
         if before is None:
             return None
         name = before.hints.file_input
-        is_list = _get_properties(before).get(name, {}).get("type") == "array"
+        is_list = before.get_property(name).get("type") == "array"
         args = {name: [path] if is_list else path}
     if before.effect != "read":
         return None
@@ -81,9 +79,3 @@ def _find_describer(path: str, request: PlanningRequest) -> ToolSpec | None:
     works_on = {spec.hints.looks_first_with for spec in request.catalogue.tools}
     describing = (spec for spec in request.catalogue.tools if suffix and suffix in spec.hints.file_types)
     return next((spec for spec in describing if spec.name in works_on), None)
-
-
-def _get_properties(spec: ToolSpec) -> dict[str, dict[str, JsonValue]]:
-    declared = spec.input_schema.get("properties")
-    properties = declared if isinstance(declared, dict) else {}
-    return {str(name): one for name, one in properties.items() if isinstance(one, dict)}

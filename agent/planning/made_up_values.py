@@ -67,8 +67,7 @@ class MadeUpValue:
     @property
     def is_required(self) -> bool:
         """Whether the tool cannot be called without the input."""
-        required = self.spec.input_schema.get("required")
-        return isinstance(required, list) and self.name in required
+        return self.name in self.spec.required
 
     @property
     def may_follow(self) -> bool:
@@ -168,8 +167,7 @@ def list_unasked_changes(steps: Iterable[PlanStep], request: PlanningRequest) ->
 def leave_out_unasked_texts(spec: ToolSpec, args: JsonObject, request: PlanningRequest) -> JsonObject:
     """The inputs of a change without optional texts of the model's own that the request does not speak of: a comment to
     an approval. All stay for a request in another language, which would name the input in other words."""
-    required = spec.input_schema.get("required")
-    needed = required if isinstance(required, list) else []
+    needed = spec.required
     texts = {name: value for name, value in args.items() if name not in needed and isinstance(value, str)}
     written = {name for name, value in texts.items() if len(WORD.findall(value)) >= DESCRIBING_WORDS}
     if not written or request.answer_language:

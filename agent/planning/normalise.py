@@ -196,13 +196,12 @@ def _normalise_args(
         problems.append(f"{label}: inputs must be a list of name/value pairs, not {json.dumps(value)}")
         return {}
     spec = catalogue.get_tool(tool)
-    properties = spec.input_schema.get("properties") if spec else None
+    properties = spec.properties if spec else {}
     args: JsonObject = {}
     for name, item in pairs:
         if name in args:
             problems.append(f'{label} has the input "{name}" twice')
-        schema = properties.get(name) if isinstance(properties, dict) else None
-        args[name] = _coerce_type(item, schema, said)
+        args[name] = _coerce_type(item, properties.get(name), said)
     if spec is None:
         return args
     listed = normalise_list_inputs(drop_unset_inputs(spec, args), spec)

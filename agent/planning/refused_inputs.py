@@ -72,8 +72,6 @@ def list_other_values(
     that tool's, and here something else is meant. A word may be misspelt, or a description of what is meant.
     """
     accepted = {str(value).casefold() for one in rounds if not one.failed for value in one.args.values()}
-    properties = spec.input_schema.get("properties")
-    known_properties = properties if isinstance(properties, dict) else {}
     error = call.text.casefold()
     refused = [
         name
@@ -83,7 +81,7 @@ def list_other_values(
         and len(value) <= VALUE_CHARS
         and len(value.split()) <= VALUE_WORDS
         and value.casefold() in error
-        and _is_free_text(known_properties.get(name))
+        and _is_free_text(spec.properties.get(name))
         and not (
             _IDENTIFIER.fullmatch(value)
             and value.casefold() in request.casefold()

@@ -216,9 +216,7 @@ def _find_argument_problem(spec: ToolSpec, name: str, value: JsonValue) -> str |
 
 
 def _get_properties(spec: ToolSpec) -> dict[str, JsonObject]:
-    properties = spec.input_schema.get("properties")
-    known_properties = properties if isinstance(properties, dict) else {}
-    return {name: schema for name, schema in known_properties.items() if isinstance(schema, dict)}
+    return {name: schema for name, schema in spec.properties.items() if isinstance(schema, dict)}
 
 
 def _iterate_free_ids(taken: Collection[str]) -> Iterator[str]:

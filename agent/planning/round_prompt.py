@@ -96,19 +96,16 @@ def format_skill_line(card: SkillCard) -> str:
 
 def format_tool_line(spec: ToolSpec) -> str:
     """One line: the tool's name, the names of its inputs, the first sentence of its description."""
-    properties, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
-    known_properties = list(properties) if isinstance(properties, dict) else []
-    needed = [name for name in known_properties if isinstance(required, list) and name in required]
-    names = [*needed, *(f"{name}?" for name in known_properties if name not in needed)][:SHOWN_INPUTS]
+    required = spec.required
+    needed = [name for name in spec.properties if name in required]
+    names = [*needed, *(f"{name}?" for name in spec.properties if name not in needed)][:SHOWN_INPUTS]
     return f"- {spec.name}({', '.join(names)}): {get_first_sentence(spec.description, DESCRIPTION_CHARS)}"
 
 
 def _describe_inputs(spec: ToolSpec, names: Collection[str] | None = None) -> str:
     """A line for each input of a tool that its server describes, or for those of `names`: which form of a date it
     takes, what is assumed."""
-    properties = spec.input_schema.get("properties")
-    declared = [*properties.items()][:SHOWN_INPUTS] if isinstance(properties, dict) else []
-    chosen = (one for one in declared if names is None or one[0] in names)
+    chosen = (one for one in [*spec.properties.items()][:SHOWN_INPUTS] if names is None or one[0] in names)
     described = ((name, one.get("description")) for name, one in chosen if isinstance(one, dict))
     return "".join(
         f"\n  {name}: {shorten(text, INPUT_CHARS)}" for name, text in described if isinstance(text, str) and text
@@ -117,10 +114,7 @@ def _describe_inputs(spec: ToolSpec, names: Collection[str] | None = None) -> st
 
 def format_inputs(spec: ToolSpec) -> str:
     """A tool with the description of each required input, for a call that the model has to make now."""
-    properties, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
-    needed = [name for name in (required if isinstance(required, list) else []) if isinstance(name, str)]
-    declared = properties if isinstance(properties, dict) else {}
-    described = {name: one.get("description") for name in needed if isinstance(one := declared.get(name), dict)}
+    described = {name: spec.get_property(name).get("description") for name in spec.required}
     return "\n".join((f"{spec.name}:", *(f"- {name}: {text}" for name, text in described.items() if text)))
 
 

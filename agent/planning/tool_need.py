@@ -88,8 +88,7 @@ async def asks_for_change(model: PlannerModel, request: PlanningRequest) -> bool
 async def fits_request(model: PlannerModel, request: PlanningRequest, spec: ToolSpec) -> bool:
     """Whether the result of a tool is what the request asks for. Raises `ModelError`. True for a reply that says
     neither."""
-    properties = spec.input_schema.get("properties")
-    inputs = ", ".join([*properties][:SHOWN_INPUTS]) if isinstance(properties, dict) else ""
+    inputs = ", ".join([*spec.properties][:SHOWN_INPUTS])
     line = f"- {spec.name}({inputs}): {get_first_sentence(spec.description, DESCRIPTION_CHARS)}"
     question = render("fits_question", tool=line, request=_shorten(request.question))
     return await _choose(model, FIT, (YES, NO), question) != NO

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from agent.core.errors import PlanInvalidError
-from agent.core.json_schema import iter_violations
+from agent.core.json_schema import get_properties, iter_violations
 from agent.core.models import STEP_ID_PATTERN, Action, Effect, Executor, JsonObject, Plan, PlanStep, Tier
 from agent.core.plan_references import ITEM, find_references, is_literal, list_references
 from agent.planning.list_steps import find_list_problems, is_list_call, split_list_inputs
@@ -123,8 +123,7 @@ def find_argument_problems(schema: JsonObject, args: JsonObject, *, takes_any: b
 
     `takes_any`: the tool takes any arguments if its schema declares none at all.
     """
-    named = schema.get("properties")
-    declared: JsonObject = named if isinstance(named, dict) else {}
+    declared = get_properties(schema)
     unknown: tuple[str, ...] = ()
     if not declares_all(schema, args):
         declared, _ = collect_arguments(schema)

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
+from agent.core.json_schema import get_properties
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
 from agent.planning.input_schemas import build_inputs_schema
@@ -29,14 +30,14 @@ def name_stated_choices(spec: ToolSpec, args: JsonObject, request: PlanningReque
     """The inputs of a look with the one choice that the request names, where a small model took another one that it
     does not name: it asks for the lights where blinds are meant."""
     terms = {*extract_terms(f"{request.question}\n{request.original}")}
-    declared = _read_properties(build_inputs_schema(spec))
+    declared = get_properties(build_inputs_schema(spec))
     return {name: _name_stated(value, declared.get(name), terms) for name, value in args.items()}
 
 
 def _name_stated(value: JsonValue, schema: JsonValue, terms: AbstractSet[str]) -> JsonValue:
     forms = schema.get("anyOf") if isinstance(schema, dict) else None
     for form in forms if isinstance(forms, list) else [schema]:
-        properties = _read_properties(form)
+        properties = get_properties(form)
         if isinstance(value, dict) and value.keys() <= properties.keys():
             return {name: _name_stated(one, properties[name], terms) for name, one in value.items()}
         choices = form.get("enum") if isinstance(form, dict) else None
@@ -50,11 +51,6 @@ def _is_named(choice: str, terms: AbstractSet[str]) -> bool:
     """Whether each word of a choice stands there. A word such as "on" stands everywhere."""
     own = {*extract_terms(split_name(choice))}
     return any(len(term) >= SHORTEST_STEM for term in own) and own <= terms
-
-
-def _read_properties(schema: JsonValue) -> JsonObject:
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    return properties if isinstance(properties, dict) else {}
 
 
 def leave_out_made_up_codes(spec: ToolSpec, args: JsonObject, request: PlanningRequest) -> JsonObject:
@@ -117,13 +113,11 @@ def _list_todays(optional: JsonObject, args: JsonObject, known: KnownWords, spok
 def list_single_words(spec: ToolSpec, call: RoundResult) -> dict[str, list[str]]:
     """The words of the one text of a call that failed, by its input: a search for all of them together finds only
     texts that hold them so. Empty where the call has several texts, or an error that names another mistake."""
-    properties = spec.input_schema.get("properties")
-    declared = properties if isinstance(properties, dict) else {}
     texts = {
         name: content
         for name, value in call.args.items()
         if isinstance(value, str)
-        and is_free_text(declared.get(name))
+        and is_free_text(spec.properties.get(name))
         and MIN_WORDS <= len(content := _list_content_words(value)) <= MAX_WORDS
     }
     return texts if len(texts) == 1 else {}
@@ -153,8 +147,7 @@ def is_free_text(schema: JsonValue) -> bool:
 
 
 def _list_optional(spec: ToolSpec, args: Mapping[str, JsonValue]) -> JsonObject:
-    required = spec.input_schema.get("required")
-    needed = required if isinstance(required, list) else []
+    needed = spec.required
     return {name: value for name, value in args.items() if name not in needed and not isinstance(value, bool)}
 
 

@@ -218,8 +218,7 @@ def split_name(text: str) -> str:
 
 
 def _collect_terms(spec: ToolSpec) -> frozenset[str]:
-    properties = spec.input_schema.get("properties")
-    names = " ".join(properties) if isinstance(properties, dict) else ""
+    names = " ".join(spec.properties)
     text = f"{spec.description} {split_name(names)} {get_server_name(spec)} {' '.join(spec.keywords)}"
     return frozenset(extract_terms(text))
 
@@ -266,9 +265,8 @@ def format_tool(spec: ToolSpec) -> str:
 
 def _format_call(spec: ToolSpec) -> str:
     """The name and the names of the required inputs; "…" stands for optional ones."""
-    properties, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
-    needed = list(map(str, required)) if isinstance(required, list) else []
-    has_more = isinstance(properties, dict) and len(properties) > len(needed)
+    needed = spec.required
+    has_more = len(spec.properties) > len(needed)
     return f"- {spec.name}({shorten(', '.join(needed + ['…'] * has_more), TYPE_CHARS)})"
 
 
@@ -277,14 +275,10 @@ def _format_tool_briefly(spec: ToolSpec) -> str:
 
 
 def _format_inputs(spec: ToolSpec) -> str:
-    properties = spec.input_schema.get("properties")
-    required = spec.input_schema.get("required")
-    if not isinstance(properties, dict):
-        return ""
-    needed = required if isinstance(required, list) else []
+    needed = spec.required
     inputs = {
         name: f"{name}{'' if name in needed else '?'}: {shorten(_format_type(prop), TYPE_CHARS)}"
-        for name, prop in properties.items()
+        for name, prop in spec.properties.items()
     }
     if sum(map(len, inputs.values())) <= INPUTS_CHARS:
         return ", ".join(inputs.values())

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import JsonValue
 
+from agent.core.json_schema import get_properties, list_required
 from agent.core.models import JsonObject
 from agent.llm.schema_values import find_reference, resolve_schema
 
@@ -25,9 +26,7 @@ def collect_properties(schema: JsonValue, root: JsonObject, depth: int = 0) -> t
     resolved = resolve_schema(schema, root)
     if resolved is None or depth > MAX_DEPTH:
         return {}, []
-    named, names = resolved.get("properties"), resolved.get("required")
-    properties: JsonObject = dict(named) if isinstance(named, dict) else {}
-    required = [str(name) for name in names] if isinstance(names, list) else []
+    properties, required = {**get_properties(resolved)}, list_required(resolved)
     parts = resolved.get("allOf")
     for part in parts if isinstance(parts, list) else []:
         further, needed = collect_properties(part, root, depth + 1)

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
+from agent.core.json_schema import get_properties
 from agent.core.models import JsonObject
 
 _FORMAT = re.compile(
@@ -22,8 +23,7 @@ _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?")
 
 def format_moments(schema: JsonObject, inputs: JsonObject) -> JsonObject:
     """The inputs with each day or time in the only form that the description of its input names. Others stay."""
-    properties = schema.get("properties")
-    declared = properties if isinstance(properties, dict) else {}
+    declared = get_properties(schema)
     return {name: _format_value(declared.get(name), value) for name, value in inputs.items()}
 
 

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from agent.core.json_schema import iter_violations
+from agent.core.json_schema import get_properties, iter_violations, list_required
 from agent.core.models import LOCAL_OWNER, Action, ArgumentRole, Effect, JsonObject, Room
 from agent.tools.commands import ToolCommands
 from agent.tools.flat_schema import build_flat_schema
@@ -192,10 +192,20 @@ class ToolSpec:
         """The role of an argument."""
         return self.argument_roles.get(argument, "other")
 
+    @property
+    def properties(self) -> JsonObject:
+        """The schemas of the arguments by name. What parts, forms and references of the input schema declare is in
+        `agent.tools.declared_arguments`."""
+        return get_properties(self.input_schema)
+
+    @property
+    def required(self) -> list[str]:
+        """The names of the arguments that every call needs."""
+        return list_required(self.input_schema)
+
     def get_property(self, argument: str) -> JsonObject:
         """The schema of an argument; empty if the tool declares none."""
-        properties = self.input_schema.get("properties")
-        schema = properties.get(argument) if isinstance(properties, dict) else None
+        schema = self.properties.get(argument)
         return schema if isinstance(schema, dict) else {}
 
     def get_label(self, argument: str) -> str:
@@ -241,9 +251,7 @@ def drop_unset_inputs(spec: ToolSpec, inputs: JsonObject) -> JsonObject:
     In our own tools an empty text and null mean that, unless the tool changes something: then an empty text may clear a
     value. Of a foreign tool that only reads, an empty value or 0 is dropped if the tool's own schema refuses it.
     """
-    properties, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
-    declared = properties if isinstance(properties, dict) else {}
-    needed = required if isinstance(required, list) else []
+    declared, needed = spec.properties, spec.required
     unset = [
         name
         for name, value in inputs.items()
@@ -273,9 +281,7 @@ def declares_all(schema: JsonObject, names: Collection[str]) -> bool:
 def limit_numbers(spec: ToolSpec, inputs: JsonObject) -> JsonObject:
     """The inputs of a tool that only reads, with optional numbers not above the largest that it takes: a model that
     asks for a million rows means all that it can have."""
-    properties, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
-    declared = properties if isinstance(properties, dict) else {}
-    needed = required if isinstance(required, list) else []
+    declared, needed = spec.properties, spec.required
     largest = {
         name: limit
         for name, value in inputs.items()

@@ -41,7 +41,7 @@ def check_arguments(spec: ToolSpec, arguments: JsonObject) -> JsonObject:
         raise ToolInputError(
             f"{spec.name}: there is no argument {name!r}{meant} ({_describe_arguments(spec)})", agent_id=spec.name
         )
-    missing = [name for name in _list_required_names(spec) if name not in arguments]
+    missing = [name for name in spec.required if name not in arguments]
     if missing:
         names = ", ".join(map(repr, missing))
         raise ToolInputError(f"{spec.name}: {names} is missing ({_describe_arguments(spec)})", agent_id=spec.name)
@@ -61,13 +61,8 @@ def _get_properties(spec: ToolSpec) -> Mapping[str, JsonObject]:
     return {name: rules if isinstance(rules, dict) else {} for name, rules in declared.items()}
 
 
-def _list_required_names(spec: ToolSpec) -> list[str]:
-    required = spec.input_schema.get("required")
-    return [str(name) for name in required] if isinstance(required, list) else []
-
-
 def _describe_arguments(spec: ToolSpec) -> str:
     """Lists the arguments; optional ones are in brackets."""
-    required = _list_required_names(spec)
+    required = spec.required
     names = [name if name in required else f"[{name}]" for name in _get_properties(spec)]
     return f"arguments: {', '.join(names)}" if names else "it has no arguments"

@@ -36,8 +36,7 @@ def list_tools(
             table.add_column(name, overflow="fold")
         table.add_column("description")
         for spec in stepgate.registry.list_specs():
-            properties = spec.input_schema.get("properties")
-            names = ", ".join(properties) if isinstance(properties, dict) else ""
+            names = ", ".join(spec.properties)
             first = spec.description.split("\n", 1)[0].split(". ")[0].rstrip(".")
             table.add_row(*map(lazy_rich.escape, (spec.name, spec.effect, names, first)))
         lazy_rich.print_table(table)

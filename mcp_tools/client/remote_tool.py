@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from agent.core.client_requests import AskClient, refuse_client_request
 from agent.core.content_blocks import decode_text_resource, is_plain_text
 from agent.core.errors import ToolError
+from agent.core.json_schema import get_properties
 from agent.core.models import ArgumentRole, JsonObject, ToolOverrides
 from agent.tools import ToolAnnotations, ToolContext, ToolResult, ToolSpec
 from agent.tools.catalogue import split_name
@@ -149,8 +150,7 @@ class McpTool:
         """
         if not isinstance(value, dict) or value.keys() != {"result"} or value["result"] not in ("", None):
             return False
-        properties = (self._tool.output_schema or {}).get("properties")
-        wrapped = properties.get("result") if isinstance(properties, dict) else None
+        wrapped = get_properties(self._tool.output_schema).get("result")
         return not (isinstance(wrapped, dict) and wrapped.get("type") == "null")
 
     async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
@@ -217,8 +217,7 @@ def make_definition(tool: types.Tool) -> ToolDefinition:
 
 def get_argument_names(tool: types.Tool) -> frozenset[str]:
     """The names of a tool's arguments."""
-    properties = tool.input_schema.get("properties")
-    return frozenset(properties if isinstance(properties, dict) else ())
+    return frozenset(get_properties(tool.input_schema))
 
 
 def _make_optional(schema: JsonObject, defaults: Collection[str]) -> JsonObject:

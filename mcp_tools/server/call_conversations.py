@@ -7,6 +7,7 @@ and its result says which conversation it was.
 import mcp_types as types
 
 from agent.core.errors import BadRequestError
+from agent.core.json_schema import get_properties
 from agent.core.models import MAX_CONVERSATION_ID_CHARS, JsonObject
 from agent.runs.run_intake import RunIntake
 from agent.tools import ToolSpec
@@ -77,8 +78,7 @@ async def _exists(intake: RunIntake, name: str) -> bool:
 
 
 def _add_property(schema: JsonObject, description: str, max_length: int | None = None) -> JsonObject:
-    properties = schema.get("properties")
     conversation: JsonObject = {"type": "string", "description": description}
     if max_length is not None:
         conversation["maxLength"] = max_length
-    return {**schema, "properties": {**(properties if isinstance(properties, dict) else {}), ARGUMENT: conversation}}
+    return {**schema, "properties": {**get_properties(schema), ARGUMENT: conversation}}

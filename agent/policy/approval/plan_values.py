@@ -30,8 +30,7 @@ def is_approved_with_plan(state: RunState, step_id: str, spec: ToolSpec, args: J
         return False
     entities = step.args.get("entities")
     planned = {name: "".join(_read_texts(one)) for name, one in entities.items()} if isinstance(entities, dict) else {}
-    properties = spec.input_schema.get("properties")
-    declared = properties if isinstance(properties, dict) else {}
+    declared = spec.properties
     inputs = declared.keys() & planned.keys()
     given = {
         name: value for name, value in args.items() if name in inputs or not _is_default(declared.get(name), value)
