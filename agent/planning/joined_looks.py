@@ -89,7 +89,7 @@ def list_described_looks(request: PlanningRequest) -> list[RoundResult]:
 def list_resolved_calls(request: PlanningRequest) -> list[RoundResult]:
     """The calls that failed because they described what is meant in place of its identifier, with the identifier of the
     one thing that a call of the last round found for the words."""
-    made = [(call.tool, call.args) for call in request.rounds]
+    made = request.made_calls
     entries = [entry for call in _list_last(request) if not call.failed for entry in list_json_objects(call.text)]
     resolved = []
     for call in request.rounds:
@@ -148,10 +148,9 @@ def list_further_looks(request: PlanningRequest) -> list[RoundResult]:
 
 def _list_last(request: PlanningRequest) -> Iterator[RoundResult]:
     """The calls of the last round that foreign tools answered."""
-    last = max((call.number for call in request.rounds), default=0)
-    for call in request.rounds:
+    for call in request.last_calls:
         spec = request.catalogue.get_tool(call.tool)
-        if call.number == last and spec is not None and is_foreign(spec):
+        if spec is not None and is_foreign(spec):
             yield call
 
 
@@ -159,7 +158,7 @@ def _list_calls(
     request: PlanningRequest, sources: Sequence[tuple[RoundResult, JsonValue, AbstractSet[str]]]
 ) -> list[RoundResult]:
     """The calls of the same server's tools that read, with each value in the input that has one of its names."""
-    made = [(call.tool, call.args) for call in request.rounds]
+    made = request.made_calls
     joins: list[RoundResult] = []
     for call, value, names in sources:
         spec = request.catalogue.get_tool(call.tool)

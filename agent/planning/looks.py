@@ -29,14 +29,12 @@ def look_first(steps: Iterable[PlanStep], request: PlanningRequest, notes: list[
 def list_followers(request: PlanningRequest) -> list[tuple[ToolSpec, dict[str, list[str]]]]:
     """The tools that work on what the last round looked at, each with the values of the inputs that say what that is.
     One that failed on it is tried again, with its error in view. [] if that round called anything else."""
-    last = max((call.number for call in request.rounds), default=0)
     done = [call for call in request.rounds if not call.failed]
     looked = {call.tool for call in done}
     following = [spec for spec in request.catalogue.tools if spec.hints.looks_first_with in looked]
     looks = {spec.hints.looks_first_with for spec in following}
     names = {spec.name for spec in following}
-    made = [call for call in request.rounds if call.number == last]
-    if not all(call.tool in looks or (call.failed and call.tool in names) for call in made):
+    if not all(call.tool in looks or (call.failed and call.tool in names) for call in request.last_calls):
         return []
     return [(spec, _list_looked_at(spec, done)) for spec in following]
 

@@ -123,11 +123,10 @@ def _list_same(tried: str, values: Iterable[str]) -> list[str]:
 def list_interrupted_calls(request: PlanningRequest) -> list[RoundResult]:
     """The calls of the last round whose error speaks of nothing that they named: what is down for a moment is asked
     once more. Only calls that read, of servers, and each tool once a run."""
-    last = max((call.number for call in request.rounds), default=0)
     interrupted = []
-    for call in request.rounds:
+    for call in request.last_calls:
         spec = request.catalogue.get_tool(call.tool)
-        if call.number != last or not call.failed or spec is None or not is_foreign(spec) or spec.effect != "read":
+        if not call.failed or spec is None or not is_foreign(spec) or spec.effect != "read":
             continue
         made = [str(one.args) for one in request.rounds if one.tool == call.tool and one.failed]
         if len({*made}) == len(made) and not _speaks_of_inputs(call):
@@ -148,12 +147,11 @@ def list_corrected_calls(request: PlanningRequest) -> list[RoundResult]:
 
     Only calls that read: a change is never made with another value than the one that was meant. Identifiers of the
     user's are not corrected (`list_other_values`)."""
-    last = max((call.number for call in request.rounds), default=0)
-    made = [(call.tool, call.args) for call in request.rounds]
+    made = request.made_calls
     corrected_calls = []
-    for call in request.rounds:
+    for call in request.last_calls:
         spec = request.catalogue.get_tool(call.tool)
-        if call.number != last or not call.failed or spec is None or spec.has_side_effect:
+        if not call.failed or spec is None or spec.has_side_effect:
             continue
         values = list_other_values(spec, call, (), request.question)
         tried = {name: str(call.args[name]).casefold() for name in values}

@@ -121,6 +121,17 @@ class PlanningRequest:
         return is_new and self.checks_answers and not self.topics and bool(self.catalogue.list_names())
 
     @property
+    def last_calls(self) -> tuple[RoundResult, ...]:
+        """The calls of the last round."""
+        last = max((call.number for call in self.rounds), default=0)
+        return tuple(call for call in self.rounds if call.number == last)
+
+    @property
+    def made_calls(self) -> list[tuple[str, JsonObject]]:
+        """The tools and inputs of the calls of all rounds, as a list of its own."""
+        return [(call.tool, call.args) for call in self.rounds]
+
+    @property
     def last_turn(self) -> tuple[str, ...]:
         """The texts of the newest two messages before the request, without instructions and results."""
         spoken = [message.content for message in self.history if message.role in ("user", "assistant")]

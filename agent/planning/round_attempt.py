@@ -136,13 +136,13 @@ class Attempt:
         """Has the next decision look up what a call that failed for the first open part only describes, or make one
         that reads again, with one of the values that may be meant. Free to choose, a small model repeats the call, or
         puts the value into another tool."""
-        last = max((call.number for call in self.request.rounds), default=0)
-        for call in self.request.rounds:
-            spec = self.request.catalogue.get_tool(call.tool)
-            is_last = call.failed and call.number == last and call.part == self.parts[0]
-            if is_last and self._look_up(call):
+        for call in self.request.last_calls:
+            if not call.failed or call.part != self.parts[0]:
+                continue
+            if self._look_up(call):
                 return
-            values = self._list_values(call) if is_last and spec is not None and not spec.has_side_effect else {}
+            spec = self.request.catalogue.get_tool(call.tool)
+            values = self._list_values(call) if spec is not None and not spec.has_side_effect else {}
             if values and spec is not None:
                 self.tools, self.values = (spec,), {call.tool: values}
                 return
@@ -253,10 +253,8 @@ class Attempt:
     def _has_all(self) -> bool:
         """Whether all calls of the last round succeeded and no part is open. A small model then asks "What else?"; what
         is not clear in the results, the answer says."""
-        rounds = self.request.rounds
-        return (
-            bool(rounds) and not self.parts and not any(one.failed for one in rounds if one.number == rounds[-1].number)
-        )
+        calls = self.request.last_calls
+        return bool(calls) and not self.parts and not any(call.failed for call in calls)
 
     def _list_kinds(self) -> list[str]:
         if self.must_call and self.tools:

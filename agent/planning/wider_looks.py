@@ -72,16 +72,15 @@ def list_wider_calls(request: PlanningRequest) -> list[RoundResult]:
     nothing of the codes and numbers that the request names.
 
     Only calls that read: what is left out of a change makes it another one."""
-    last = max((call.number for call in request.rounds), default=0)
-    made = [(call.tool, call.args) for call in request.rounds]
+    made = request.made_calls
     wider_calls: list[RoundResult] = []
     words: tuple[KnownWords, KnownWords] | None = None
     named = _list_named(request.question)
-    for call in request.rounds:
+    for call in request.last_calls:
         spec = request.catalogue.get_tool(call.tool)
-        if call.number != last or spec is None or spec.effect != "read" or not _found_nothing(call, named):
+        if spec is None or spec.effect != "read" or not _found_nothing(call, named):
             continue
-        words = words or _read_words_before(request, last)
+        words = words or _read_words_before(request)
         optional = _list_optional(spec, call.args)
         unstated = {name for name, value in optional.items() if not _is_stated(value, words[0])}
         if not unstated and not call.failed:
@@ -94,9 +93,9 @@ def list_wider_calls(request: PlanningRequest) -> list[RoundResult]:
     return wider_calls
 
 
-def _read_words_before(request: PlanningRequest, last: int) -> tuple[KnownWords, KnownWords]:
+def _read_words_before(request: PlanningRequest) -> tuple[KnownWords, KnownWords]:
     """What stood anywhere before the last round, whose results repeat its inputs; and that without today's date."""
-    before = replace(request, rounds=tuple(call for call in request.rounds if call.number < last))
+    before = replace(request, rounds=request.rounds[: len(request.rounds) - len(request.last_calls)])
     texts = list_known_texts(before)
     return KnownWords([*texts, request.ground]), KnownWords(texts)
 
