@@ -6,6 +6,7 @@ from agent.core.models import JsonObject, Plan, PlanStep, ToolCallRequest
 from agent.core.models.request import read_explicit_tool_calls
 from agent.core.plan_references import find_references, quote_literal, quote_texts
 from agent.planning.reply_schema import describe_requested_call
+from agent.planning.validate import build_completion
 from agent.run_context.outputs import cut_text
 from agent.run_context.run import Run
 from agent.skills import Skill
@@ -17,8 +18,7 @@ HISTORY_MESSAGES, HISTORY_CHARS = 8, 400
 
 def plan_completion_only(run: Run, why: str) -> Plan:
     """A plan with a completion only."""
-    step = PlanStep(id="answer", executor="litellm", action="completion", tool="completion", intent="answer the user")
-    return Plan(goal=make_goal(run), steps=(step,), origin="rules", origin_reason=why)
+    return Plan(goal=make_goal(run), steps=(build_completion(),), origin="rules", origin_reason=why)
 
 
 def _plan_room_skill(run: Run, skill: Skill, task: str, why: str) -> Plan:
@@ -115,16 +115,7 @@ def append_answer(
     steps: tuple[PlanStep, ...], *, also: tuple[str, ...] = (), taken: frozenset[str] = frozenset()
 ) -> tuple[PlanStep, ...]:
     """The steps and a completion that uses them, and the results of the steps `also`."""
-    name = next(name for name in ("answer", *(f"answer{number}" for number in range(2, 100))) if name not in taken)
-    answer = PlanStep(
-        id=name,
-        executor="litellm",
-        action="completion",
-        tool="completion",
-        depends_on=(*also, *(step.id for step in steps)),
-        intent="answer the user from the results",
-    )
-    return (*steps, answer)
+    return (*steps, build_completion((*also, *(step.id for step in steps)), taken))
 
 
 def make_goal(run: Run) -> str:

@@ -12,7 +12,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
-from agent.core.models import JsonObject, Plan, PlanStep, Tier
+from agent.core.models import JsonObject, Plan, Tier
 from agent.core.plan_references import rename_references, unify_references
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.normalise import RawPlan, list_called_tools, normalise_plan
@@ -24,7 +24,7 @@ from agent.planning.reply_schema import COMPLETION, build_plan_schema, build_rep
 from agent.planning.request import PlanningRequest
 from agent.planning.required import fit_arguments
 from agent.planning.rules import RulePlanner
-from agent.planning.validate import finish_plan, validate_plan
+from agent.planning.validate import build_completion, finish_plan, iter_free_ids, validate_plan
 from agent.tools.catalogue import Catalogue, CatalogueView
 
 _UNNAMED = "a tool"
@@ -151,17 +151,8 @@ def _may_change(name: str, changes: Mapping[str, bool]) -> bool:
 
 def build_completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:
     """A plan with one completion, which answers from known results."""
-    used_ids = request.used_ids | {completed.step.id for completed in request.completed}
-    name = next(name for name in ("answer", *(f"answer{n}" for n in range(2, 100))) if name not in used_ids)
-    step = PlanStep(
-        id=name,
-        executor="litellm",
-        action="completion",
-        tool=COMPLETION,
-        depends_on=tuple(completed.step.id for completed in request.completed),
-        intent="answer the user",
-        tier=tier,
-    )
+    done = [completed.step.id for completed in request.completed]
+    step = build_completion(done, {*request.used_ids, *done}, intent="answer the user", tier=tier)
     return append_new_steps(Plan(goal=request.question[:300], steps=(step,), origin="llm"), request)
 
 
@@ -198,7 +189,7 @@ def build_plan_steps(reply: JsonObject, request: PlanningRequest, *, notes: list
     done = {completed.step.id for completed in request.completed}
     used_ids = request.used_ids | done
     clashes = [step.id for step in raw.steps if step.id in used_ids]
-    names = _assign_free_ids(clashes, used_ids | {step.id for step in raw.steps})
+    names = dict(zip(clashes, iter_free_ids(used_ids | {step.id for step in raw.steps}), strict=False))
     if names:
         raw = _rename_step_ids(raw, names)
     plan = validate_plan(raw, request.catalogue, max_steps=request.room.budgets.max_steps, known_ids=done)
@@ -286,15 +277,3 @@ def _rename_step_ids(raw: RawPlan, names: Mapping[str, str]) -> RawPlan:
             )
         )
     return replace(raw, steps=tuple(steps))
-
-
-def _assign_free_ids(clashes: list[str], taken: frozenset[str] | set[str]) -> dict[str, str]:
-    names: dict[str, str] = {}
-    number = 1
-    used = set(taken)
-    for clash in clashes:
-        while f"s{number}" in used:
-            number += 1
-        names[clash] = f"s{number}"
-        used.add(names[clash])
-    return names

@@ -4,7 +4,7 @@
 defaults, and unknown ones are dropped.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,7 +15,7 @@ from agent.core.plan_references import find_references, quote_literal
 from agent.planning.list_steps import FOR_EACH
 from agent.planning.normalise import RawPlan
 from agent.planning.request import PlanningRequest
-from agent.planning.validate import find_argument_problems, finish_plan, sort_by_dependencies
+from agent.planning.validate import find_argument_problems, finish_plan, iter_free_ids, sort_by_dependencies
 from agent.tools import ToolSpec
 
 CONTEXT_KEYS: Final = ("service", "priority", "severity", "status")
@@ -77,7 +77,7 @@ def add_required_tools(
     done = {completed.step.id for completed in request.completed}
     steps = {step.id: step for step in plan.steps if not step.is_completion}
     notes: list[str] = []
-    names = _iterate_free_ids({*(step.id for step in plan.steps), *request.used_ids, *done})
+    names = iter_free_ids({*(step.id for step in plan.steps), *request.used_ids, *done})
     for tool in request.room.list_required_tools(request.topics):
         spec = request.catalogue.get_tool(tool)
         if spec is None or any(step.tool == tool for step in steps.values()):
@@ -217,7 +217,3 @@ def _find_argument_problem(spec: ToolSpec, name: str, value: JsonValue) -> str |
 
 def _get_properties(spec: ToolSpec) -> dict[str, JsonObject]:
     return {name: schema for name, schema in spec.properties.items() if isinstance(schema, dict)}
-
-
-def _iterate_free_ids(taken: Collection[str]) -> Iterator[str]:
-    return (f"s{number}" for number in range(1, 10_000) if f"s{number}" not in taken)

@@ -5,12 +5,12 @@ runs (`find_unknown_part`): users would take a partial answer for a complete one
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.core.models import JsonObject, Plan, PlanStep, ToolCallRequest
-from agent.planning.reply_schema import COMPLETION
 from agent.planning.request import PlanningRequest
+from agent.planning.validate import build_completion, iter_free_ids
 from agent.tools import ToolSpec
 from agent.tools.commands import ToolCommands
 
@@ -51,7 +51,7 @@ class RulePlanner:
         calls = [call for call in read_calls(request.question, allowed) if (call.tool, call.args) not in made]
         calls = calls[: request.room.budgets.max_steps - 1 or 1]
         used_ids = request.used_ids | {completed.step.id for completed in request.completed}
-        names = _iterate_free_ids(used_ids)
+        names = iter_free_ids(used_ids)
         steps = [
             PlanStep(
                 id=next(names),
@@ -67,7 +67,9 @@ class RulePlanner:
         completed_steps = [completed.step for completed in request.completed]
         plan = Plan(goal=request.question[:300], steps=(*completed_steps, *steps), origin="rules")
         if not steps or len(steps) + len(completed_steps) > 1 or request.needs_completion or has_model:
-            plan = plan.model_copy(update={"steps": (*plan.steps, _build_completion(plan.steps, used_ids))})
+            plan = plan.model_copy(
+                update={"steps": (*plan.steps, build_completion((step.id for step in plan.steps), used_ids))}
+            )
         version = request.previous.version + 1 if request.previous is not None else 0
         return plan.model_copy(update={"version": version})
 
@@ -143,19 +145,3 @@ def _list_commands(specs: Iterable[ToolSpec]) -> list[tuple[str, ToolCommands]]:
     """The names of the tools that have commands, with these, in the order in which they are asked."""
     named = ((spec.name, spec.hints.commands) for spec in specs)
     return sorted(((name, own) for name, own in named if own is not None), key=lambda one: one[1].place)
-
-
-def _build_completion(steps: tuple[PlanStep, ...], taken: frozenset[str] | set[str]) -> PlanStep:
-    name = next(name for name in ("answer", *(f"answer{n}" for n in range(2, 100))) if name not in taken)
-    return PlanStep(
-        id=name,
-        executor="litellm",
-        action="completion",
-        tool=COMPLETION,
-        depends_on=tuple(step.id for step in steps),
-        intent="answer the user from the results" if steps else "answer the user",
-    )
-
-
-def _iterate_free_ids(taken: frozenset[str] | set[str]) -> Iterator[str]:
-    return (f"s{number}" for number in range(1, 1000) if f"s{number}" not in taken)

@@ -1,8 +1,10 @@
-"""Validates a normalised plan against the catalogue and reports every problem in sentences for the model."""
+"""Validates a normalised plan against the catalogue, with every problem in a sentence for the model, and adds the step
+that writes the answer."""
 
 import difflib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable, Iterator
+from itertools import chain, count
 
 from agent.core.errors import PlanInvalidError
 from agent.core.json_schema import get_properties, iter_violations
@@ -225,17 +227,31 @@ def finish_plan(
     raw = len(ends) == 1 and ends[0].action != "skill" and not answers_alone and has_model
     if len(ends) == 1 and not needs_completion and not raw:
         return plan
-    existing = {step.id for step in plan.steps} | set(used_ids)
-    name = next(name for name in ("answer", *(f"answer{n}" for n in range(2, 100))) if name not in existing)
-    answer = PlanStep(
-        id=name,
+    ids = [step.id for step in plan.steps]
+    answer = build_completion(ids, {*ids, *used_ids})
+    return plan.model_copy(update={"steps": (*plan.steps, answer)})
+
+
+def iter_free_ids(used_ids: Container[str]) -> Iterator[str]:
+    """Yields `s1`, `s2` and so on, without those that are used."""
+    return (name for name in map("s{}".format, count(1)) if name not in used_ids)
+
+
+def build_completion(
+    depends_on: Iterable[str] = (), used_ids: Container[str] = (), *, intent: str = "", tier: Tier | None = None
+) -> PlanStep:
+    """The step that answers from the results of these steps. Its id is `answer`, or `answer2` where that is used."""
+    results = tuple(depends_on)
+    names = chain(("answer",), map("answer{}".format, count(2)))
+    return PlanStep(
+        id=next(name for name in names if name not in used_ids),
         executor="litellm",
         action="completion",
         tool=COMPLETION,
-        depends_on=tuple(step.id for step in plan.steps),
-        intent="answer the user from the results",
+        depends_on=results,
+        intent=intent or ("answer the user from the results" if results else "answer the user"),
+        tier=tier,
     )
-    return plan.model_copy(update={"steps": (*plan.steps, answer)})
 
 
 def format_problems(problems: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ from agent.planning.planned import Planned
 from agent.planning.planner import append_new_steps
 from agent.planning.request import PlanningRequest
 from agent.planning.round_steps import build_plan_more
+from agent.planning.validate import iter_free_ids
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import cut_text
 from agent.run_context.run import Run
@@ -200,7 +201,7 @@ def _build_plan(run: Run, searches: _Searches, *, has_more: bool = False) -> Pla
 def _build_steps(
     run: Run, queries: Sequence[tuple[str, str]], *, taken: frozenset[str] = frozenset()
 ) -> tuple[PlanStep, ...]:
-    names = (name for name in (f"s{number}" for number in range(1, 200)) if name not in taken)
+    names = iter_free_ids(taken)
     return tuple(
         PlanStep(
             id=next(names),
