@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from pydantic import JsonValue
 
 from agent.core.json_schema import get_properties, iter_violations, list_required
-from agent.core.json_texts import load_json
+from agent.core.json_texts import load_json, read_json_text
 from agent.core.models import JsonObject
 from agent.llm.schema_derivation import get_single_value, get_type, name_others, takes_null
 
@@ -103,10 +103,7 @@ def expand_text(value: JsonObject, name: str) -> JsonObject:
     text = value.get(name)
     if not isinstance(text, str):
         return value
-    try:
-        further = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return value
+    further = read_json_text(text or "{}")
     if not isinstance(further, dict):
         return value
     return {**further, **{key: one for key, one in value.items() if key != name}}

@@ -4,13 +4,13 @@ The input `for_each` has the list or a reference to it; in the other inputs `$it
 `{"for_each": "$s2.output.people", "to": "$item.email"}`. A tool with an input `for_each` of its own has no such steps.
 """
 
-import json
 import re
 from collections.abc import Collection
 from typing import Final
 
 from pydantic import JsonValue
 
+from agent.core.json_texts import read_json_text
 from agent.core.models import JsonObject, PlanStep
 from agent.core.plan_references import ITEM, find_references, is_literal
 from agent.tools import ToolSpec
@@ -41,10 +41,7 @@ def normalise_list_inputs(args: JsonObject, spec: ToolSpec | None) -> JsonObject
         return args
     items = args[FOR_EACH]
     if isinstance(items, str) and items.strip().startswith("["):
-        try:
-            items = json.loads(items)
-        except (ValueError, RecursionError):
-            items = args[FOR_EACH]
+        items = read_json_text(items)
     return {name: items if name == FOR_EACH else _read_item_references(value) for name, value in args.items()}
 
 

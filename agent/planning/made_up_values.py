@@ -4,7 +4,6 @@ The model gets the problem once. If it makes a value up again, the user is asked
 is made.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
+from agent.core.json_texts import read_json_text
 from agent.core.json_walk import iter_leaves
 from agent.core.models import ChatMessage, JsonObject, PlanStep
 from agent.core.plan_references import is_literal, list_literals, list_references
@@ -310,7 +310,7 @@ def _iter_leaves(value: JsonValue, path: Path = ()) -> Iterator[tuple[Path, Json
     """Yields the leaves and the keys of lists and objects, also of a text that is JSON: the path, the leaf or key, and
     whether it is a key.
     """
-    inner = _parse_json(value) if isinstance(value, str) else value
+    inner = read_json_text(value)
     if isinstance(inner, list):
         for at, item in enumerate(inner):
             yield from _iter_leaves(item, (*path, at))
@@ -320,17 +320,6 @@ def _iter_leaves(value: JsonValue, path: Path = ()) -> Iterator[tuple[Path, Json
             yield from _iter_leaves(item, (*path, key))
     else:
         yield path, inner, False
-
-
-def _parse_json(text: str) -> JsonValue:
-    """The list or object that a text is in JSON; else the text."""
-    if not text.lstrip().startswith(("{", "[")):
-        return text
-    try:
-        parsed: JsonValue = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return parsed if isinstance(parsed, list | dict) else text
 
 
 def _is_reference(value: JsonObject) -> bool:

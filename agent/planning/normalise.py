@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
+from agent.core.json_texts import read_json_text
 from agent.core.models import JsonObject, Tier
 from agent.core.models.written_call import read_written_call
 from agent.core.plan_references import find_references
@@ -209,10 +210,7 @@ def _normalise_args(
 
 
 def _parse_args_text(value: str, label: str, problems: list[str]) -> JsonObject:
-    try:
-        parsed = json.loads(value)
-    except (ValueError, RecursionError):
-        parsed = None
+    parsed = read_json_text(value)
     if not isinstance(parsed, dict):
         problems.append(f"{label}: inputs must be a list of name/value pairs")
         return {}
@@ -252,11 +250,8 @@ def _coerce_type(value: JsonValue, schema: JsonValue, said: str = "") -> JsonVal
         case "boolean" if text.lower() in ("true", "false"):
             return text.lower() == "true"
         case "array" | "object" if text.startswith(("[", "{")):
-            try:
-                parsed: JsonValue = json.loads(text)
-            except (ValueError, RecursionError):
-                return value
-            return parsed
+            parsed = read_json_text(text)
+            return value if parsed == text else parsed
         case "array" if text and "$" not in text and _holds_texts(schema):  # `$` may refer to a step or an item
             return _split_texts(text, said) or value
         case _:

@@ -5,7 +5,6 @@ input becomes a choice of the values in the error, in results and in the request
 """
 
 import difflib
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +12,7 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
+from agent.core.json_texts import read_json_text
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
 from agent.planning.request import PlanningRequest, RoundResult
@@ -171,10 +171,7 @@ def _is_free_text(schema: JsonValue) -> bool:
 
 def _iterate_values(text: str) -> Iterator[str]:
     """Yields what may be a value: the leaves of JSON; in other text what is quoted or listed, then each word."""
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        data = None
+    data = read_json_text(text)
     if isinstance(data, dict | list):
         yield from (value for _, leaf in iter_leaves(data) for value in [str(leaf)] if 0 < len(value) <= VALUE_CHARS)
         return

@@ -9,6 +9,7 @@ import re
 
 from pydantic import JsonValue
 
+from agent.core.json_texts import read_json_text
 from agent.core.models.words import JsonObject
 
 MAX_CALL_CHARS = 20_000
@@ -49,10 +50,7 @@ def _unquote(value: JsonValue) -> JsonValue:
 
 
 def _read_object(text: str) -> JsonObject | None:
-    try:
-        parsed = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    parsed = read_json_text(text)
     return parsed if isinstance(parsed, dict) else None
 
 
