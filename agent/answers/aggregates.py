@@ -7,14 +7,14 @@ Rows that a sentence names come first; a figure counts only if few figures like 
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import combinations
 from typing import Final, Literal
 
-from agent.answers.derivations import Quantity, contains_near, is_among, is_unlikely_hit
+from agent.answers.derivations import Quantity, Results, contains_near, is_among, is_unlikely_hit, sort_results
 from agent.answers.tables import Table, read_tables
 from agent.text.unit_labels import find_unit_of_label
 from agent.text.units import Unit
@@ -41,7 +41,6 @@ _MONTHS: Final = 12
 _NOT_ADDED: Final = ("°C", "°F", "%")
 _WORD: Final = re.compile(r"[^\W_]{2,}")
 
-_Results = Mapping[str, Sequence[float]]
 _Column = tuple[str, list[float | None]]
 
 
@@ -74,8 +73,8 @@ class Aggregates:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._best: dict[tuple[frozenset[str], frozenset[float]], tuple[_Results, ...]] = {}
-        self._results: dict[frozenset[int], tuple[_Results, _Results, _Results]] = {}
+        self._best: dict[tuple[frozenset[str], frozenset[float]], tuple[Results, ...]] = {}
+        self._results: dict[frozenset[int], tuple[Results, Results, Results]] = {}
 
     def explain(self, figure: Quantity, sentence: str, others: Sequence[Quantity]) -> bool:
         """Whether a figure is an aggregate, of the rows and columns that its sentence names or of all. `others` are the
@@ -131,7 +130,7 @@ class Aggregates:
         )
         return [one for one in words if one]
 
-    def _collect_best(self, stems: frozenset[str], numbers: frozenset[float]) -> tuple[_Results, ...]:
+    def _collect_best(self, stems: frozenset[str], numbers: frozenset[float]) -> tuple[Results, ...]:
         """What the parts give that share most with a sentence: compared with each other, their total and the numbers
         beside; of columns, of sums, and with other parts."""
         key = (stems, numbers)
@@ -148,10 +147,10 @@ class Aggregates:
                     beside += _convert(one, others)
             if len(self._best) > _MAX_KEPT:
                 self._best.clear()
-            self._best[key] = (_sort(columns), _sort(sums), _sort(beside))
+            self._best[key] = (sort_results(columns), sort_results(sums), sort_results(beside))
         return self._best[key]
 
-    def _collect(self, selection: frozenset[int]) -> tuple[_Results, _Results, _Results]:
+    def _collect(self, selection: frozenset[int]) -> tuple[Results, Results, Results]:
         if selection not in self._results:
             if len(self._results) > _MAX_KEPT:
                 self._results.clear()
@@ -165,7 +164,7 @@ class Aggregates:
                 plain += _convert(one, own[0])
                 compared += _convert(one, own[1])
                 combined += _convert(one, _combine_beside(one, names, self._tables[1]))
-            self._results[selection] = (_sort(plain), _sort(compared), _sort(combined))
+            self._results[selection] = (sort_results(plain), sort_results(compared), sort_results(combined))
         return self._results[selection]
 
 
@@ -361,14 +360,7 @@ def _combine_beside(
                 yield from (("%", 100 * value / scalar), ("x", value / scalar))
 
 
-def _sort(results: Sequence[tuple[str, float]]) -> _Results:
-    by_dimension: dict[str, set[float]] = defaultdict(set)
-    for dimension, value in results:
-        by_dimension[dimension].add(abs(value))
-    return {dimension: sorted(values) for dimension, values in by_dimension.items()}
-
-
-def _has(results: _Results, figure: Quantity) -> bool:
+def _has(results: Results, figure: Quantity) -> bool:
     """Whether a result is the figure; units are compared where both sides have one."""
     if figure.dimension in ("%", "pp"):
         return contains_near(results.get("%", ()), figure.value, figure.tolerance)

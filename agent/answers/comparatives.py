@@ -5,14 +5,13 @@ of a ratio are what reports are asked for.
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, permutations
 from typing import Final
 
-from agent.answers.derivations import Quantity, contains_near, is_unlikely_hit, make_quantity
+from agent.answers.derivations import Quantity, Results, contains_near, is_unlikely_hit, make_quantity, sort_results
 from agent.text.numbers import NumberMention
 
 _BETWEEN: Final = re.compile(
@@ -27,8 +26,6 @@ _PRIOR: Final = re.compile(
 )
 _MAX_PAIRS: Final = 24
 _OFTEN, _SELDOM = 0.15, 0.08
-
-_Results = dict[str, list[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +44,10 @@ class Comparatives:
         self._pairs = list(_iter_pairs(text, numbers))
         self.has_period_before = bool(self._pairs) or _PRIOR.search(text) is not None
         """Whether the evidence speaks of the period before, so that its year may be named."""
-        self._changes = _sort(one for pair in self._pairs for one in _compare(pair.now, pair.before, pair.dimension))
-        self._ratios = _sort(_iter_ratios(self._pairs))
+        self._changes = sort_results(
+            one for pair in self._pairs for one in _compare(pair.now, pair.before, pair.dimension)
+        )
+        self._ratios = sort_results(_iter_ratios(self._pairs))
 
     def explain(self, figure: Quantity) -> bool:
         """Whether a figure is the change of a pair, or a ratio of two pairs, and few figures like it would be."""
@@ -93,14 +92,7 @@ def _iter_ratios(pairs: Sequence[_Pair]) -> Iterator[tuple[str, float]]:
         yield from (("x", now), ("x", before)) if now < 1_000 else (("", now), ("", before))
 
 
-def _sort(results: Iterator[tuple[str, float]]) -> _Results:
-    by_dimension: dict[str, set[float]] = defaultdict(set)
-    for dimension, value in results:
-        by_dimension[dimension].add(abs(value))
-    return {dimension: sorted(values) for dimension, values in by_dimension.items()}
-
-
-def _has(results: _Results, figure: Quantity) -> bool:
+def _has(results: Results, figure: Quantity) -> bool:
     """Whether a figure is a result: a ratio only where it shows decimals."""
     names = [figure.dimension] if figure.dimension in ("%", "pp") else [""]
     if figure.dimension in ("x", "") and figure.tolerance < 0.5:

@@ -6,7 +6,8 @@ sum or a product of two. So it counts only if few other figures of the same size
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agent.text.numbers import NumberMention
@@ -15,6 +16,8 @@ from agent.text.units import Unit
 _PROBES = 48
 """Other figures that are tried, spread from half to twice the figure."""
 _CROWNS = ("SEK", "NOK", "DKK")
+Results = Mapping[str, Sequence[float]]
+"""What can be derived: sorted values in base units by their dimension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,14 @@ def contains_near(ordered: Sequence[float], value: float, tolerance: float) -> b
     tolerance = tolerance * (1 + 1e-9) + 1e-9
     at = bisect_left(ordered, value - tolerance)
     return at < len(ordered) and ordered[at] <= value + tolerance
+
+
+def sort_results(results: Iterable[tuple[str, float]]) -> Results:
+    """The values without their signs by dimension, each once and sorted, as `contains_near` searches them."""
+    values: dict[str, set[float]] = defaultdict(set)
+    for dimension, value in results:
+        values[dimension].add(abs(value))
+    return {dimension: sorted(ones) for dimension, ones in values.items()}
 
 
 def _iter_probes(figure: Quantity) -> Iterator[float]:

@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, pairwise, product
 
-from agent.answers.derivations import Quantity, contains_near, is_unlikely_hit, list_operands, make_quantity
+from agent.answers.derivations import (
+    Quantity,
+    Results,
+    contains_near,
+    is_unlikely_hit,
+    list_operands,
+    make_quantity,
+    sort_results,
+)
 from agent.answers.factors import list_factors
 from agent.answers.figure_combinations import (
     MAX_MEMBERS,
@@ -65,9 +73,6 @@ _ADDED = re.compile(
 )
 """What joins two counts."""
 _YEARS = range(1900, 2101)
-
-_Results = Mapping[str, Sequence[float]]
-"""Sorted values in base units by their dimension."""
 
 
 @dataclass(slots=True)
@@ -145,12 +150,12 @@ class _Selection:
         return frozenset(one.dimension for row in self.rows for one in row if one.dimension)
 
     @cached_property
-    def amounts(self) -> _Results:
+    def amounts(self) -> Results:
         """The differences and changes of neighbouring amounts of money in a record: a price before and now."""
         return self._sort([result for pair in self._near_amounts for result in list_changes(*pair)])
 
     @cached_property
-    def totals(self) -> _Results:
+    def totals(self) -> Results:
         """The sums of two such amounts, and the sums and differences of short evidence, exact ones only."""
         pairs = iter_pairs(self._joined)
         sums = [(one.dimension, get_base(one) + get_base(other)) for one, other in self._near_amounts]
@@ -162,7 +167,7 @@ class _Selection:
         return [pair for group in groups for pair in iter_near(group)]
 
     @cached_property
-    def changes(self) -> _Results:
+    def changes(self) -> Results:
         """The differences and changes of other quantities with a unit, and the sums of counts: days of two kinds."""
         results: list[tuple[str, float]] = []
         for group in (one for row in self.rows for one in group_by_dimension(row)):
@@ -174,7 +179,7 @@ class _Selection:
         return self._sort(results)
 
     @cached_property
-    def pairs(self) -> _Results:
+    def pairs(self) -> Results:
         """The results of two figures of a record or a column."""
         results: list[tuple[str, float]] = []
         for row in self.rows:
@@ -186,7 +191,7 @@ class _Selection:
         return self._sort(results)
 
     @cached_property
-    def wholes(self) -> _Results:
+    def wholes(self) -> Results:
         """The sums and means of records and columns, and the shares of the latter."""
         results: list[tuple[str, float]] = []
         for group in (*self.rows, *self._columns.values(), *self._all_columns.values()):
@@ -198,7 +203,7 @@ class _Selection:
         return self._sort(results)
 
     @cached_property
-    def sums(self) -> _Results:
+    def sums(self) -> Results:
         """The sums of neighbours in a record or column, and those without the next one."""
         results: list[tuple[str, float]] = []
         for group in filter(_is_of_one_kind, (*self.rows, *self._columns.values())):
@@ -209,9 +214,9 @@ class _Selection:
                     results += [(group[0].dimension, total - one) for one in (0.0, *values[end : end + 1])]
         return self._sort(results)
 
-    def _sort(self, results: Sequence[tuple[str, float]]) -> _Results:
+    def _sort(self, results: Sequence[tuple[str, float]]) -> Results:
         self.built += len(results)
-        return _sort(results)
+        return sort_results(results)
 
 
 class _Relations:
@@ -234,7 +239,7 @@ class _Relations:
         # Where amounts of money give percentages, whole ones that other numbers give are mostly by chance.
         is_change = figure.dimension == "%" and "%" in selection.amounts
 
-        def is_among(limit: float, *results: _Results) -> bool:
+        def is_among(limit: float, *results: Results) -> bool:
             if is_unlikely_hit(figure, lambda one: any(_has_near(each, one, has_unit) for each in results), limit):
                 return True
             return has_unit and is_unlikely_hit(
@@ -259,13 +264,13 @@ class _Relations:
         return count
 
     @cached_property
-    def _of_sentence(self) -> _Results:
+    def _of_sentence(self) -> Results:
         """The results of two figures of the sentence, and the sums and means of all of one kind."""
         pairs = iter_pairs(self._others[:_MAX_OTHERS])
-        return _sort([*(result for pair in pairs for result in combine(*pair)), *_sum_up(self._others)])
+        return sort_results([*(result for pair in pairs for result in combine(*pair)), *_sum_up(self._others)])
 
     @cached_property
-    def _pairs(self) -> _Results:
+    def _pairs(self) -> Results:
         """The results of a figure of a record and another of the sentence."""
         rows = self._selection.rows
         values = {abs(one.value) for row in rows for one in row}
@@ -274,7 +279,7 @@ class _Relations:
         return self._sort([result for pair in pairs for result in combine(*pair)])
 
     @cached_property
-    def _multiples(self) -> _Results:
+    def _multiples(self) -> Results:
         """The figures of records times and divided by counts of the sentence, also instead of a count of the record;
         of short records the product of two figures with a third added or taken away."""
         counts = [*dict.fromkeys(one.value for one in self._others if _counts(one) and one.value > 1)][:_MAX_COUNTS]
@@ -288,9 +293,9 @@ class _Relations:
             results += iter_triples(row) if len(row) <= _FEW else ()
         return self._sort(results)
 
-    def _sort(self, results: Sequence[tuple[str, float]]) -> _Results:
+    def _sort(self, results: Sequence[tuple[str, float]]) -> Results:
         self._built += len(results)
-        return _sort(results)
+        return sort_results(results)
 
 
 def _sum_up(group: Sequence[Quantity]) -> Iterator[tuple[str, float]]:
@@ -329,14 +334,7 @@ def _list_columns(records: Iterable[_Record]) -> dict[Hashable, list[Quantity]]:
     return columns
 
 
-def _sort(results: Iterable[tuple[str, float]]) -> _Results:
-    values: dict[str, set[float]] = defaultdict(set)
-    for dimension, value in results:
-        values[dimension].add(abs(value))
-    return {dimension: sorted(ones) for dimension, ones in values.items()}
-
-
-def _has_near(results: _Results, figure: Quantity, has_unit: bool = False) -> bool:
+def _has_near(results: Results, figure: Quantity, has_unit: bool = False) -> bool:
     """Whether a result is the figure. Where one of both has no unit, the numbers are compared; not of percentages, and
     not where the figure needs a result with its unit."""
     own = results.get(figure.dimension, ())
