@@ -51,7 +51,7 @@ from agent.execution.tool_turns import is_recorded, record_return
 from agent.planning.list_steps import FOR_EACH, MAX_ITEMS, split_list_inputs
 from agent.policy.approval import compute_digest, get_call_decision
 from agent.run_context.calls import CallSite
-from agent.run_context.outputs import load_output, load_whole_output, to_step_output
+from agent.run_context.outputs import load_output, load_whole_output, store_output, to_step_output
 from agent.run_context.run import Run
 from agent.tools import Tool, is_shown_call_by_call
 from agent.tools.spec import drop_unset_inputs
@@ -299,15 +299,15 @@ class ListCalls:
         if any(one.whole_blob is not None for one in outputs):
             whole = [await load_whole_output(self._run, one) for one in outputs]
             values: list[JsonValue] = [one.value if one.value is not None else one.text for one in whole]
-            output = output.model_copy(update={"whole_blob": await self._store(values, text)})
+            output = output.model_copy(update={"whole_blob": await store_output(self._run, values, text)})
         if len(text) > BLOB_CHARS:
-            update = {"blob": await self._store(output.value, text), "value": None, "text": text[: BLOB_CHARS // 8]}
+            update = {
+                "blob": await store_output(self._run, output.value, text),
+                "value": None,
+                "text": text[: BLOB_CHARS // 8],
+            }
             output = output.model_copy(update=update)
         return output
-
-    async def _store(self, value: JsonValue, text: str) -> str:
-        payload = json.dumps({"value": value, "text": text}, ensure_ascii=False)
-        return await self._run.journal.put_blob(payload.encode(), run_id=self._run.run_id)
 
     def _make_site(self, place: int) -> CallSite:
         return replace(CallSite(self._step.id, self._start.attempt, place), is_allowed=True)

@@ -39,6 +39,7 @@ from agent.policy.redaction.events import ResultParts
 from agent.policy.redaction.inbound import restore_args
 from agent.run_context.calls import CallSite
 from agent.run_context.message_labels import collect_own_words
+from agent.run_context.outputs import store_output
 from agent.run_context.run import Run
 from agent.tools import PreflightTool, Tool, ToolContext, ToolResult, ToolSpec
 from agent.tools.spec import drop_unset_inputs
@@ -308,8 +309,7 @@ async def build_return(
         encoded = json.dumps(value, ensure_ascii=False, default=str)
     blob = None
     if len(encoded) + len(text) > BLOB_CHARS:
-        payload = json.dumps({"value": value, "text": text}, ensure_ascii=False)
-        blob = await run.journal.put_blob(payload.encode(), run_id=run.run_id)
+        blob = await store_output(run, value, text)
         run.redaction.note_stored_text(blob, text)
         value, text = None, text[: BLOB_CHARS // 8]
     try:

@@ -56,6 +56,12 @@ async def load_output(run: Run, output: StepOutput) -> StepOutput:
     return output.model_copy(update={"value": payload["value"], "text": payload["text"]})
 
 
+async def store_output(run: Run, value: JsonValue, text: str) -> str:
+    """Stores the value and the text of an output that is too long for the log; the id of the blob for `load_output`."""
+    payload = json.dumps({"value": value, "text": text}, ensure_ascii=False)
+    return await run.journal.put_blob(payload.encode(), run_id=run.run_id)
+
+
 async def load_whole_output(run: Run, output: StepOutput) -> StepOutput:
     """The output as it was before personal data was removed for the log, as arguments of a later step need it:
     a mail to `[removed: EMAIL]` reaches nobody.
