@@ -1,4 +1,4 @@
-"""Reads texts that are JSON: most tools of other servers return their objects and lists as text."""
+"""Texts that are JSON: most tools of other servers return their objects and lists as text."""
 
 import json
 import math
@@ -21,6 +21,11 @@ def read_json_text(value: JsonValue) -> JsonValue:
         return load_json(value)
     except ValueError:
         return value
+
+
+def write_text(value: object) -> str:
+    """A text as it is; any other value as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def load_json(text: str) -> JsonValue:

@@ -5,7 +5,6 @@ Plans use `{"$from": "s1", "path": "output.items[0]"}`. Models also write `$s1.o
 whole result becomes its display text. In `{"$literal": "..."}` nothing is a reference.
 """
 
-import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from pydantic import JsonValue
 
 from agent.core.errors import ReferenceMissingError
 from agent.core.events import StepOutput
-from agent.core.json_texts import read_json_text
+from agent.core.json_texts import read_json_text, write_text
 from agent.core.models import JsonObject
 
 _PATH = r"(?:\.[A-Za-z_][\w-]*|\[\d+\])*"
@@ -304,7 +303,7 @@ def _get_display_value(output: StepOutput, value: JsonValue) -> JsonValue:
 
 def format_spliced_text(value: JsonValue) -> str:
     """Formats a value for use within a text. At most `SPLICE_CHARS` characters."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = write_text(value)
     return text if len(text) <= SPLICE_CHARS else text[:SPLICE_CHARS] + " [cut]"
 
 

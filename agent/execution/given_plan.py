@@ -5,8 +5,6 @@ says of each where it comes from. All of it is appended in one transaction with 
 run again whose result was taken over.
 """
 
-import json
-
 from pydantic import JsonValue
 
 from agent.core.errors import NotFoundError
@@ -20,6 +18,7 @@ from agent.core.events import (
     StepOutput,
     StepStarted,
 )
+from agent.core.json_texts import write_text
 from agent.core.models import Outcome, Plan, PlanStep, StepOutcome
 from agent.core.run_reducer import fold
 from agent.core.run_state import AttemptState, RunState
@@ -100,7 +99,7 @@ def _build_given_result(run: Run, origin: RunState, step: PlanStep, value: JsonV
     """The events of a step whose result a person wrote. It stays untrusted if the earlier result was."""
     last = origin.get_step(step.id).last
     tainted = run.state.tainted or bool(last is not None and last.output is not None and last.output.tainted)
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = write_text(value)
     output = StepOutput(value=value, text=text, tainted=tainted, effective="rules")
     return _build_attempt(step, StepStarted(tainted=tainted), output, origin.run_id, GIVEN_BY_CALLER)
 

@@ -6,7 +6,6 @@ tool reads may itself be about errors (logs, tickets, builds), and rules cannot 
 is a failure only if the result holds nothing else, or is what a change returned.
 """
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Literal
@@ -15,7 +14,7 @@ from pydantic import JsonValue
 
 from agent.core.events import StepOutput
 from agent.core.failure_fields import is_blank, is_failure_value
-from agent.core.json_texts import read_json_text
+from agent.core.json_texts import read_json_text, write_text
 from agent.core.models import JsonObject, PlanStep
 from agent.planning.list_steps import FOR_EACH
 
@@ -59,7 +58,7 @@ def find_hidden_error(step: PlanStep, output: StepOutput) -> HiddenError | None:
     if isinstance(value, dict):
         return _find_in_fields(value, step, output.text)
     if isinstance(value, list) and FOR_EACH in step.args:
-        errors = (find_hidden_error(step, StepOutput(value=item, text=_write(item))) for item in value)
+        errors = (find_hidden_error(step, StepOutput(value=item, text=write_text(item))) for item in value)
         first = next((one for one in errors if one is not None), None)
         return HiddenError(first.message, "possible") if first is not None else None
     return _find_in_text(value, step) if isinstance(value, str) else None
@@ -142,9 +141,5 @@ def _list_input_texts(step: PlanStep) -> list[str]:
 
 
 def _shorten(message: JsonValue, limit: int = 200) -> str:
-    text = " ".join(_write(message).split())
+    text = " ".join(write_text(message).split())
     return text if len(text) <= limit else text[:limit] + "…"
-
-
-def _write(value: JsonValue) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

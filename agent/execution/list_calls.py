@@ -4,7 +4,6 @@ Changes are made one after the other, and the first failure ends the step: what 
 again. Reading calls run at the same time.
 """
 
-import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -14,6 +13,7 @@ from agent.core.concurrent_calls import gather_all
 from agent.core.errors import ReferenceMissingError, ToolInputError, ToolOutputError
 from agent.core.events import ApprovalItem, EventDraft, StepOutput, ToolReturned
 from agent.core.failure_fields import REMARK_FIELDS
+from agent.core.json_texts import write_text
 from agent.core.models import JsonObject
 from agent.core.plan_outcome import REPEATED
 from agent.core.plan_references import ITEM, find_lists, find_rivals, resolve_references
@@ -111,7 +111,7 @@ class ListCalls:
         spec = tools.get(self._step.tool).spec
         calls = []
         for item in items:
-            text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
+            text = write_text(item)
             item_outputs = {**outputs, ITEM: StepOutput(value=item, text=text, tainted=resolved.tainted)}
             filled = resolve_references(inputs, item_outputs.__getitem__, texts=list_text_arg_names(spec))
             self._tainted = self._tainted or filled.tainted

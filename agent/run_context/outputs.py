@@ -8,6 +8,7 @@ from functools import partial
 from pydantic import JsonValue
 
 from agent.core.events import StepOutput, ToolReturned
+from agent.core.json_texts import write_text
 from agent.core.models import JsonObject, PlanStep, Source
 from agent.core.plan_outcome import find_failure_reason
 from agent.core.run_state import RunState
@@ -106,10 +107,7 @@ def format_data_block(tag: str, text: str, /, *, limit: int, **attributes: str) 
 
 def format_args(args: JsonObject) -> str:
     """Arguments as lines of text for a model."""
-    lines = []
-    for key, value in args.items():
-        lines.append(f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
-    return cut_text("\n".join(lines), SKILL_CHARS)
+    return cut_text("\n".join(f"{key}: {write_text(value)}" for key, value in args.items()), SKILL_CHARS)
 
 
 def shorten_args(args: JsonObject) -> JsonObject:

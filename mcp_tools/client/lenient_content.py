@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from agent.core.failure_fields import is_blank, is_failure_value
+from agent.core.json_texts import write_text
 from mcp_tools.client.lenient_messages import find_words
 from mcp_tools.client.valid_fields import Validate, is_valid, select_valid_fields
 
@@ -188,9 +189,7 @@ def _guess_kind(block: dict[str, Any]) -> str:
 
 
 def _to_text(value: object) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return "" if value is None else write_text(value)
 
 
 def _validate_block(validate: Validate, block: dict[str, Any]) -> None:

@@ -4,13 +4,13 @@ A person who allows everything that is asked has read at least this. Plain text:
 invisible character makes an address look like another one.
 """
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
 from agent.core.events import ApprovalItem
+from agent.core.json_texts import write_text
 from agent.core.models import ArgumentRole
 from agent.policy.guardrails.plain_text import format_literal
 
@@ -92,7 +92,7 @@ def _iter_values(item: ApprovalItem, role: ArgumentRole) -> Iterator[str]:
     for name, value in item.args.items():
         if item.roles.get(name) == role and value not in (None, "", [], {}):
             for one in value if isinstance(value, list) else [value]:
-                yield one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)
+                yield write_text(one)
 
 
 def _is_address(value: str) -> bool:

@@ -1,12 +1,12 @@
 """Formats approval requests as the Markdown that a person is shown."""
 
-import json
 import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from agent.core.events import ApprovalItem, ApprovalRequested
+from agent.core.json_texts import write_text
 from agent.core.models import ArgumentRole
 from agent.core.plan_references import ITEM, describe_references
 from agent.core.run_state import RunState
@@ -158,7 +158,7 @@ def _format_argument(item: ApprovalItem, name: str) -> str:
 def format_value(value: object, max_chars: int | None = MAX_ARG_CHARS) -> str:
     """Formats a value of a question as Markdown that it cannot break out of. A longer one than `max_chars` is shown by
     its beginning and end, with its length."""
-    text = show_unseen(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    text = show_unseen(write_text(value))
     if max_chars is not None and len(text) > max_chars:
         text = f"{text[: max_chars - END_CHARS]} … {text[-END_CHARS:]} ({len(text):,} characters)"
     if len(text.splitlines()) > 1 or "`" in text:  # each of them can end inline code

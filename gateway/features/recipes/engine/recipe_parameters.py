@@ -10,6 +10,7 @@ from typing import Final, Protocol
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from agent.core.errors import BudgetError, ModelError
+from agent.core.json_texts import write_text
 from agent.core.models import JsonObject, PlanStep, Tier
 from agent.core.plan_references import find_references, is_literal
 from agent.llm.prompts import format_block
@@ -100,7 +101,7 @@ def insert_parameters(value: JsonValue, literals: Mapping[str, JsonValue]) -> Js
 
 def insert_fields(text: str, literals: Mapping[str, JsonValue]) -> str:
     """A text with the literals in it replaced by `{{name}}`, whole words only."""
-    named = {_to_text(literal): name for name, literal in literals.items() if not isinstance(literal, bool)}
+    named = {write_text(literal): name for name, literal in literals.items() if not isinstance(literal, bool)}
     words = sorted((word for word in named if word), key=len, reverse=True)
     if not words:
         return text
@@ -129,7 +130,7 @@ def _find_by_rule(request: str, steps: Sequence[PlanStep]) -> FoundParameters:
 
 
 def _is_named(request: str, value: JsonValue) -> bool:
-    text = _to_text(value)
+    text = write_text(value)
     if isinstance(value, str) and (len(text) < SHORTEST_TEXT or find_references(value)):
         return False
     return bool(text) and re.search(rf"(?<!\w){re.escape(text)}(?!\w)", request) is not None
@@ -147,7 +148,9 @@ def _check_reply(text: str, steps: Sequence[PlanStep]) -> FoundParameters:
     for parameter in reply.parameters:
         literal = _find_literal(parameter.value, inputs)
         if literal is None or literal in literals.values():
-            notes.append(f"{parameter.name} stays fixed: {_to_text(parameter.value)[:100]!r} is in no input of a step")
+            notes.append(
+                f"{parameter.name} stays fixed: {write_text(parameter.value)[:100]!r} is in no input of a step"
+            )
             continue
         name = _choose_name(parameter.name, literals)
         literals[name] = literal
@@ -162,10 +165,10 @@ def _check_reply(text: str, steps: Sequence[PlanStep]) -> FoundParameters:
 
 def _find_literal(value: JsonValue, inputs: Sequence[JsonValue]) -> JsonValue:
     """The input that equals a value, in its own type, or the value if it is a part of a text; else None."""
-    text = _to_text(value)
+    text = write_text(value)
     if not text:
         return None
-    whole = next((one for one in inputs if not isinstance(one, bool) and _to_text(one) == text), None)
+    whole = next((one for one in inputs if not isinstance(one, bool) and write_text(one) == text), None)
     if whole is not None:
         return whole
     part = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)")
@@ -225,10 +228,6 @@ def _choose_name(wanted: str, taken: Mapping[str, JsonValue]) -> str:
     base = make_slug(wanted).replace("-", "_")[:28].strip("_") or "value"
     base = base if base[0].isalpha() else f"value_{base}"[:28]
     return next(name for name in (base, *(f"{base}_{n}" for n in range(2, 100))) if name not in taken)
-
-
-def _to_text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _build_messages(request: str, steps: Sequence[PlanStep]) -> tuple[JsonObject, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
+from agent.core.json_texts import write_text
 from agent.core.models import JsonObject, Plan, PlanStep
 from agent.core.plan_references import is_literal, list_references, quote_literal, rename_references
 from agent.planning.normalise import RawPlan, normalise_plan
@@ -102,7 +103,7 @@ def check_values(recipe: Recipe, given: Mapping[str, JsonValue]) -> Arguments:
 
 def convert_value(parameter: RecipeParameter, value: JsonValue) -> JsonValue:
     """The value in the parameter's type, or None if it has none there."""
-    text = (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).strip()
+    text = write_text(value).strip()
     match parameter.type:
         case "text":
             return value if isinstance(value, str) else text
@@ -190,7 +191,7 @@ class _Filler:
             path = str(value.get("path") or "")
             dotted = path if not path or path.startswith((".", "[")) else f".{path}"
             return f"${{{str(value['$from']).removeprefix('$')}{dotted}}}"
-        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return write_text(value)
 
 
 def build_recipe_plan(recipe: Recipe, values: Mapping[str, JsonValue], catalogue: Catalogue, *, max_steps: int) -> Plan:

@@ -1,11 +1,11 @@
 """The reply of a room's router: its form on the wire, and what a small model may write instead."""
 
-import json
 from collections.abc import Collection
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from agent.core.errors import PlanInvalidError
+from agent.core.json_texts import write_text
 from agent.core.models import IntentCategory, UserIntent
 from agent.core.value_faults import describe_first_fault
 from agent.llm.port import ResponseSchema
@@ -41,7 +41,7 @@ class IntentReply(UserIntent):
             if any(str(name).startswith("$") for name in value):  # would be read as a reference to a step
                 raise ValueError("an entity's name may not begin with $")
             return {
-                name: one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)
+                name: write_text(one)
                 for name, one in value.items()
                 if one is not None and one != ""  # models write both for a value that the message lacks
             }
