@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from operator import attrgetter
 
 from agent.text.numbers import NumberMention
 from agent.text.superscripts import RAISED_DIGITS, lower_figures
@@ -110,7 +111,7 @@ def _read_right_side(
     """The numbers and values of the expression behind a sign of equality; none where it is a single number."""
     end = min(len(text), start + _MAX_SIDE_CHARS)
     for match in _BREAK.finditer(text, start, end):
-        before = bisect_left(following, match.end(), key=_get_start)
+        before = bisect_left(following, match.end(), key=attrgetter("start"))
         if not before or following[before - 1].end <= match.start():
             end = match.start()
             break
@@ -132,14 +133,10 @@ def _find_start(text: str, end: int, numbers: Sequence[NumberMention]) -> int:
     """Finds where the left side can begin: behind the last break that is not inside of a number."""
     start = max(0, end - _MAX_SIDE_CHARS)
     for match in reversed(list(_BREAK.finditer(text, start, end))):
-        before = bisect_left(numbers, match.end(), key=_get_start)
+        before = bisect_left(numbers, match.end(), key=attrgetter("start"))
         if not before or numbers[before - 1].end <= match.start():
             return match.end()
     return start
-
-
-def _get_start(number: NumberMention) -> int:
-    return number.start
 
 
 def _tokenize(text: str, start: int, end: int, operands: Sequence[NumberMention]) -> list[Token]:

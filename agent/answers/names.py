@@ -65,7 +65,7 @@ _NEAR_WORDS = 3
 
 def find_unexplained_names(text: str, evidence: str) -> list[str]:
     """The names of `text`, as written, whose words do not stand beside each other in `evidence`."""
-    if text[1:].islower() or not _has_candidate(text):
+    if text[1:].islower() or not _CANDIDATE.search(text):
         return []
     plain = _MARKUP.sub(lambda match: " " * len(match[0]), text)
     known_words = _KnownWords(evidence, text)
@@ -78,14 +78,10 @@ def find_unexplained_names(text: str, evidence: str) -> list[str]:
     return list(unexplained_names)
 
 
-def _has_candidate(text: str) -> bool:
-    """Whether two capitalised words, or a title and one, follow each other; the fast path of most answers."""
-    return _CANDIDATE.search(text) is not None
-
-
 _CANDIDATE = re.compile(
     r"(?:[^\W\d_a-z][\w'\u2019-]{0,60}\.?|\b[a-zäöåéß]{1,14}\.?),?[ \u00a0](?:[a-z]{1,3} ){0,2}[^\W\d_a-z]"
 )
+"""Two capitalised words, or a title and one: most answers have none."""
 
 
 class _KnownWords:

@@ -72,7 +72,6 @@ _ADDED = re.compile(
     r"[^.;:!?\d\n]{0,60}(?:\b(?:and|plus|und|sowie|et|och|samt|ainsi que)|\+)\s(?:[^\W\d_]+\s){0,2}", re.IGNORECASE
 )
 """What joins two counts."""
-_YEARS = range(1900, 2101)
 
 
 @dataclass(slots=True)
@@ -349,7 +348,7 @@ def _has_near(results: Results, figure: Quantity, has_unit: bool = False) -> boo
 def _iter_records(text: str, numbers: Sequence[NumberMention]) -> Iterator[_Record]:
     # One more or less than a known number is another number.
     numbers = [
-        one for one in numbers if one.value not in (0, 1) and not _is_year(one) and not text.startswith('":', one.end)
+        one for one in numbers if one.value not in (0, 1) and not one.may_be_year and not text.startswith('":', one.end)
     ]
     at = place = count = 0
     words: set[str] = set()
@@ -392,7 +391,3 @@ def _read_joined_counts(text: str, numbers: Sequence[NumberMention]) -> Iterator
         if is_bare and _ADDED.fullmatch(text, one.end, other.start):
             yield "joined", make_quantity(float(one.value), 0.0, one.unit)
             yield "joined", make_quantity(float(other.value), 0.0, one.unit)
-
-
-def _is_year(mention: NumberMention) -> bool:
-    return mention.unit is None and mention.text.isdigit() and int(mention.value) in _YEARS

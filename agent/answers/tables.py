@@ -192,11 +192,7 @@ def _is_amount(cell: str) -> bool:
 def _note_scalars(line: str, scalars: list[float]) -> None:
     if len(scalars) < _MAX_SCALARS and len(line) < 2_000:
         values = (one for one in find_values(line) if isinstance(one, NumberMention) and not one.is_word)
-        scalars += [float(abs(one.value)) for one in values if abs(one.value) not in (0, 1) and not _is_year(one)]
-
-
-def _is_year(number: NumberMention) -> bool:
-    return number.unit is None and number.text.isdigit() and 1900 <= number.value <= 2100
+        scalars += [float(abs(one.value)) for one in values if abs(one.value) not in (0, 1) and not one.may_be_year]
 
 
 def _make_table(columns: Mapping[str, Sequence[object]], size: int) -> Table:

@@ -94,11 +94,11 @@ def find_argument_problem(spec: ToolSpec, args: JsonObject) -> str | None:
     """The problem of the arguments in one sentence, or None. Arguments that are not declared are one."""
     if undeclared := find_undeclared_args(spec, args):
         declared = ", ".join(collect_arguments(spec.input_schema)[0]) or "none"
-        return f"{spec.name}: unknown argument {', '.join(map(repr, undeclared))}; known: {_shorten(declared)}"
+        return f"{spec.name}: unknown argument {', '.join(map(repr, undeclared))}; known: {shorten(declared)}"
     fault = _find_first_violation(spec.input_schema, args)
     if fault is None:
         return None
-    return f"{spec.name}: {fault.where or 'arguments'}: {_shorten(fault.message)}"
+    return f"{spec.name}: {fault.where or 'arguments'}: {shorten(fault.message)}"
 
 
 def find_output_problem(spec: ToolSpec, result: ToolResult) -> str | None:
@@ -109,14 +109,15 @@ def find_output_problem(spec: ToolSpec, result: ToolResult) -> str | None:
     if fault is None:
         return None
     where = fault.where or "result"
-    return f"{spec.name} returned something else than it promises: {where}: {_shorten(fault.message)}"
+    return f"{spec.name} returned something else than it promises: {where}: {shorten(fault.message)}"
 
 
 def _find_first_violation(schema: JsonObject, instance: object) -> Violation | None:
     return next(iter_violations(schema, instance), None)
 
 
-def _shorten(text: str, limit: int = 300) -> str:
+def shorten(text: str, limit: int = 300) -> str:
+    """The beginning of a message of others, which may be long."""
     return text if len(text) <= limit else text[:limit] + "…"
 
 

@@ -29,7 +29,7 @@ from agent.core.failures import OUTCOME_UNKNOWN
 from agent.core.models import JsonObject
 from agent.core.run_state import CallState
 from agent.execution.approvals import ApprovalPendingError, check_approval, explain_call
-from agent.execution.arguments import find_argument_problem, find_output_problem, has_literal_from_outside
+from agent.execution.arguments import find_argument_problem, find_output_problem, has_literal_from_outside, shorten
 from agent.execution.broken_connections import is_broken_connection
 from agent.execution.egress_facts import check_redirect
 from agent.execution.nested_calls import NestedCalls
@@ -274,7 +274,7 @@ def _wrap_defect(spec: ToolSpec, failure: Exception) -> ToolError:
     """
     if isinstance(failure, ApprovalPendingError):
         raise failure
-    return ToolError(f"{spec.name} failed with {type(failure).__name__}: {_shorten(str(failure))}")
+    return ToolError(f"{spec.name} failed with {type(failure).__name__}: {shorten(str(failure))}")
 
 
 def _get_call_slot(run: Run, spec: ToolSpec) -> AbstractAsyncContextManager[object]:
@@ -356,7 +356,7 @@ async def _reconcile(run: Run, tool: Tool, site: CallSite, called: ToolCalled) -
         async with asyncio.timeout(run.engine.settings.tool_timeout_s):
             result = await tool.reconcile(called.key, context)
     except Exception as error:  # noqa: BLE001 - the border to foreign code: whatever it raises, nobody knows
-        log.warning("%s could not say what became of %s: %s", spec.name, called.key, _shorten(str(error)))
+        log.warning("%s could not say what became of %s: %s", spec.name, called.key, shorten(str(error)))
         result = None
     if result is not None:
         return await build_return(run, spec, site, result, started, 1)
@@ -389,7 +389,3 @@ def _build_failed_return(
         duration=monotonic() - started,
         span=site.span,
     )
-
-
-def _shorten(text: str, limit: int = 300) -> str:
-    return text if len(text) <= limit else text[:limit] + "…"

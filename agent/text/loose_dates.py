@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Final
 
 from agent.text.dates import DateValue, TimeValue, is_date
@@ -54,15 +55,11 @@ def attach_dates(text: str, numbers: Sequence[NumberMention]) -> list[NumberMent
     attached = list(numbers)
     for match in _FORMS.finditer(text):
         dates = tuple(_read(match))
-        place = bisect_left(attached, match.start(), key=_get_start) if dates else len(attached)
+        place = bisect_left(attached, match.start(), key=attrgetter("start")) if dates else len(attached)
         while place < len(attached) and attached[place].start < match.end():
             attached[place] = replace(attached[place], dates=dates)
             place += 1
     return attached
-
-
-def _get_start(number: NumberMention) -> int:
-    return number.start
 
 
 def _read(match: re.Match[str]) -> Iterator[DateValue]:

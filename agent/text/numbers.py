@@ -120,6 +120,11 @@ class NumberMention:
         return self.readings[0].value
 
     @property
+    def may_be_year(self) -> bool:
+        """Whether it is a bare number from 1900 to 2100."""
+        return self.unit is None and self.text.isdigit() and 1900 <= self.value <= 2100
+
+    @property
     def is_factor(self) -> bool:
         """Whether a multiplication sign ends the text: `3 x`. Its unit is then `x`, or that of the next number."""
         return _FACTOR.search(self.text) is not None
@@ -130,7 +135,9 @@ def find_numbers(text: str, *, is_claim: bool = False) -> list[NumberMention]:
 
     Dates, times and codes (`INC-1042`) are read as the numbers in them: `agent.text.values` keeps those apart. With
     `is_claim`, words that are mostly other words (`one`, `sex`) are left out."""
-    return _read_numbers(text, is_claim=is_claim)
+    mentions = [mention for match in _DIGITS.finditer(text) if (mention := _read_digits(match)) is not None]
+    mentions += _iter_words(text, is_claim=is_claim)
+    return sorted(mentions, key=lambda mention: mention.start)
 
 
 def format_decimal(value: Decimal) -> str:
@@ -138,12 +145,6 @@ def format_decimal(value: Decimal) -> str:
     text = f"{value:f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text in ("-0", "") else text
-
-
-def _read_numbers(text: str, *, is_claim: bool) -> list[NumberMention]:
-    mentions = [mention for match in _DIGITS.finditer(text) if (mention := _read_digits(match)) is not None]
-    mentions += _iter_words(text, is_claim=is_claim)
-    return sorted(mentions, key=lambda mention: mention.start)
 
 
 def _iter_words(text: str, *, is_claim: bool) -> Iterator[NumberMention]:

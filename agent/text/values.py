@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
+from operator import attrgetter
 from typing import Final
 
 from agent.text.codes import CodeMention, find_codes, make_code_key
@@ -62,7 +63,7 @@ def find_values(text: str, *, is_claim: bool = False) -> list[ValueMention]:
         all_mentions += mentions
         rest = _blank(rest, mentions)
     all_mentions += attach_dates(rest, join_units(rest, find_numbers(rest, is_claim=is_claim)))
-    return sorted(all_mentions, key=_get_start)
+    return sorted(all_mentions, key=attrgetter("start"))
 
 
 class KnownValues:
@@ -148,7 +149,7 @@ class KnownValues:
 
     def _add(self, text: str) -> None:
         text_of_cells = separate_csv_cells(text)
-        mentions = sorted([*find_values(text_of_cells), *find_word_quantities(text_of_cells)], key=_get_start)
+        mentions = sorted([*find_values(text_of_cells), *find_word_quantities(text_of_cells)], key=attrgetter("start"))
         for mention in settle_readings(text_of_cells, mentions) if self._by_language else mentions:
             match mention:
                 case DateMention(readings=dates):
@@ -360,10 +361,6 @@ class KnownValues:
         start = bisect_left(self._values, value - step / 2)
         end = bisect_right(self._values, value + step / 2)
         return start < end and (not bare or any(unit is None for _, unit in self._numbers[start:end]))
-
-
-def _get_start(mention: ValueMention) -> int:
-    return mention.start
 
 
 def _read_clock(mention: TimeMention) -> NumberMention | None:
