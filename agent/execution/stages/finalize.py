@@ -123,11 +123,8 @@ def _find_partial_reason(run: Run, figures: tuple[str, ...]) -> str:
 
 def _only_told_of_doors(state: RunState) -> bool:
     """Whether a message to be carried out was answered by rules alone, with where people do it themselves."""
-    steps = state.plan_steps
-    outputs = [state.get_step(step.id).output for step in steps if step.is_completion]
     is_request = state.understanding is not None and state.understanding.route in ("plan", "direct")
-    by_rules = [one is not None and one.effective == "rules" for one in outputs]
-    return is_request and len(outputs) == len(steps) == 1 and all(by_rules)
+    return is_request and len(state.plan_steps) == 1 and _is_written_by_rules(state)
 
 
 def _get_completeness(state: RunState) -> Completeness:
@@ -200,11 +197,11 @@ def _explain_missing_model(state: RunState, *, succeeded: bool) -> str:
     return f"the result of {last.tool} is the answer" if last else "nothing was to be done"
 
 
-def _is_help_text(state: RunState) -> bool:
-    """Whether the answer only lists the gateway's commands. Such answers are not remembered."""
-    steps = state.plan_steps
-    outputs = [state.get_step(step.id).output for step in steps if step.is_completion]
-    return len(outputs) == len(steps) and all(output is not None and output.effective == "rules" for output in outputs)
+def _is_written_by_rules(state: RunState) -> bool:
+    """Whether rules wrote the answer and nothing else was done: a list of the gateway's commands, or of the places
+    where people do by themselves what a model would. Such answers are not remembered."""
+    outputs = [state.get_step(step.id).output if step.is_completion else None for step in state.plan_steps]
+    return all(output is not None and output.effective == "rules" for output in outputs)
 
 
 async def _save_question(run: Run, failure: AgentFailure) -> None:
@@ -239,7 +236,7 @@ async def _save_exchange(run: Run, answer: AnswerFinished | None, *, complete: b
         state.owner, conversation, run.run_id, prompt, written.text if written is not None else None, tainted=tainted
     )
     own = state.request.messages is not None  # a client that sends the whole conversation needs no memory of it
-    if not complete or own or written is None or _is_help_text(state):
+    if not complete or own or written is None or _is_written_by_rules(state):
         return
     text = written.text
     if run.room.memory and state.retrieval is not None and state.retrieval.requested:
