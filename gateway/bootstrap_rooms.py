@@ -13,7 +13,8 @@ from gateway.bootstrap_context import BuildContext
 from gateway.configured_features import explain_feature_errors
 from gateway.feature_loader import VARIABLE, LoadedFeatures, find_hook, import_target
 from gateway.packaged_files import PACKAGE_ROOT, SHIPPED_VIEWS
-from mcp_tools.server.views import check_rooms, load_configured_views
+from mcp_tools.server.toolsets import Toolsets
+from mcp_tools.server.views import View, check_rooms, load_configured_views
 
 SHIPPED_ROOMS = PACKAGE_ROOT / "config" / "rooms"
 
@@ -44,7 +45,7 @@ def load_rooms_and_skills(context: BuildContext, *, skip_broken: bool) -> Loaded
     known_room_ids = [room.id for room in rooms]
     if settings.task_room not in known_room_ids and settings.task_room not in missing:
         raise ConfigError(f"tasks need the room {settings.task_room!r}; known rooms: {', '.join(known_room_ids)}")
-    views = load_configured_views(settings, SHIPPED_VIEWS).values()
+    views = _load_views(settings, context.features)
     check_rooms([view for view in views if view.room not in missing], rooms)
     return LoadedRooms(rooms, _load_skills(settings))
 
@@ -91,11 +92,15 @@ def get_default_guards(settings: Settings) -> dict[str, dict[str, str]]:
     }
 
 
-def list_required_rooms(settings: Settings, missing: Collection[str]) -> list[str]:
+def list_required_rooms(settings: Settings, features: LoadedFeatures) -> list[str]:
     """The rooms that settings and MCP views name, without those of features that are off."""
-    views = load_configured_views(settings, SHIPPED_VIEWS).values()
+    missing, views = features.list_missing_rooms(), _load_views(settings, features)
     named = [settings.task_room, *(view.room for view in views if view.room is not None)]
     return [room for room in named if room not in missing]
+
+
+def _load_views(settings: Settings, features: LoadedFeatures) -> Collection[View]:
+    return load_configured_views(settings, SHIPPED_VIEWS, Toolsets(features.list_toolsets())).values()
 
 
 def _log_skipped(error: ConfigError) -> None:

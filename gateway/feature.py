@@ -4,12 +4,16 @@ A shipped feature is `gateway/features/NAME/feature.py`, listed in `gateway/ship
 offers its own by the entry point `stepgate.features`. Both go through `gateway/feature_loader.py`.
 
 Hooks are named by text (`module:name`) and imported when they are needed: `stepgate --help` and a worker load no door.
-This module imports nothing, so that a list of features costs nothing.
+This module imports as good as nothing, so that a list of features costs nothing.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
+
+from mcp_tools.server.toolset import AT_THE_END, Toolset
+
+__all__ = ["AT_THE_END", "Command", "Door", "Feature", "Part", "Parts", "Revision", "Target", "Toolset"]
 
 Target = str
 """`module:name` of a hook."""
@@ -45,10 +49,6 @@ class Part(Generic[T]):
         """Raises `ConfigError` if the feature is off."""
         part: T = (parts.get_services if self._is_services else parts.get_part)(self._feature)
         return part
-
-
-AT_THE_END = 1_000
-"""The place of what names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,8 @@ class Feature:
     """Conversations of rooms of its own that keep more than messages (`RoomConversations`)."""
     owned_stores: Target | None = None
     """Lists the stores of owners' things outside of its tables (`OwnedStore`)."""
+    toolsets: tuple[Toolset, ...] = ()
+    """In which toolsets of `/mcp` its tools are: its own, which have a description, and others."""
     mcp_prompts: Target | None = None
     """Lists what it offers as prompts of the MCP server (`StoredPrompts`)."""
     around_runs: Target | None = None

@@ -5,13 +5,13 @@ One that cannot be imported is skipped and named by `stepgate doctor`; two that 
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from gateway.feature import Command, Feature, Target
+from gateway.feature import Command, Feature, Target, Toolset
 from gateway.shipped_features import SHIPPED
 
 GROUP = "stepgate.features"
@@ -88,6 +88,15 @@ class LoadedFeatures:
     def list_missing_rooms(self) -> set[str]:
         """The shipped rooms of the features that are off."""
         return {room for feature in self.known if feature.name not in self for room in feature.rooms}
+
+    def list_toolsets(self) -> tuple[Toolset, ...]:
+        """The toolsets of all known features, those in use first: what names the toolset of one that is off stays
+        valid. Its tools are not there then, so that nothing is said about their use."""
+        off = [feature for feature in self.known if feature.name not in self]
+        return (
+            *(toolset for feature in self.features for toolset in feature.toolsets),
+            *(replace(toolset, use="") for feature in off for toolset in feature.toolsets),
+        )
 
     def list_commands(self, group: str = "") -> dict[str, Command]:
         """The commands by name, in order of place: those of `stepgate`, or what features add to a group of the

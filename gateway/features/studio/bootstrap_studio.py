@@ -128,7 +128,7 @@ def _build_room_editor(host: FeatureHost, store: RoomStore) -> RoomEditor:
         store,
         read,
         registries,
-        required=list_required_rooms(settings, missing),
+        required=list_required_rooms(settings, context.features),
         after_change=None if foreign is None else foreign.refresh_after_change,
     )
     return RoomEditor(live, context.audit, Credentials(settings.credentials_file).find_place)
