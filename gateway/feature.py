@@ -151,4 +151,11 @@ class Feature:
     revisions: tuple[Revision, ...] = ()
     """The changes of its tables since it exists. Tables of shipped features that are older are in `agent/storage`."""
     owned_tables: tuple[str, ...] = ()
-    """Its tables with a column `owner`, whose rows are deleted with everything of an owner."""
+    """Its tables with a column `owner`, whose rows are deleted with all of an owner's; referring tables first."""
+    work_tables: tuple[str, ...] = ()
+    """Those of `owned_tables` whose rows start or do work: they are deleted first, so that no more of it begins."""
+    run_tables: tuple[str, ...] = ()
+    """Its tables with a column `run_id`, whose rows are deleted with their run."""
+    retention: Target | None = None
+    """A `FeatureRetention` (`agent/storage/feature_tables.py`): its rows that AGENT_KEEP_DAYS forgets, and the runs that
+    it needs. It is used while the feature is off, too."""

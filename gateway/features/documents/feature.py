@@ -58,4 +58,15 @@ FEATURE = Feature(
             place=300,
         ),
     },
+    owned_tables=(
+        "sources",
+        "jobs",
+        "ingestions",
+        "pending_passages",
+        "collection_vectors",
+        "documents",
+        "collections",
+        "chunk_sets",
+    ),
+    work_tables=("jobs",),
 )

@@ -38,4 +38,6 @@ FEATURE = Feature(
         ),
     ),
     routes=(Door("gateway.features.pipeline_builder.doors.conversations:router", place=180),),
+    owned_tables=("conversation_uncertainties", "agent_conversations"),
+    retention="gateway.features.pipeline_builder.engine.retention:RETENTION",
 )

@@ -28,4 +28,6 @@ FEATURE = Feature(
             place=180,
         ),
     },
+    owned_tables=("recipes",),
+    retention="gateway.features.recipes.engine.retention:RETENTION",
 )

@@ -30,4 +30,8 @@ FEATURE = Feature(
             place=190,
         ),
     },
+    owned_tables=("schedule_ticks", "schedules", "webhook_deliveries"),
+    work_tables=("schedules",),
+    run_tables=("webhook_deliveries",),
+    retention="gateway.features.schedules.engine.retention:RETENTION",
 )

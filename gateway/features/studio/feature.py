@@ -153,4 +153,5 @@ FEATURE = Feature(
             (_ROOMS_OF_RUNS.format("position('run run_' IN principal)"),),
         ),
     ),
+    owned_tables=("active_tools", "tool_versions", "prompts"),
 )
