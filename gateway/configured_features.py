@@ -10,6 +10,7 @@ from agent.storage.feature_schema import FeatureRevision, apply_revisions
 from agent.storage.feature_tables import FeatureRetention, FeatureTables
 from gateway.bootstrap_database import Storage
 from gateway.feature_loader import VARIABLE, FeatureError, LoadedFeatures, import_target, load_features
+from gateway.feature_settings import check_settings
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +29,7 @@ def choose_configured(settings: Settings) -> LoadedFeatures:
     """The features that the settings leave on, and logs those that are skipped. Raises `ConfigError`."""
     with explain_feature_errors():
         features = load_features(settings.features, checks_hooks=True)
+        check_settings(features)
     for skipped in features.skipped:
         log.warning("the feature %s is skipped: %s", skipped.name, skipped.error)
     return features

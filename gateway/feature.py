@@ -93,6 +93,11 @@ class Feature:
     """The features whose parts it uses; they are built first, and without them it is off."""
     imports: tuple[str, ...] = ()
     """Further features of which it only imports modules: it works while they are off."""
+    settings: Target | None = None
+    """A Pydantic model of its settings: each field is `AGENT_<FIELD>` and has a description. They are read by
+    `FeatureHost.read_settings`; secrets are named credentials instead."""
+    removed_settings: Mapping[str, str] = field(default_factory=dict)
+    """Its former settings by their full names, with what replaces each: a start warns about those that are set."""
     room_texts: Target | None = None
     """The YAML of the operator's rooms by id, where they are in no folder. Gets the settings only."""
     build: Target | None = None
@@ -157,5 +162,5 @@ class Feature:
     run_tables: tuple[str, ...] = ()
     """Its tables with a column `run_id`, whose rows are deleted with their run."""
     retention: Target | None = None
-    """A `FeatureRetention` (`agent/storage/feature_tables.py`): its rows that AGENT_KEEP_DAYS forgets, and the runs that
-    it needs. It is used while the feature is off, too."""
+    """A `FeatureRetention` (`agent/storage/feature_tables.py`): its rows that AGENT_KEEP_DAYS forgets, and the runs
+    that it needs. It is used while the feature is off, too."""

@@ -181,6 +181,7 @@ def choose_features(
 _CLAIMED: Mapping[str, Callable[[Feature], tuple[str, ...]]] = {
     "the room": lambda feature: feature.rooms,
     "the table": lambda feature: feature.owned_tables,
+    "the toolset": lambda feature: tuple(one.name for one in feature.toolsets if one.description),
 }
 """What only one feature may have, beside commands and routes, which are claimed where they are collected."""
 

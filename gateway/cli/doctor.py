@@ -3,16 +3,17 @@
 import asyncio
 import logging
 
-from agent.core.settings.loading import find_unknown_settings, load_valid_settings
+from agent.core.settings.loading import load_valid_settings
 from gateway.cli import lazy_rich
 from gateway.cli.doctor_finding import Finding
 from gateway.cli.session import read_provider_keys, set_up_logging
+from gateway.feature_settings import find_unknown_names
 from gateway.quiet_interrupt import QuietInterrupt
 
 
 def doctor() -> None:
     """Check the configuration, store, models, skills and files; exit code 1 if something is broken."""
-    unknown = find_unknown_settings()
+    unknown = find_unknown_names()
     read_provider_keys()
     settings, wrong = load_valid_settings()
     set_up_logging(settings, logging.ERROR)

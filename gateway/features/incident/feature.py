@@ -6,6 +6,10 @@ FEATURE = Feature(
     name="incident",
     needs=("documents",),
     rooms=("incident",),
+    removed_settings={
+        "AGENT_INCIDENT_KNOWLEDGE": "the room `incident` names it: the first one of its `collections`",
+        "AGENT_INCIDENT_ISSUES": "the room `incident` names it: the last one of its `collections`",
+    },
     tools="gateway.features.incident.hooks:list_tools",
     extensions="gateway.features.incident.hooks:list_extensions",
     toolsets=(

@@ -14,6 +14,7 @@ FEATURE = Feature(
     name="studio",
     needs=("documents", "pipeline_builder"),
     rooms=("studio",),
+    settings="gateway.features.studio.settings:StudioSettings",
     room_texts="gateway.features.studio.room_stores:read_room_texts",
     build="gateway.features.studio.bootstrap_studio:build_studio",
     tools="gateway.features.studio.bootstrap_studio:list_tools",
