@@ -137,7 +137,7 @@ class Feature:
     """The components that `/ready` asks, by name: async functions that return what is there, or raise
     `AgentError`."""
     doctor_checks: Target | None = None
-    """Yields the `Finding`s of `stepgate doctor`, asynchronously. Gets the gateway."""
+    """Yields the `DoctorFinding`s of `stepgate doctor`, asynchronously. Gets the gateway."""
     derived_folders: Target | None = None
     """Folders of the data folder that it makes from the database: `stepgate backup` leaves them out. A tuple."""
     after_answer: Target | None = None
