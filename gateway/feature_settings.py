@@ -5,7 +5,7 @@ compared with.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
@@ -17,12 +17,12 @@ from agent.core.settings import Settings
 from agent.core.settings.aliases import get_variable
 from agent.core.settings.loading import find_unknown_settings, format_errors
 from agent.core.settings.secret_files import is_secret
+from gateway.feature import Feature
 from gateway.feature_loader import (
     KERNEL,
     FeatureConflictError,
     FeatureError,
     HookError,
-    LoadedFeatures,
     claim,
     import_target,
     load_features,
@@ -47,20 +47,22 @@ def _is_empty(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
 
-def iter_models(features: LoadedFeatures) -> Iterator[tuple[str, type[BaseModel]]]:
-    """Yields the names of known features with the models of their settings, without those that cannot be imported."""
-    for feature in features.known:
+def iter_models(features: Iterable[Feature]) -> Iterator[tuple[str, type[BaseModel]]]:
+    """Yields the names of features with the models of their settings. Raises `HookError` for one that is none."""
+    for feature in features:
         if feature.settings is not None:
-            with suppress(HookError):
-                yield feature.name, import_target(feature.settings)
+            model = import_target(feature.settings)
+            if not (isinstance(model, type) and issubclass(model, BaseModel)):
+                raise HookError(f"{feature.settings} is no Pydantic model")
+            yield feature.name, model
 
 
-def check_settings(features: LoadedFeatures) -> None:
-    """Raises `FeatureConflictError` if a feature in use declares a setting that the kernel or another one has, or a
-    secret."""
+def check_settings(features: Iterable[Feature]) -> None:
+    """Raises `FeatureConflictError` if a feature declares a setting that the kernel or another one has, or a secret,
+    and `HookError` if its settings cannot be imported."""
     claims = dict.fromkeys(map(get_variable, Settings.model_fields), KERNEL)
     for feature, model in iter_models(features):
-        for name, field in model.model_fields.items() if feature in features else ():
+        for name, field in model.model_fields.items():
             claim(claims, get_variable(name), feature, "the setting")
             if is_secret(field):
                 raise FeatureConflictError(
@@ -76,6 +78,9 @@ def find_unknown_names() -> list[str]:
         features = load_features("")
     except FeatureError:  # the start says what is wrong with them
         return find_unknown_settings()
-    variables = {get_variable(name) for _, model in iter_models(features) for name in model.model_fields}
-    removed = {name: instead for feature in features.known for name, instead in feature.removed_settings.items()}
+    variables = set[str]()
+    for feature in features.known:
+        with suppress(HookError):  # the start, or `stepgate doctor`, says so
+            variables |= {get_variable(name) for _, model in iter_models((feature,)) for name in model.model_fields}
+    removed = {name: instead for one in features.known for name, instead in one.removed_settings.items()}
     return find_unknown_settings(further=variables, removed=removed)

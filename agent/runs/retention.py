@@ -60,6 +60,11 @@ class PruneReport:
     """The rows of features by what they are called, without those that go with their runs; `count_old` counts these
     too if they are old themselves."""
 
+    def add(self, name: str, count: int) -> None:
+        """Adds rows of a feature; those without a name are not counted."""
+        if name:
+            self.features[name] = self.features.get(name, 0) + count
+
     @property
     def is_empty(self) -> bool:
         """Whether there was nothing to forget."""
@@ -152,7 +157,7 @@ class RunRetention:
                 report.runs += len(runs)
             for aging in (aging for feature in features for aging in feature.aging if aging.name):
                 counts = [rows.count async for rows in aging.list_old(self.statements, cutoff)]
-                report.features[aging.name] = sum(counts)
+                report.add(aging.name, sum(counts))
             async for conversations in self._list_old_conversations(cutoff, will_lose_runs=True):
                 report.conversations += len(conversations)
             ((count,),) = await self.statements.read("SELECT count(*) FROM model_usage WHERE at < ?", cutoff)
@@ -177,8 +182,7 @@ class RunRetention:
                 async with self._pace():
                     (count,) = await self.statements.write_all(rows.deletion)
                 total += count
-            if aging.name:
-                report.features[aging.name] = total
+            report.add(aging.name, total)
         async for conversations in self._list_old_conversations(cutoff):
             for conversation in conversations:
                 async with self._pace():

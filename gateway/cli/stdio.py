@@ -7,8 +7,8 @@ from mcp.server.stdio import stdio_server
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 from gateway.bootstrap import build_gateway
-from gateway.configured_features import choose_configured
 from gateway.doors.mcp import STATE_KEY, build_served
+from gateway.feature_loader import load_features
 from gateway.packaged_files import SHIPPED_VIEWS
 from mcp_tools.mapped_stream import Item, MappedStream
 from mcp_tools.server.mcp_server import build_server
@@ -22,7 +22,7 @@ async def serve_stdio(settings: Settings, view_id: str = "", chosen: str | None 
 
     Raises `ConfigError` for an unknown view, and `BadRequestError` for an unknown toolset.
     """
-    toolsets = Toolsets(choose_configured(settings).list_toolsets())
+    toolsets = Toolsets(load_features(settings.features).list_toolsets())
     view = _choose_view(settings, view_id, toolsets).choose_toolsets(chosen, toolsets)
     async with build_gateway(settings, recover=False) as stepgate:
         server = build_server(lambda: build_served(stepgate), settings.data_dir / STATE_KEY, view, toolsets)

@@ -89,8 +89,10 @@ class Toolsets:
         chosen: set[str] = set()
         for name in names:
             if name not in (ALL, DEFAULT, *self.by_name):
-                known = ", ".join((DEFAULT, ALL, *self.by_name))
-                raise BadRequestError(f"there is no toolset {name[:40]!r}; known: {known}", param=QUERY_PARAMETER)
+                toolset_names = ", ".join((DEFAULT, ALL, *self.by_name))
+                raise BadRequestError(
+                    f"there is no toolset {name[:40]!r}; known: {toolset_names}", param=QUERY_PARAMETER
+                )
             chosen.update(
                 one.name
                 for one in self.by_name.values()

@@ -9,7 +9,7 @@ from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 from agent.core.settings.field_types import NameList
 from gateway.feature import Feature
-from gateway.feature_loader import FeatureConflictError, FeatureSource, LoadedFeatures, choose_features
+from gateway.feature_loader import FeatureError, FeatureSource, LoadedFeatures, choose_features
 from gateway.feature_settings import check_settings, find_unknown_names, read_settings
 
 HERE = "tests.unit.test_feature_settings"
@@ -91,6 +91,13 @@ def test_their_names_are_known_and_former_ones_are_explained(monkeypatch: pytest
     ]
 
 
+def test_one_that_cannot_be_read_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = [Feature(name=name, settings=target) for name, target in (("a", "no_module:X"), ("b", f"{HERE}:HERE"))]
+    monkeypatch.setattr("gateway.feature_settings.load_features", lambda _: choose(*broken, SONGS))
+    monkeypatch.setenv("AGENT_SONGS_LISTED", "1")
+    assert not [line for line in find_unknown_names() if "SONGS" in line]
+
+
 def test_the_shipped_ones_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENT_GENERATED_TOOLS", "off")
     monkeypatch.setenv("AGENT_INCIDENT_ISSUES", "x")
@@ -109,9 +116,10 @@ def test_the_shipped_ones_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
             "'kernel' and 'b' both claim .* 'AGENT_PORT'",
         ),
         ((Feature(name="b", settings=f"{HERE}:SecretSettings"),), "declares the secret AGENT_SONGS_KEY as a setting"),
+        ((Feature(name="b", settings=f"{HERE}:HERE"),), "test_feature_settings:HERE is no Pydantic model"),
     ],
 )
 def test_what_may_not_be_declared_stops_the_start(features: tuple[Feature, ...], message: str) -> None:
-    with pytest.raises(FeatureConflictError, match=message):
+    with pytest.raises(FeatureError, match=message):
         check_settings(choose(*features))
     check_settings(choose(*features, choice="-b"))
