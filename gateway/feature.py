@@ -145,6 +145,8 @@ class Feature:
     that is set to stop waiting, and the owner. Returns whether all went well."""
     rooms: tuple[str, ...] = ()
     """The shipped rooms that are of no use without it: they are left out while it is off."""
+    room_folder: str = ""
+    """`package:folder` of a folder in its package with files of rooms that it brings itself."""
     routes: tuple[Door, ...] = ()
     upload_limits: Target | None = None
     """Lists the paths that take uploads, with the most bytes of a body. Gets the settings only."""

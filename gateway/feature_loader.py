@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from gateway.feature import Command, Feature, Target, Toolset
@@ -220,6 +221,8 @@ def _import_hooks(feature: Feature) -> None:
     for target in (*values, *(door.target for door in feature.routes)):
         if target is not None:
             import_target(target)
+    if feature.room_folder:
+        find_folder(feature.room_folder)
 
 
 def _describe_problem(error: Exception) -> str:
@@ -272,6 +275,18 @@ def import_target(target: Target) -> Any:
         return getattr(import_module(module), name)
     except Exception as error:
         raise HookError(f"{target} cannot be imported: {_describe_problem(error)}") from error
+
+
+def find_folder(target: str) -> Path:
+    """The folder that `package:folder` names. Raises `HookError` if it is not there."""
+    package, _, name = target.partition(":")
+    try:
+        folder = Path(str(import_module(package).__file__)).parent / name
+    except Exception as error:
+        raise HookError(f"{target} cannot be found: {_describe_problem(error)}") from error
+    if not folder.is_dir():
+        raise HookError(f"{target} cannot be found: {folder} is not a folder")
+    return folder
 
 
 def _list_shipped() -> list[FeatureSource]:

@@ -53,7 +53,7 @@ def iter_models(features: Iterable[Feature]) -> Iterator[tuple[str, type[BaseMod
         if feature.settings is not None:
             model = import_target(feature.settings)
             if not (isinstance(model, type) and issubclass(model, BaseModel)):
-                raise HookError(f"{feature.settings} is no Pydantic model")
+                raise HookError(f"{feature.settings} is not a Pydantic model")
             yield feature.name, model
 
 
@@ -72,7 +72,7 @@ def check_settings(features: Iterable[Feature]) -> None:
 
 
 def find_unknown_names() -> list[str]:
-    """A line for every `AGENT_` name that is no setting of the kernel or of a known feature, as
+    """A line for every `AGENT_` name that is not a setting of the kernel or of a known feature, as
     `find_unknown_settings`."""
     try:
         features = load_features("")

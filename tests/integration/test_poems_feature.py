@@ -17,6 +17,7 @@ from agent.storage.run_deletion import delete_runs
 from agent.storage.sql import SqlClient
 from agent.storage.usage import DAY_SECONDS, UsageLedger
 from gateway.bootstrap_database import Storage, build_statements, open_store
+from gateway.bootstrap_rooms import list_room_files
 from gateway.configured_features import apply_feature_revisions, collect_tables, list_retentions
 from gateway.feature import Feature
 from gateway.feature_loader import FeatureSource, LoadedFeatures, choose_features
@@ -114,6 +115,16 @@ def test_its_tool_has_a_toolset_while_it_is_off_too() -> None:
         assert toolsets.expand(["poems"]) == ("poems",)
         assert toolsets.find_named("favourite_poems") == "poems"
     assert "poems" not in Toolsets().by_name
+
+
+def test_its_room_is_there_while_it_is_on() -> None:
+    files = {path.stem for path in list_room_files(load())}
+    assert files - {path.stem for path in list_room_files(load("-poems"))} == {"poems"}
+    other = Feature(name="other", room_folder="stepgate_poems:rooms")
+    with pytest.raises(ConfigError, match="'poems' and 'other' both claim the room 'poems'"):
+        list_room_files(load(other=other))
+    lost = load(other=Feature(name="other", room_folder="stepgate_poems:lost"))
+    assert [one.name for one in lost.skipped] == ["other"], "an installed feature that is broken is left out"
 
 
 def test_toolsets_are_said_and_joined_by_what_is_in_use(installed: None) -> None:

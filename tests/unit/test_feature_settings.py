@@ -116,7 +116,7 @@ def test_the_shipped_ones_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
             "'kernel' and 'b' both claim .* 'AGENT_PORT'",
         ),
         ((Feature(name="b", settings=f"{HERE}:SecretSettings"),), "declares the secret AGENT_SONGS_KEY as a setting"),
-        ((Feature(name="b", settings=f"{HERE}:HERE"),), "test_feature_settings:HERE is no Pydantic model"),
+        ((Feature(name="b", settings=f"{HERE}:HERE"),), "test_feature_settings:HERE is not a Pydantic model"),
     ],
 )
 def test_what_may_not_be_declared_stops_the_start(features: tuple[Feature, ...], message: str) -> None:

@@ -1,4 +1,4 @@
-"""The feature `poems`: favourite poems of each owner, with tables, a setting, a door, a tool and a command."""
+"""The feature `poems`: favourite poems of each owner."""
 
 from gateway.feature import Command, Door, Feature, Revision, Toolset
 
@@ -13,6 +13,7 @@ FEATURE = Feature(
     removed_settings={"AGENT_POEMS_SHOWN": "set AGENT_POEMS_LISTED"},
     build="stepgate_poems.favourites:build",
     tools="stepgate_poems.favourites:list_tools",
+    room_folder="stepgate_poems:rooms",
     toolsets=(Toolset("poems", ("favourite_poems",), "favourite poems"),),
     routes=(Door("stepgate_poems.door:router"),),
     commands={"poems": Command("stepgate_poems.command:list_poems", "List your favourite poems.")},
