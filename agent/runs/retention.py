@@ -177,12 +177,11 @@ class RunRetention:
                 report.runs += count
                 self.count_pruned(count)
         for aging in (aging for feature in features for aging in feature.aging):
-            total = 0
+            report.add(aging.name, 0)
             async for rows in aging.list_old(self.statements, cutoff):
                 async with self._pace():
                     (count,) = await self.statements.write_all(rows.deletion)
-                total += count
-            report.add(aging.name, total)
+                report.add(aging.name, count)
         async for conversations in self._list_old_conversations(cutoff):
             for conversation in conversations:
                 async with self._pace():
@@ -297,6 +296,6 @@ def _build_unneeded_condition(since: float, cutoff: float, features: Sequence[Fe
     forked = SqlCondition(f"EXISTS ({_NAMED_IN_NEW_FORK})", (since, '%"from_run":"', '"%'))
     needs = [forked, *(one.build_need_condition(since) for one in features if one.build_need_condition is not None)]
     return SqlCondition(
-        " AND ".join([unused.text, *(f"NOT {need.text}" for need in needs)]),
+        " AND ".join([unused.text, *(f"NOT ({need.text})" for need in needs)]),
         (*unused.values, *(value for need in needs for value in need.values)),
     )

@@ -13,7 +13,8 @@ from agent.core.models import AgentRequest, Room
 from agent.core.settings import Settings
 from agent.runs.retention import RunRetention
 from agent.storage.audit import StoredAuditLog
-from agent.storage.run_deletion import delete_runs
+from agent.storage.feature_tables import FeatureRetention
+from agent.storage.run_deletion import SqlCondition, delete_runs
 from agent.storage.sql import SqlClient
 from agent.storage.usage import DAY_SECONDS, UsageLedger
 from gateway.bootstrap_database import Storage, build_statements, open_store
@@ -107,6 +108,28 @@ async def test_nothing_is_forgotten_while_what_a_feature_needs_is_not_known(open
     with pytest.raises(ConfigError, match="no_such_module:RETENTION cannot be imported"):
         await opened.retention(features).prune(by="test")
     assert await opened.list_listings() == ["run_1"]
+
+
+async def list_needed(_: SqlClient) -> set[str]:
+    """A run that the feature of these tests needs."""
+    return {"run_1"}
+
+
+NEEDS = FeatureRetention(
+    list_needed_runs=list_needed,
+    build_need_condition=lambda since: SqlCondition("1 = 0 OR (? < 0 OR runs.run_id = 'run_2')", (since,)),
+)
+
+
+async def test_runs_that_a_feature_needs_stay(opened: Opened) -> None:
+    for run_id in ("run_1", "run_2", "run_3"):
+        await opened.add(run_id, YOUNG)
+    await opened.db.write("UPDATE runs SET updated_at = ?", OLD)
+    songs = Feature(name="songs", retention="tests.integration.test_poems_feature:NEEDS")
+    report = await opened.retention(load(songs=songs)).prune(by="test")
+    assert report is not None
+    assert report.runs == 1
+    assert await opened.list_listings() == ["run_1", "run_2"]
 
 
 def test_its_tool_has_a_toolset_while_it_is_off_too() -> None:
