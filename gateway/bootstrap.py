@@ -50,6 +50,7 @@ from gateway.bootstrap_memory import build_memory
 from gateway.bootstrap_rooms import load_rooms_and_skills
 from gateway.bootstrap_runs import build_agent_service, build_engine, build_intake
 from gateway.bootstrap_tools import build_tools
+from gateway.configured_features import collect_tables, list_retentions
 from gateway.feature_host import FeatureHost, RunServices
 from gateway.foreign_servers import ForeignServers
 from gateway.live_models import LiveModels, open_models
@@ -182,7 +183,7 @@ async def _assemble(
     service = build_agent_service(context, engine, loaded.rooms, access, dispatch)
     intake = build_intake(context, service)
     await host.build_services(RunServices(service, intake, models, access.authenticator))
-    statements, ledger = context.statements, access.usage.ledger
+    statements, ledger, tables = context.statements, access.usage.ledger, collect_tables(context.features)
     gateway = Stepgate(
         settings=context.settings,
         engine=engine,
@@ -216,7 +217,7 @@ async def _assemble(
             CACHE_SECONDS,
             host.list_owned_stores(),
             context.features.list_unreachable_keepers(),
-            tuple(table for feature in reversed(context.features.known) for table in feature.owned_tables),
+            tables,
             clock=clock,
         ),
         embedder=memory.embedder,
@@ -231,6 +232,8 @@ async def _assemble(
             context.audit,
             context.settings.keep_days,
             context.worker,
+            tables.of_runs,
+            lambda: list_retentions(context.features),
             clock,
             count_pruned=context.metrics.count_pruned_runs,
         ),

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from pathlib import Path
 
 from agent.core.errors import ConfigError
 from agent.core.models import Room
@@ -11,9 +12,10 @@ from agent.runs.rooms import Rooms, load_rooms
 from agent.skills import SkillLibrary, list_skill_roots
 from gateway.bootstrap_context import BuildContext
 from gateway.configured_features import explain_feature_errors
-from gateway.feature_loader import VARIABLE, LoadedFeatures, find_hook, import_target
+from gateway.feature_loader import KERNEL, VARIABLE, LoadedFeatures, claim, find_folder, find_hook, import_target
 from gateway.packaged_files import PACKAGE_ROOT, SHIPPED_VIEWS
-from mcp_tools.server.views import check_rooms, load_configured_views
+from mcp_tools.server.toolsets import Toolsets
+from mcp_tools.server.views import View, check_rooms, load_configured_views
 
 SHIPPED_ROOMS = PACKAGE_ROOT / "config" / "rooms"
 
@@ -44,15 +46,34 @@ def load_rooms_and_skills(context: BuildContext, *, skip_broken: bool) -> Loaded
     known_room_ids = [room.id for room in rooms]
     if settings.task_room not in known_room_ids and settings.task_room not in missing:
         raise ConfigError(f"tasks need the room {settings.task_room!r}; known rooms: {', '.join(known_room_ids)}")
-    views = load_configured_views(settings, SHIPPED_VIEWS).values()
+    views = _load_views(settings, context.features)
     check_rooms([view for view in views if view.room not in missing], rooms)
     return LoadedRooms(rooms, _load_skills(settings))
 
 
 def list_checked_rooms(context: BuildContext, loaded: LoadedRooms) -> list[Room]:
     """The rooms whose tools must be there: while a feature is off, shipped rooms do without its tools."""
-    shipped = {path.stem for path in SHIPPED_ROOMS.glob("*.yaml")} if context.features.are_some_off else set[str]()
+    files = list_room_files(context.features) if context.features.are_some_off else []
+    shipped = {path.stem for path in files}
     return [room for room in loaded.rooms if room.id not in shipped]
+
+
+def list_room_files(features: LoadedFeatures) -> list[Path]:
+    """The files of the rooms that Stepgate ships, and of those that features in use bring. Raises `ConfigError` if two
+    claim one room, or a folder is not there."""
+    return [path for folder in _list_room_folders(features) for path in sorted(folder.glob("*.yaml"))]
+
+
+def _list_room_folders(features: LoadedFeatures) -> list[Path]:
+    folders = [SHIPPED_ROOMS]
+    claims = {path.stem: KERNEL for path in SHIPPED_ROOMS.glob("*.yaml")}
+    with explain_feature_errors():
+        for feature in features:
+            if feature.room_folder:
+                folders.append(folder := find_folder(feature.room_folder))
+                for path in folder.glob("*.yaml"):
+                    claim(claims, path.stem, feature.name, "the room")
+    return folders
 
 
 def _load_configured_rooms(
@@ -65,7 +86,7 @@ def _load_configured_rooms(
     if settings.rooms_dir is not None and not settings.rooms_dir.is_dir():
         raise ConfigError(f"AGENT_ROOMS_DIR: {settings.rooms_dir} is not a folder")
     rooms = load_rooms(
-        SHIPPED_ROOMS,
+        *_list_room_folders(features),
         *([settings.rooms_path] if is_in_files and settings.rooms_path.is_dir() else []),
         default=settings.default_room,
         texts={} if is_in_files else _read_texts(settings, features),
@@ -91,11 +112,15 @@ def get_default_guards(settings: Settings) -> dict[str, dict[str, str]]:
     }
 
 
-def list_required_rooms(settings: Settings, missing: Collection[str]) -> list[str]:
+def list_required_rooms(settings: Settings, features: LoadedFeatures) -> list[str]:
     """The rooms that settings and MCP views name, without those of features that are off."""
-    views = load_configured_views(settings, SHIPPED_VIEWS).values()
+    missing, views = features.list_missing_rooms(), _load_views(settings, features)
     named = [settings.task_room, *(view.room for view in views if view.room is not None)]
     return [room for room in named if room not in missing]
+
+
+def _load_views(settings: Settings, features: LoadedFeatures) -> Collection[View]:
+    return load_configured_views(settings, SHIPPED_VIEWS, Toolsets(features.list_toolsets())).values()
 
 
 def _log_skipped(error: ConfigError) -> None:

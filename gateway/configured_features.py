@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 from agent.storage.feature_schema import FeatureRevision, apply_revisions
+from agent.storage.feature_tables import FeatureRetention, FeatureTables
 from gateway.bootstrap_database import Storage
-from gateway.feature_loader import VARIABLE, FeatureError, LoadedFeatures, load_features
+from gateway.feature_loader import VARIABLE, FeatureError, LoadedFeatures, import_target, load_features
+from gateway.feature_settings import check_settings
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +29,7 @@ def choose_configured(settings: Settings) -> LoadedFeatures:
     """The features that the settings leave on, and logs those that are skipped. Raises `ConfigError`."""
     with explain_feature_errors():
         features = load_features(settings.features, checks_hooks=True)
+        check_settings(features)
     for skipped in features.skipped:
         log.warning("the feature %s is skipped: %s", skipped.name, skipped.error)
     return features
@@ -45,3 +48,20 @@ def list_revisions(features: LoadedFeatures) -> list[FeatureRevision]:
         for feature in features.known
         for one in feature.revisions
     ]
+
+
+def collect_tables(features: LoadedFeatures) -> FeatureTables:
+    """The tables of all known features, those of a feature before those of the features that it needs."""
+    ordered = features.known[::-1]
+    return FeatureTables(
+        owned=tuple(table for feature in ordered for table in feature.owned_tables),
+        work=tuple(table for feature in ordered for table in feature.work_tables),
+        of_runs=tuple(table for feature in ordered for table in feature.run_tables),
+    )
+
+
+def list_retentions(features: LoadedFeatures) -> list[FeatureRetention]:
+    """What all known features have to do with age. Raises `ConfigError` if one cannot be imported: nobody knows then
+    what it needs."""
+    with explain_feature_errors():
+        return [import_target(one.retention) for one in features.known if one.retention is not None]

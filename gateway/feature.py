@@ -4,12 +4,16 @@ A shipped feature is `gateway/features/NAME/feature.py`, listed in `gateway/ship
 offers its own by the entry point `stepgate.features`. Both go through `gateway/feature_loader.py`.
 
 Hooks are named by text (`module:name`) and imported when they are needed: `stepgate --help` and a worker load no door.
-This module imports nothing, so that a list of features costs nothing.
+This module imports as good as nothing, so that a list of features costs nothing.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
+
+from mcp_tools.server.toolset import AT_THE_END, Toolset
+
+__all__ = ["AT_THE_END", "Command", "Door", "Feature", "Part", "Parts", "Revision", "Target", "Toolset"]
 
 Target = str
 """`module:name` of a hook."""
@@ -45,10 +49,6 @@ class Part(Generic[T]):
         """Raises `ConfigError` if the feature is off."""
         part: T = (parts.get_services if self._is_services else parts.get_part)(self._feature)
         return part
-
-
-AT_THE_END = 1_000
-"""The place of what names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,11 @@ class Feature:
     """The features whose parts it uses; they are built first, and without them it is off."""
     imports: tuple[str, ...] = ()
     """Further features of which it only imports modules: it works while they are off."""
+    settings: Target | None = None
+    """A Pydantic model of its settings: each field is `AGENT_<FIELD>` and has a description. They are read by
+    `FeatureHost.read_settings`; secrets are named credentials instead."""
+    removed_settings: Mapping[str, str] = field(default_factory=dict)
+    """Its former settings by their full names, with what replaces each: a start warns about those that are set."""
     room_texts: Target | None = None
     """The YAML of the operator's rooms by id, where they are in no folder. Gets the settings only."""
     build: Target | None = None
@@ -119,6 +124,8 @@ class Feature:
     """Conversations of rooms of its own that keep more than messages (`RoomConversations`)."""
     owned_stores: Target | None = None
     """Lists the stores of owners' things outside of its tables (`OwnedStore`)."""
+    toolsets: tuple[Toolset, ...] = ()
+    """In which toolsets of `/mcp` its tools are: its own, which have a description, and others."""
     mcp_prompts: Target | None = None
     """Lists what it offers as prompts of the MCP server (`StoredPrompts`)."""
     around_runs: Target | None = None
@@ -130,7 +137,7 @@ class Feature:
     """The components that `/ready` asks, by name: async functions that return what is there, or raise
     `AgentError`."""
     doctor_checks: Target | None = None
-    """Yields the `Finding`s of `stepgate doctor`, asynchronously. Gets the gateway."""
+    """Yields the `DoctorFinding`s of `stepgate doctor`, asynchronously. Gets the gateway."""
     derived_folders: Target | None = None
     """Folders of the data folder that it makes from the database: `stepgate backup` leaves them out. A tuple."""
     after_answer: Target | None = None
@@ -138,6 +145,8 @@ class Feature:
     that is set to stop waiting, and the owner. Returns whether all went well."""
     rooms: tuple[str, ...] = ()
     """The shipped rooms that are of no use without it: they are left out while it is off."""
+    room_folder: str = ""
+    """`package:folder` of a folder in its package with files of rooms that it brings itself."""
     routes: tuple[Door, ...] = ()
     upload_limits: Target | None = None
     """Lists the paths that take uploads, with the most bytes of a body. Gets the settings only."""
@@ -149,4 +158,11 @@ class Feature:
     revisions: tuple[Revision, ...] = ()
     """The changes of its tables since it exists. Tables of shipped features that are older are in `agent/storage`."""
     owned_tables: tuple[str, ...] = ()
-    """Its tables with a column `owner`, whose rows are deleted with everything of an owner."""
+    """Its tables with a column `owner`, whose rows are deleted with all of an owner's; referring tables first."""
+    work_tables: tuple[str, ...] = ()
+    """Those of `owned_tables` whose rows start or do work: they are deleted first, so that no more of it begins."""
+    run_tables: tuple[str, ...] = ()
+    """Its tables with a column `run_id`, whose rows are deleted with their run."""
+    retention: Target | None = None
+    """A `FeatureRetention` (`agent/storage/feature_tables.py`): its rows that AGENT_KEEP_DAYS forgets, and the runs
+    that it needs. It is used while the feature is off, too."""

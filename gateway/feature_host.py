@@ -4,7 +4,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel
 
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
@@ -25,6 +27,7 @@ from gateway.bootstrap_tools import Tools
 from gateway.configured_features import explain_feature_errors
 from gateway.feature import Feature, Target
 from gateway.feature_loader import KERNEL, VARIABLE, claim, find_hook, import_target, list_hooks
+from gateway.feature_settings import read_settings
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from mcp_tools.server.stored_prompts import StoredPrompts
 
 
+S = TypeVar("S", bound=BaseModel)
 KERNEL_COMPONENTS = ("store", "models", "memory", "gateway")
 """The components of the kernel that `/ready` asks."""
 
@@ -69,6 +73,10 @@ class FeatureHost:
     def settings(self) -> Settings:
         """The settings of the gateway."""
         return self.context.settings
+
+    def read_settings(self, model: type[S]) -> S:
+        """A feature's own settings. Raises `ConfigError` if one is wrong."""
+        return read_settings(model, self.settings)
 
     @property
     def statements(self) -> SqlClient:

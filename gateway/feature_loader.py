@@ -5,13 +5,14 @@ One that cannot be imported is skipped and named by `stepgate doctor`; two that 
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-from gateway.feature import Command, Feature, Target
+from gateway.feature import Command, Feature, Target, Toolset
 from gateway.shipped_features import SHIPPED
 
 GROUP = "stepgate.features"
@@ -88,6 +89,15 @@ class LoadedFeatures:
     def list_missing_rooms(self) -> set[str]:
         """The shipped rooms of the features that are off."""
         return {room for feature in self.known if feature.name not in self for room in feature.rooms}
+
+    def list_toolsets(self) -> tuple[Toolset, ...]:
+        """The toolsets of all known features, those in use first: what names the toolset of one that is off stays
+        valid. Its tools are not there then, so that nothing is said about their use."""
+        off = [feature for feature in self.known if feature.name not in self]
+        return (
+            *(toolset for feature in self.features for toolset in feature.toolsets),
+            *(replace(toolset, use="") for feature in off for toolset in feature.toolsets),
+        )
 
     def list_commands(self, group: str = "") -> dict[str, Command]:
         """The commands by name, in order of place: those of `stepgate`, or what features add to a group of the
@@ -172,6 +182,7 @@ def choose_features(
 _CLAIMED: Mapping[str, Callable[[Feature], tuple[str, ...]]] = {
     "the room": lambda feature: feature.rooms,
     "the table": lambda feature: feature.owned_tables,
+    "the toolset": lambda feature: tuple(one.name for one in feature.toolsets if one.description),
 }
 """What only one feature may have, beside commands and routes, which are claimed where they are collected."""
 
@@ -210,6 +221,8 @@ def _import_hooks(feature: Feature) -> None:
     for target in (*values, *(door.target for door in feature.routes)):
         if target is not None:
             import_target(target)
+    if feature.room_folder:
+        find_folder(feature.room_folder)
 
 
 def _describe_problem(error: Exception) -> str:
@@ -262,6 +275,18 @@ def import_target(target: Target) -> Any:
         return getattr(import_module(module), name)
     except Exception as error:
         raise HookError(f"{target} cannot be imported: {_describe_problem(error)}") from error
+
+
+def find_folder(target: str) -> Path:
+    """The folder that `package:folder` names. Raises `HookError` if it is not there."""
+    package, _, name = target.partition(":")
+    try:
+        folder = Path(str(import_module(package).__file__)).parent / name
+    except Exception as error:
+        raise HookError(f"{target} cannot be found: {_describe_problem(error)}") from error
+    if not folder.is_dir():
+        raise HookError(f"{target} cannot be found: {folder} is not a folder")
+    return folder
 
 
 def _list_shipped() -> list[FeatureSource]:

@@ -26,7 +26,7 @@ from agent.llm.refusals import (
     is_unexplained_refusal,
     list_refused_parameters,
     names_system_role,
-    read_room,
+    read_context_sizes,
     strip_numbers,
 )
 from agent.llm.schema_derivation import derive_schema
@@ -161,10 +161,10 @@ class ParameterSupport:
             return False
         if not counts_limit(error.message, limit):
             return False
-        room = read_room(error.message, limit)
-        if room is not None and room.reply_tokens < LEAST_REPLY_TOKENS:
+        sizes = read_context_sizes(error.message, limit)
+        if sizes is not None and sizes.reply_tokens < LEAST_REPLY_TOKENS:
             return False
-        if not self._try(request, bodies, partial(replace, reply_room=ReplyRoom(room, count_prompt_chars(sent)))):
+        if not self._try(request, bodies, partial(replace, reply_room=ReplyRoom(sizes, count_prompt_chars(sent)))):
             return False
         log.info("the model %s takes no reply of this length after its prompt: %s", request.model, error.message)
         return True

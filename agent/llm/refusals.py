@@ -58,7 +58,7 @@ _WITH_DIGITS = re.compile(r"[\w-]*\d[\w-]*")
 """Figures, times, and the ids of requests."""
 
 
-class Room(NamedTuple):
+class ContextSizes(NamedTuple):
     """What an error says of a context: its size, and how much of it the prompt takes, in tokens."""
 
     context: int
@@ -162,7 +162,7 @@ def counts_limit(message: str, limit: int) -> bool:
     return len(numbers) < 2 or limit in numbers or any(number + limit in numbers for number in numbers)
 
 
-def read_room(message: str, limit: int) -> Room | None:
+def read_context_sizes(message: str, limit: int) -> ContextSizes | None:
     """What the refusal of a prompt with this limit of the reply says of the context; None if it has no such figures.
 
     vLLM, SGLang and TGI write the size of the context, the tokens of the prompt, the limit, and some their sum.
@@ -177,7 +177,7 @@ def read_room(message: str, limit: int) -> Room | None:
         (context,) = others - prompts
     else:
         prompt, context = sorted(others)
-    return Room(context, prompt)
+    return ContextSizes(context, prompt)
 
 
 def _list_numbers(message: str) -> set[int]:

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from agent.core.models import PROVIDER_FIELDS, JsonObject
 from agent.llm.message_roles import RoleForm, arrange_roles
-from agent.llm.refusals import Room
+from agent.llm.refusals import ContextSizes
 from agent.llm.schema_dialect import WHOLE, SchemaDialect
 
 RENAMED: Mapping[str, str] = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
@@ -35,18 +35,18 @@ _SPARE = 1.1
 class ReplyRoom:
     """The context of a model whose endpoint refuses a prompt that, with the limit of its reply, is longer.
 
-    `room` is what the endpoint said of a prompt of `chars` characters; None if it did not say.
+    `sizes` is what the endpoint said of a prompt of `chars` characters; None if it did not say.
     """
 
-    room: Room | None = None
+    sizes: ContextSizes | None = None
     chars: int = 0
 
     def fit(self, limit: int, chars: int) -> int | None:
         """The limit for a prompt of `chars` characters; None to send none, and take what is left."""
-        if self.room is None:
+        if self.sizes is None:
             return None
-        tokens = self.room.prompt if chars == self.chars else ceil(chars * self.room.prompt / self.chars * _SPARE)
-        left = self.room.context - tokens
+        tokens = self.sizes.prompt if chars == self.chars else ceil(chars * self.sizes.prompt / self.chars * _SPARE)
+        left = self.sizes.context - tokens
         return min(limit, left) if left >= min(limit, LEAST_REPLY_TOKENS) else None
 
 

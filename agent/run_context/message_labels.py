@@ -28,7 +28,7 @@ from agent.policy.redaction.inbound import restore_text
 from agent.run_context.run import Run
 from agent.text.own_words import MAX_CHARS, OwnWords
 from agent.text.relative_dates import list_resolved
-from agent.text.replies import Reply, ShownValues
+from agent.text.replies import ShownValues, UserReply
 from agent.tools import ToolSpec
 
 MAX_QUESTIONS: Final = 10
@@ -106,7 +106,7 @@ def list_days(state: RunState, zone: tzinfo) -> tuple[str, ...]:
     return list_resolved(get_own_prompt(state)[-MAX_CHARS:], began.date())
 
 
-def collect_replies(state: RunState) -> tuple[Reply, ...]:
+def collect_replies(state: RunState) -> tuple[UserReply, ...]:
     """What a person answered to the questions of this run. The reason of a rejection gives nothing: it says what not to
     do, and often which value it is that nobody wants."""
     reasons = [one.reason for one in state.decisions.values() if one.decision == "answered" and one.reason]
@@ -125,11 +125,11 @@ def collect_replies(state: RunState) -> tuple[Reply, ...]:
 @lru_cache(maxsize=CACHED_REPLIES)
 def _compare_replies(
     texts: tuple[str, ...], own_texts: tuple[str, ...], questioned: tuple[str, ...]
-) -> tuple[Reply, ...]:
+) -> tuple[UserReply, ...]:
     """The replies, compared with what questions showed and is not in the person's own texts."""
     own = OwnWords(*own_texts)
     shown_values = ShownValues(text for text in questioned if not own.hold(text))
-    return tuple(Reply(text, shown_values) for text in texts)
+    return tuple(UserReply(text, shown_values) for text in texts)
 
 
 def get_own_prompt(state: RunState) -> str:

@@ -1,10 +1,10 @@
 """`RunRetention`: forgets what is older than `AGENT_KEEP_DAYS`, in small batches beside the work of the gateway.
 
-What is forgotten: ended runs with their logs, turns and blobs; tasks without runs; conversations of clients; archived
-pipeline conversations; ticks of schedules; ended deliveries of webhooks; the ledger's rows of single runs.
+What is forgotten: ended runs with their logs, turns and blobs; conversations of clients; the ledger's rows of single
+runs; what features declare (`agent/storage/feature_tables.py` `FeatureRetention`).
 
-What stays: unfinished runs, also parked ones; the runs of a conversation in which something happened since; runs that a
-recipe names or that an unfinished fork reads; the sums of usage by day; the audit record; memories, documents and
+What stays: unfinished runs, also parked ones; the runs of a conversation in which something happened since; runs that
+an unfinished fork reads or that a feature needs; the sums of usage by day; the audit record; memories, documents and
 everything else that an owner has saved.
 """
 
@@ -13,21 +13,20 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from agent.core.errors import StoreError
+from agent.core.errors import AgentError, StoreError
 from agent.storage.audit import AuditEvent, AuditLog
+from agent.storage.feature_tables import FeatureRetention
 from agent.storage.leases import HousekeepingLease
-from agent.storage.run_deletion import BATCH, SqlCondition, delete_idle_tasks, delete_runs
-from agent.storage.sql import Row, SqlClient, SqlStatement, UnchangedError
+from agent.storage.run_deletion import BATCH, SqlCondition, delete_runs
+from agent.storage.sql import PAGE, SqlClient, SqlStatement, UnchangedError, iter_pages
 from agent.storage.usage import DAY_SECONDS, UsageLedger
 
 log = logging.getLogger(__name__)
 
-PAGE: Final = 500
-"""Rows that one query looks at."""
 PASS_EVERY_SECONDS: Final = 6 * 3600.0
 CHECK_EVERY_SECONDS: Final = 60.0
 LEASE_SECONDS: Final = 600.0
@@ -42,14 +41,9 @@ _CONVERSATION_TABLES: Final = (
     ("client_items", "at >= ?"),
 )
 """What makes a conversation one that is in use."""
-_OLD_DELIVERIES: Final = "FROM webhook_deliveries WHERE state <> 'open' AND updated < ?"
 _NAMED_IN_NEW_FORK: Final = (
     "SELECT 1 FROM runs AS fork JOIN events AS e ON e.run_id = fork.run_id AND e.seq = 1 "
     "WHERE NOT fork.terminal AND fork.created_at >= ? AND e.data LIKE ? || runs.run_id || ?"
-)
-_NAMED_IN_NEW_RECIPE: Final = (
-    "SELECT 1 FROM recipes WHERE updated >= ? "
-    "AND (staged LIKE ? || runs.run_id || ? OR applied LIKE ? || runs.run_id || ?)"
 )
 Conversation = tuple[str, str]
 """The owner and the id."""
@@ -60,22 +54,30 @@ class PruneReport:
     """How many rows were deleted, or would be."""
 
     runs: int = 0
-    tasks: int = 0
     conversations: int = 0
-    deliveries: int = 0
-    """Of webhooks, ended. A pass counts those whose runs stay; `count_old` all."""
     usage_rows: int = 0
+    features: dict[str, int] = field(default_factory=dict)
+    """The rows of features by what they are called, without those that go with their runs; `count_old` counts these
+    too if they are old themselves."""
+
+    def add(self, name: str, count: int) -> None:
+        """Adds rows of a feature; those without a name are not counted."""
+        if name:
+            self.features[name] = self.features.get(name, 0) + count
 
     @property
     def is_empty(self) -> bool:
         """Whether there was nothing to forget."""
-        return not (self.runs or self.tasks or self.conversations or self.deliveries or self.usage_rows)
+        return not (self.runs or self.conversations or self.usage_rows or any(self.features.values()))
 
     def __str__(self) -> str:
-        return (
-            f"{self.runs:,} runs, {self.tasks:,} tasks without runs, {self.conversations:,} conversations, "
-            f"{self.deliveries:,} webhook deliveries, {self.usage_rows:,} usage rows"
-        )
+        counts = {
+            "runs": self.runs,
+            "conversations": self.conversations,
+            **self.features,
+            "usage rows": self.usage_rows,
+        }
+        return ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,10 @@ class RunRetention:
     keep_days: float
     holder: str
     """The name of this process, for the lease."""
+    run_tables: tuple[str, ...] = ()
+    """The tables of features whose rows are deleted with their run."""
+    list_features: Callable[[], Sequence[FeatureRetention]] = field(default=lambda: ())
+    """What features have to do with age. Called for each pass; raises `ConfigError` if it is not known."""
     clock: Callable[[], float] = time.time
     count_pruned: Callable[[int], None] = field(default=lambda _: None)
     """Counts deleted runs, for the metrics."""
@@ -108,7 +114,7 @@ class RunRetention:
                     report = await self.prune(by="AGENT_KEEP_DAYS")
                     if report is not None and not report.is_empty:
                         log.info("older than %g days and forgotten: %s", self.keep_days, report)
-            except StoreError as error:  # the next check continues
+            except AgentError as error:  # the next check continues
                 log.warning("old runs cannot be forgotten now: %s", error.message)
 
     @property
@@ -121,66 +127,65 @@ class RunRetention:
     async def prune(self, *, by: str) -> PruneReport | None:
         """Forgets everything that is old enough; `by` is recorded. Returns None if another process is doing it.
 
-        Interrupted at any moment, it leaves no run half deleted; the next pass continues. Raises `StoreError`.
+        Interrupted at any moment, it leaves no run half deleted; the next pass continues. Raises `StoreError`, and
+        `ConfigError` if it is not known what features need.
         """
-        if not self.keep_days or not await self.lease.take():
-            return None if self.keep_days else PruneReport()
+        if not self.keep_days:
+            return PruneReport()
+        features = self.list_features()
+        if not await self.lease.take():
+            return None
         report, cutoff, done = PruneReport(), self.cutoff, None
         try:
-            await self._prune(report, cutoff)
+            await self._prune(report, cutoff, features)
             done = self.clock()
         finally:
             with contextlib.suppress(StoreError):
                 await self.lease.release(done=done)
             if not report.is_empty:
-                counts = {"before": cutoff, "runs": report.runs, "tasks": report.tasks}
-                act = AuditEvent("run.prune", "runs", by=by, detail={**counts, "conversations": report.conversations})
+                counts = {"runs": report.runs, "conversations": report.conversations, **report.features}
+                act = AuditEvent("run.prune", "runs", by=by, detail={"before": cutoff, **counts})
                 await self.audit.record_afterwards(act)
         return report
 
     async def count_old(self) -> PruneReport:
-        """Counts what a pass would delete now. Tasks whose runs it would delete are not counted."""
+        """Counts what a pass would delete now. Rows of features that go with runs of theirs are not counted."""
         report, cutoff = PruneReport(), self.cutoff
         if self.keep_days:
-            async for runs in self._list_old_runs(cutoff):
+            features = self.list_features()
+            async for runs in self._list_old_runs(cutoff, features):
                 report.runs += len(runs)
-            async for tasks in self._list_old_tasks(cutoff):
-                report.tasks += len(tasks)
+            for aging in (aging for feature in features for aging in feature.aging if aging.name):
+                counts = [rows.count async for rows in aging.list_old(self.statements, cutoff)]
+                report.add(aging.name, sum(counts))
             async for conversations in self._list_old_conversations(cutoff, will_lose_runs=True):
                 report.conversations += len(conversations)
             ((count,),) = await self.statements.read("SELECT count(*) FROM model_usage WHERE at < ?", cutoff)
             report.usage_rows = int(count)
-            ((count,),) = await self.statements.read(f"SELECT count(*) {_OLD_DELIVERIES}", cutoff)
-            report.deliveries = int(count)
         return report
 
-    async def _prune(self, report: PruneReport, cutoff: float) -> None:
-        condition = _build_unneeded_condition(self.clock() - LEASE_SECONDS, cutoff)
-        async for run_ids in self._list_old_runs(cutoff):
+    async def _prune(self, report: PruneReport, cutoff: float, features: Sequence[FeatureRetention]) -> None:
+        condition = _build_unneeded_condition(self.clock() - LEASE_SECONDS, cutoff, features)
+        deleters = [one.delete_with_runs for one in features if one.delete_with_runs is not None]
+        async for run_ids in self._list_old_runs(cutoff, features):
             for batch in (run_ids[start : start + BATCH] for start in range(0, len(run_ids), BATCH)):
                 async with self._pace():
-                    count = await delete_runs(self.statements, batch, idle_since=cutoff, condition=condition)
+                    further = [one for delete in deleters for one in await delete(self.statements, batch, cutoff)]
+                    count = await delete_runs(
+                        self.statements, batch, tables=self.run_tables, condition=condition, further=further
+                    )
                 report.runs += count
                 self.count_pruned(count)
-        async for tasks in self._list_old_tasks(cutoff):
-            async with self._pace():
-                (count,) = await self.statements.write_all(delete_idle_tasks(tasks, cutoff))
-            report.tasks += count
+        for aging in (aging for feature in features for aging in feature.aging):
+            report.add(aging.name, 0)
+            async for rows in aging.list_old(self.statements, cutoff):
+                async with self._pace():
+                    (count,) = await self.statements.write_all(rows.deletion)
+                report.add(aging.name, count)
         async for conversations in self._list_old_conversations(cutoff):
             for conversation in conversations:
                 async with self._pace():
                     report.conversations += await self._delete_conversation(conversation, cutoff)
-        await self.statements.write("DELETE FROM agent_conversations WHERE archived < ?", cutoff)
-        for (schedule_id,) in await self.statements.read("SELECT id FROM schedules"):
-            async with self._pace():
-                query = "DELETE FROM schedule_ticks WHERE schedule_id = ? AND tick < ?"
-                await self.statements.write(query, schedule_id, cutoff)
-        count = 1
-        while count:
-            async with self._pace():
-                query = f"DELETE FROM webhook_deliveries WHERE id IN (SELECT id {_OLD_DELIVERIES} LIMIT ?)"  # noqa: S608 - constants
-                (count,) = await self.statements.write_all(SqlStatement(query, (cutoff, PAGE)))
-            report.deliveries += count
         count = 1
         while count:
             async with self._pace():
@@ -196,9 +201,9 @@ class RunRetention:
         took = time.monotonic() - started
         await asyncio.sleep(took / BUSY_SHARE - took)
 
-    async def _list_old_runs(self, cutoff: float) -> AsyncIterator[list[str]]:
+    async def _list_old_runs(self, cutoff: float, features: Sequence[FeatureRetention]) -> AsyncIterator[list[str]]:
         """Yields the runs that may be deleted, oldest end first."""
-        needed, in_use = await self._list_needed_runs(), dict[Conversation, bool]()
+        needed, in_use = await self._list_needed_runs(features), dict[Conversation, bool]()
         at, last = -1.0, ""
         while True:
             rows = await self.statements.read(
@@ -228,10 +233,10 @@ class RunRetention:
                 )  # fmt: skip
                 in_use |= {(str(owner), str(name)): True for owner, name in rows}
 
-    async def _list_needed_runs(self) -> set[str]:
-        """The runs that recipes name, and those that unfinished forks read."""
-        recipes = await self.statements.read("SELECT staged, applied FROM recipes")
-        needed = {name for row in recipes for text in row if text for name in _list_recipe_runs(json.loads(text))}
+    async def _list_needed_runs(self, features: Sequence[FeatureRetention]) -> set[str]:
+        """The runs that features need, and those that unfinished forks read."""
+        listers = [one.list_needed_runs for one in features if one.list_needed_runs is not None]
+        needed = {run_id for list_needed in listers for run_id in await list_needed(self.statements)}
         rows = await self.statements.read(
             "SELECT e.data FROM runs r JOIN events e ON e.run_id = r.run_id AND e.seq = 1 "
             "WHERE NOT r.terminal AND e.data LIKE ?",
@@ -240,25 +245,16 @@ class RunRetention:
         given = [json.loads(data).get("given") for (data,) in rows]
         return needed | {str(plan["from_run"]) for plan in given if plan}
 
-    async def _list_old_tasks(self, cutoff: float) -> AsyncIterator[list[str]]:
-        """Yields the tasks that have no runs and did not change since."""
-        async for rows in self._iter_pages(
-            "SELECT task_id, updated, EXISTS (SELECT 1 FROM task_runs t JOIN runs r ON r.run_id = t.run_id "
-            "WHERE t.task_id = tasks.task_id) FROM tasks WHERE task_id > ? ORDER BY task_id LIMIT ?"
-        ):
-            old = [str(task_id) for task_id, updated, has_runs in rows if updated < cutoff and not has_runs]
-            if old:
-                yield old
-
     async def _list_old_conversations(
         self, cutoff: float, *, will_lose_runs: bool = False
     ) -> AsyncIterator[list[Conversation]]:
         """Yields the conversations of clients in which nothing happened since and that have no runs. With
         `will_lose_runs`, also those that have only runs which may be deleted.
         """
-        async for rows in self._iter_pages(
+        async for rows in iter_pages(
+            self.statements,
             "SELECT id, owner, created, EXISTS (SELECT 1 FROM runs r WHERE r.owner = c.owner "
-            "AND r.conversation_id = c.id) FROM client_conversations c WHERE id > ? ORDER BY id LIMIT ?"
+            "AND r.conversation_id = c.id) FROM client_conversations c WHERE id > ? ORDER BY id LIMIT ?",
         ):
             expired = [(str(row[1]), str(row[0])) for row in rows if row[2] < cutoff and (will_lose_runs or not row[3])]
             in_use: dict[Conversation, bool] = {}
@@ -266,13 +262,6 @@ class RunRetention:
             old = [conversation for conversation in expired if not in_use[conversation]]
             if old:
                 yield old
-
-    async def _iter_pages(self, query: str) -> AsyncIterator[list[Row]]:
-        """Yields pages of a query whose first column orders its rows."""
-        last = ""
-        while rows := await self.statements.read(query, last, PAGE):
-            last = str(rows[-1][0])
-            yield rows
 
     async def _delete_conversation(self, conversation: Conversation, cutoff: float) -> bool:
         """Deletes a conversation. Returns False if something has happened in it since it was found."""
@@ -299,22 +288,14 @@ def _build_unused_condition(conversation_id: str, owner: str, cutoff: float) -> 
     return SqlCondition(" AND ".join(parts), (cutoff,) * len(parts))
 
 
-def _build_unneeded_condition(since: float, cutoff: float) -> SqlCondition:
-    """The condition that a run is not needed by what has begun since a pass looked: work in its conversation,
-    a fork, a recipe. It is part of the deletion, because a pass takes hours.
+def _build_unneeded_condition(since: float, cutoff: float, features: Sequence[FeatureRetention]) -> SqlCondition:
+    """The condition that a run is not needed by what has begun since a pass looked: work in its conversation, a fork,
+    a row of a feature. It is part of the deletion, because a pass takes hours.
     """
     unused = _build_unused_condition("runs.conversation_id", "runs.owner", cutoff)
-    name = ('%"', '"%')
+    forked = SqlCondition(f"EXISTS ({_NAMED_IN_NEW_FORK})", (since, '%"from_run":"', '"%'))
+    needs = [forked, *(one.build_need_condition(since) for one in features if one.build_need_condition is not None)]
     return SqlCondition(
-        f"{unused.text} AND NOT EXISTS ({_NAMED_IN_NEW_FORK}) AND NOT EXISTS ({_NAMED_IN_NEW_RECIPE})",
-        (*unused.values, since, '%"from_run":"', '"%', since, *name, *name),
+        " AND ".join([unused.text, *(f"NOT ({need.text})" for need in needs)]),
+        (*unused.values, *(value for need in needs for value in need.values)),
     )
-
-
-def _list_recipe_runs(recipe: Mapping[str, object]) -> list[str]:
-    """The runs that a recipe was made from and tried with."""
-    trials = recipe.get("trials")
-    tried = (
-        [str(trial.get("run_id")) for trial in trials if isinstance(trial, dict)] if isinstance(trials, list) else []
-    )
-    return [str(recipe.get("from_run")), *tried]

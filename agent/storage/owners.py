@@ -9,20 +9,17 @@ from typing import Final, Protocol
 from agent.core.errors import ConflictError, NotFoundError
 from agent.core.models import LOCAL_OWNER
 from agent.storage.audit import AuditEvent, AuditLog
-from agent.storage.run_deletion import BATCH, delete_run, delete_runs
+from agent.storage.feature_tables import NO_TABLES, FeatureTables
+from agent.storage.run_deletion import BATCH, delete_runs
 from agent.storage.sql import SqlClient, SqlStatement
 from agent.storage.usage import UsageLedger
 
 OWNED_TABLES: Final = (
-    "schedule_ticks", "schedules", "webhook_deliveries",
-    "conversation_uncertainties", "agent_conversations", "sources", "task_runs", "tasks", "jobs", "ingestions",
-    "pending_passages", "collection_vectors", "documents", "collections", "chunk_sets", "vectors", "turns",
-    "answer_digests", "runs", "key_reservations", "active_tools", "tool_versions", "recipes", "api_keys", "prompts",
-    "model_usage", "usage_days",
-    "client_items", "client_conversations", "queue_tags",
+    "vectors", "turns", "answer_digests", "runs", "key_reservations", "api_keys", "model_usage", "usage_days",
+    "client_items", "client_conversations",
 )  # fmt: skip
-"""The tables with an owner, referring tables first. Rows without an owner are deleted by cascade. Two tables are not
-listed: `idempotency` is keyed by sender, and `audit` is append-only and records this deletion too."""
+"""The tables of the kernel with an owner, referring tables first. Rows without an owner are deleted by cascade. Two
+tables are not listed: `idempotency` is keyed by sender, and `audit` is append-only and records this deletion too."""
 STOP_TIMEOUT_SECONDS = 20.0
 """How long the owner's runs and jobs may take to stop."""
 POLL_SECONDS = 0.1
@@ -68,15 +65,15 @@ class OwnerDeletion:
     features_off: tuple[str, ...] = ()
     """Features that keep things of owners, or may, and are not in use: without them an owner cannot be deleted
     completely."""
-    further_tables: tuple[str, ...] = ()
-    """The tables of features with an owner, referring tables first."""
+    tables: FeatureTables = NO_TABLES
+    """Those of features."""
     clock: Callable[[], float] = time.time
     stop_timeout_s: float = STOP_TIMEOUT_SECONDS
 
     async def count_rows(self, owner: str) -> dict[str, int]:
         """Counts the rows that each table has of this owner, without tables that have none."""
         counts = {}
-        for table in (*self.further_tables, *OWNED_TABLES):
+        for table in (*self.tables.owned, *OWNED_TABLES):
             ((count,),) = await self.statements.read(f"SELECT count(*) FROM {table} WHERE owner = ?", owner)  # noqa: S608
             counts[table] = int(count)
         return {table: count for table, count in counts.items() if count}
@@ -100,8 +97,8 @@ class OwnerDeletion:
         act = AuditEvent("user.delete", owner, owner=owner, by=by, detail={**row_counts})
         async with self.audit.record_before(act):
             await self._delete_keys(owner)
-            await self.statements.write("DELETE FROM jobs WHERE owner = ?", owner)  # workers stop without it
-            await self.statements.write("DELETE FROM schedules WHERE owner = ?", owner)  # no more runs
+            for table in self.tables.work:
+                await self.statements.write(f"DELETE FROM {table} WHERE owner = ?", owner)  # noqa: S608 - names of ours
             await self._stop_runs(owner)
             await self.memory.delete_all(owner)
             for store in self.stores:
@@ -110,7 +107,7 @@ class OwnerDeletion:
             await self.statements.write_all(
                 *(
                     SqlStatement(f"DELETE FROM {table} WHERE owner = ?", (owner,))  # noqa: S608 - names of ours
-                    for table in (*self.further_tables, *OWNED_TABLES)
+                    for table in (*self.tables.owned, *OWNED_TABLES)
                 )
             )
             if late := await self.count_rows(owner):
@@ -120,7 +117,7 @@ class OwnerDeletion:
         return row_counts
 
     async def delete_run(self, run_id: str, *, owner: str, by: str) -> None:
-        """Deletes an ended run with its log, its turns, its blobs and its webhook; `by` is recorded.
+        """Deletes an ended run with its log, its turns, its blobs and what features keep with it; `by` is recorded.
 
         Raises `NotFoundError`, `ConflictError` while the run is unfinished, `StoreError`.
         """
@@ -131,7 +128,7 @@ class OwnerDeletion:
             raise ConflictError(f"run {run_id!r} is not finished; cancel it before it is deleted")
         async with self.audit.record_before(AuditEvent("run.delete", run_id, owner=owner, by=by)):
             await self.usage.record(run_id)  # the ledger outlives the run; it is recorded a moment after its end
-            await delete_run(self.statements, run_id)
+            await delete_runs(self.statements, [run_id], tables=self.tables.of_runs)
 
     async def _stop_runs(self, owner: str) -> None:
         """Cancels unfinished runs and waits until no worker holds one."""
@@ -162,7 +159,7 @@ class OwnerDeletion:
         """Deletes the owner's runs some at a time, so that other work does not wait for all of them."""
         query = "SELECT run_id FROM runs WHERE owner = ? LIMIT ?"
         while rows := await self.statements.read(query, owner, BATCH):
-            await delete_runs(self.statements, [str(run_id) for (run_id,) in rows])
+            await delete_runs(self.statements, [str(run_id) for (run_id,) in rows], tables=self.tables.of_runs)
 
 
 def format_counts(found: Mapping[str, int]) -> str:

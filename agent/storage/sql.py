@@ -4,7 +4,7 @@ Statements use `?` for parameters and only what SQLite and PostgreSQL have in co
 """
 
 import sqlite3
-from collections.abc import Sized
+from collections.abc import AsyncIterator, Sized
 from math import inf
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -52,6 +52,8 @@ class SqlClient(Protocol):
         ...
 
 
+PAGE: Final = 500
+"""Rows that one query of many looks at."""
 BRIEF_SECONDS: Final = 0.001
 """Average CPU time of a statement that may run on the caller's thread."""
 SMOOTHING: Final = 1 / 8
@@ -64,6 +66,15 @@ MAX_STATEMENTS: Final = 1000
 def format_marks(values: Sized) -> str:
     """The marks of an `IN (...)` for these values."""
     return ",".join("?" * len(values))
+
+
+async def iter_pages(statements: SqlClient, query: str, *values: object) -> AsyncIterator[list[Row]]:
+    """Yields pages of a query whose first column orders its rows. Its last two marks are the value of that column after
+    which a page begins, a text, and the number of rows. Raises `StoreError`."""
+    last = ""
+    while rows := await statements.read(query, *values, last, PAGE):
+        last = str(rows[-1][0])
+        yield rows
 
 
 class SqliteClient:

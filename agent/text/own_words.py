@@ -27,7 +27,7 @@ from agent.text.terms import extract_terms, has_content_words, map_query_terms
 from agent.text.values import find_values
 
 if TYPE_CHECKING:
-    from agent.text.replies import Reply
+    from agent.text.replies import UserReply
 
 MAX_CHARS: Final = 50_000
 """Characters of a person's texts that are compared, the newest last. Of longer texts the end is taken."""
@@ -72,7 +72,7 @@ _SPEAKER: Final = frozenset({"user"})
 class OwnWords:
     """The texts of one person, or of several people who are trusted alike, and their replies to questions."""
 
-    def __init__(self, *texts: str, replies: Sequence["Reply"] = (), zone: tzinfo | None = None) -> None:
+    def __init__(self, *texts: str, replies: Sequence["UserReply"] = (), zone: tzinfo | None = None) -> None:
         """`zone` is where the times of day in the texts are meant."""
         self._texts = _limit(texts)
         self._replies = tuple(replies)

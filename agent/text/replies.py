@@ -51,7 +51,7 @@ class ShownValues:
         return frozenset(term for term, word in left.items() if not any(word in one.joined for one, _ in self._spelled))
 
 
-class Reply:
+class UserReply:
     """What a person answered to a question. It gives the values that the question did not show.
 
     "Never pay EVE-77" repeats a value to refuse it, in whatever language, so that only an approval endorses what was

@@ -23,7 +23,7 @@ from agent.sandbox.probe import find_missing_feature
 from agent.storage.credentials import CredentialError, Credentials
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import PortError, bind_socket
-from gateway.cli.doctor_finding import Finding
+from gateway.cli.doctor_finding import DoctorFinding
 from gateway.cli.doctor_models import check_models
 from gateway.cli.running_gateway import find_running_gateway, get_configured_url, is_gateway
 from gateway.feature_loader import FeatureError, import_target, list_hooks
@@ -49,7 +49,7 @@ _REMEDIES: Mapping[str, str] = {
 _WITHOUT_SANDBOX = "see docs/sandbox.md; set AGENT_RUN_PYTHON=off to silence this"
 
 
-async def run_checks(settings: Settings, *, wrong: list[str], unknown: list[str]) -> AsyncIterator[Finding]:
+async def run_checks(settings: Settings, *, wrong: list[str], unknown: list[str]) -> AsyncIterator[DoctorFinding]:
     """Yields every finding. `wrong` are invalid settings that were left at their defaults, `unknown` are unknown names.
 
     A setting that keeps the gateway from starting is reported and left out; the rest is checked without it.
@@ -60,7 +60,7 @@ async def run_checks(settings: Settings, *, wrong: list[str], unknown: list[str]
         stand_in = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stepgate-doctor-")))
         stepgate, broken = await _build_without_broken_settings(stack, settings, stand_in)
         for field, error in broken.items():
-            yield Finding("settings", False, error.message, _REMEDIES.get(field, "correct it, or remove it"))
+            yield DoctorFinding("settings", False, error.message, _REMEDIES.get(field, "correct it, or remove it"))
         if not (wrong or unknown or broken):
             yield _check_settings_source()
         if stepgate is not None:
@@ -75,14 +75,14 @@ async def run_checks(settings: Settings, *, wrong: list[str], unknown: list[str]
                 yield finding
 
 
-def _list_setting_faults(wrong: list[str], unknown: list[str]) -> list[Finding]:
+def _list_setting_faults(wrong: list[str], unknown: list[str]) -> list[DoctorFinding]:
     return [
-        *(Finding("settings", False, fault, "correct it, or remove it for the default") for fault in wrong),
-        *(Finding("settings", False, line, "correct or remove it", fatal=False) for line in unknown),
+        *(DoctorFinding("settings", False, fault, "correct it, or remove it for the default") for fault in wrong),
+        *(DoctorFinding("settings", False, line, "correct or remove it", fatal=False) for line in unknown),
     ]
 
 
-async def _check_machine(settings: Settings) -> AsyncIterator[Finding]:
+async def _check_machine(settings: Settings) -> AsyncIterator[DoctorFinding]:
     """Yields what needs no gateway: the port, secrets, optional parts, the sandbox and the readable folders."""
     yield await asyncio.to_thread(_check_port, settings)
     yield _list_secret_names(settings)
@@ -92,14 +92,14 @@ async def _check_machine(settings: Settings) -> AsyncIterator[Finding]:
         yield _check_file_root(root)
 
 
-async def _check_features(stepgate: Stepgate) -> AsyncIterator[Finding]:
+async def _check_features(stepgate: Stepgate) -> AsyncIterator[DoctorFinding]:
     """Yields what features find. A check that fails is a finding itself: the others are of use without it."""
     for name, target in list_hooks(stepgate.host.context.features, lambda feature: feature.doctor_checks):
         try:
             async for finding in import_target(target)(stepgate):
                 yield finding
         except (AgentError, FeatureError) as error:
-            yield Finding(name, False, str(error), "correct what it names; the other checks do not depend on it")
+            yield DoctorFinding(name, False, str(error), "correct what it names; the other checks do not depend on it")
 
 
 async def _build_without_broken_settings(
@@ -151,16 +151,16 @@ def _replace_setting(settings: Settings, field: str, stand_in: Path) -> dict[str
     return {field: Settings.model_fields[field].get_default() if field in Settings.model_fields else None}
 
 
-async def _check_components(stepgate: Stepgate, broken: Mapping[str, object]) -> AsyncIterator[Finding]:
+async def _check_components(stepgate: Stepgate, broken: Mapping[str, object]) -> AsyncIterator[DoctorFinding]:
     """Yields the store, the memory and the models, unless they are already known to be broken."""
     status = await check_readiness(stepgate)
     if not {"data_dir", "database_url"} & broken.keys():
-        yield Finding("store", status["store"].ok, status["store"].detail, _REMEDIES["data_dir"])
+        yield DoctorFinding("store", status["store"].ok, status["store"].detail, _REMEDIES["data_dir"])
         remedy = (
             f"check {EMBEDDER_SETTINGS}, and AGENT_QDRANT_URL; until then memory uses its own vectors, and "
             "collections are searched by words"
         )
-        yield Finding("memory", status["memory"].ok, status["memory"].detail, remedy, fatal=False)
+        yield DoctorFinding("memory", status["memory"].ok, status["memory"].detail, remedy, fatal=False)
         yield await _check_retention(stepgate)
     if "model_fast" in broken:
         return
@@ -168,57 +168,57 @@ async def _check_components(stepgate: Stepgate, broken: Mapping[str, object]) ->
         yield finding
 
 
-async def _check_retention(stepgate: Stepgate) -> Finding:
+async def _check_retention(stepgate: Stepgate) -> DoctorFinding:
     """Says how long ended runs are kept, and when the last pass over them ended."""
     days = stepgate.settings.keep_days
     if not days:
-        return Finding("retention", True, "ended runs are kept for ever (AGENT_KEEP_DAYS)")
+        return DoctorFinding("retention", True, "ended runs are kept for ever (AGENT_KEEP_DAYS)")
     done = await stepgate.retention.lease.get_done()
     last = f"{datetime.fromtimestamp(done, UTC):%Y-%m-%d %H:%M} UTC" if done else "none yet"
     late = bool(done) and done < stepgate.retention.clock() - LATE_PASSES * PASS_EVERY_SECONDS
     detail = f"ended runs are kept for {days:g} days; last pass: {last}"
-    return Finding("retention", not late, detail, "start a gateway, or run `stepgate prune`", fatal=False)
+    return DoctorFinding("retention", not late, detail, "start a gateway, or run `stepgate prune`", fatal=False)
 
 
-def _check_settings_source() -> Finding:
+def _check_settings_source() -> DoctorFinding:
     where = ".env and the environment" if Path(".env").is_file() else "the environment (no .env here)"
-    return Finding("settings", True, f"read from {where}")
+    return DoctorFinding("settings", True, f"read from {where}")
 
 
-def _check_port(settings: Settings) -> Finding:
+def _check_port(settings: Settings) -> DoctorFinding:
     where = f"{settings.host}:{settings.port}"
     try:
         bind_socket(settings).close()
     except PortError as error:
         if is_gateway(url := get_configured_url(settings)):
-            return Finding("port", True, f"a Stepgate answers at {url}")
-        return Finding("port", False, error.message, "stop the other program, or set AGENT_PORT", fatal=False)
+            return DoctorFinding("port", True, f"a Stepgate answers at {url}")
+        return DoctorFinding("port", False, error.message, "stop the other program, or set AGENT_PORT", fatal=False)
     except ConfigError as error:
-        return Finding("port", False, error.message, "set AGENT_HOST to an address of this machine")
+        return DoctorFinding("port", False, error.message, "set AGENT_HOST to an address of this machine")
     running = find_running_gateway(settings)
-    return Finding("port", True, f"{where} is free{f'; the gateway runs at {running}' if running else ''}")
+    return DoctorFinding("port", True, f"{where} is free{f'; the gateway runs at {running}' if running else ''}")
 
 
-def _check_extras() -> Finding:
+def _check_extras() -> DoctorFinding:
     extras = list_extras()
     missing = [f"{name} ({extra.purpose})" for name, extra in extras.items() if not extra.is_installed]
     if not missing:
-        return Finding("optional parts", True, f"installed: {', '.join(extras)}")
+        return DoctorFinding("optional parts", True, f"installed: {', '.join(extras)}")
     one = format_install_command("NAME")
     hint = f"`make dev` installs all of them, `{one}` one" if IN_CLONE else f"`{one}` installs one, NAME `all` all"
-    return Finding("optional parts", True, f"not installed: {', '.join(missing)}; {hint}")
+    return DoctorFinding("optional parts", True, f"not installed: {', '.join(missing)}; {hint}")
 
 
-async def _check_sandbox(settings: Settings) -> Finding:
+async def _check_sandbox(settings: Settings) -> DoctorFinding:
     """Runs a program in the sandbox of `run_python`, if there is one."""
     if settings.run_python == "off":
-        return Finding("run_python", True, "switched off (AGENT_RUN_PYTHON)")
+        return DoctorFinding("run_python", True, "switched off (AGENT_RUN_PYTHON)")
     missing = find_missing_feature()
     if missing is not None and find_missing_interpreter() is None:
         detail = f"in the interpreter, without files and with few modules, because no process can be locked: {missing}"
-        return Finding("run_python", True, detail)
+        return DoctorFinding("run_python", True, detail)
     if missing is not None:
-        return Finding(
+        return DoctorFinding(
             "run_python", False, f"off, because there is no sandbox: {missing}", _WITHOUT_SANDBOX, fatal=False
         )
     sandbox = Sandbox(build_limits(settings), parallel=1)
@@ -226,42 +226,42 @@ async def _check_sandbox(settings: Settings) -> Finding:
         tried = await sandbox.run("import decimal, sqlite3; 6 * 7", {}, {})
         isolated = await sandbox.is_isolated()
     except SandboxError as error:
-        return Finding("run_python", False, error.message, _WITHOUT_SANDBOX, fatal=False)
+        return DoctorFinding("run_python", False, error.message, _WITHOUT_SANDBOX, fatal=False)
     finally:
         await sandbox.aclose()
     if tried.value != 42:
-        return Finding("run_python", False, f"a program failed: {tried.error}", _WITHOUT_SANDBOX, fatal=False)
+        return DoctorFinding("run_python", False, f"a program failed: {tried.error}", _WITHOUT_SANDBOX, fatal=False)
     namespaces = "namespaces" if isolated else "no namespaces (programs cannot write files)"
-    return Finding("run_python", True, f"seccomp, Landlock {get_landlock_version()}, {namespaces}")
+    return DoctorFinding("run_python", True, f"seccomp, Landlock {get_landlock_version()}, {namespaces}")
 
 
-def _check_file_root(root: Path) -> Finding:
+def _check_file_root(root: Path) -> DoctorFinding:
     readable = root.is_dir() and os.access(root, os.R_OK | os.X_OK)
     detail = f"the file tools read {root}" if readable else f"{root} is not a readable folder"
-    return Finding("files", readable, detail, "create it, or set AGENT_FILE_ROOTS", fatal=False)
+    return DoctorFinding("files", readable, detail, "create it, or set AGENT_FILE_ROOTS", fatal=False)
 
 
-def _list_secret_names(settings: Settings) -> Finding:
+def _list_secret_names(settings: Settings) -> DoctorFinding:
     """The secrets that are configured, by name only: those of the settings and of the file of credentials."""
     names = [get_variable(name) for name in settings.list_secret_names()]
     try:
         stored = Credentials(settings.credentials_file).list_names()
     except CredentialError as error:
-        return Finding("secrets", False, error.message, "correct the file", fatal=False)
+        return DoctorFinding("secrets", False, error.message, "correct the file", fatal=False)
     files = f"; in {settings.credentials_file.name}: {', '.join(stored)}" if stored else ""
-    return Finding("secrets", True, f"configured: {', '.join(names) or 'none'}{files}")
+    return DoctorFinding("secrets", True, f"configured: {', '.join(names) or 'none'}{files}")
 
 
-async def _list_contents(stepgate: Stepgate) -> AsyncIterator[Finding]:
+async def _list_contents(stepgate: Stepgate) -> AsyncIterator[DoctorFinding]:
     """Yields tools, skills, foreign MCP servers and rooms."""
-    yield Finding("tools", True, ", ".join(spec.name for spec in stepgate.registry.list_specs()))
+    yield DoctorFinding("tools", True, ", ".join(spec.name for spec in stepgate.registry.list_specs()))
     features = stepgate.host.context.features
-    yield Finding("features", True, ", ".join(feature.name for feature in features))
+    yield DoctorFinding("features", True, ", ".join(feature.name for feature in features))
     for name, origin in features.list_installed():
-        yield Finding(f"extension features {name}", True, origin)
+        yield DoctorFinding(f"extension features {name}", True, origin)
     for skipped in features.skipped:
         remedy = "correct or uninstall it; the gateway works without it"
-        yield Finding(
+        yield DoctorFinding(
             f"feature {skipped.name}", False, f"{skipped.origin} is skipped: {skipped.error}", remedy, fatal=False
         )
     for extension in stepgate.extensions:
@@ -269,18 +269,18 @@ async def _list_contents(stepgate: Stepgate) -> AsyncIterator[Finding]:
         origin = f"{extension.origin} ({extension.value})"
         if extension.error:
             remedy = f"upgrade or uninstall {extension.package}; the gateway works without it"
-            yield Finding(name, False, f"{origin} is skipped: {extension.error}", remedy, fatal=False)
+            yield DoctorFinding(name, False, f"{origin} is skipped: {extension.error}", remedy, fatal=False)
         else:
-            yield Finding(name, True, origin)
-    yield Finding("skills", True, ", ".join(skill.name for skill in stepgate.skills))
+            yield DoctorFinding(name, True, origin)
+    yield DoctorFinding("skills", True, ", ".join(skill.name for skill in stepgate.skills))
     for diagnostic in stepgate.skills.diagnostics:
-        yield Finding("skill", False, str(diagnostic), "see `stepgate skills validate`", fatal=False)
+        yield DoctorFinding("skill", False, str(diagnostic), "see `stepgate skills validate`", fatal=False)
     for finding in await _check_servers(stepgate.servers):
         yield finding
-    yield Finding("rooms", True, ", ".join(room.id for room in stepgate.rooms))
+    yield DoctorFinding("rooms", True, ", ".join(room.id for room in stepgate.rooms))
 
 
-async def _check_servers(servers: "Mapping[str, McpServer]") -> list[Finding]:
+async def _check_servers(servers: "Mapping[str, McpServer]") -> list[DoctorFinding]:
     """Connects to all servers at the same time and returns the results."""
     if not servers:
         return []
@@ -293,12 +293,12 @@ async def _check_servers(servers: "Mapping[str, McpServer]") -> list[Finding]:
     return [_report_server(server) for server in servers.values()]
 
 
-def _report_server(server: "McpServer") -> Finding:
+def _report_server(server: "McpServer") -> DoctorFinding:
     name = f"mcp server {server.name}"
     if server.status == "down":
         see = f"see `stepgate mcp-servers test {server.name}`; correct it, or `stepgate mcp-servers remove` it"
-        return Finding(name, False, f"down: {server.reason}", see, fatal=False)
+        return DoctorFinding(name, False, f"down: {server.reason}", see, fatal=False)
     if server.quarantined:
         review = f"review them: `stepgate mcp-servers review {server.name}`"
-        return Finding(name, False, server.status_line, review, fatal=False)
-    return Finding(name, True, server.status if server.status == "disabled" else server.status_line)
+        return DoctorFinding(name, False, server.status_line, review, fatal=False)
+    return DoctorFinding(name, True, server.status if server.status == "disabled" else server.status_line)

@@ -1,10 +1,10 @@
-"""`Finding`: one line of the report of `stepgate doctor`."""
+"""`DoctorFinding`: one line of the report of `stepgate doctor`."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """One line of the report. `remedy` says what to do if it is not ok; `fatal` sets exit code 1."""
 
     name: str

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 
 from gateway.bootstrap import Stepgate
-from gateway.cli.doctor_finding import Finding
+from gateway.cli.doctor_finding import DoctorFinding
 from gateway.model_choice import check_configured, find_endpoints, format_offer
 from gateway.model_probe.report import format_profile
 from gateway.readiness import ComponentStatus
@@ -16,23 +16,23 @@ _REMEDY = "check AGENT_LLM_BASE_URL, AGENT_LLM_API_KEY and the endpoint"
 _SAVED_REMEDY = "check the endpoint, or save the model again: `stepgate models use`"
 
 
-async def check_models(stepgate: Stepgate, status: ComponentStatus) -> AsyncIterator[Finding]:
+async def check_models(stepgate: Stepgate, status: ComponentStatus) -> AsyncIterator[DoctorFinding]:
     """Yields whether models can be asked, and every configured one that cannot."""
     live = stepgate.live_models
     if stepgate.models.is_configured:
         is_saved = any(model.source == "file" for model in live.tiers.configured)
-        yield Finding("models", status.ok, status.detail, _SAVED_REMEDY if is_saved else _REMEDY)
+        yield DoctorFinding("models", status.ok, status.detail, _SAVED_REMEDY if is_saved else _REMEDY)
         if live.tiers.measured is not None:
-            yield Finding("model profile", True, format_profile(live.tiers.measured))
+            yield DoctorFinding("model profile", True, format_profile(live.tiers.measured))
     else:
         endpoints = (await find_endpoints(stepgate.settings)).found
         offers = "; ".join(format_offer(endpoint) for endpoint in endpoints)
-        yield Finding("models", False, "none configured, rules mode", offers or _WITHOUT_OFFER, fatal=False)
+        yield DoctorFinding("models", False, "none configured, rules mode", offers or _WITHOUT_OFFER, fatal=False)
     if live.fault:
-        yield Finding("saved models", False, live.fault, "correct or remove the file", fatal=False)
+        yield DoctorFinding("saved models", False, live.fault, "correct or remove the file", fatal=False)
     configured = await check_configured(live)
     for checked in configured if len(configured) > 1 else ():
         if checked.state != "reachable":
             remedy = f"start it, or `stepgate models remove {checked.model.name}`"
             detail = f"{checked.state}: {checked.reason}"
-            yield Finding(f"model {checked.model.model}", checked.state == "unused", detail, remedy, fatal=False)
+            yield DoctorFinding(f"model {checked.model.model}", checked.state == "unused", detail, remedy, fatal=False)

@@ -34,10 +34,27 @@ async def _prune(database: Database, days: float, *, dry_run: bool) -> "PruneRep
     from agent.runs.retention import RunRetention  # noqa: PLC0415
     from agent.runs.run_worker import make_worker_name  # noqa: PLC0415
     from agent.storage.usage import UsageLedger  # noqa: PLC0415
+    from gateway.configured_features import (  # noqa: PLC0415
+        apply_feature_revisions,
+        choose_configured,
+        collect_tables,
+        list_retentions,
+    )
 
     clock = database.store.clock
     ledger = UsageLedger(database.statements, clock)
-    retention = RunRetention(database.statements, ledger, database.audit, days, make_worker_name(), clock)
+    features = choose_configured(database.settings)
+    await apply_feature_revisions(database.store, features)
+    retention = RunRetention(
+        database.statements,
+        ledger,
+        database.audit,
+        days,
+        make_worker_name(),
+        collect_tables(features).of_runs,
+        lambda: list_retentions(features),
+        clock,
+    )
     if dry_run:
         return await retention.count_old()
     while await ledger.sum_up():

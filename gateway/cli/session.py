@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from dotenv import load_dotenv
 
 from agent.core.settings import Settings
-from agent.core.settings.loading import find_unknown_settings, load_settings
+from agent.core.settings.loading import load_settings
+from gateway.feature_settings import find_unknown_names
 from gateway.observe.logs import JsonFormatter, RedactingFormatter, TextFormatter
 from gateway.quiet_interrupt import QuietInterrupt
 
@@ -34,7 +35,7 @@ AsyncCommand: TypeAlias = Callable[..., Awaitable[int | None]]
 
 def load_command_settings(**overrides: object) -> Settings:
     """The settings; prints a warning on stderr for every unknown `AGENT_` name."""
-    for line in find_unknown_settings():
+    for line in find_unknown_names():
         print(f"warning: {line}", file=sys.stderr)
     read_provider_keys()
     settings = load_settings(**{key: value for key, value in overrides.items() if value is not None})
@@ -44,7 +45,7 @@ def load_command_settings(**overrides: object) -> Settings:
 
 def read_provider_keys() -> None:
     """Loads `.env` into the environment: LiteLLM reads providers' own keys (ANTHROPIC_API_KEY ...) from there."""
-    logging.getLogger("dotenv").setLevel(logging.ERROR)  # `find_unknown_settings` has already reported unreadable lines
+    logging.getLogger("dotenv").setLevel(logging.ERROR)  # `find_unknown_names` has already reported unreadable lines
     load_dotenv(".env")
 
 

@@ -18,7 +18,7 @@ from agent.core.settings import Settings
 from gateway.access.authentication import read_key
 from gateway.access.key_watch import KeyWatch
 from gateway.packaged_files import SHIPPED_VIEWS
-from mcp_tools.server.toolsets import QUERY_PARAMETER
+from mcp_tools.server.toolsets import QUERY_PARAMETER, Toolsets
 from mcp_tools.server.views import View, list_missing_tools, load_configured_views, make_default_view
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class LazyMcpDoor:
         self._closing = asyncio.Event()
         self._endpoints: asyncio.Future[Mapping[str, ASGIApp]] | None = None
         self._views: Mapping[str, View] = {}
+        self._toolsets = Toolsets()
         self._stepgate: Stepgate | None = None
         self.routes: list[BaseRoute] = [Route(path, endpoint=_Endpoint(self)) for path in (PATH, PATH + "/{view}")]
         """Routes for the application. Mounting an ASGI application at "/" would catch all later routes."""
@@ -49,12 +50,13 @@ class LazyMcpDoor:
     @asynccontextmanager
     async def serve(self, stepgate: "Stepgate") -> AsyncIterator[None]:
         """Serves while entered. Raises `ConfigError` for an invalid view."""
-        views = load_configured_views(self._settings, SHIPPED_VIEWS)
+        self._toolsets = Toolsets(stepgate.host.context.features.list_toolsets())
+        views = load_configured_views(self._settings, SHIPPED_VIEWS, self._toolsets)
         for line in list_missing_tools(views.values(), stepgate.registry):
             log.warning("%s", line)
         self._stepgate = stepgate
         self._views = {
-            PATH: make_default_view(self._settings.mcp_toolsets),
+            PATH: make_default_view(self._settings.mcp_toolsets, self._toolsets),
             **{f"{PATH}/{name}": view for name, view in views.items()},
         }
         self._endpoints = asyncio.get_running_loop().create_future()
@@ -92,7 +94,7 @@ class LazyMcpDoor:
         if path not in self._views:
             view_names = ", ".join(self._views)
             raise NotFoundError(f"there is no view at {path[:100]}; known views: {view_names}")
-        self._views[path].choose_toolsets(toolsets)
+        self._views[path].choose_toolsets(toolsets, self._toolsets)
         self._requested.set()
         return (await asyncio.shield(self._endpoints))[path]
 
@@ -117,7 +119,7 @@ class LazyMcpDoor:
     def _load_door(self) -> "McpDoor":
         from gateway.doors.mcp import McpDoor  # noqa: PLC0415 - see the module's docstring
 
-        return McpDoor(self._settings, self._views)
+        return McpDoor(self._settings, self._views, self._toolsets)
 
 
 class _Endpoint:

@@ -17,6 +17,7 @@ from gateway.render.error_responses import build_error_response
 from gateway.render.errors import MCP_PATH, RequestFormatError
 from mcp_tools.server.mcp_server import ServerDependencies, build_server
 from mcp_tools.server.sessions import IDLE_SECONDS, MAX_SESSIONS, RETRY_MS, SessionManager, build_session_user
+from mcp_tools.server.toolsets import Toolsets
 from mcp_tools.server.views import View
 
 STATE_KEY = "mcp_state.key"
@@ -26,11 +27,11 @@ STATE_KEY = "mcp_state.key"
 class McpDoor:
     """The endpoints by path. One door for each application: the SDK's session managers can be entered only once."""
 
-    def __init__(self, settings: Settings, views: Mapping[str, View]) -> None:
+    def __init__(self, settings: Settings, views: Mapping[str, View], toolsets: Toolsets) -> None:
         self._stepgate: Stepgate | None = None
         self._managers = {
             path: SessionManager(
-                build_server(self._get_served, settings.data_dir / STATE_KEY, view),
+                build_server(self._get_served, settings.data_dir / STATE_KEY, view, toolsets),
                 retry_interval=RETRY_MS,
                 max_request_body_size=settings.max_body_bytes,
                 max_sessions=MAX_SESSIONS,

@@ -8,7 +8,7 @@ from agent.core.errors import ModelError, PlanInvalidError
 from agent.core.models import JsonObject
 from agent.llm.profile import MeasuredTask
 from gateway.model_probe.asked_model import LOST, AskedModel, Speed
-from gateway.model_probe.tasks import PROBE_TASKS, ProbeTask, Reply, TaskKind
+from gateway.model_probe.tasks import PROBE_TASKS, ProbeTask, TaskKind, TaskResult
 
 PROBE_SECONDS = 300.0
 """Time limit of all tasks together."""
@@ -81,7 +81,7 @@ class ModelProbe:
         try:
             reply = await task.run(self.model)
         except (ModelError, PlanInvalidError) as error:
-            reply = Reply(False, error.message)
+            reply = TaskResult(False, error.message)
         if self.model.lost is not None:
             raise self.model.lost
         return Outcome(task.kind, task.name, reply.right, reply.note[:200])

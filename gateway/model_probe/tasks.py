@@ -24,7 +24,7 @@ from gateway.model_probe.probe_tools import CONVERT, ORDER, SEND, TOOLS, WEATHER
 TaskKind = Literal["schema", "rounds", "plans", "answers", "catalogue", "tools", "languages", "verdicts"]
 
 
-class Reply(NamedTuple):
+class TaskResult(NamedTuple):
     """Whether the model did what the task asks, and what else it showed."""
 
     right: bool
@@ -41,7 +41,7 @@ class ProbeTask:
 
     kind: TaskKind
     name: str
-    run: Callable[[AskedModel], Awaitable[Reply]]
+    run: Callable[[AskedModel], Awaitable[TaskResult]]
 
 
 _COLOUR: JsonObject = {
@@ -52,16 +52,16 @@ _COLOUR: JsonObject = {
 }
 
 
-async def _bind_to_schema(model: AskedModel) -> Reply:
+async def _bind_to_schema(model: AskedModel) -> TaskResult:
     """Asks for prose under a schema: only an endpoint that binds the reply sends the object."""
     reply = await model.complete(_say("Write one friendly sentence to Anna."), schema=ResponseSchema("box", _COLOUR))
     parsed = parse_strict(strip_thinking(reply.text))
     if not isinstance(parsed, dict) or parsed.keys() != {"colour", "size"}:
-        return Reply(False)
-    return Reply(parsed["colour"] in ("red", "green", "blue") and isinstance(parsed["size"], int))
+        return TaskResult(False)
+    return TaskResult(parsed["colour"] in ("red", "green", "blue") and isinstance(parsed["size"], int))
 
 
-async def _bind_to_choice(model: AskedModel) -> Reply:
+async def _bind_to_choice(model: AskedModel) -> TaskResult:
     """The same with one of several objects, as decisions are."""
     forms: list[JsonObject] = [
         {
@@ -81,13 +81,13 @@ async def _bind_to_choice(model: AskedModel) -> Reply:
     reply = await model.complete(_say("Write one friendly sentence to Anna."), schema=ResponseSchema("next", schema))
     parsed = parse_strict(strip_thinking(reply.text))
     chosen = parsed.get("next") if isinstance(parsed, dict) else None
-    return Reply(isinstance(chosen, dict) and chosen.get("tool") in ("paint", "wash"))
+    return TaskResult(isinstance(chosen, dict) and chosen.get("tool") in ("paint", "wash"))
 
 
 def _decide(name: str, request: PlanningRequest, tool: str, **args: str | int) -> ProbeTask:
     """The task of deciding on one call in a round; `args` are inputs that it must have."""
 
-    async def run(model: AskedModel) -> Reply:
+    async def run(model: AskedModel) -> TaskResult:
         return _judge_calls(await RoundPlanner(model).plan(request), {tool: args})
 
     return ProbeTask("rounds", name, run)
@@ -96,9 +96,9 @@ def _decide(name: str, request: PlanningRequest, tool: str, **args: str | int) -
 def _finish(name: str, request: PlanningRequest) -> ProbeTask:
     """The task of seeing that everything is known."""
 
-    async def run(model: AskedModel) -> Reply:
+    async def run(model: AskedModel) -> TaskResult:
         planned = await RoundPlanner(model).plan(request)
-        return Reply(planned.effective == "llm" and not _list_tools(planned))
+        return TaskResult(planned.effective == "llm" and not _list_tools(planned))
 
     return ProbeTask("rounds", name, run)
 
@@ -106,7 +106,7 @@ def _finish(name: str, request: PlanningRequest) -> ProbeTask:
 def _plan(name: str, question: str, **tools: dict[str, str | int]) -> ProbeTask:
     """The task of planning all of a request at once: every one of `tools`, with these inputs."""
 
-    async def run(model: AskedModel) -> Reply:
+    async def run(model: AskedModel) -> TaskResult:
         planned = await PlannerAgent(model).plan(build_request(question, TOOLS, answer_form="empty"))
         return _judge_calls(planned, tools)
 
@@ -116,11 +116,11 @@ def _plan(name: str, question: str, **tools: dict[str, str | int]) -> ProbeTask:
 def _chat(name: str, question: str) -> ProbeTask:
     """The task of answering small talk although the question is asked whether a tool is needed."""
 
-    async def run(model: AskedModel) -> Reply:
+    async def run(model: AskedModel) -> TaskResult:
         planned = await RoundPlanner(model).plan(build_request(question, TOOLS, checks_answers=True))
         if planned.effective != "llm":
-            return Reply(False, planned.fallback_reason or "no plan")
-        return Reply(False, "false alarm") if _list_tools(planned) else Reply(True)
+            return TaskResult(False, planned.fallback_reason or "no plan")
+        return TaskResult(False, "false alarm") if _list_tools(planned) else TaskResult(True)
 
     return ProbeTask("answers", name, run)
 
@@ -128,7 +128,7 @@ def _chat(name: str, question: str) -> ProbeTask:
 def _choose_among(count: int) -> ProbeTask:
     """The task of finding a tool among `count`."""
 
-    async def run(model: AskedModel) -> Reply:
+    async def run(model: AskedModel) -> TaskResult:
         request = build_request("What is the weather in Lisbon?", list_many_tools(count))
         return _judge_calls(await RoundPlanner(model).plan(request), {WEATHER.name: {"city": "Lisbon"}})
 
@@ -138,7 +138,7 @@ def _choose_among(count: int) -> ProbeTask:
 def _call_natively(name: str, question: str, tool: str, **args: str | int) -> ProbeTask:
     """The task of calling a tool that the request offers; the note is the form of the call."""
 
-    async def run(model: AskedModel) -> Reply:
+    async def run(model: AskedModel) -> TaskResult:
         offered: tuple[JsonObject, ...] = tuple(
             {
                 "type": "function",
@@ -150,7 +150,7 @@ def _call_natively(name: str, question: str, tool: str, **args: str | int) -> Pr
         calls = read_calls(reply.text, reply.tool_calls, {one.name: one.input_schema for one in TOOLS})
         form = "native" if reply.tool_calls else "written"
         right = any(call.name == tool and _has_inputs(call.arguments, args) for call in calls.calls)
-        return Reply(right, form if calls.calls else "")
+        return TaskResult(right, form if calls.calls else "")
 
     return ProbeTask("tools", name, run)
 
@@ -158,10 +158,10 @@ def _call_natively(name: str, question: str, tool: str, **args: str | int) -> Pr
 def _speak(language: str, question: str, answer: str) -> ProbeTask:
     """The task of answering a question in its language."""
 
-    async def run(model: AskedModel) -> Reply:
+    async def run(model: AskedModel) -> TaskResult:
         text = (await model.complete(_say(question))).text
         spoken = await LanguageDetector().detect(text)
-        return Reply(answer.lower() in text.lower() and spoken == language)
+        return TaskResult(answer.lower() in text.lower() and spoken == language)
 
     return ProbeTask("languages", language, run)
 
@@ -169,7 +169,7 @@ def _speak(language: str, question: str, answer: str) -> ProbeTask:
 def _judge(name: str, intent: str, evidence: str, output: str, *, is_good: bool) -> ProbeTask:
     """The task of judging a step."""
 
-    async def run(model: AskedModel) -> Reply:
+    async def run(model: AskedModel) -> TaskResult:
         blocks = [
             format_block("intent", intent),
             format_block("evidence", evidence, source=ORDER.name),
@@ -180,23 +180,25 @@ def _judge(name: str, intent: str, evidence: str, output: str, *, is_good: bool)
             {"role": "user", "content": "\n".join(blocks)},
         )
         verdict = parse_verdict((await model.complete(messages, schema=VERDICT_SCHEMA)).text)
-        return Reply(verdict is not None and (verdict.outcome == "SUCCESS") == is_good, "" if verdict else "unreadable")
+        return TaskResult(
+            verdict is not None and (verdict.outcome == "SUCCESS") == is_good, "" if verdict else "unreadable"
+        )
 
     return ProbeTask("verdicts", name, run)
 
 
-def _judge_calls(planned: Planned, wanted: dict[str, dict[str, str | int]]) -> Reply:
+def _judge_calls(planned: Planned, wanted: dict[str, dict[str, str | int]]) -> TaskResult:
     """Whether a plan of the model's has these calls, and no changing one that nobody asked for."""
     if planned.effective != "llm":
-        return Reply(False, planned.fallback_reason or "no plan")
+        return TaskResult(False, planned.fallback_reason or "no plan")
     tools = _list_tools(planned)
     if not tools:
-        return Reply(False, ANSWERED)
+        return TaskResult(False, ANSWERED)
     steps = planned.plan.steps
     has_all = all(
         any(step.tool == tool and _has_inputs(step.args, args) for step in steps) for tool, args in wanted.items()
     )
-    return Reply(has_all and (SEND.name not in tools or SEND.name in wanted))
+    return TaskResult(has_all and (SEND.name not in tools or SEND.name in wanted))
 
 
 def _list_tools(planned: Planned) -> list[str]:

@@ -24,26 +24,25 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._runs = self._make_counter("runs_total", "Runs that ended, by room and status.", "room", "status")
+        self._runs = self.make_counter("runs_total", "Runs that ended, by room and status.", "room", "status")
         self._run_seconds = self._make_histogram("run_duration_seconds", "From acceptance to the end of a run.", "room")
-        self._verdicts = self._make_counter("step_verdicts_total", "Verdicts of the supervisor.", "outcome", "by")
-        self._tools = self._make_counter("tool_calls_total", "Tool calls that returned.", "tool", "result")
+        self._verdicts = self.make_counter("step_verdicts_total", "Verdicts of the supervisor.", "outcome", "by")
+        self._tools = self.make_counter("tool_calls_total", "Tool calls that returned.", "tool", "result")
         self._tool_seconds = self._make_histogram("tool_call_duration_seconds", "Time of a tool call.", "tool")
-        self._models = self._make_counter("model_calls_total", "Model calls that ended.", "model", "purpose", "result")
+        self._models = self.make_counter("model_calls_total", "Model calls that ended.", "model", "purpose", "result")
         self._model_seconds = self._make_histogram("model_call_duration_seconds", "Time of a model call.", "model")
-        self._tokens = self._make_counter("model_tokens_total", "Tokens of model calls.", "model", "kind")
-        self._cost = self._make_counter("model_cost_usd_total", "Cost of model calls where it is known.", "model")
-        self._fallbacks = self._make_counter(
+        self._tokens = self.make_counter("model_tokens_total", "Tokens of model calls.", "model", "kind")
+        self._cost = self.make_counter("model_cost_usd_total", "Cost of model calls where it is known.", "model")
+        self._fallbacks = self.make_counter(
             "model_fallbacks_total", "Upstreams that failed where another was asked.", "model", "error"
         )
-        self._plans = self._make_counter("plans_total", "Plans, by who made them.", "origin", "fallback")
-        self._approvals = self._make_counter("approvals_total", "What became of requests for approval.", "decision")
-        self._gates = self._make_counter("gates_total", "Verification gates.", "gate", "result")
+        self._plans = self.make_counter("plans_total", "Plans, by who made them.", "origin", "fallback")
+        self._approvals = self.make_counter("approvals_total", "What became of requests for approval.", "decision")
+        self._gates = self.make_counter("gates_total", "Verification gates.", "gate", "result")
         self._pruned = Counter(
             "stepgate_pruned_runs_total", "Runs that were deleted because of their age.", registry=self.registry
         )
-        self._ticks = self._make_counter("schedule_ticks_total", "Ticks of schedules, by what was done.", "outcome")
-        self._requests = self._make_counter("http_requests_total", "Requests.", "method", "route", "status")
+        self._requests = self.make_counter("http_requests_total", "Requests.", "method", "route", "status")
         self._request_seconds = self._make_histogram(
             "http_request_duration_seconds", "Time until the last byte.", "route"
         )
@@ -52,13 +51,9 @@ class Metrics:
             "stepgate_runs_live", "Runs this gateway holds.", registry=self.registry, multiprocess_mode="livesum"
         )
 
-        self._queue_events = self._make_counter(
-            "queue_events_total", "Jobs taken over, swept, adopted or given up, and fenced runs.", "event"
-        )
-
-    def count_queue_event(self, event: str) -> None:
-        """Counts what happened to a job beside being done; its names are those of the feature `fleet`."""
-        self._queue_events.labels(event).inc()
+    def make_counter(self, name: str, text: str, *labels: str) -> Counter:
+        """A counter of this gateway; features make their own with it."""
+        return Counter(f"stepgate_{name}", text, labels, registry=self.registry)
 
     def observe_event(self, state: RunState, event: ev.Event) -> None:
         """Counts one event of a run. A run observer."""
@@ -72,10 +67,6 @@ class Metrics:
     def count_pruned_runs(self, count: int) -> None:
         """Counts runs that were deleted because of their age."""
         self._pruned.inc(count)
-
-    def count_ticks(self, outcome: str, number: int) -> None:
-        """Counts ticks of schedules; see `gateway.features.schedules.engine.schedule_store.TickOutcome`."""
-        self._ticks.labels(outcome).inc(number)
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Counts one HTTP request."""
@@ -115,9 +106,6 @@ class Metrics:
             self._fallbacks.labels(failed.model, failed.error_code).inc()
         if body.usage.cost_usd is not None:
             self._cost.labels(body.model).inc(body.usage.cost_usd)
-
-    def _make_counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(f"stepgate_{name}", text, labels, registry=self.registry)
 
     def _make_histogram(self, name: str, text: str, *labels: str) -> Histogram:
         return Histogram(f"stepgate_{name}", text, labels, buckets=_SECONDS, registry=self.registry)

@@ -55,17 +55,15 @@ from mcp_tools.server.tools import (
     make_progress_sender,
     make_run_tasks,
 )
-from mcp_tools.server.toolsets import QUERY_PARAMETER
-from mcp_tools.server.views import DEFAULT_VIEW, View
+from mcp_tools.server.toolsets import QUERY_PARAMETER, Toolsets
+from mcp_tools.server.views import View
 
 INSTRUCTIONS = (
     "Stepgate is an agent gateway. agent_run does a whole task (research a web page, answer from files, "
     "compare documents, calculate, plan) and returns the answer with its steps; run_get and run_cancel follow a run. "
     "A run with status awaiting_approval has done nothing of what it asks about: show the user its response, and give "
     "their decision, never your own, to run_respond. "
-    "The other tools do one thing each: search_knowledge finds passages in the user's collections of documents, "
-    "list_files, read_file and search_files read the user's files, web_fetch reads a web page, describe_table and "
-    "query_table analyse table files, run_python computes, memory_save and memory_search keep facts about the user. "
+    "The other tools do one thing each: {uses}. "
     "tools_find finds all others, such as calculator, current_time, schedules and the tools of connected servers."
 )
 CACHE_HINTS: Mapping[CacheableMethod, CacheHint] = {
@@ -97,7 +95,8 @@ class ServerDependencies:
 def build_server(
     get_dependencies: Callable[[], ServerDependencies],
     key_file: Path,
-    view: View = DEFAULT_VIEW,
+    view: View,
+    toolsets: Toolsets,
 ) -> Server[None]:
     """Builds the server. `view` decides which tools and skills it offers.
 
@@ -105,12 +104,12 @@ def build_server(
     holds the key that seals state carried by clients between the rounds of a call; it is created if missing.
     """
     notifier = ChangeNotifier(lambda: get_dependencies().service, lambda: get_dependencies().registry)
-    handlers = _Handlers(get_dependencies, notifier, view)
+    handlers = _Handlers(get_dependencies, notifier, view, toolsets)
     server = _Server(
         SERVER_NAME,
         version=version("stepgate"),
         title="Stepgate",
-        instructions=view.description or INSTRUCTIONS,
+        instructions=view.description or INSTRUCTIONS.format(uses=toolsets.describe_uses()),
         cache_hints=CACHE_HINTS,
         lifespan=notifier.serve,
         get_tool_input_schema=handlers.get_input_schema,
@@ -157,13 +156,18 @@ class _Handlers:
     """The request handlers, one method for each request of the protocol."""
 
     def __init__(
-        self, get_dependencies: Callable[[], ServerDependencies], notifier: ChangeNotifier, view: View
+        self,
+        get_dependencies: Callable[[], ServerDependencies],
+        notifier: ChangeNotifier,
+        view: View,
+        toolsets: Toolsets,
     ) -> None:
-        self._get_dependencies, self._notifier, self._view = get_dependencies, notifier, view
+        self._get_dependencies, self._notifier = get_dependencies, notifier
+        self._view, self._toolsets = view, toolsets
 
     async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """A page of the view's tools."""
-        tools = list_view_tools(self._specs, self._choose_view(context))
+        tools = list_view_tools(self._specs, self._choose_view(context), self._toolsets)
         page, cursor = paginate(tools, lambda tool: tool.name, "tools/list", params)
         return types.ListToolsResult(tools=page, next_cursor=cursor)
 
@@ -206,6 +210,7 @@ class _Handlers:
                 arguments,
                 call,
                 self._choose_view(context),
+                self._toolsets,
             )
         if name in dependencies.registry:
             return await call_registered_tool(
@@ -312,7 +317,7 @@ class _Handlers:
         """The view with the toolsets that the request's address names; the door has checked them."""
         request = context.request
         query = request.query_params.get(QUERY_PARAMETER) if isinstance(request, Request) else None
-        return self._view.choose_toolsets(query)
+        return self._view.choose_toolsets(query, self._toolsets)
 
     @property
     def _specs(self) -> list[ToolSpec]:

@@ -28,7 +28,7 @@ from mcp_tools.server.tools import (
     make_error_result,
     to_mcp_annotations,
 )
-from mcp_tools.server.toolsets import find_named_toolset, get_toolset
+from mcp_tools.server.toolsets import Toolsets
 from mcp_tools.server.views import CALL_TOOL, FIND_TOOL, View
 
 _ANY_EFFECT = ToolAnnotations()
@@ -64,14 +64,14 @@ class CallInput(BaseModel):
     args: dict[str, JsonValue] = Field(default={}, description="its arguments, as its input_schema says")
 
 
-def list_view_tools(specs: Sequence[ToolSpec], view: View) -> list[types.Tool]:
+def list_view_tools(specs: Sequence[ToolSpec], view: View, toolsets: Toolsets) -> list[types.Tool]:
     """The tools of a view in a fixed order: the agent's, ours by name, `tools_find` and `tools_call`,
     external ones by name."""
-    listed = [spec for spec in specs if is_listed(spec, view)]
+    listed = [spec for spec in specs if is_listed(spec, view, toolsets)]
     agents = [
         describe_agent_tool(tool)
         for tool in AGENT_TOOLS.values()
-        if view.permits_tool(tool.name) and view.lists_toolset(find_named_toolset(tool.name))
+        if view.permits_tool(tool.name) and view.lists_toolset(toolsets.find_named(tool.name))
     ]
     own = [describe_registered_tool(spec) for spec in listed if not is_foreign(spec)]
     foreign = [describe_registered_tool(spec) for spec in listed if is_foreign(spec)]
@@ -86,10 +86,10 @@ def list_view_tools(specs: Sequence[ToolSpec], view: View) -> list[types.Tool]:
     return tools if view.toolsets is None else [_shorten_listing(tool) for tool in tools]
 
 
-def is_listed(spec: ToolSpec, view: View) -> bool:
+def is_listed(spec: ToolSpec, view: View, toolsets: Toolsets) -> bool:
     """Whether the view lists a tool that it permits. A view without choices does not list external tools."""
     if view.toolsets is not None:
-        return view.lists_toolset(get_toolset(spec))
+        return view.lists_toolset(toolsets.get_toolset(spec))
     return view.tools is not None or not is_foreign(spec)
 
 
@@ -115,12 +115,13 @@ async def call_search_tool(
     arguments: dict[str, Any],
     call: ClientCall,
     view: View,
+    toolsets: Toolsets,
 ) -> CallResult:
     """Executes `tools_find` or `tools_call`. `specs` are the registered tools that may be called in the view."""
     try:
         if name == FIND_TOOL:
             # A list that is cut into pages may have been read to its first page only.
-            unlisted = [spec for spec in specs if not is_listed(spec, view)] or [*filter(is_foreign, specs)]
+            unlisted = [spec for spec in specs if not is_listed(spec, view, toolsets)] or [*filter(is_foreign, specs)]
             tools = _find_tools(unlisted, FindInput.model_validate(arguments))
             return types.CallToolResult(
                 content=[make_text_content(_format_found_tools(tools))], structured_content=tools.model_dump()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.core.bounded_yaml import YamlError, load_yaml_mapping
 from agent.core.errors import BadRequestError, ConfigError, RoomUnknownError
@@ -18,7 +18,7 @@ from agent.core.value_faults import describe_first_fault
 from agent.runs.rooms import Rooms
 from agent.tools import ToolRegistry
 from mcp_tools.server.agent_tools import AGENT_TOOLS
-from mcp_tools.server.toolsets import DEFAULT, expand_toolsets, split_names
+from mcp_tools.server.toolsets import Toolsets, split_names
 
 FIND_TOOL, CALL_TOOL = "tools_find", "tools_call"
 """The names of the tools that find and call tools which a view does not list."""
@@ -41,18 +41,9 @@ class View(BaseModel):
         description="list only the tools of these toolsets, without the schemas of results; the others stay callable "
         "and are found by tools_find",
     )
+    """Names of single toolsets, once the view is loaded."""
     skills: tuple[str, ...] | None = Field(default=None, description="skills that are prompts here; null: all")
     room: str | None = Field(default=None, description="the only room of this view; null: the caller chooses")
-
-    @field_validator("toolsets")
-    @classmethod
-    def _check_toolsets(cls, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        if names is not None:
-            try:
-                expand_toolsets(names)
-            except BadRequestError as error:
-                raise ValueError(error.message) from error
-        return names
 
     def permits_tool(self, tool: str) -> bool:
         """Whether a tool of this name may be called."""
@@ -60,10 +51,10 @@ class View(BaseModel):
 
     def lists_toolset(self, toolset: str) -> bool:
         """Whether the view lists the tools of a toolset that it permits."""
-        return self.toolsets is None or toolset in expand_toolsets(self.toolsets)
+        return self.toolsets is None or toolset in self.toolsets
 
-    def choose_toolsets(self, query: str | None) -> "View":
-        """This view with the toolsets of a request's query; the view itself without one.
+    def choose_toolsets(self, query: str | None, toolsets: Toolsets) -> "View":
+        """This view with those of the toolsets that a request's query names; the view itself without one.
 
         Raises `BadRequestError` for an unknown toolset, and for a view that has a list of its own.
         """
@@ -71,9 +62,7 @@ class View(BaseModel):
             return self
         if self.toolsets is None:
             raise BadRequestError(f"toolsets are chosen at /mcp; /mcp/{self.id} has its own list", param="toolsets")
-        names = split_names(query)
-        expand_toolsets(names)
-        return self.model_copy(update={"toolsets": names})
+        return self.model_copy(update={"toolsets": toolsets.expand(split_names(query))})
 
     def names_tool(self, tool: str) -> bool:
         """Whether the view lists the tool by its exact name."""
@@ -88,28 +77,27 @@ class View(BaseModel):
         return {**arguments, "room": self.room}
 
 
-DEFAULT_VIEW = View(id="own", toolsets=(DEFAULT,))
-"""`/mcp` and stdio: the tools that a client's model needs first, and a way to find and call all others."""
 ALL_VIEW = View(id="all", tools=("*",))
 """`/mcp/all`: lists every tool, with the schemas of results."""
 
 
-def make_default_view(toolsets: Sequence[str]) -> View:
-    """The view of `/mcp` and stdio with the operator's toolsets. Raises `ConfigError` for an unknown one."""
+def make_default_view(names: Sequence[str], toolsets: Toolsets) -> View:
+    """The view of `/mcp` and stdio: the tools of the toolsets that the operator names, by default those that a client's
+    model needs first, and a way to find and call all others. Raises `ConfigError` for an unknown toolset.
+    """
     try:
-        expand_toolsets(toolsets)
+        return View(id="own", toolsets=toolsets.expand(names))
     except BadRequestError as error:
         raise ConfigError(f"AGENT_MCP_TOOLSETS: {error.message}") from error
-    return DEFAULT_VIEW.model_copy(update={"toolsets": tuple(toolsets)})
 
 
-def load_configured_views(settings: Settings, shipped: Path) -> Mapping[str, View]:
+def load_configured_views(settings: Settings, shipped: Path, toolsets: Toolsets) -> Mapping[str, View]:
     """The views by id: `all`, those of the folder `shipped`, and the operator's. Checks the toolsets of `/mcp`.
 
     Raises `ConfigError` naming file and field.
     """
-    make_default_view(settings.mcp_toolsets)
-    return load_views(shipped, *_list_own_folders(settings))
+    make_default_view(settings.mcp_toolsets, toolsets)
+    return load_views(shipped, *_list_own_folders(settings), toolsets=toolsets)
 
 
 def _list_own_folders(settings: Settings) -> list[Path]:
@@ -118,14 +106,14 @@ def _list_own_folders(settings: Settings) -> list[Path]:
     return [path] if settings.mcp_views_dir is not None or path.exists() else []
 
 
-def load_views(*folders: Path) -> Mapping[str, View]:
+def load_views(*folders: Path, toolsets: Toolsets) -> Mapping[str, View]:
     """`all` and the views of the folders. A later folder overrides an earlier one. Raises `ConfigError`."""
     views = {ALL_VIEW.id: ALL_VIEW}
     for folder in folders:
         if not folder.is_dir():
             raise _make_config_error(f"{folder} is not a folder")
         for path in sorted(folder.glob("*.yaml")):
-            view = _read_view(path)
+            view = _read_view(path, toolsets)
             if view.id == ALL_VIEW.id:
                 raise _make_config_error(f"{path}: id: /mcp/all exists already, with every tool; use another name")
             views[view.id] = view
@@ -155,16 +143,20 @@ def list_missing_tools(views: Iterable[View], registry: ToolRegistry) -> list[st
     ]
 
 
-def _read_view(path: Path) -> View:
+def _read_view(path: Path, toolsets: Toolsets) -> View:
     try:
         data = load_yaml_mapping(path.read_text("utf-8"))
-        return View.model_validate({"id": path.stem, **data})
+        view = View.model_validate({"id": path.stem, **data})
+        names = None if view.toolsets is None else toolsets.expand(view.toolsets)
+        return view.model_copy(update={"toolsets": names})
     except (OSError, UnicodeDecodeError) as error:
         raise _make_config_error(f"{path}: cannot be read: {error}") from error
     except YamlError as error:
         raise _make_config_error(f"{path}: {error}") from error
     except ValidationError as error:
         raise _make_config_error(f"{path}: {describe_first_fault(error)}") from error
+    except BadRequestError as error:
+        raise _make_config_error(f"{path}: toolsets: {error.message}") from error
 
 
 def _make_config_error(what: str) -> ConfigError:

@@ -12,7 +12,7 @@ from agent.core.models import AgentRequest, Room
 from agent.runs.conversation_list import TOP, ConversationList, ListPosition
 from agent.runs.run_search import RunFilter, RunSearch
 from agent.storage.journal import ConversationStore, Journal
-from agent.storage.run_deletion import delete_run
+from agent.storage.run_deletion import delete_runs
 from gateway.bootstrap_database import Storage, build_statements
 
 
@@ -193,7 +193,7 @@ class ConversationsContract:
         assert await search("run_blank") == {"run_blank"}
         assert await search("kelp", "bob") == set()
         assert await search("kelp", None) == {"run_deep", "run_short"}
-        await delete_run(statements, "run_deep")
+        await delete_runs(statements, ["run_deep"])
         assert await search("kelp") == {"run_short"}
         assert await statements.read("SELECT run_id FROM request_words WHERE run_id = 'run_deep'") == []
 

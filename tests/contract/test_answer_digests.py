@@ -15,7 +15,7 @@ from agent.runs.client_conversations import ClientConversations
 from agent.storage.journal import ConversationStore, Journal
 from agent.storage.journal_postgres import open_postgres
 from agent.storage.journal_sqlite import open_sqlite
-from agent.storage.run_deletion import delete_run
+from agent.storage.run_deletion import delete_runs
 from agent.storage.sql import PostgresClient, SqlClient, SqliteClient
 from tests.contract.journal_stores import make_end, make_note, new_run
 
@@ -85,7 +85,7 @@ class DigestsContract:
     async def test_they_are_deleted_with_their_run(self, store: Store) -> None:
         await self.finish(store, "run_1", "a")
         await self.finish(store, "run_2", "b")
-        await delete_run(store.statements, "run_1")
+        await delete_runs(store.statements, ["run_1"])
         assert list(await store.conversations.find_answer_labels("anna", ["a", "b"])) == ["b"]
 
 

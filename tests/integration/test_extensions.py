@@ -185,6 +185,10 @@ def test_a_feature_has_its_table_its_routes_its_tool_and_its_command(
     answered = client.post("/v1/agent", json={"prompt": "Which poems?", "room": "stepgate", "metadata": call}).json()
     assert [result["output"] for result in answered["metadata"]["tool_results"]] == [{"titles": ["Hope"]}]
     assert "/v1/poems" in client.get("/openapi.json").json()["paths"]
+    rooms = {one["id"]: one for one in client.get("/v1/models").json()["data"]}
+    assert {"poems", "stepgate"} <= rooms.keys()
+    asked = client.post("/v1/agent", json={"prompt": "Which are my favourite poems?", "room": "poems"})
+    assert asked.status_code == 200, asked.text
     assert run(environment, "poems") == ["Hope"]
     assert any("List your favourite poems." in line for line in run(environment, "--help"))
 

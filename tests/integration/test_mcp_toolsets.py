@@ -10,7 +10,8 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 from agent.core.errors import ConfigError
-from mcp_tools.server.toolsets import TOOLSETS
+from gateway.feature_loader import load_features
+from mcp_tools.server.toolsets import Toolsets
 from mcp_tools.server.views import make_default_view
 from tests.integration.conftest import Serve
 from tests.support import warm
@@ -18,6 +19,7 @@ from tests.support.conformance_wire import ACCEPT
 from tests.support.processes import ROOT
 
 MAX_TOOLS, MAX_BYTES = 16, 14_000
+TOOLSETS = Toolsets(load_features("", with_installed=False).list_toolsets())
 EXPECTED = {
     *("agent_run", "run_get", "run_respond", "run_cancel", "search_knowledge", "list_files", "read_file"),
     *("search_files", "web_fetch", "describe_table", "query_table", "memory_save", "memory_search"),
@@ -62,8 +64,13 @@ async def test_toolsets_of_the_address_replace_the_default_ones(serve: Serve) ->
             more = await names(client)
         async with Client(f"{url}/mcp?toolsets=all") as client, Client(f"{url}/mcp/all") as complete:
             whole, every = await names(client), await names(complete)
-    assert chosen == {*TOOLSETS["schedules"].tools, *TOOLSETS["tables"].tools, "tools_find", "tools_call"}
-    assert more - {"run_python"} == {*EXPECTED, *TOOLSETS["studio"].tools}
+    assert chosen == {
+        *TOOLSETS.by_name["schedules"].tools,
+        *TOOLSETS.by_name["tables"].tools,
+        "tools_find",
+        "tools_call",
+    }
+    assert more - {"run_python"} == {*EXPECTED, *TOOLSETS.by_name["studio"].tools}
     assert whole == every
 
 
@@ -97,7 +104,7 @@ async def test_unknown_toolsets_are_refused(serve: Serve, path: str, said: str) 
 
 def test_unknown_toolsets_of_the_settings_stop_the_start() -> None:
     with pytest.raises(ConfigError, match="AGENT_MCP_TOOLSETS: there is no toolset 'x'"):
-        make_default_view(["default", "x"])
+        make_default_view(["default", "x"], TOOLSETS)
 
 
 async def test_a_view_may_list_toolsets_of_what_it_permits(serve: Serve, tmp_path: Path) -> None:
@@ -117,7 +124,7 @@ async def test_a_view_may_list_toolsets_of_what_it_permits(serve: Serve, tmp_pat
 async def test_every_built_in_tool_belongs_to_one_named_toolset(serve: Serve) -> None:
     async with serve() as url, Client(f"{url}/mcp/all") as client:
         every = await names(client)
-    named = [tool for toolset in TOOLSETS.values() for tool in toolset.tools]
+    named = [tool for toolset in TOOLSETS.by_name.values() for tool in toolset.tools]
     assert sorted(every | {"run_python"}) == sorted(named)
 
 

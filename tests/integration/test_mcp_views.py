@@ -18,6 +18,7 @@ from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 from gateway.bootstrap import build_gateway
 from mcp_tools.server import pagination as server_pages
+from mcp_tools.server.toolsets import Toolsets
 from mcp_tools.server.views import load_views
 from tests.integration.conftest import Serve
 from tests.support import warm
@@ -158,16 +159,17 @@ async def test_a_view_that_is_not_there_is_not_found(serve: Serve, path: str) ->
         ("bad", "- a list", "`key: value` lines"),
         ("bad", "tool: [calculator]", "tool: there is no such field"),
         ("bad", "tools: calculator", "tools: "),
+        ("bad", "toolsets: [web, nope]", "toolsets: there is no toolset 'nope'; known: default, all, agent"),
         ("Bad Name", "tools: [calculator]", "id: "),
         ("all", "tools: [calculator]", "already"),
     ],
 )
 def test_a_view_that_cannot_be_says_where(tmp_path: Path, name: str, text: str, said: str) -> None:
     with pytest.raises(ConfigError, match=name) as caught:
-        load_views(view(tmp_path / "views", name, text))
+        load_views(view(tmp_path / "views", name, text), toolsets=Toolsets())
     assert said in caught.value.message
     with pytest.raises(ConfigError, match="not a folder"):
-        load_views(tmp_path / "none")
+        load_views(tmp_path / "none", toolsets=Toolsets())
 
 
 async def test_a_view_of_a_room_that_is_not_stops_the_start(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from agent.storage.owners import OWNED_TABLES
 from agent.storage.sql import SqlClient, SqlStatement
 from agent.storage.tables import metadata
 from gateway.bootstrap_database import build_statements, open_store
+from gateway.configured_features import collect_tables
+from gateway.feature_loader import load_features
 from gateway.features.documents.engine.ingest.collection_store import Collection, CollectionStore
 from gateway.features.documents.engine.ingest.source_store import SourceStore
 from gateway.features.documents.engine.ingest.templates import from_template
@@ -216,11 +218,13 @@ async def test_an_owner_removed_right_after_an_answer_is_not_recorded_later(
 
 
 def test_the_order_names_every_table_with_an_owner() -> None:
-    assert set(OWNED_TABLES) == OWNER_TABLES - {"audit"}
+    tables = (*collect_tables(load_features("", with_installed=False)).owned, *OWNED_TABLES)
+    assert set(tables) == OWNER_TABLES - {"audit"}
+    assert len(set(tables)) == len(tables)
     references = {(table.name, key.column.table.name) for table in metadata.sorted_tables for key in table.foreign_keys}
     for table, other in references:
-        if table in OWNED_TABLES and other in OWNED_TABLES:
-            assert OWNED_TABLES.index(table) < OWNED_TABLES.index(other)
+        if table in tables and other in tables:
+            assert tables.index(table) < tables.index(other)
 
 
 @pytest.mark.row("S000-14")

@@ -23,6 +23,8 @@ from agent.storage.run_deletion import delete_runs
 from agent.storage.sql import Row, SqlClient, SqlStatement
 from agent.storage.usage import DAY_SECONDS, UsageLedger
 from gateway.bootstrap_database import build_statements
+from gateway.configured_features import collect_tables, list_retentions
+from gateway.feature_loader import load_features
 from gateway.features.protocols.engine.task_store import TaskDocuments, TaskStore
 from tests.contract.journal_stores import Clock
 from tests.integration.test_cli import stepgate
@@ -34,6 +36,7 @@ NOW = 1_800_000_000.0
 KEEP_DAYS = 90
 OLD, YOUNG = NOW - 91 * DAY_SECONDS, NOW - 89 * DAY_SECONDS
 LEASE_S = 15.0
+FEATURES = load_features("", with_installed=False)
 ORPHANS = {
     "events": "SELECT count(*) FROM events WHERE run_id NOT IN (SELECT run_id FROM runs)",
     "turns": "SELECT count(*) FROM turns WHERE run_id LIKE ? AND run_id NOT IN (SELECT run_id FROM runs)",
@@ -84,7 +87,16 @@ class Store:
 
     def retention(self, holder: str = "a") -> RunRetention:
         """The retention of one process."""
-        return RunRetention(self.db, self.ledger, StoredAuditLog(self.db, self.clock), KEEP_DAYS, holder, self.clock)
+        return RunRetention(
+            self.db,
+            self.ledger,
+            StoredAuditLog(self.db, self.clock),
+            KEEP_DAYS,
+            holder,
+            collect_tables(FEATURES).of_runs,
+            lambda: list_retentions(FEATURES),
+            self.clock,
+        )
 
     async def list_runs(self) -> set[str]:
         """The ids of the runs that are stored."""
@@ -162,7 +174,7 @@ async def test_old_runs_go_with_all_of_theirs_and_what_is_in_use_stays(store: St
     report = await retention.prune(by="test")
     assert report is not None
     assert (foreseen.runs, report.runs) == (2, 2)
-    assert (foreseen.deliveries, report.deliveries) == (2, 2)
+    assert [one.features for one in (foreseen, report)] == [{"webhook deliveries": 2, "tasks": 0}] * 2
     assert await store.db.read("SELECT id FROM webhook_deliveries ORDER BY id") == [("msg_parked",), ("msg_young",)]
     assert await store.list_runs() == {
         "run_young", "run_parked", "run_of_awake", "run_awake", "run_of_recipe", "run_forked", "run_fork"
@@ -257,7 +269,7 @@ async def test_tasks_and_conversations_of_clients_are_forgotten_whole(store: Sto
     store.clock.now = NOW
     report = await store.retention().prune(by="test")
     assert report is not None
-    assert (report.runs, report.tasks, report.conversations) == (2, 1, 1)
+    assert (report.runs, report.features["tasks"], report.conversations) == (2, 1, 1)
     assert [await tasks.get(task.task_id, "local") is not None for task in (done, never, fresh)] == [False, False, True]
     assert [run.run_id for run in await tasks.list_runs("task_3", "local", limit=9)] == ["run_3"]
     with pytest.raises(NotFoundError):

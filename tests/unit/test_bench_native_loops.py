@@ -10,9 +10,10 @@ from aiohttp import ClientSession, web
 from mcp import Client, MCPError
 from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool
 
+from gateway.feature_loader import load_features
 from gateway.features.evaluation.conversation import ToolUse
 from gateway.features.evaluation.task_files import WorldSpec, load_tasks
-from mcp_tools.server.toolsets import TOOLSETS as SERVER_TOOLSETS
+from mcp_tools.server.toolsets import Toolsets
 from tests.bench.endpoint import Endpoint
 from tests.bench.native_loops.frameworks import FRAMEWORKS, read_printed
 from tests.bench.native_loops.loop_door import LoopDoor, choose_toolsets
@@ -70,8 +71,9 @@ async def test_tools_are_called_and_models_asked_through_one_door_that_counts_th
 
 
 def test_every_tool_of_the_reference_solutions_is_in_the_toolsets_of_its_world() -> None:
+    toolsets = Toolsets(load_features("", with_installed=False).list_toolsets()).by_name
     for task in load_tasks():
-        offered = {name for key in choose_toolsets(task.world) for name in SERVER_TOOLSETS[key].tools}
+        offered = {name for key in choose_toolsets(task.world) for name in toolsets[key].tools}
         own = {step.tool for step in task.solution.steps if "__" not in step.tool}
         assert own <= offered, task.id
     assert "search" not in choose_toolsets(WorldSpec())

@@ -1,12 +1,15 @@
 """What features import of each other is what `needs` and `imports` say; of the gateway, its face; an engine, only
-engines."""
+engines. And the kernel names nothing of theirs."""
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Table
 
+from agent.storage import tables
 from gateway.feature import Feature
 from gateway.feature_loader import load_features
 
@@ -98,3 +101,65 @@ def test_a_feature_imports_only_those_it_needs(feature: Feature) -> None:
 
 def test_an_import_inside_of_a_function_is_seen() -> None:
     assert list_imports("def f():\n    from gateway.features.studio.parts import get_studio") == {"studio"}
+
+
+FEATURE_TABLES = (
+    tables.collections, tables.fleet, tables.ingestion_jobs, tables.pipeline_conversations, tables.schedules,
+    tables.studio, tables.tasks, tables.webhooks,
+)  # fmt: skip
+"""The modules of the tables of features from before there were features."""
+TABLES_OF_KERNEL = {"housekeeping", "mcp_pins", "vectors", "vector_sets"}
+NAMED = {("mcp_tools/builtin/files.py", "search_knowledge")}
+"""What the kernel names all the same: a description says where else to search."""
+
+
+def list_tables() -> set[str]:
+    """The tables of features."""
+    old = {one.name for module in FEATURE_TABLES for one in vars(module).values() if isinstance(one, Table)}
+    declared = {table for one in FEATURES for table in (*one.owned_tables, *one.work_tables, *one.run_tables)}
+    return (old | declared) - TABLES_OF_KERNEL
+
+
+def list_tools() -> set[str]:
+    """The tools of features, by the toolsets that they declare."""
+    return {tool for feature in FEATURES for toolset in feature.toolsets for tool in toolset.tools}
+
+
+def read_words(path: Path) -> str:
+    """The texts in a module, docstrings too, without its code; another file as it is."""
+    text = path.read_text("utf-8")
+    if path.suffix != ".py":
+        return text
+    constants = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
+    return "\n".join(value for value in constants if isinstance(value, str))
+
+
+def list_named(text: str, names: set[str]) -> set[str]:
+    """Those of the names that a text has: one that is a common word, too, only in SQL."""
+    words = "|".join(name for name in names if "_" in name)
+    return {
+        *re.findall(rf"\b(?:{words})\b", text),
+        *re.findall(rf"(?:FROM|INTO|UPDATE|JOIN) ({'|'.join(names)})\b", text),
+    }
+
+
+def test_the_kernel_names_no_tool_and_no_table_of_a_feature() -> None:
+    tools, their_tables = list_tools(), list_tables()
+    assert {"recipe_save", "spawn_researcher", "summarize"} <= tools
+    assert {"webhook_deliveries", "chunks", "tasks", "queue_workers"} <= their_tables
+    apart = [ROOT / folder for folder in ("gateway/features", "agent/storage/tables", "agent/storage/migrations")]
+    named = {
+        (path.relative_to(ROOT).as_posix(), name)
+        for package in ("agent", "mcp_tools", "gateway")
+        for path in (ROOT / package).rglob("*")
+        if path.suffix in (".py", ".md", ".toml") and not any(path.is_relative_to(folder) for folder in apart)
+        for name in list_named(read_words(path), tools | their_tables)
+    }
+    assert named == NAMED
+
+
+def test_a_common_word_is_the_name_of_a_table_only_in_sql() -> None:
+    names = {"tasks", "task_runs"}
+    assert list_named('"tasks" and task_runs_view', names) == set()
+    assert list_named('"DELETE FROM tasks WHERE x"', names) == {"tasks"}
+    assert list_named("the rows of task_runs", names) == {"task_runs"}

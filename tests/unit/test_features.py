@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Mount, Route, Router
 
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
-from gateway.feature import Command, Door, Feature
+from gateway.feature import Command, Door, Feature, Toolset
 from gateway.feature_loader import (
     FeatureConflictError,
     FeatureSource,
@@ -159,9 +159,13 @@ def test_two_with_one_name_stop_the_start() -> None:
 
 @pytest.mark.parametrize(
     ("feature", "noun"),
-    [(Feature(name="a", rooms=("shared",)), "room"), (Feature(name="a", owned_tables=("shared",)), "table")],
+    [
+        (Feature(name="a", rooms=("shared",)), "room"),
+        (Feature(name="a", owned_tables=("shared",)), "table"),
+        (Feature(name="a", toolsets=(Toolset("shared", ("sing",), "songs"),)), "toolset"),
+    ],
 )
-def test_two_that_claim_one_room_or_table_are_both_named(feature: Feature, noun: str) -> None:
+def test_two_that_claim_one_room_table_or_toolset_are_both_named(feature: Feature, noun: str) -> None:
     a, b = feature, replace(feature, name="b")
     with pytest.raises(FeatureConflictError, match=f"'a' and 'b' both claim the {noun} 'shared'.*AGENT_FEATURES=-b"):
         choose(a, b)

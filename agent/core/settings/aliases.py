@@ -62,8 +62,6 @@ REMOVED: Final[Mapping[str, str]] = {
     "PLANNER_ANSWER": REPLACED["PLANNER_ANSWER"],
     "EXECUTOR_MODE": "AGENT_PLANNER_MODE covers skills and answers too",
     "TASK_ROOM": "tasks run in the room `incident`; a file `incident.yaml` in AGENT_ROOMS_DIR replaces it",
-    "INCIDENT_KNOWLEDGE": "the room `incident` names it: the first one of its `collections`",
-    "INCIDENT_ISSUES": "the room `incident` names it: the last one of its `collections`",
     "MCP_SERVERS": "move the file to `mcp_servers.json` in AGENT_DATA_DIR",
     "MCP_VIEWS_DIR": "move its files to the folder `mcp_views` in AGENT_DATA_DIR",
     "CREDENTIALS_PATH": "move the file to `credentials.json` in AGENT_DATA_DIR",
@@ -72,11 +70,12 @@ REMOVED: Final[Mapping[str, str]] = {
     "TRUST_PROJECT_SKILLS": "name the folders .agents/skills and .claude/skills in AGENT_SKILLS_DIRS",
     "SKILLS_USER_DIR": "AGENT_SKILLS_DIRS names every folder besides the shipped one, or none",
 }
-"""Former settings of ours, without the prefix, and what replaces them. Constants are not repeated here."""
+"""Former settings of the kernel, without the prefix, and what replaces them. Constants are not repeated here; features
+declare theirs."""
 
 
 def list_removed_names() -> dict[str, str]:
-    """The full name of every former setting of ours, with what replaces it."""
+    """The full name of every former setting of the kernel, with what replaces it."""
     constants = {
         name.upper(): f"it is fixed at {field.default:,}" for name, field in ConstantSettings.model_fields.items()
     }

@@ -3,13 +3,13 @@
 import difflib
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from types import UnionType
+from types import MappingProxyType, UnionType
 from typing import Any, Literal, get_args, get_origin
 
 from dotenv.parser import Binding, parse_stream
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from agent.core.errors import ConfigError
@@ -26,7 +26,7 @@ def load_settings(**overrides: Any) -> Settings:
     try:
         return Settings(**overrides)
     except ValidationError as error:
-        raise ConfigError("; ".join(_format_errors(error).values())) from error
+        raise ConfigError("; ".join(format_errors(error).values())) from error
 
 
 def load_valid_settings() -> tuple[Settings, list[str]]:
@@ -34,14 +34,20 @@ def load_valid_settings() -> tuple[Settings, list[str]]:
     try:
         return Settings(), []
     except ValidationError as error:
-        faults = _format_errors(error)
+        faults = format_errors(error)
         defaults: dict[str, Any] = {name: Settings.model_fields[name].get_default() for name in faults}
         return Settings(**defaults), list(faults.values())
 
 
-def find_unknown_settings(environment: Mapping[str, str] | None = None, env_file: Path = Path(".env")) -> list[str]:
+def find_unknown_settings(
+    environment: Mapping[str, str] | None = None,
+    env_file: Path = Path(".env"),
+    *,
+    further: Collection[str] = (),
+    removed: Mapping[str, str] = MappingProxyType({}),
+) -> list[str]:
     """A line for every `AGENT_` name that is not a setting, with the nearest known name, and for every line of `.env`
-    that sets nothing.
+    that sets nothing. `further` are names of other settings, `removed` former ones with what replaces each.
     """
     names = set(os.environ if environment is None else environment)
     lines = []
@@ -50,14 +56,13 @@ def find_unknown_settings(environment: Mapping[str, str] | None = None, env_file
             lines.append(f"{env_file} line {binding.original.line} is not of the form NAME=value and is ignored")
         elif binding.key is not None:
             names.add(binding.key)
-    removed = list_removed_names()
     fixed = {*ConstantSettings.model_fields, *DerivedSettings.model_fields}
     known_variables = {get_variable(name) for name in Settings.model_fields if name not in fixed}
-    known_variables |= list_alias_names().keys()
+    known_variables |= {*list_alias_names(), *further}
     known_variables |= {
         f"{get_variable(name)}{SUFFIX}" for name, field in Settings.model_fields.items() if is_secret(field)
     }
-    replaced = {**list_replaced_names(), **removed}
+    replaced = {**list_replaced_names(), **list_removed_names(), **removed}
     lines += [f"{name} has no effect: {replaced[name]}" for name in sorted(names & replaced.keys())]
     for name in sorted(names - known_variables - replaced.keys()):
         if not name.startswith(PREFIX):
@@ -73,7 +78,7 @@ def _read_env_file(env_file: Path) -> Iterator[Binding]:
         yield from parse_stream(io.StringIO(env_file.read_text("utf-8", errors="replace")))
 
 
-def _format_errors(error: ValidationError) -> dict[str, str]:
+def format_errors(error: ValidationError, model: type[BaseModel] = Settings) -> dict[str, str]:
     """One line in plain words for each field that failed validation."""
     faults: dict[str, str] = {}
     for fault in error.errors():
@@ -85,7 +90,7 @@ def _format_errors(error: ValidationError) -> dict[str, str]:
             description = describe_fault(fault, quote=False)
             faults[name] = f"{PREFIX}{name.upper()}: {place + ': ' if place else ''}{description}"
             continue
-        expected = _describe_expected(Settings.model_fields[name])
+        expected = _describe_expected(model.model_fields[name])
         requirement = f"must be {expected}" if expected else describe_fault(fault, quote=False)
         faults[name] = f"{get_variable(name)}: {requirement}, not {fault['input']!r}"
     return faults

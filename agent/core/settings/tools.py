@@ -51,7 +51,3 @@ class ToolSettings(BaseModel):
     run_python: Literal["auto", "off"] = Field(
         default="auto", description="whether plans may run Python programs: auto: where the machine can sandbox them"
     )
-    generated_tools: Literal["auto", "off"] = Field(
-        default="auto",
-        description="whether models may write tools, which people apply: auto: where the machine can sandbox them",
-    )

@@ -59,7 +59,7 @@ made the conversation; or never, as no other word either, because the protocol n
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class DecisionReply:
     """A message's decision, its text, and the approval requests that it is about."""
 
     run_id: str
@@ -70,7 +70,7 @@ class Reply:
 
 async def find_reply(
     reader: WaitingRuns, caller: Principal, request: AgentRequest, trust: ConversationTrust
-) -> Reply | None:
+) -> DecisionReply | None:
     """The message's decision and what it is about; None if the message answers nothing that waits."""
     messages = request.messages or ()
     last = messages[-1] if messages else None
@@ -133,7 +133,7 @@ async def _find_asked(
     *,
     run_ids: Sequence[str] = (),
     whole_question: bool = False,
-) -> Reply | None:
+) -> DecisionReply | None:
     """The decision on those of these approval requests that are open; None if none is.
 
     `run_ids`: only these runs are looked at. `whole_question`: one id stands for all requests of its question.
@@ -147,7 +147,7 @@ async def _find_asked(
         return None
     named = {*approval_ids, *(first.asked_with if whole_question else ())}
     still_open = (one.request.approval_id for one in open_approvals if one.run.run_id == first.run.run_id)
-    return Reply(first.run.run_id, *decision, tuple(name for name in still_open if name in named))
+    return DecisionReply(first.run.run_id, *decision, tuple(name for name in still_open if name in named))
 
 
 async def _find_in_conversation(
@@ -156,7 +156,7 @@ async def _find_in_conversation(
     conversation_id: str,
     decision: tuple[str, str],
     trust: ConversationTrust,
-) -> Reply | None:
+) -> DecisionReply | None:
     """The decision on the run that a conversation waits with, if the message may decide on it by the
     conversation's id. Raises `ConflictError` for a yes or no that may not, to the conversation's newest run.
     """
@@ -171,7 +171,7 @@ async def _find_in_conversation(
         trust == "by_key" and (decision[0] != "approved" or await _has_made(reader, caller, oldest, run))
     ):
         approval_ids = tuple(one.request.approval_id for one in waiting)
-        return Reply(run.run_id, *decision, approval_ids) if approval_ids else None
+        return DecisionReply(run.run_id, *decision, approval_ids) if approval_ids else None
     if decision[0] == "answered" or newest.run_id != run.run_id:
         return None
     raise _build_undecided_error(run.run_id, trust)

@@ -26,7 +26,7 @@ from pydantic import JsonValue
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
 from agent.policy.guardrails.plain_text import format_literal
-from agent.text.replies import Reply
+from agent.text.replies import UserReply
 
 if TYPE_CHECKING:
     from agent.policy.guardrails.exfiltration_check import ExfiltrationCheck
@@ -88,7 +88,7 @@ class EgressFacts:
 
     given: tuple[str, ...] = ()
     """What the user, the room and the operator wrote."""
-    replies: tuple[Reply, ...] = ()
+    replies: tuple[UserReply, ...] = ()
     """What a person answered to questions of the run. It gives no address and no value that a question showed."""
     planned: tuple[str, ...] = ()
     """Arguments of plans that were made before any untrusted text was read, or that a person approved."""

@@ -1,6 +1,6 @@
 """The feature `documents`: collections of documents, search in them, and answers with citations."""
 
-from gateway.feature import Command, Door, Feature
+from gateway.feature import Command, Door, Feature, Toolset
 
 FEATURE = Feature(
     name="documents",
@@ -14,6 +14,23 @@ FEATURE = Feature(
     readiness="gateway.features.documents.hooks:list_readiness_checks",
     doctor_checks="gateway.features.documents.commands.doctor:check_documents",
     derived_folders="gateway.features.documents.engine.search.tantivy_index:DERIVED_FOLDERS",
+    toolsets=(
+        Toolset(
+            "search",
+            ("search_knowledge",),
+            "passages of the user's collections of documents",
+            "search_knowledge finds passages in the user's collections of documents",
+            is_default=True,
+            place=20,
+        ),
+        Toolset(
+            "documents",
+            ("answer_with_citations", "ingest", "list_documents", "spawn_researcher"),
+            "reading documents in, checked answers with citations, research",
+            place=80,
+        ),
+        Toolset("admin", ("source_credential_allow",)),
+    ),
     routes=(
         Door("gateway.features.documents.doors.embeddings:router", place=50),
         Door("gateway.features.documents.doors.collections:router", place=120),
@@ -41,4 +58,15 @@ FEATURE = Feature(
             place=300,
         ),
     },
+    owned_tables=(
+        "sources",
+        "jobs",
+        "ingestions",
+        "pending_passages",
+        "collection_vectors",
+        "documents",
+        "collections",
+        "chunk_sets",
+    ),
+    work_tables=("jobs",),
 )

@@ -59,17 +59,24 @@ async def build_queue(host: FeatureHost) -> Queue | None:
     dispatcher = QueueDispatcher(database, options)
     postgres.journal.jobs = dispatcher.runs
     context.stack.push_async_callback(dispatcher.aclose)
+    events = metrics.make_counter(
+        "queue_events_total", "Jobs taken over, swept, adopted or given up, and fenced runs.", "event"
+    )
+
+    def count_event(event: str) -> None:
+        events.labels(event).inc()
+
     sweeper = QueueSweeper(
         dispatcher,
         database,
         is_dead=lambda worker: is_dead_worker(worker, name),
-        count=metrics.count_queue_event,
+        count=count_event,
         adopt_s=settings.queue_adopt_seconds,
     )
     if context.recover:
         dispatcher.add_background(sweeper.run)
     state = QueueState(context.statements, context.audit)
-    make_worker = partial(QueueRunWorker, queue=_SharedRuns(dispatcher, metrics.count_queue_event))
+    make_worker = partial(QueueRunWorker, queue=_SharedRuns(dispatcher, count_event))
     gauges = QueueGauges(metrics.registry, state)
     return Queue(Dispatch(dispatcher, make_worker, partial(_register_worker, dispatcher), gauges.refresh), state)
 

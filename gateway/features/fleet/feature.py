@@ -22,4 +22,5 @@ FEATURE = Feature(
             place=160,
         ),
     },
+    owned_tables=("queue_tags",),
 )

@@ -1,13 +1,34 @@
 """The feature `incident`: tools and gates of the incident desk."""
 
-from gateway.feature import Command, Door, Feature
+from gateway.feature import Command, Door, Feature, Toolset
 
 FEATURE = Feature(
     name="incident",
     needs=("documents",),
     rooms=("incident",),
+    removed_settings={
+        "AGENT_INCIDENT_KNOWLEDGE": "the room `incident` names it: the first one of its `collections`",
+        "AGENT_INCIDENT_ISSUES": "the room `incident` names it: the last one of its `collections`",
+    },
     tools="gateway.features.incident.hooks:list_tools",
     extensions="gateway.features.incident.hooks:list_extensions",
+    toolsets=(
+        Toolset("basics", ("summarize",)),
+        Toolset(
+            "incident",
+            (
+                "build_incident_brief",
+                "classify_priority",
+                "extract_action_items",
+                "extract_deadlines",
+                "extract_entities",
+                "search_incident_knowledge",
+                "search_previous_issues",
+            ),
+            "incidents and reports: priority, entities, deadlines, to-dos, earlier tickets, briefs",
+            place=100,
+        ),
+    ),
     routes=(Door("gateway.features.incident.doors.example:router", place=145),),
     commands={
         "corpus": Command(

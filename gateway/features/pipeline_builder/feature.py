@@ -1,6 +1,6 @@
 """The feature `pipeline_builder`: conversations that build document pipelines."""
 
-from gateway.feature import Door, Feature
+from gateway.feature import Door, Feature, Toolset
 
 FEATURE = Feature(
     name="pipeline_builder",
@@ -19,5 +19,25 @@ FEATURE = Feature(
     doctor_checks="gateway.features.pipeline_builder.commands.doctor:check_messages",
     after_answer="gateway.features.pipeline_builder.commands.ingestion_progress:follow_ingestion",
     request_handlers="gateway.features.pipeline_builder.hooks:list_request_handlers",
+    toolsets=(
+        Toolset(
+            "pipelines",
+            (
+                "apply_pipeline",
+                "build_pipeline",
+                "get_pipeline_state",
+                "get_plugin_details",
+                "list_plugins",
+                "list_templates",
+                "spawn_pipeline_validator",
+                "spawn_source_analyzer",
+                "suggest_pipeline",
+            ),
+            "building pipelines that read documents",
+            place=110,
+        ),
+    ),
     routes=(Door("gateway.features.pipeline_builder.doors.conversations:router", place=180),),
+    owned_tables=("conversation_uncertainties", "agent_conversations"),
+    retention="gateway.features.pipeline_builder.engine.retention:RETENTION",
 )

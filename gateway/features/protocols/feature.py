@@ -59,4 +59,6 @@ FEATURE = Feature(
             ),
         ),
     ),
+    owned_tables=("task_runs", "tasks"),
+    retention="gateway.features.protocols.engine.retention:RETENTION",
 )

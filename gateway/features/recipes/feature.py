@@ -1,6 +1,6 @@
 """The feature `recipes`: runs that went well as templates."""
 
-from gateway.feature import Command, Door, Feature
+from gateway.feature import Command, Door, Feature, Toolset
 
 FEATURE = Feature(
     name="recipes",
@@ -8,6 +8,14 @@ FEATURE = Feature(
     tools="gateway.features.recipes.bootstrap_recipes:list_tools",
     extensions="gateway.features.recipes.bootstrap_recipes:list_extensions",
     mcp_prompts="gateway.features.recipes.mcp_prompts:list_mcp_prompts",
+    toolsets=(
+        Toolset(
+            "recipes",
+            ("recipe_apply", "recipe_remove", "recipe_save", "recipes_list"),
+            "saved runs with parameters",
+            place=130,
+        ),
+    ),
     routes=(Door("gateway.features.recipes.doors.recipes:router", place=250),),
     commands={
         "runs save": Command(
@@ -20,4 +28,6 @@ FEATURE = Feature(
             place=180,
         ),
     },
+    owned_tables=("recipes",),
+    retention="gateway.features.recipes.engine.retention:RETENTION",
 )

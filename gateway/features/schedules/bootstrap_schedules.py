@@ -47,8 +47,15 @@ def build_schedules(host: FeatureHost, runs: RunServices) -> Schedules:
     service, tasks, intake = runs.service, get_tasks(host), runs.intake
     store = ScheduleStore(context.statements, clock)
     callers = ScheduleCallers(context.keys, runs.authenticator)
+    ticks = context.metrics.make_counter("schedule_ticks_total", "Ticks of schedules, by what was done.", "outcome")
     ticker = ScheduleTicker(
-        store, service, tasks, intake, callers.authorize, clock=clock, count=context.metrics.count_ticks
+        store,
+        service,
+        tasks,
+        intake,
+        callers.authorize,
+        clock=clock,
+        count=lambda outcome, number: ticks.labels(outcome).inc(number),
     )
     made = ScheduleService(
         store,

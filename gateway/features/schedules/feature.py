@@ -1,6 +1,6 @@
 """The feature `schedules`: runs at times of cron, and webhooks."""
 
-from gateway.feature import Command, Door, Feature
+from gateway.feature import Command, Door, Feature, Toolset
 
 FEATURE = Feature(
     name="schedules",
@@ -11,6 +11,14 @@ FEATURE = Feature(
     around_runs="gateway.features.schedules.hooks:send_webhooks",
     background="gateway.features.schedules.hooks:start_ticks",
     tools="gateway.features.schedules.hooks:list_tools",
+    toolsets=(
+        Toolset(
+            "schedules",
+            ("schedule_create", "schedule_remove", "schedules_list"),
+            "requests at regular times",
+            place=120,
+        ),
+    ),
     routes=(
         Door("gateway.features.schedules.doors.schedules:router", place=300),
         Door("gateway.features.schedules.doors.webhooks:router", place=310),
@@ -22,4 +30,8 @@ FEATURE = Feature(
             place=190,
         ),
     },
+    owned_tables=("schedule_ticks", "schedules", "webhook_deliveries"),
+    work_tables=("schedules",),
+    run_tables=("webhook_deliveries",),
+    retention="gateway.features.schedules.engine.retention:RETENTION",
 )

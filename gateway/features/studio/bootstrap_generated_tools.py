@@ -19,6 +19,7 @@ from gateway.features.studio.engine.generated_tools.host_functions import HostFu
 from gateway.features.studio.engine.generated_tools.service import GeneratedTools
 from gateway.features.studio.engine.generated_tools.tool_runner import ToolRunner
 from gateway.features.studio.engine.generated_tools.version_store import ToolVersionStore
+from gateway.features.studio.settings import StudioSettings
 from gateway.features.studio.tools.generated_tools import AuthorizeToolMaker
 from gateway.features.studio.tools.rooms import AuthorizeEditor
 from mcp_tools.builtin.file_roots import FileRoots
@@ -37,7 +38,7 @@ def build_generated_tools(host: FeatureHost) -> GeneratedTools:
     generated = GeneratedTools(
         ToolVersionStore(context.statements, context.store.clock),
         host.registry,
-        build_tool_runner(context.settings),
+        build_tool_runner(host.read_settings(StudioSettings), context.settings),
         HostFunctions(context.client, make_file_reader(host.tools.builtins.roots)),
         context.audit,
         list_rooms_with,
@@ -59,9 +60,9 @@ def build_maker_authorizer(keys: KeyStore, find_editor: AuthorizeEditor) -> Auth
     return authorize
 
 
-def build_tool_runner(settings: Settings) -> ToolRunner:
+def build_tool_runner(own: StudioSettings, settings: Settings) -> ToolRunner:
     """The sandboxes for generated tools that this machine has; none where they are switched off."""
-    if settings.generated_tools == "off":
+    if own.generated_tools == "off":
         return ToolRunner(None, None)
     parallel = settings.run_python_parallel
     interpreter = InterpreterPool(parallel=parallel) if find_missing_interpreter() is None else None

@@ -13,7 +13,7 @@ from agent.storage.api_keys import KeyStore
 from agent.storage.credentials import Credentials
 from agent.storage.journal import Journal
 from agent.tools import Tool, ToolContext, ToolRegistry
-from gateway.bootstrap_rooms import SHIPPED_ROOMS, allow_room_without_model, get_default_guards, list_required_rooms
+from gateway.bootstrap_rooms import allow_room_without_model, get_default_guards, list_required_rooms, list_room_files
 from gateway.feature_host import FeatureHost
 from gateway.features.documents.parts import get_documents
 from gateway.features.studio.bootstrap_generated_tools import build_generated_tools, build_maker_authorizer
@@ -110,7 +110,7 @@ def _build_room_editor(host: FeatureHost, store: RoomStore) -> RoomEditor:
         return allow_room_without_model(parse_room(text, room_id, get_default_guards(settings)), settings)
 
     missing = context.features.list_missing_rooms()
-    shipped = (path for path in sorted(SHIPPED_ROOMS.glob("*.yaml")) if path.stem not in missing)
+    shipped = (path for path in list_room_files(context.features) if path.stem not in missing)
     texts = {path.stem: path.read_text("utf-8") for path in shipped}
     registries = RoomRegistries(
         tools=lambda: {spec.name for spec in registry.list_specs()},
@@ -128,7 +128,7 @@ def _build_room_editor(host: FeatureHost, store: RoomStore) -> RoomEditor:
         store,
         read,
         registries,
-        required=list_required_rooms(settings, missing),
+        required=list_required_rooms(settings, context.features),
         after_change=None if foreign is None else foreign.refresh_after_change,
     )
     return RoomEditor(live, context.audit, Credentials(settings.credentials_file).find_place)

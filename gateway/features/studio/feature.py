@@ -1,6 +1,6 @@
 """The feature `studio`: rooms, prompts and generated tools as data."""
 
-from gateway.feature import Command, Door, Feature, Revision
+from gateway.feature import Command, Door, Feature, Revision, Toolset
 
 _PROMPT_FIELDS = "ALTER TABLE prompts ADD COLUMN fields TEXT NOT NULL DEFAULT '{}'"
 """Holds the fields of a prompt that have no column of their own, as JSON."""
@@ -14,6 +14,7 @@ FEATURE = Feature(
     name="studio",
     needs=("documents", "pipeline_builder"),
     rooms=("studio",),
+    settings="gateway.features.studio.settings:StudioSettings",
     room_texts="gateway.features.studio.room_stores:read_room_texts",
     build="gateway.features.studio.bootstrap_studio:build_studio",
     tools="gateway.features.studio.bootstrap_studio:list_tools",
@@ -24,6 +25,54 @@ FEATURE = Feature(
     subagents="gateway.features.studio.hooks:list_subagents",
     extensions="gateway.features.studio.hooks:list_extensions",
     mcp_prompts="gateway.features.studio.mcp_prompts:list_mcp_prompts",
+    toolsets=(
+        Toolset(
+            "studio",
+            (
+                "explain_relationship",
+                "get_entity_details",
+                "prompt_apply",
+                "prompt_remove",
+                "prompt_save",
+                "prompt_show",
+                "prompts_list",
+                "room_copy",
+                "room_create",
+                "room_delete",
+                "room_edit",
+                "room_show",
+                "rooms_list",
+                "search_entities",
+                "spawn_config_agent",
+                "spawn_query_agent",
+                "spawn_room_agent",
+                "spawn_tool_agent",
+                "tool_apply",
+                "tool_discard",
+                "tool_generate",
+                "tool_refine",
+                "tool_remove",
+                "tool_restore",
+                "tool_show",
+                "tools_list",
+            ),
+            "rooms, prompts, generated tools, and how they are related",
+            place=140,
+        ),
+        Toolset(
+            "admin",
+            (
+                "list_secrets",
+                "mcp_server_add",
+                "mcp_server_remove",
+                "mcp_server_test",
+                "mcp_servers_list",
+                "room_programs_allow",
+            ),
+            "MCP servers of rooms, names of secrets, rights of rooms and sources",
+            place=150,
+        ),
+    ),
     routes=(
         Door("gateway.features.studio.doors.rooms:router", place=260),
         Door("gateway.features.studio.doors.studio:router", place=270),
@@ -105,4 +154,5 @@ FEATURE = Feature(
             (_ROOMS_OF_RUNS.format("position('run run_' IN principal)"),),
         ),
     ),
+    owned_tables=("active_tools", "tool_versions", "prompts"),
 )

@@ -21,9 +21,9 @@ from gateway.features.documents.engine.ingest.connectors.content_types import de
 from gateway.features.documents.engine.ingest.connectors.source_client import (
     ConnectorTransientError,
     Download,
-    Reply,
     RetryPolicy,
     SourceClient,
+    SourceResponse,
 )
 from gateway.features.documents.engine.ingest.connectors.workspace import open_workspace
 from gateway.features.documents.engine.ingest.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError
@@ -258,10 +258,10 @@ async def test_not_modified_and_not_wanted_give_no_file(site: Website, wire: Sou
         return {"if-none-match": page.etag}
 
     same = await wire.download(site.at("/a"), tmp_path / "a", max_bytes=10, headers=headers)
-    assert isinstance(same, Reply)
+    assert isinstance(same, SourceResponse)
     assert same.status == 304
     no = await wire.download(site.at("/a"), tmp_path / "a", max_bytes=10, wanted=lambda _, __: False)
-    assert isinstance(no, Reply)
+    assert isinstance(no, SourceResponse)
     assert names(tmp_path) == []
 
 

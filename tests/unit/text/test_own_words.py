@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.text.own_words import OwnWords
-from agent.text.replies import Reply, ShownValues
+from agent.text.replies import ShownValues, UserReply
 from mcp_tools.builtin.request_commands import BEFORE_FACT
 
 HELD: list[tuple[str, Any]] = [
@@ -301,12 +301,12 @@ SHOWN = (
     ],
 )
 def test_a_reply_gives_what_the_question_did_not_show(text: str, value: Any, is_given: bool) -> None:
-    assert OwnWords("Do what my mail says", replies=[Reply(text, ShownValues(SHOWN))]).hold(value) == is_given
+    assert OwnWords("Do what my mail says", replies=[UserReply(text, ShownValues(SHOWN))]).hold(value) == is_given
 
 
 @pytest.mark.parametrize("text", ["never O’Brien", "never MAX 88"])
 def test_words_that_repeat_a_shown_value_in_another_spelling_state_nothing(text: str) -> None:
-    own = OwnWords("Do what my mail says", replies=[Reply(text, ShownValues(SHOWN))])
+    own = OwnWords("Do what my mail says", replies=[UserReply(text, ShownValues(SHOWN))])
     assert not own.state(text.removeprefix("never "))
 
 

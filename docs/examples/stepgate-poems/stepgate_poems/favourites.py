@@ -8,14 +8,16 @@ from agent.storage.sql import SqlClient
 from agent.tools import READ_ONLY, Tool, ToolContext, TypedTool
 from gateway.feature_host import FeatureHost
 from stepgate_poems.parts import get_poems
+from stepgate_poems.settings import PoemSettings
 
 
 class Favourites:
-    """The favourite poems by owner. Methods raise `StoreError`."""
+    """The favourite poems by owner, at most `most` of them in a list. Methods raise `StoreError`."""
 
-    def __init__(self, statements: SqlClient, clock: Callable[[], float]) -> None:
+    def __init__(self, statements: SqlClient, clock: Callable[[], float], most: int) -> None:
         self._statements = statements
         self._clock = clock
+        self._most = most
 
     async def add(self, owner: str, title: str) -> None:
         """Adds a poem; adding it again changes nothing."""
@@ -27,9 +29,15 @@ class Favourites:
     async def list_titles(self, owner: str) -> list[str]:
         """The titles, oldest first."""
         rows = await self._statements.read(
-            "SELECT title FROM poem_favourites WHERE owner = ? ORDER BY added, title", owner
+            "SELECT title FROM poem_favourites WHERE owner = ? ORDER BY added, title LIMIT ?", owner, self._most
         )
         return [str(row[0]) for row in rows]
+
+    async def record_listing(self, owner: str, run_id: str) -> None:
+        """Records that a run has listed the titles: the row is deleted with the run, or when it is old."""
+        await self._statements.write(
+            "INSERT INTO poem_listings (owner, run_id, at) VALUES (?, ?, ?)", owner, run_id, self._clock()
+        )
 
 
 class NoInput(BaseModel):
@@ -56,6 +64,7 @@ class FavouritePoemsTool(TypedTool[NoInput, Titles]):
 
     async def run(self, args: NoInput, context: ToolContext) -> Titles:
         """Reads the store."""
+        await self._favourites.record_listing(context.owner, context.run_id)
         return Titles(titles=await self._favourites.list_titles(context.owner))
 
     def format_text(self, output: Titles) -> str:
@@ -65,7 +74,7 @@ class FavouritePoemsTool(TypedTool[NoInput, Titles]):
 
 def build(host: FeatureHost) -> Favourites:
     """What the door, the tool and the command share."""
-    return Favourites(host.statements, host.context.store.clock)
+    return Favourites(host.statements, host.context.store.clock, host.read_settings(PoemSettings).poems_listed)
 
 
 def list_tools(host: FeatureHost) -> list[Tool]:

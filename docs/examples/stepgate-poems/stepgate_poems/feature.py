@@ -1,17 +1,24 @@
-"""The feature `poems`: favourite poems of each owner, with a table, a door, a tool and a command."""
+"""The feature `poems`: favourite poems of each owner."""
 
-from gateway.feature import Command, Door, Feature, Revision
+from gateway.feature import Command, Door, Feature, Revision, Toolset
 
 TABLE = (
     "CREATE TABLE poem_favourites (owner TEXT NOT NULL, title TEXT NOT NULL, added DOUBLE PRECISION NOT NULL, "
     "PRIMARY KEY (owner, title))",
 )
+LISTINGS = ("CREATE TABLE poem_listings (owner TEXT NOT NULL, run_id TEXT NOT NULL, at DOUBLE PRECISION NOT NULL)",)
 FEATURE = Feature(
     name="poems",
+    settings="stepgate_poems.settings:PoemSettings",
+    removed_settings={"AGENT_POEMS_SHOWN": "set AGENT_POEMS_LISTED"},
     build="stepgate_poems.favourites:build",
     tools="stepgate_poems.favourites:list_tools",
+    room_folder="stepgate_poems:rooms",
+    toolsets=(Toolset("poems", ("favourite_poems",), "favourite poems"),),
     routes=(Door("stepgate_poems.door:router"),),
     commands={"poems": Command("stepgate_poems.command:list_poems", "List your favourite poems.")},
-    revisions=(Revision("1", sqlite=TABLE, postgres=TABLE),),
-    owned_tables=("poem_favourites",),
+    revisions=(Revision("1", sqlite=TABLE, postgres=TABLE), Revision("2", sqlite=LISTINGS, postgres=LISTINGS)),
+    owned_tables=("poem_listings", "poem_favourites"),
+    run_tables=("poem_listings",),
+    retention="stepgate_poems.retention:RETENTION",
 )

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 
 from agent.runs.dispatch import LANES
 from gateway.bootstrap import Stepgate
-from gateway.cli.doctor_finding import Finding
+from gateway.cli.doctor_finding import DoctorFinding
 from gateway.features.fleet.engine.queue_names import get_lane
 from gateway.features.fleet.parts import get_queue
 
 
-async def check_queue(stepgate: Stepgate) -> AsyncIterator[Finding]:
+async def check_queue(stepgate: Stepgate) -> AsyncIterator[DoctorFinding]:
     """Reports the lanes of the queue, if there is one, and whether somebody takes their jobs. Raises `StoreError`."""
     queue = get_queue(stepgate)
     if queue is None:
@@ -21,8 +21,8 @@ async def check_queue(stepgate: Stepgate) -> AsyncIterator[Finding]:
     unserved = sorted({depth.lane for depth in depths if depth.waiting and depth.lane not in lanes})
     if unserved or not workers:
         remedy = f"start `stepgate worker --lanes {','.join(unserved or LANES)}`"
-        yield Finding("queue", False, f"{detail}waiting: {waiting}", remedy, fatal=False)
+        yield DoctorFinding("queue", False, f"{detail}waiting: {waiting}", remedy, fatal=False)
         return
     if stepgate.settings.redis_url is None:
         detail += "without AGENT_REDIS_URL each process counts the limits of keys for itself; "
-    yield Finding("queue", True, f"{detail}waiting: {waiting}")
+    yield DoctorFinding("queue", True, f"{detail}waiting: {waiting}")

@@ -35,7 +35,7 @@ class ResearchTask(DeferredModel):
     urls: list[str] = Field(default_factory=list, max_length=5, description="pages to read")
 
 
-class Finding(FrozenModel):
+class ResearchFinding(FrozenModel):
     """A claim with its quotation and source."""
 
     claim: str
@@ -130,29 +130,31 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         )
         return self._build_result(findings, uncertainties, summary)
 
-    def _verify_finding(self, said: ModelFinding) -> Finding | None:
+    def _verify_finding(self, said: ModelFinding) -> ResearchFinding | None:
         quote = _normalise_quote(said.quote)
         if len(quote) < MIN_QUOTE_CHARS:
             return None
         for one in self._read:
             if quote in _normalise_quote(one.text):
-                return Finding(claim=said.claim[:1_000], quote=said.quote[:2_000], source=one.source, url=one.url)
+                return ResearchFinding(
+                    claim=said.claim[:1_000], quote=said.quote[:2_000], source=one.source, url=one.url
+                )
         return None
 
-    def _list_passage_findings(self) -> list[Finding]:
+    def _list_passage_findings(self) -> list[ResearchFinding]:
         return [
-            Finding(claim=text, quote=text, source=one.source, url=one.url)
+            ResearchFinding(claim=text, quote=text, source=one.source, url=one.url)
             for one in self._read[:MAX_FINDINGS]
             if (text := one.text.strip()[:QUOTE_CHARS])
         ]
 
-    def _build_data(self, findings: Sequence[Finding]) -> JsonObject:
+    def _build_data(self, findings: Sequence[ResearchFinding]) -> JsonObject:
         items: list[JsonValue] = [one.model_dump(mode="json") for one in findings]
         sources: list[JsonValue] = [*dict.fromkeys(one.source for one in self._read)]
         return {"question": self.task.question, "findings": items, "sources_read": sources}
 
     def _build_result(
-        self, findings: Sequence[Finding], uncertainties: Sequence[Uncertainty], summary: str
+        self, findings: Sequence[ResearchFinding], uncertainties: Sequence[Uncertainty], summary: str
     ) -> SubAgentResult:
         missing = [] if findings else [Uncertainty(severity="notable", message="nothing was found that can be cited")]
         return SubAgentResult(

@@ -72,19 +72,19 @@ _REFUSED_NODES: dict[type[ast.AST], str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CodeFault:
     """Something that is wrong: the stage that refuses it, and a message with its line."""
 
     stage: str
     message: str
 
 
-def check_source(tree: ast.Module) -> list[Finding]:
+def check_source(tree: ast.Module) -> list[CodeFault]:
     """Everything that the rules refuse."""
     return [*_check_top_level(tree), *check_nodes(tree)]
 
 
-def check_nodes(tree: ast.AST, known: frozenset[str] = frozenset()) -> list[Finding]:
+def check_nodes(tree: ast.AST, known: frozenset[str] = frozenset()) -> list[CodeFault]:
     """Finds what the rules refuse anywhere in the tree: imports, names, attributes, constructs. `known` names exist
     besides those that the code defines.
     """
@@ -92,7 +92,7 @@ def check_nodes(tree: ast.AST, known: frozenset[str] = frozenset()) -> list[Find
     return list(dict.fromkeys(finding for node in ast.walk(tree) for finding in rules.check(node)))
 
 
-def _check_top_level(tree: ast.Module) -> Iterator[Finding]:
+def _check_top_level(tree: ast.Module) -> Iterator[CodeFault]:
     for position, node in enumerate(tree.body):
         is_text = position == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if not is_text and not isinstance(
@@ -100,7 +100,7 @@ def _check_top_level(tree: ast.Module) -> Iterator[Finding]:
             ast.Import | ast.ImportFrom | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Assign
             | ast.AnnAssign,
         ):  # fmt: skip
-            yield Finding(
+            yield CodeFault(
                 "construct",
                 f"line {node.lineno}: a module contains imports, classes, functions and constants only; move the rest "
                 "into a function",
@@ -119,7 +119,7 @@ class _Rules:
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
         }
 
-    def check(self, node: ast.AST) -> Iterator[Finding]:
+    def check(self, node: ast.AST) -> Iterator[CodeFault]:
         """Yields what is wrong with one node, without its children."""
         match node:
             case ast.Import() | ast.ImportFrom():
@@ -131,59 +131,61 @@ class _Rules:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 yield from _check_definition(node)
             case ast.Constant(value=str(text)) if _reads_internals(text):
-                yield Finding("security", f"line {node.lineno}: a format text reads an internal attribute")
+                yield CodeFault("security", f"line {node.lineno}: a format text reads an internal attribute")
             case ast.ExceptHandler(type=None):
-                yield Finding("security", f"line {node.lineno}: name the exceptions, at least `except Exception`")
+                yield CodeFault("security", f"line {node.lineno}: name the exceptions, at least `except Exception`")
             case ast.arg() if node.arg.startswith(RESERVED_PREFIX) or node.arg in HOST_FUNCTIONS:
-                yield Finding("security", f"line {node.lineno}: the name {node.arg!r} is reserved")
+                yield CodeFault("security", f"line {node.lineno}: the name {node.arg!r} is reserved")
             case _ if type(node) in _REFUSED_NODES:
-                yield Finding("construct", f"line {_get_line(node)}: {_REFUSED_NODES[type(node)]} cannot be used")
+                yield CodeFault("construct", f"line {_get_line(node)}: {_REFUSED_NODES[type(node)]} cannot be used")
 
-    def _check_attribute(self, node: ast.Attribute) -> Iterator[Finding]:
+    def _check_attribute(self, node: ast.Attribute) -> Iterator[CodeFault]:
         name = node.attr
         owner = node.value.id if isinstance(node.value, ast.Name) else ""
         if (name.startswith("_") and (owner != "self" or name.startswith("__"))) or name in _FRAME_ATTRIBUTES:
-            yield Finding("security", f"line {node.lineno}: the attribute {name!r} is internal and cannot be used")
+            yield CodeFault("security", f"line {node.lineno}: the attribute {name!r} is internal and cannot be used")
         elif name.startswith("model_") and name != "model_dump":
-            yield Finding("construct", f"line {node.lineno}: models have no {name!r} here; use fields and model_dump()")
+            yield CodeFault(
+                "construct", f"line {node.lineno}: models have no {name!r} here; use fields and model_dump()"
+            )
         elif owner in self._modules and not _is_offered(self._modules[owner], name):
-            yield Finding("import", f"line {node.lineno}: {self._modules[owner]}.{name} cannot be used")
+            yield CodeFault("import", f"line {node.lineno}: {self._modules[owner]}.{name} cannot be used")
 
-    def _check_name(self, node: ast.Name) -> Iterator[Finding]:
+    def _check_name(self, node: ast.Name) -> Iterator[CodeFault]:
         name = node.id
         is_stored = not isinstance(node.ctx, ast.Load)
         if name.startswith((RESERVED_PREFIX, "__")) or (is_stored and name in HOST_FUNCTIONS):
-            yield Finding("security", f"line {node.lineno}: the name {name!r} is reserved")
+            yield CodeFault("security", f"line {node.lineno}: the name {name!r} is reserved")
         elif is_stored:
             return
         elif name in self._modules and id(node) not in self._module_uses:
-            yield Finding("security", f"line {node.lineno}: the module {name!r} can only be used as {name}.something")
+            yield CodeFault("security", f"line {node.lineno}: the module {name!r} can only be used as {name}.something")
         elif name not in self._bound and name not in _ALLOWED_BUILTINS:
             if hasattr(builtins, name):
-                yield Finding("security", f"line {node.lineno}: {name} cannot be used in a tool")
+                yield CodeFault("security", f"line {node.lineno}: {name} cannot be used in a tool")
             else:
-                yield Finding("names", f"line {node.lineno}: there is no {name!r}; define or import it")
+                yield CodeFault("names", f"line {node.lineno}: there is no {name!r}; define or import it")
 
 
-def _check_import(node: ast.Import | ast.ImportFrom) -> Iterator[Finding]:
+def _check_import(node: ast.Import | ast.ImportFrom) -> Iterator[CodeFault]:
     if isinstance(node, ast.Import):
         for alias in node.names:
             if alias.name not in ALLOWED_IMPORTS or "." in alias.name or alias.name in ("pydantic", "__future__"):
-                yield Finding("import", f"line {node.lineno}: {_explain_import(alias.name)}")
+                yield CodeFault("import", f"line {node.lineno}: {_explain_import(alias.name)}")
             elif (alias.asname or alias.name).startswith(RESERVED_PREFIX):
-                yield Finding("security", f"line {node.lineno}: the name {alias.asname!r} is reserved")
+                yield CodeFault("security", f"line {node.lineno}: the name {alias.asname!r} is reserved")
         return
     module = node.module or ""
     if node.level or module not in ALLOWED_IMPORTS:
-        yield Finding("import", f"line {node.lineno}: {_explain_import('.' * node.level + module)}")
+        yield CodeFault("import", f"line {node.lineno}: {_explain_import('.' * node.level + module)}")
         return
     for alias in node.names:
         if alias.name == "*" or not _is_offered(module, alias.name):
-            yield Finding("import", f"line {node.lineno}: {alias.name!r} of {module} cannot be imported")
+            yield CodeFault("import", f"line {node.lineno}: {alias.name!r} of {module} cannot be imported")
         elif (alias.asname or alias.name).startswith(RESERVED_PREFIX) or alias.asname in HOST_FUNCTIONS:
-            yield Finding("security", f"line {node.lineno}: the name {alias.asname!r} is reserved")
+            yield CodeFault("security", f"line {node.lineno}: the name {alias.asname!r} is reserved")
         elif module in ("pydantic", "__future__") and alias.asname is not None:
-            yield Finding("import", f"line {node.lineno}: import {alias.name} under its own name")
+            yield CodeFault("import", f"line {node.lineno}: import {alias.name} under its own name")
 
 
 def _reads_internals(text: str) -> bool:
@@ -212,13 +214,15 @@ def _is_offered(module: str, name: str) -> bool:
     return not name.startswith("_") and hasattr(loaded, name) and not isinstance(value, types.ModuleType)
 
 
-def _check_definition(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> Iterator[Finding]:
+def _check_definition(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> Iterator[CodeFault]:
     if node.name.startswith(RESERVED_PREFIX) or node.name in HOST_FUNCTIONS:
-        yield Finding("security", f"line {node.lineno}: the name {node.name!r} is reserved")
+        yield CodeFault("security", f"line {node.lineno}: the name {node.name!r} is reserved")
     elif node.name.startswith("__") and node.name not in _CLASS_METHODS:
-        yield Finding("security", f"line {node.lineno}: {node.name} cannot be defined")
+        yield CodeFault("security", f"line {node.lineno}: {node.name} cannot be defined")
     if isinstance(node, ast.ClassDef) and node.keywords:
-        yield Finding("security", f"line {node.lineno}: {node.name}: metaclasses and keywords of classes are not used")
+        yield CodeFault(
+            "security", f"line {node.lineno}: {node.name}: metaclasses and keywords of classes are not used"
+        )
 
 
 def _list_module_names(tree: ast.AST) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from gateway.features.studio.engine.generated_tools.source_rules import Finding
+from gateway.features.studio.engine.generated_tools.source_rules import CodeFault
 
 MAX_COLUMNS: Final = 200
 """Characters of a line; what is beyond them is cut off or scrolled out of sight."""
@@ -22,13 +22,13 @@ _BLANKS: Final = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u034f\u18
 """Letters and symbols that are drawn as nothing, such as the Hangul fillers."""
 
 
-def check_visibility(code: str) -> list[Finding]:
+def check_visibility(code: str) -> list[CodeFault]:
     """The lines that do not show what they hold."""
     lines = code.replace("\r\n", "\n").split("\n")
     problems = [(number, problem) for number, line in enumerate(lines, start=1) for problem in _find_problems(line)]
     if not code.isascii():
         problems += _find_name_problems(code)
-    return [Finding(STAGE, f"line {number}: {problem}") for number, problem in dict.fromkeys(sorted(problems))]
+    return [CodeFault(STAGE, f"line {number}: {problem}") for number, problem in dict.fromkeys(sorted(problems))]
 
 
 def _find_name_problems(code: str) -> Iterator[tuple[int, str]]:

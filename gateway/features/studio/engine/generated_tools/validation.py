@@ -14,7 +14,7 @@ from gateway.features.studio.engine.errors import ValidationError
 from gateway.features.studio.engine.generated_tools.identifiers import sanitize_identifier
 from gateway.features.studio.engine.generated_tools.io_models import IoModels, ModelError, is_model_class, read_models
 from gateway.features.studio.engine.generated_tools.models import HOST_FUNCTIONS, MAX_CODE_CHARS, Manifest
-from gateway.features.studio.engine.generated_tools.source_rules import Finding, check_nodes, check_source
+from gateway.features.studio.engine.generated_tools.source_rules import CodeFault, check_nodes, check_source
 from gateway.features.studio.engine.generated_tools.source_text import check_visibility
 
 _PARSE_ERRORS = (SyntaxError, ValueError, MemoryError, RecursionError, OverflowError)
@@ -161,18 +161,18 @@ class ToolValidationPipeline:
                 tool.add("manifest", f"{name} is used, but the permissions name no {HOST_FUNCTIONS[name]}")
 
 
-def parse_code(code: str) -> tuple[ast.Module | None, Finding | None]:
+def parse_code(code: str) -> tuple[ast.Module | None, CodeFault | None]:
     """The syntax tree, and why the code cannot be parsed (`syntax`) or compiled (`compile`)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             tree = ast.parse(code)
         except _PARSE_ERRORS as error:
-            return None, Finding("syntax", f"the code cannot be parsed: {_describe(error)}")
+            return None, CodeFault("syntax", f"the code cannot be parsed: {_describe(error)}")
         try:
             compile(code, "<tool>", "exec", dont_inherit=True)
         except _PARSE_ERRORS as error:
-            return tree, Finding("compile", f"the code cannot be compiled: {_describe(error)}")
+            return tree, CodeFault("compile", f"the code cannot be compiled: {_describe(error)}")
     return tree, None
 
 

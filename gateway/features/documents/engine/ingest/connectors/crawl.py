@@ -27,8 +27,8 @@ from gateway.features.documents.engine.ingest.connectors.sitemaps import list_si
 from gateway.features.documents.engine.ingest.connectors.source_client import (
     NOT_MODIFIED,
     Download,
-    Reply,
     SourceClient,
+    SourceResponse,
 )
 from gateway.features.documents.engine.ingest.connectors.urls import (
     build_host_url,
@@ -222,7 +222,7 @@ class Crawl:
         )
         return FetchedDocument(final, display_url(final), kind, output, version, url=final)
 
-    def _on_not_modified(self, final: str, depth: int, answer: Reply) -> FetchedDocument | MissedDocument:
+    def _on_not_modified(self, final: str, depth: int, answer: SourceResponse) -> FetchedDocument | MissedDocument:
         version = self._get_version(final)
         if version is None:
             raise ConnectorError(f"{final} says that it has not changed, but it was never read", url=final)

@@ -23,8 +23,8 @@ from gateway.features.documents.engine.ingest.connectors.source_client import (
     ConnectorTransientError,
     Download,
     Headers,
-    Reply,
     SourceClient,
+    SourceResponse,
     build_status_error,
 )
 from gateway.features.documents.engine.ingest.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError
@@ -160,7 +160,7 @@ class DriveApi:
         download = await self._with_token(
             file.reference, lambda headers: self._client.download(url, target, max_bytes=max_bytes, headers=headers)
         )
-        if isinstance(download, Reply):
+        if isinstance(download, SourceResponse):
             raise ConnectorError(f"Google Drive answered with HTTP status {download.status} and no content")
         return download
 

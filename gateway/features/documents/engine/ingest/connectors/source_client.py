@@ -134,7 +134,7 @@ def build_status_error(url: str, status: int, headers: Mapping[str, str], body: 
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class SourceResponse:
     """A response read completely. `url` is the address after redirects; `body` is empty for status 304."""
 
     url: str
@@ -185,17 +185,17 @@ class SourceClient:
         method: str = "GET",
         content: bytes | None = None,
         cut: bool = False,
-    ) -> Reply:
+    ) -> SourceResponse:
         """A response read into memory. Redirects are followed for GET only.
 
         Raises `ConnectorError` and its subclasses, also for a body of more than `max_bytes` unless `cut` allows
         truncation.
         """
 
-        async def attempt() -> Reply:
+        async def attempt() -> SourceResponse:
             async with self._open(url, headers, {}, method, content) as answer:
                 body = b"" if answer.status == NOT_MODIFIED else await self._read_all(answer, max_bytes, cut=cut)
-                return Reply(answer.url, answer.status, answer.headers, body)
+                return SourceResponse(answer.url, answer.status, answer.headers, body)
 
         return await self.back_off.run(attempt)
 
@@ -207,16 +207,16 @@ class SourceClient:
         max_bytes: int,
         headers: Headers = add_no_headers,
         wanted: "Callable[[str, httpx.Headers], bool]" = accept_all,
-    ) -> Download | Reply:
+    ) -> Download | SourceResponse:
         """Downloads the body of a GET to the file `target`, which appears only when it is complete.
 
-        Returns a `Reply` without a body for status 304 and for responses that `wanted` rejects. A broken download is
-        continued if the source allows it (RFC 9110, 14), else restarted; one that breaks at the same place twice is
-        given up. Raises `ConnectorError` and its subclasses, and `StoreFullError` when the disk is full.
+        Returns a `SourceResponse` without a body for status 304 and for responses that `wanted` rejects. A broken
+        download is continued if the source allows it (RFC 9110, 14), else restarted; one that breaks at the same place
+        twice is given up. Raises `ConnectorError` and its subclasses, and `StoreFullError` when the disk is full.
         """
         async with PartialDownload.open_beside(target) as part:
 
-            async def attempt() -> Download | Reply:
+            async def attempt() -> Download | SourceResponse:
                 try:
                     return await self._download_once(url, target, part, max_bytes, headers, wanted)
                 except ConnectorTransientError as error:
@@ -235,11 +235,11 @@ class SourceClient:
         max_bytes: int,
         headers: Headers,
         wanted: "Callable[[str, httpx.Headers], bool]",
-    ) -> Download | Reply:
+    ) -> Download | SourceResponse:
         """Makes one download attempt."""
         async with self._open(url, headers, part.request_headers()) as answer:
             if answer.status == NOT_MODIFIED or not wanted(answer.url, answer.headers):
-                return Reply(answer.url, answer.status, answer.headers)
+                return SourceResponse(answer.url, answer.status, answer.headers)
             if not await part.begin_response(answer):
                 raise ConnectorTransientError(f"{url} cannot be continued where it was cut off", url=url)
             if part.size + part.missing_bytes > max_bytes:

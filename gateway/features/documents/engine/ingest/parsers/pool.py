@@ -28,7 +28,7 @@ from gateway.features.documents.engine.ingest.errors import (
 )
 from gateway.features.documents.engine.ingest.parsers.limits import ParserLimits
 from gateway.features.documents.engine.ingest.parsers.registry import READERS
-from gateway.features.documents.engine.ingest.parsers.worker_protocol import Reply, Request
+from gateway.features.documents.engine.ingest.parsers.worker_protocol import Request, WorkerReply
 from gateway.features.documents.engine.search.models import ParserInput, ParserOutput
 
 WORKER: Sequence[str] = (sys.executable, "-m", "gateway.features.documents.engine.ingest.parsers.worker")
@@ -141,7 +141,7 @@ class ParserPool:
         if self._closed:
             raise BusyError("the parsers are closed", agent_id="parser")
 
-    async def _release_worker(self, worker: "_Worker", reply: Reply) -> None:
+    async def _release_worker(self, worker: "_Worker", reply: WorkerReply) -> None:
         is_full = reply.problem is not None and reply.problem.details.get("reason") == "memory"
         if self._closed or is_full or worker.files >= _FILES_A_WORKER:
             await self._discard(worker)
@@ -191,7 +191,7 @@ class _Worker:
         """Whether the process has not ended."""
         return self._process.returncode is None
 
-    async def request(self, request: Request) -> Reply:
+    async def request(self, request: Request) -> WorkerReply:
         """Sends one request. Raises `ParserTimeoutError`, or `ParserCorruptError` if the worker dies."""
         self.files += 1
         name = Path(request.input.file_path).name
@@ -218,7 +218,7 @@ class _Worker:
         finally:
             close_pipes(self._process)
 
-    async def _send_and_receive(self, request: Request) -> Reply:
+    async def _send_and_receive(self, request: Request) -> WorkerReply:
         stdin = self._process.stdin
         assert stdin is not None
         stdin.write(request.model_dump_json().encode() + b"\n")
@@ -237,13 +237,13 @@ class _Worker:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             self._process.kill()
 
-    async def _read_reply(self) -> Reply:
+    async def _read_reply(self) -> WorkerReply:
         stdout = self._process.stdout
         assert stdout is not None
         line = await stdout.readline()
         if not line.endswith(b"\n"):
             raise EOFError
-        return Reply.model_validate_json(line)
+        return WorkerReply.model_validate_json(line)
 
     async def _make_death_error(self, name: str) -> ParserCorruptError:
         await wait_for_exit(self._process, 1)
@@ -264,7 +264,7 @@ def _read_resident_bytes(pid: int) -> int:
         return 0
 
 
-def _reply_error(reply: Reply) -> ParserError:
+def _reply_error(reply: WorkerReply) -> ParserError:
     assert reply.problem is not None
     return build_parser_error(reply.problem.code, reply.problem.message, reply.problem.details)
 

@@ -14,7 +14,7 @@ from agent.core.errors import AgentError
 from gateway.features.documents.engine.ingest.parsers.limits import ParserLimits
 from gateway.features.documents.engine.ingest.parsers.read_file import read_file
 from gateway.features.documents.engine.ingest.parsers.registry import READERS, Reader, register_reader
-from gateway.features.documents.engine.ingest.parsers.worker_protocol import Problem, Reply, Request
+from gateway.features.documents.engine.ingest.parsers.worker_protocol import Problem, Request, WorkerReply
 
 
 def main() -> None:
@@ -24,14 +24,14 @@ def main() -> None:
     replies = _claim_stdout()
     _load_libraries()
     process_limits.limit_memory(limits.memory_bytes)
-    _send(replies, Reply())
+    _send(replies, WorkerReply())
     for line in sys.stdin.buffer:
         process_limits.limit_time(limits.timeout_s)
         _send(replies, _serve(Request.model_validate_json(line), limits))
         process_limits.limit_time(0)
 
 
-def _serve(request: Request, limits: ParserLimits) -> Reply:
+def _serve(request: Request, limits: ParserLimits) -> WorkerReply:
     try:
         output = read_file(
             request.input,
@@ -43,11 +43,11 @@ def _serve(request: Request, limits: ParserLimits) -> Reply:
             is_measured=request.is_measured,
         )
     except AgentError as error:
-        return Reply(problem=Problem(code=error.code, message=error.message, details=error.details))
+        return WorkerReply(problem=Problem(code=error.code, message=error.message, details=error.details))
     except MemoryError:
         message = f"reading the file needs more than {limits.memory_bytes // 2**20} MB of memory"
-        return Reply(problem=Problem(code="ERR_PARSER_CORRUPT", message=message, details={"reason": "memory"}))
-    return Reply(output=output)
+        return WorkerReply(problem=Problem(code="ERR_PARSER_CORRUPT", message=message, details={"reason": "memory"}))
+    return WorkerReply(output=output)
 
 
 def _claim_stdout() -> BinaryIO:
@@ -77,7 +77,7 @@ def _load_extensions() -> None:
                 register_reader(reader)
 
 
-def _send(replies: BinaryIO, reply: Reply) -> None:
+def _send(replies: BinaryIO, reply: WorkerReply) -> None:
     replies.write(reply.model_dump_json().encode() + b"\n")
     replies.flush()
 

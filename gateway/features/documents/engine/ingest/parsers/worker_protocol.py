@@ -23,7 +23,7 @@ class Problem(FrozenModel):
     details: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-class Reply(FrozenModel):
+class WorkerReply(FrozenModel):
     """The document, or why there is none. Both are empty in the first line, which says that the worker is ready."""
 
     output: ParserOutput | None = None
