@@ -81,8 +81,8 @@ async def find_messages(
 
 
 def cut_excerpt(text: str, words: Sequence[str]) -> str:
-    """A text on one line from shortly before the first of the words that it has."""
-    line = " ".join(text.split())
+    """A text on one line, without marks of Markdown, from shortly before the first of the words that it has."""
+    line = " ".join(text.replace("**", "").replace("`", "").split())
     lowered = line.lower()
     first = min((at for word in words if (at := lowered.find(word)) >= 0), default=0)
     space = line.find(" ", max(0, first - LEAD_CHARS), first)

@@ -23,7 +23,7 @@ def test_a_query_is_words_and_quoted_phrases(query: str, words: list[str]) -> No
 
 
 def test_an_excerpt_is_one_line_around_the_first_word() -> None:
-    text = "## Report\n\n" + "The harbour was quiet. " * 9 + "Anna mended the Lift.\n" + "Then all went home. " * 9
+    text = "## Report\n\n" + "The harbour was quiet. " * 9 + "Anna mended the **Lift**.\n" + "Then all went home. " * 9
     excerpt = cut_excerpt(text, ["lift", "anna"])
     assert "Anna mended the Lift. Then" in excerpt
     assert excerpt.startswith("… ")
