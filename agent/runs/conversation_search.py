@@ -12,7 +12,7 @@ MAX_QUERY_CHARS: Final = 200
 EXCERPT_CHARS: Final = 120
 """How much of a message is shown around the words that it has."""
 LEAD_CHARS: Final = 30
-"""How much of that stands before the first of them."""
+"""How much of that stands before the longest of them."""
 MAX_TITLED: Final = 10_000
 """Most conversations whose chosen titles fit, of all words together: SQLite takes 32,766 values."""
 _WORD: Final = re.compile(r'["“”„]([^"“”„]+)["“”„]|(\S+)')
@@ -81,10 +81,13 @@ async def find_messages(
 
 
 def cut_excerpt(text: str, words: Sequence[str]) -> str:
-    """A text on one line, without marks of Markdown, from shortly before the first of the words that it has."""
+    """A text on one line, without marks of Markdown, from shortly before the longest of the words that it has: a short
+    one may be a part of any other.
+    """
     line = " ".join(text.replace("**", "").replace("`", "").split())
     lowered = line.lower()
-    first = min((at for word in words if (at := lowered.find(word)) >= 0), default=0)
+    longest = max((word for word in words if word in lowered), key=len, default="")
+    first = lowered.find(longest)
     space = line.find(" ", max(0, first - LEAD_CHARS), first)
     start = 0 if first <= LEAD_CHARS else space + 1 if space >= 0 else first - LEAD_CHARS
     end = start + EXCERPT_CHARS

@@ -8,8 +8,8 @@ const QUOTES = /["“”„]/g;
 export const wordsOf = (query) =>
   (query.match(/["“”„][^"“”„]+["“”„]|\S+/g) ?? []).map((word) => word.replace(QUOTES, "").trim()).filter(Boolean);
 
-/** An expression that finds the words. There has to be one. */
-const expression = (words) => new RegExp(words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/\s+/g, "\\s+")).join("|"), "gi");
+/** An expression that finds the words, the longest ones first. There has to be one. */
+const expression = (words) => new RegExp(words.toSorted((one, other) => other.length - one.length).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/\s+/g, "\\s+")).join("|"), "gi");
 
 /** A text with its words marked. */
 export function marked(text, words) {
@@ -18,11 +18,13 @@ export function marked(text, words) {
   return [...text.matchAll(expression(words))].flatMap(([word], at) => [between[at], el("mark", {}, word)]).concat(between.at(-1));
 }
 
-/** Leads to a message, and in it to the first of the words. They stay marked until another message is led to. */
+/** Leads to a message, and in it to the longest of the words: a short one may be a part of any other. They stay marked until
+ * another message is led to. */
 export function reveal(message, words) {
   const ranges = words.length ? [...message.querySelectorAll(".mine, .prose")].flatMap((text) => find(text, words)) : [];
-  const first = ranges[0]?.startContainer.parentElement;
-  (first?.checkVisibility() ? first : message).scrollIntoView({ block: "center" });
+  const longest = ranges.reduce((best, one) => (best.toString().length < one.toString().length ? one : best), document.createRange());
+  const place = longest.startContainer.parentElement;
+  (message.contains(place) && place.checkVisibility() ? place : message).scrollIntoView({ block: "center" });
   if (window.Highlight) CSS.highlights.set("sought", new Highlight(...ranges));
   message.tabIndex = -1;
   message.focus({ preventScroll: true });

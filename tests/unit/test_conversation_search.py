@@ -41,3 +41,8 @@ def test_a_short_text_is_its_own_excerpt(text: str, excerpt: str) -> None:
 
 def test_a_text_without_spaces_is_cut_before_the_word() -> None:
     assert "电梯" in cut_excerpt("好" * 500 + "电梯" + "好" * 500, ["电梯"])
+
+
+def test_an_excerpt_shows_the_longest_word_and_not_a_letter_of_another() -> None:
+    text = "A harbour at noon. " * 9 + "He read us a poem."
+    assert cut_excerpt(text, ["a", "poem"]).endswith("He read us a poem.")
