@@ -156,8 +156,8 @@ def _describe_capabilities(run: Run) -> str:
         works = ["- nothing: this room's tools need a model" if names else "- nothing: this room allows no tools"]
     lines += ["What works now, without any model:", *works, ""] if works else []
     lines += [
-        "To get a model, set `AGENT_LLM_BASE_URL` and `AGENT_MODEL_FAST` (for example "
-        f"`AGENT_LLM_BASE_URL={get_example_address()} AGENT_MODEL_FAST=llama3.1`), then start Stepgate again.",
+        "To get a model, connect one in Models on the web page, or with "
+        f"`stepgate models use llama3.1 --at {get_example_address()}`. It is used at once.",
     ]
     return "\n".join(lines)
 

@@ -11,11 +11,11 @@ from typing import Final
 from agent.core.errors import BadRequestError
 from agent.core.models import RunStatus
 from agent.core.surrogates import to_storable_text
-from agent.storage.sql import Row, SqlClient, format_marks
+from agent.runs.conversation_search import MessageMatch, build_condition, find_messages, parse_words
+from agent.storage.sql import Row, SqlClient
 
 OLD_PAGE_IDS: Final = "web-"
 """Began the ids that the web page chose before the gateway made them."""
-MAX_QUERY_CHARS: Final = 200
 _FIRST: Final = "owner = ? AND conversation_id = t.id AND NOT hidden ORDER BY created_at, run_id LIMIT 1"
 _LAST: Final = "owner = ? AND conversation_id = t.id AND NOT hidden ORDER BY created_at DESC, run_id DESC LIMIT 1"
 _NOTES: Final = "SELECT c.metadata FROM client_conversations c WHERE c.owner = ? AND c.id = t.id"
@@ -28,21 +28,14 @@ _LISTED: Final = f"""
                 SELECT 1 FROM client_conversations c WHERE c.owner = r.owner AND c.id = r.conversation_id))
         GROUP BY r.conversation_id
     ), page AS (
-        SELECT t.* FROM talks t
-        WHERE (t.last < ? OR (t.last = ? AND t.id < ?)) AND (? = ''
-            OR (SELECT lower(title) FROM runs WHERE {_FIRST}) LIKE ? ESCAPE '!'
-            OR t.id IN (%TITLED%)
-            OR EXISTS (SELECT 1 FROM turns u WHERE u.owner = ? AND u.conversation_id = t.id
-                AND lower(u.text) LIKE ? ESCAPE '!'))
+        SELECT t.* FROM talks t WHERE (t.last < ? OR (t.last = ? AND t.id < ?)) %WORDS%
         ORDER BY t.last DESC, t.id DESC LIMIT ?
     )
     SELECT t.id, t.first, t.last, t.open, (SELECT title FROM runs WHERE {_FIRST}),
         (SELECT room FROM runs WHERE {_LAST}), (SELECT status FROM runs WHERE {_LAST}), ({_NOTES})
     FROM page t ORDER BY t.last DESC, t.id DESC"""  # noqa: S608 - constants
-"""Selects the listed conversations, each once. `%TITLED%` stands for the marks of those whose chosen titles fit.
-PostgreSQL compares in lower case as far as the locale of its database has it."""
-MAX_TITLED: Final = 10_000
-"""Most of those: SQLite takes 32,766 values."""
+"""Selects the listed conversations, each once. `%WORDS%` stands for the condition of a search. PostgreSQL compares in
+lower case as far as the locale of its database has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +68,7 @@ TOP: Final = ListPosition(1e18)
 @dataclass(frozen=True, slots=True)
 class ListedConversation:
     """A conversation in a list. `status` is that of its newest run; `open_runs` have not ended. Times are UTC
-    seconds.
+    seconds. `match` is the message that a search has found.
     """
 
     id: str
@@ -86,6 +79,7 @@ class ListedConversation:
     created_at: float
     updated_at: float
     metadata: dict[str, str]
+    match: MessageMatch | None = None
 
     @property
     def position(self) -> ListPosition:
@@ -102,30 +96,30 @@ class ConversationList:
     async def list_newest(
         self, owner: str, *, limit: int, before: ListPosition = TOP, query: str = ""
     ) -> list[ListedConversation]:
-        """Conversations below `before`, newest first. With `query`, those that hold it in their titles or messages."""
-        wanted = to_storable_text(query.strip()[:MAX_QUERY_CHARS].lower())
-        like = "%" + "".join(f"!{sign}" if sign in "!%_" else sign for sign in wanted) + "%"
-        titled = await self._find_titled(owner, wanted) if wanted else []
+        """Conversations below `before`, newest first. With `query`, those that have each of its words in their title or
+        in a message."""
+        words = parse_words(query)
+        condition, values = build_condition(owner, words, await self._list_titles(owner) if words else [])
         rows = await self._statements.read(
-            _LISTED.replace("%TITLED%", format_marks(titled) or "NULL"),
+            _LISTED.replace("%WORDS%", condition),
             owner, f"{OLD_PAGE_IDS}%",
             before.updated_at, before.updated_at, before.id,
-            wanted, owner, like, *titled, owner, like, limit,
+            *values, limit,
             owner, owner, owner, owner,
         )  # fmt: skip
-        return [_parse_row(row) for row in rows]
+        matches = await find_messages(self._statements, owner, [str(row[0]) for row in rows], words)
+        return [_parse_row(row, matches.get(str(row[0]))) for row in rows]
 
-    async def _find_titled(self, owner: str, words: str) -> list[str]:
-        """The conversations whose chosen titles hold the words. JSON, in which they are stored, escapes letters."""
+    async def _list_titles(self, owner: str) -> list[tuple[str, str]]:
+        """The chosen titles in lower case, newest first. JSON, in which they are stored, escapes letters."""
         rows = await self._statements.read(
             "SELECT id, metadata FROM client_conversations WHERE owner = ? AND metadata LIKE ? ORDER BY created DESC",
             owner, '%"title"%',
         )  # fmt: skip
-        titles = ((str(one), json.loads(metadata).get("title") or "") for one, metadata in rows)
-        return [one for one, title in titles if words in title.lower()][:MAX_TITLED]
+        return [(str(one), (json.loads(metadata).get("title") or "").lower()) for one, metadata in rows]
 
 
-def _parse_row(row: Row) -> ListedConversation:
+def _parse_row(row: Row, match: MessageMatch | None) -> ListedConversation:
     conversation_id, first, last, open_runs, title, room, status, metadata = row
     fields: dict[str, str] = json.loads(metadata) if metadata else {}
     return ListedConversation(
@@ -137,4 +131,5 @@ def _parse_row(row: Row) -> ListedConversation:
         created_at=float(first),
         updated_at=float(last),
         metadata=fields,
+        match=match,
     )

@@ -1,9 +1,10 @@
 """Submits people's decisions to runs that wait for them."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent.core.errors import BadRequestError, ConflictError
+from agent.core.errors import BadRequestError, ConflictError, NotFoundError
 from agent.core.models import AgentRequest
 from agent.core.principal import Principal
 from agent.policy.approval import ConversationTrust, find_reply, is_stray_decision, parse_decision
@@ -115,3 +116,18 @@ def require_approval_ids(approvals: Sequence[str], run_id: str) -> None:
             "GET /v1/approvals lists them",
             param="approvals",
         )
+
+
+async def withdraw_questions(
+    service: AgentService[Any], tree: ConversationTree, request: AgentRequest, accepted: AcceptedRun
+) -> None:
+    """Cancels the runs that wait for a person in branches that a message has left by beginning another one: approved
+    beside its own, they would do the same twice. `accepted` is the message's run; a later one is another message's.
+    """
+    own_row = await service.get_run(accepted.run_id, owner=accepted.owner)
+    for row in await service.list_waiting_runs(owner=accepted.owner):
+        is_earlier = row.conversation_id == request.conversation_id and row.created_at < own_row.created_at
+        if row.hidden or not is_earlier or await tree.is_in_branch(accepted.owner, request, row.run_id):
+            continue
+        with contextlib.suppress(ConflictError, NotFoundError):  # decided or deleted meanwhile
+            await service.cancel_run(row.run_id, owner=accepted.owner)

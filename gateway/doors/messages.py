@@ -11,12 +11,12 @@ from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
-from pydantic import Field
 
 from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.events import Event, RunCreated
-from agent.core.models import ENDED_STATUSES, AgentRequest, DeferredModel, JsonObject, RunStatus
-from agent.runs.conversation_list import MAX_QUERY_CHARS, TOP, ListPosition
+from agent.core.models import ENDED_STATUSES, AgentRequest, JsonObject
+from agent.runs.conversation_list import TOP, ListPosition
+from agent.runs.conversation_search import MAX_QUERY_CHARS, MessageMatch
 from agent.runs.conversation_tree import Branches
 from agent.runs.run_intake import QuestionAwareRequest
 from agent.runs.sessions import build_unknown_conversation_error
@@ -27,10 +27,19 @@ from gateway.bootstrap import Stepgate
 from gateway.doors.agent import STREAM
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
+from gateway.doors.message_forms import (
+    ConversationEntries,
+    ConversationEntry,
+    ConversationMatch,
+    Message,
+    MessageList,
+    NewHead,
+    NewMessage,
+    SentMessage,
+)
 from gateway.doors.openai import OPENAI_ERRORS
 from gateway.doors.run_intake import accept_run
 from gateway.doors.runs import parse_position
-from gateway.doors.strict_body import StrictBody
 from gateway.render.answer_view import AnswerFrames, build_view
 from gateway.render.chat_markdown import format_chat
 from gateway.render.native import build_failure_frame
@@ -44,106 +53,16 @@ MAX_EXCHANGES: Final = 100
 RenderMode = Literal["html"]
 
 
-class ConversationEntry(DeferredModel):
-    """A conversation in a list. `status` is that of its newest run; `open_runs` counts those that have not ended."""
-
-    id: str
-    title: str
-    room: str
-    status: RunStatus
-    open_runs: int
-    created_at: datetime
-    updated_at: datetime
-
-
-class ConversationEntries(DeferredModel):
-    """Conversations, newest first. Pass `next` as `before` for older ones."""
-
-    data: list[ConversationEntry]
-    next: str | None = None
-
-
-class Message(DeferredModel):
-    """A message. `parent` is the one it follows, null at the beginning. `siblings` are the messages that follow the
-    same one, in the order they were sent: the versions of a question, or of an answer.
-    """
-
-    id: str
-    role: Literal["user", "assistant"]
-    parent: str | None
-    run_id: str
-    content: str
-    images: list[str] = Field(default_factory=list)
-    created_at: datetime
-    siblings: list[str]
-    status: RunStatus | None = Field(default=None, description="of an answer: that of its run")
-    view: JsonObject | None = Field(default=None, description="of an answer: its HTML (`render=html`), steps, metadata")
-
-
-class MessageList(DeferredModel):
-    """The messages of a branch, oldest first. Pass `previous` as `before` for earlier ones."""
-
-    data: list[Message]
-    head: str | None
-    room: str
-    model: str | None = Field(default=None, description="the model chosen with the last message; null: the room's own")
-    title: str
-    collection: str | None = Field(
-        default=None, description="`collection` of the conversation's metadata: where its messages are answered from"
-    )
-    previous: str | None = None
-
-
-class NewMessage(StrictBody):
-    """A message to send. To answer a question again, name it as `parent` and leave `content` out."""
-
-    content: str | None = Field(default=None, description="the message; left out: that of `parent`, answered again")
-    parent: str | None = Field(
-        default=None,
-        max_length=250,
-        description="the message to follow: an answer, `root` for another beginning, or a user's message to have it "
-        "answered again; left out: the conversation's head",
-    )
-    room: str | None = Field(default=None, description="a room, or `room@model`; left out: the default room")
-    images: list[str] = Field(default_factory=list, max_length=20, description="data: or https: addresses of pictures")
-    approvals: list[str] | None = Field(
-        default=None,
-        max_length=1_000,
-        description="ids of the approvals that the client displays: it is a reply to these only, and a 409 if others "
-        "are open; left out: to what is open",
-    )
-    metadata: JsonObject = Field(default_factory=dict)
-
-
-class SentMessage(DeferredModel):
-    """A message that was sent: follow `events`, or read the answer at its id."""
-
-    run_id: str
-    user_message: str
-    answer: str
-    parent: str | None = Field(
-        description="the answer that it follows, null at the beginning; not the last one that a client has shown if "
-        "another client was faster"
-    )
-    status: RunStatus
-
-
-class NewHead(StrictBody):
-    """The message that the next one follows. A message in the middle chooses the newest branch through it, unless
-    `exact`.
-    """
-
-    message: str = Field(max_length=250)
-    exact: bool = False
-
-
 @router.get("", responses=OPENAI_ERRORS)
 async def list_conversations(
     stepgate: Gateway,
     caller: CurrentCaller,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     before: Annotated[str | None, Query(max_length=300, description="`next` of the page before")] = None,
-    query: Annotated[str, Query(max_length=MAX_QUERY_CHARS, description="words of titles and messages")] = "",
+    query: Annotated[
+        str,
+        Query(max_length=MAX_QUERY_CHARS, description='words of titles and messages; `"a phrase"` is one of them'),
+    ] = "",
 ) -> ConversationEntries:
     """List conversations that were made here, the most recently used first."""
     begin = ListPosition.parse(before) if before else TOP
@@ -157,6 +76,7 @@ async def list_conversations(
             open_runs=one.open_runs,
             created_at=datetime.fromtimestamp(one.created_at, UTC),
             updated_at=datetime.fromtimestamp(one.updated_at, UTC),
+            match=None if one.match is None else _build_match(one.match),
         )
         for one in newest
     ]
@@ -295,6 +215,11 @@ async def export_conversation(
         return Response(listed.model_dump_json(indent=2), media_type="application/json")
     text = format_chat(title, [(one.role, one.content, one.view or {}) for one in messages])
     return Response(text, media_type="text/markdown; charset=utf-8")
+
+
+def _build_match(match: MessageMatch) -> ConversationMatch:
+    message_id = _question_id(match.run_id) if match.role == "user" else _answer_id(match.run_id)
+    return ConversationMatch(message=message_id, excerpt=match.excerpt)
 
 
 async def _build_request(stepgate: Stepgate, caller: Caller, conversation_id: str, body: NewMessage) -> AgentRequest:

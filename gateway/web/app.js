@@ -13,6 +13,7 @@ import * as runs from "./runs.js";
 import * as team from "./team.js";
 import { watchApprovals } from "./team_approvals.js";
 import * as studio from "./studio.js";
+import { showView, showWaiting } from "./title.js";
 
 const VIEWS = { chat, documents, build, runs, team, studio, models };
 const NEEDS = { chat: "chat", documents: "agent", build: "ingest", runs: "agent", studio: "agent" }; // scopes of the views
@@ -27,8 +28,6 @@ const themeButton = document.getElementById("theme");
 const THEMES = { system: ["half", "as the system"], light: ["sun", "light"], dark: ["moon", "dark"] };
 
 let owner = ""; // whose key it is
-let viewName = "Chat";
-let waiting = 0; // questions that wait for a decision
 let keyBanner = null; // made once: a banner that is put in again is read out again
 let [stateLooks, stateDrawn] = [0, 0]; // the numbers of the newest look at the status, and of the newest that was drawn
 
@@ -45,8 +44,7 @@ async function route() {
   for (const link of document.querySelectorAll("header nav a"))
     if (link.hash === `#/${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
-  viewName = `${name[0].toUpperCase()}${name.slice(1)}`;
-  drawTitle();
+  showView(name);
   await view.show(...rest.map(decode));
 }
 
@@ -129,14 +127,8 @@ async function offerViews() {
   if (scopes.includes("approve")) watchApprovals(drawWaiting);
 }
 
-/** The window's title: the number is seen where the page is one tab of many. */
-function drawTitle() {
-  document.title = `${waiting > 0 ? `(${waiting}) ` : ""}${viewName} · Stepgate`;
-}
-
 function drawWaiting(number) {
-  waiting = number;
-  drawTitle();
+  showWaiting(number);
   const link = document.querySelector('header nav a[href="#/team"]');
   fill(link, "Team", number > 0 && el("span.count", { title: `${number} waiting for you` }, number > 99 ? "99+" : String(number)));
 }

@@ -7,11 +7,15 @@ import { begin, isGone, note, ownCollection, pathOf, unread } from "./conversati
 import { deliver } from "./delivery.js";
 import { button, el, fill, keepLooking, pinned, takeDrops } from "./dom.js";
 import { follow, OPEN } from "./follow.js";
+import { makeMessages } from "./messages.js";
 import { pastChats } from "./past_chats.js";
-import { question, tool, versions } from "./question.js";
+import { question } from "./question.js";
+import { reveal } from "./search_words.js";
+import { entitle } from "./title.js";
 import { welcome } from "./welcome.js";
 
 const PAGE = 30; // exchanges that are loaded at once
+const LONGEST_PAGE = 100; // exchanges: the most that the gateway sends at once
 const LOOK_MS = 15_000; // between two looks whether the chat went on in another tab or browser
 const rooms = el("select.pill", { "aria-label": "Room" });
 const models = el("select.pill", { "aria-label": "Model", title: "The model of this chat", hidden: true });
@@ -22,7 +26,8 @@ const scroll = el("div.scroll", {}, el("div.column", {}, hero, el("h1.hidden", {
 const stick = pinned(scroll);
 const box = chatBox({ aside: [rooms, models], send: say, stop, filesOf: () => filesOf(chat) });
 const { tray } = box;
-const past = pastChats({ gone: (id) => id === chat.id && (location.hash = "#/chat") });
+const past = pastChats({ gone: (id) => id === chat.id && (location.hash = "#/chat"), named: (title) => entitle("chat", title) });
+const { draw, replies } = makeMessages({ branch: (message) => branch(message), choose: (id) => choose(id), grown: stick });
 
 export const view = el("section.view.chat", { "aria-label": "Chat" }, past.element,
   el("div.talking", {}, scroll, el("div.dock", {}, stick.down, box.element)));
@@ -34,10 +39,11 @@ let [isSending, isBranching, isToStop] = [false, false, false];
 let opened = Promise.resolve(); // once the chat of the address is loaded: a message sent before waits for it
 const start = welcome({ hero, rooms, picks: models, say, focus: () => box.focus() });
 
-export async function show(id = "") {
+export async function show(id = "", message = "") {
   if (id !== chat.id || !id) await (opened = open(id));
   else past.refresh(id), look(), box.look();
-  box.focus();
+  if (message && chat.head) await leadTo(message).catch(complain);
+  else if (!past.seeks()) box.focus();
 }
 
 /** Starts a chat in a room with the first words of a question, once the view is shown. Other views link here. */
@@ -58,6 +64,7 @@ async function open(id) {
   leave();
   chat = { id, previous: null, head: null };
   box.open(id);
+  entitle("chat");
   log.replaceChildren();
   [earlier.hidden, hero.hidden] = [true, Boolean(id)];
   past.refresh(id);
@@ -85,7 +92,8 @@ async function reload({ keep = false } = {}) {
     earlier.hidden = !found.previous;
     if (found.room && start.target() === chosen) start.choose(found.room, found.model); // else another was chosen meanwhile
     const at = scroll.scrollTop;
-    log.replaceChildren(...draw(found.data));
+    log.replaceChildren(...found.data.map(draw));
+    entitle("chat", found.title);
     hero.hidden = found.data.length > 0;
     box.limitTo(found.collection);
     if (keep) scroll.scrollTop = at;
@@ -112,33 +120,28 @@ async function look() {
 keepLooking(look, LOOK_MS);
 addEventListener("focus", look);
 
-async function loadEarlier() {
+async function loadEarlier(limit = PAGE) {
   const { id, previous: before } = chat;
   const height = scroll.scrollHeight;
-  const found = await get(`${pathOf(chat.id)}/messages?limit=${PAGE}&render=html&before=${encodeURIComponent(before)}`);
+  const found = await get(`${pathOf(chat.id)}/messages?limit=${limit}&render=html&before=${encodeURIComponent(before)}`);
   if (chat.id !== id || chat.previous !== before) return; // another chat, or pressed twice
   earlier.hidden = !(chat.previous = found.previous);
-  log.prepend(...draw(found.data));
+  log.prepend(...found.data.map(draw));
   scroll.scrollTop += scroll.scrollHeight - height;
 }
-const replies = new Map(); // id of a message -> its answer, of those that are shown
 
-const draw = (messages) => messages.map((message) => (message.role === "user" ? drawQuestion(message) : drawAnswer(message)));
-
-function drawQuestion({ id, content, images, created_at: at, parent, siblings }) {
-  return question({
-    text: content, images, at,
-    resend: (text) => branch({ content: text, images, parent: parent ?? "root" }),
-    pager: versions(siblings, id, choose, "message"),
-  });
-}
-
-function drawAnswer({ id, parent, view: known }) {
-  const again = () => branch({ parent });
-  const reply = answer({ actions: [tool("Answer again", "again", again)], grown: stick, again });
-  replies.set(id, reply);
-  if (known) reply.view(known);
-  return reply.element;
+/** Leads to a message that a search has found: an earlier one, or one of another branch, which is shown then. */
+async function leadTo(message, { isOfBranch = false } = {}) {
+  const here = chat;
+  const at = () => log.querySelector(`[data-message="${CSS.escape(message)}"]`);
+  while (chat === here && here.previous && !at()) await loadEarlier(LONGEST_PAGE);
+  if (chat !== here) return;
+  history.replaceState(null, "", `#/chat/${encodeURIComponent(here.id)}`);
+  if (at()) return reveal(at(), past.words());
+  if (isOfBranch) return;
+  await send("PUT", `${pathOf(here.id)}/head`, { message });
+  await reload();
+  await leadTo(message, { isOfBranch: true });
 }
 
 /** Follows the last answer if it has not ended. Only one of a branch can go on. */
@@ -236,8 +239,8 @@ function takeBack(text, pictures, drawn) {
 function replace(asked, placeholder, { run_id: runId, user_message: userId, answer: answerId, parent }) {
   const text = asked.querySelector(".mine").textContent;
   const images = [...asked.querySelectorAll("img")].map((one) => one.src);
-  asked.replaceWith(drawQuestion({ id: userId, content: text, images, created_at: new Date().toISOString(), parent, siblings: [userId] }));
-  placeholder.replaceWith(drawAnswer({ id: answerId, parent: userId, run_id: runId }));
+  asked.replaceWith(draw({ role: "user", id: userId, content: text, images, created_at: new Date().toISOString(), parent, siblings: [userId] }));
+  placeholder.replaceWith(draw({ role: "assistant", id: answerId, parent: userId, run_id: runId }));
   chat.head = answerId;
   stick({ now: true });
   past.refresh(chat.id);

@@ -8,6 +8,7 @@ import { pipelineForm } from "./document_pipeline.js";
 import { extentOf, uploader } from "./document_uploads.js";
 import { isOwnCollection, ownCollection } from "./conversation.js";
 import { button, confirming, count, el, fill, icon, moment, takeDrops } from "./dom.js";
+import { entitle } from "./title.js";
 
 const PAGE = 200; // documents that are listed at once
 const PAGES_OF_CHATS = 10; // of 200, in which the chats of collections are looked for
@@ -38,7 +39,9 @@ export async function show(collection = "", documentId = "") {
   const rows = await refresh();
   const again = () => here === place && show(collection, documentId);
   const inner = await inside(collection, documentId, rows, again).catch((error) => [back("#/documents", "All collections"), alarm(errorText(error))]);
-  if (look === looks) fill(stage, page(inner)); // else another place was opened meanwhile
+  if (look !== looks) return; // another place was opened meanwhile
+  fill(stage, page(inner));
+  entitle("documents", collection && stage.querySelector("h1")?.textContent);
 }
 
 /** What is at a place; `again()` shows it anew, unless another one is shown by then. */

@@ -13,8 +13,9 @@ import { runActions } from "./run_actions.js";
 import { lasted, timeline } from "./timeline.js";
 import { trace } from "./trace.js";
 
-/** Shows a run in `stage` and follows it until it ends or `signal` aborts. Calls `changed()` when it has ended. */
-export async function explore(stage, id, { signal, changed, offers = () => null }) {
+/** Shows a run in `stage` and follows it until it ends or `signal` aborts. Calls `named(title)` once it is there, and
+ * `changed()` when it has ended. */
+export async function explore(stage, id, { signal, changed, named = () => {}, offers = () => null }) {
   try {
     const [{ owner }, found] = await Promise.all([me(), look(id, signal)]);
     let run = found;
@@ -22,6 +23,7 @@ export async function explore(stage, id, { signal, changed, offers = () => null 
     const page = layout(id, offers, isMine);
     fill(stage, page.element);
     page.paint(run);
+    named(run.title);
     let newest = 0;
     const seen = async (known) => {
       const number = (newest += 1);

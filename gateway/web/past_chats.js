@@ -4,18 +4,19 @@ import { get, post, request, send } from "./api.js";
 import { note, pathOf } from "./conversation.js";
 import { button, confirming, el, fill, icon, isComposing, moment } from "./dom.js";
 import { OPEN } from "./follow.js";
+import { marked, wordsOf } from "./search_words.js";
 
 const PAGE = 50;
 const LOOK_MS = 4_000; // between two looks while something goes on
 
-/** The list. Calls `gone(id)` after a chat was deleted. */
-export function pastChats({ gone }) {
+/** The list. Calls `gone(id)` after a chat was deleted, and `named(title)` when the one that is shown is listed. */
+export function pastChats({ gone, named }) {
   const list = el("ul.items");
-  const search = el("input", { type: "search", placeholder: "Search chats", title: "Ctrl+K", "aria-label": "Search chats", oninput: () => later() });
+  const search = el("input", { type: "search", placeholder: "Search chats", title: "Words of titles and messages (Ctrl+K)", "aria-label": "Search chats", oninput: () => later(), onkeydown: seek });
   const more = button("Older", () => load(next), { kind: "plain" });
   more.hidden = true;
   const fresh = el("a.button.fresh", { href: "#/chat" }, icon("plus"), "New chat");
-  const element = el("details.past", { open: !matchMedia("(max-width: 60rem)").matches },
+  const element = el("details.past", { onkeydown: walk, open: !matchMedia("(max-width: 60rem)").matches },
     el("summary", {}, "Chats", icon("open")),
     el("div.shelf", {}, el("div.seek", {}, fresh, search),
       el("nav.scroll", { "aria-label": "Past chats" }, list, more)));
@@ -24,16 +25,46 @@ export function pastChats({ gone }) {
   addEventListener("reachchange", () => later());
   addEventListener("hashchange", () => narrow.matches && (element.open = false)); // a chat was chosen
   addEventListener("keydown", (event) => {
-    if (event.key !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || !element.checkVisibility()) return;
+    if (event.key !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || document.querySelector("dialog[open]")) return;
+    if (!document.body.dataset.scopes?.split(" ").includes("chat")) return; // this key has no chats
     event.preventDefault();
-    element.open = true;
-    search.select();
+    isSought = true;
+    if (element.checkVisibility()) seeks();
+    else location.hash = current ? `#/chat/${encodeURIComponent(current)}` : "#/chat"; // asks `seeks()` once the chats are shown
   });
   let rows = [];
   let next = null;
   let current = "";
   let shown = ""; // the words that the list is of
   let timer = 0;
+  let isSought = false; // the field, from another view
+
+  /** Whether a person is about to search, so that the focus belongs there. */
+  function seeks() {
+    if (isSought) {
+      element.open = true;
+      search.select();
+    }
+    isSought = false;
+    return document.activeElement === search;
+  }
+
+  /** Enter opens the first chat of the list. */
+  async function seek(event) {
+    if (event.key !== "Enter" || isComposing(event) || !search.value.trim()) return;
+    await refresh();
+    list.querySelector("a.item")?.click();
+  }
+
+  /** The arrows lead from the field into the list, and through it. */
+  function walk(event) {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const places = [search, ...list.querySelectorAll("a.item")];
+    const at = places.indexOf(event.target);
+    if (!step || at < 0 || !places[at + step]) return;
+    event.preventDefault();
+    places[at + step].focus();
+  }
 
   function later() {
     clearTimeout(timer);
@@ -77,15 +108,21 @@ export function pastChats({ gone }) {
 
   function draw() {
     if (list.querySelector("input:focus, :popover-open")) return; // a name is being written, or something chosen
-    const none = search.value.trim() ? "No chat holds these words." : "Your chats appear here.";
+    const none = search.value.trim() ? "No chat has all of these words." : "Your chats appear here.";
+    const focused = list.contains(document.activeElement) ? document.activeElement.hash : "";
+    const open = rows.find((row) => row.id === current);
+    if (open) named(open.title);
     fill(list, rows.map((row) => el("li.chatrow", {}, item(row), menu(row))), !rows.length && el("li.quiet.pad", {}, none));
     more.hidden = !next;
+    if (focused) list.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   }
 
-  function item({ id, title, room, status, open_runs: open, updated_at: at }) {
+  function item({ id, title, room, status, open_runs: open, updated_at: at, match }) {
     const state = open || status === "failed" ? el(`span.dot.${status}`, { title: label(status) }) : null;
-    return el("a.item", { href: `#/chat/${encodeURIComponent(id)}`, "aria-current": id === current ? "page" : null },
-      el("b.cut", { dir: "auto" }, state, title || "(no words)"), el("span.quiet.cut", {}, `${room} · ${moment(at)}`));
+    const place = [id, ...(match ? [match.message] : [])].map(encodeURIComponent).join("/");
+    return el("a.item", { href: `#/chat/${place}`, "aria-current": id === current ? "page" : null },
+      el("b.cut", { dir: "auto" }, state, marked(title || "(no words)", wordsOf(shown))),
+      match && el("span.excerpt", { dir: "auto" }, marked(match.excerpt, wordsOf(shown))), el("span.quiet.cut", {}, `${room} · ${moment(at)}`));
   }
 
   const label = (status) => (status === "awaiting_approval" ? "Waiting for you" : OPEN.has(status) ? "In progress" : "Failed");
@@ -164,5 +201,5 @@ export function pastChats({ gone }) {
     gone(row.id);
   }
 
-  return { element, refresh };
+  return { element, refresh, seeks, words: () => wordsOf(shown) };
 }

@@ -1,7 +1,7 @@
 /** A message of the user: its words and pictures, and what can be done with it. */
 
 import { button, el, fill, icon, moment } from "./dom.js";
-import { copy } from "./html.js";
+import { copy, link, safeUrl } from "./html.js";
 
 /** The message, sent `at` a time. `resend(text)` sends other words in its place; without it, it cannot be edited. */
 export function question({ text, images = [], at = null, resend = null, pager = null }) {
@@ -9,7 +9,7 @@ export function question({ text, images = [], at = null, resend = null, pager = 
   const draw = () => {
     const copyButton = tool("Copy message", "copy", () => copy(text, copyButton));
     fill(element,
-      images.length > 0 && el("div.pictures", {}, images.map((src) => el("img", { src, alt: "Attached picture" }))),
+      images.length > 0 && el("div.pictures", {}, images.map(attached)),
       el("div.mine", { dir: "auto" }, el("p", {}, text)),
       el("div.tools", {}, at && el("time.quiet", { dateTime: at }, moment(at)), pager, copyButton, resend && tool("Edit and send again", "edit", edit)));
   };
@@ -34,6 +34,13 @@ export function question({ text, images = [], at = null, resend = null, pager = 
 
   draw();
   return element;
+}
+
+/** A picture of the message. One at another host is a link: the page loads nothing from there by itself. */
+function attached(src) {
+  if (src.startsWith("data:")) return el("img", { src, alt: "Attached picture" });
+  const address = safeUrl(src);
+  return address ? link(address, `Picture at ${new URL(address).host}`) : el("span.quiet", {}, "Attached picture");
 }
 
 /** A small button with an icon. */

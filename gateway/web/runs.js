@@ -5,6 +5,7 @@ import { get, errorText } from "./api.js";
 import { comparison } from "./compare.js";
 import { attempt, button, count, el, fill, keepLooking, moment, short, stateOf } from "./dom.js";
 import { explore } from "./explorer.js";
+import { entitle } from "./title.js";
 
 const FILTERS = {
   "": "Any status", queued: "Queued", running: "Running", awaiting_approval: "Waiting", succeeded: "Succeeded", partial: "Partial",
@@ -43,13 +44,14 @@ let timer = 0;
 export async function show(id = "", other = "") {
   hide();
   shown = id;
+  entitle("runs");
   view.classList.toggle("chosen", Boolean(id));
   refresh();
   loadChoices();
   if (!id) return fill(stage, el("div.empty", {}, el("p", {}, NONE)));
   following = new AbortController();
   const { signal } = following;
-  if (!other) return explore(stage, id, { signal, changed: refresh, offers: compareWith });
+  if (!other) return explore(stage, id, { signal, changed: refresh, offers: compareWith, named: (title) => signal.aborted || entitle("runs", title) });
   const sides = [el("div.stage"), el("div.stage")];
   const table = el("div.differences");
   fill(stage, el("div.compare", {}, table, sides));

@@ -10,6 +10,7 @@ import * as recipes from "./studio_recipes.js";
 import * as rooms from "./studio_rooms.js";
 import * as schedules from "./studio_schedules.js";
 import * as tools from "./studio_tools.js";
+import { entitle } from "./title.js";
 
 const SECTIONS = { rooms, tools, prompts, recipes, schedules, queue, map };
 const SCOPES = { rooms: "rooms", queue: "admin" }; // of sections that not every key may see
@@ -36,6 +37,7 @@ export async function show(name = "", id = "") {
   section = offered.includes(name) ? name : offered[0];
   if (section !== name) id = ""; // it is a thing of a section that this key does not see
   chosen = id;
+  entitle("studio");
   const kind = SECTIONS[section];
   for (const tab of tabs.children) tab.hidden = !offered.includes(tab.hash.split("/")[2]);
   for (const tab of tabs.children)
@@ -60,7 +62,9 @@ async function open(kind, id) {
   fill(page, back, el("p.quiet", { role: "status" }, "Loading …"));
   try {
     const content = id === NEW && kind.create ? await kind.create(tasks) : !id && kind.overview ? await kind.overview() : await kind.open(id, tasks);
-    if (id === chosen && kind === SECTIONS[section] && stage.contains(page)) fill(page, back, content);
+    if (id !== chosen || kind !== SECTIONS[section] || !stage.contains(page)) return;
+    fill(page, back, content);
+    entitle("studio", id && page.querySelector("h1")?.textContent);
   } catch (error) {
     fill(page, back, problem(error));
   }

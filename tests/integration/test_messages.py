@@ -14,6 +14,7 @@ from tests.support.script import Script, plans, says, script
 from tests.support.scripted_server import ScriptedServer
 
 LONG = "The harbour was quiet. " * 40
+CAREFUL = {"id": "careful", "name": "Careful", "approval": "always"}
 
 
 @asynccontextmanager
@@ -276,8 +277,8 @@ async def test_chats_are_listed_searched_renamed_exported_and_deleted(serve: Ser
             return [entry["id"] for entry in listed.json()["data"]]
 
         assert await list_ids("") == [other, one]
-        assert await list_ids("LETTER a") == [one]
-        assert await list_ids("about B") == [other], "words of an answer"
+        assert await list_ids('"LETTER a"') == [one]
+        assert await list_ids('"about B"') == [other], "words of an answer"
         assert await list_ids("100 %_!") == [other]
         assert await list_ids("%") == [other]
         assert await list_ids("nowhere") == []
@@ -294,6 +295,62 @@ async def test_chats_are_listed_searched_renamed_exported_and_deleted(serve: Ser
         assert (await client.delete(f"/v1/conversations/{one}")).status_code == 200
         assert await list_ids("") == [other]
         assert (await client.get(f"/v1/conversations/{one}/messages")).status_code == 404
+
+
+async def test_chats_are_found_by_words_of_their_messages(serve: Serve) -> None:
+    model = script(
+        says("A hammer.", about="Which tool?"), says("Anna mended the lift.", about="Who helped?"),
+        plans({"tool": "calculator", "inputs": {"expression": "6*7"}}, {"tool": "completion"}, about="Compute"),
+    )  # fmt: skip
+    async with chatting(serve, model) as client:
+        assert (await client.post("/v1/rooms", json=CAREFUL)).status_code == 201
+        one, other, asking = [await new_chat(client) for _ in range(3)]
+        helped = await send(client, one, "Who helped?")
+        await send(client, one, "Which tool?")
+        await send(client, other, "Which tool?")
+        sent = {"content": "Compute the tool budget", "room": "careful"}
+        assert (await client.post(f"/v1/conversations/{asking}/messages", json=sent)).status_code == 202
+
+        async def search(query: str) -> dict[str, Any]:
+            listed = (await client.get("/v1/conversations", params={"query": query})).json()["data"]
+            return {entry["id"]: entry["match"] for entry in listed}
+
+        assert await search("LIFT anna") == {one: {"message": helped["answer"], "excerpt": "Anna mended the lift."}}
+        assert list(await search("lift hammer")) == [one], "in different messages"
+        assert await search('"lift anna"') == {}
+        assert list(await search('"mended the lift"')) == [one]
+        assert list(await search("tool budget")) == [asking], "a message that has no answer yet"
+        assert list(await search("tool")) == [asking, other, one]
+        assert (await search(""))[one] is None
+        await client.post(f"/v1/conversations/{other}", json={"metadata": {"title": "Garage"}})
+        assert list(await search("garage hammer")) == [other], "in the title and in a message"
+
+
+async def test_another_version_of_a_waiting_question_withdraws_its_approval(serve: Serve) -> None:
+    asks = plans({"tool": "calculator", "inputs": {"expression": "6*7"}}, {"tool": "completion"}, about="Compute")
+    async with chatting(serve, script(asks, says("It is 42."))) as client:
+        assert (await client.post("/v1/rooms", json=CAREFUL)).status_code == 201
+        chat, other = await new_chat(client), await new_chat(client)
+
+        async def ask(chat: str, words: str | None, expected: int, **body: Any) -> dict[str, Any]:
+            asked = {"room": "careful", **({} if words is None else {"content": words}), **body}
+            sent = (await client.post(f"/v1/conversations/{chat}/messages", json=asked)).json()
+            for _ in range(200):
+                waiting = (await client.get("/v1/approvals")).json()["data"]
+                if [one["run_id"] for one in waiting].count(sent["run_id"]) and len(waiting) == expected:
+                    return dict(sent)
+                await asyncio.sleep(0.05)
+            raise AssertionError(waiting)
+
+        elsewhere = await ask(other, "Compute it elsewhere", 1)
+        first = await ask(chat, "Compute it", 2)
+        second = await ask(chat, "Compute it, please", 2, parent="root")
+        third = await ask(chat, None, 2, parent=second["user_message"])
+        waiting = {one["run_id"] for one in (await client.get("/v1/approvals")).json()["data"]}
+        assert waiting == {elsewhere["run_id"], third["run_id"]}
+        for replaced in (first, second):
+            run = (await client.get(f"/v1/runs/{replaced['run_id']}")).json()
+            assert run["status"] == "cancelled"
 
 
 async def test_a_conversation_is_answered_from_the_collection_that_its_metadata_names(serve: Serve) -> None:

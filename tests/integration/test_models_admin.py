@@ -94,7 +94,7 @@ async def test_a_gateway_in_a_container_names_where_the_models_of_its_host_are(
         assert "http://host.docker.internal:9/v1" in tried["reason"]
         asked = {"model": "chat", "messages": [{"role": "user", "content": "Tell me a story"}]}
         told = (await client.post("/v1/chat/completions", json=asked)).json()
-        assert f"`AGENT_LLM_BASE_URL={there} " in told["choices"][0]["message"]["content"]
+        assert f" --at {there}`" in told["choices"][0]["message"]["content"]
 
 
 async def test_another_model_of_the_same_program_is_offered_and_saved_beside_the_first(

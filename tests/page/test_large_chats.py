@@ -51,7 +51,7 @@ async def test_five_hundred_chats_are_listed_and_searched(devtools: str, serve: 
             await page.until("document.querySelector('.answer[aria-busy=false]')?.innerText.includes('42')", MS)
             await page.until(f"{ROWS} === {CHATS + 1}", MS)
             assert "6*7" in await page.text(".chatrow"), "the newest one is the first"
-            await page.write(".seek input", "What is 17 + 1?")
+            await page.write(".seek input", '"What is 17 + 1?"')
             await page.until(f"{ROWS} === 1", MS)
 
 

@@ -48,7 +48,7 @@ from agent.run_context.run import Run
 from agent.run_context.run_hooks import PlanInquiry
 
 PLANNER_REFUSED = "the provider refused the planner's request before; it is not asked again"
-NO_MODEL = "no model is configured; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST"
+NO_MODEL = "no model is configured; `stepgate models use` connects one"
 
 
 async def plan(run: Run) -> None:

@@ -97,8 +97,19 @@ def _parse_inline(state: StateCore) -> None:
     for token in long:
         token.type = "overlong"
     parse_inline(state)
+    for token in state.tokens:
+        _mark_linked_images(token.children or ())
     for token in long:
         token.type, token.children = "inline", [Token("text", "", 0, content=token.content)]
+
+
+def _mark_linked_images(children: Sequence[Token]) -> None:
+    """Marks the images inside links, such as badges: a link within a link would take the words of the outer one."""
+    is_inside = False
+    for token in children:
+        is_inside = token.type == "link_open" or (is_inside and token.type != "link_close")
+        if token.type == "image":
+            token.meta["is_linked"] = is_inside
 
 
 def _render_raw(self: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: EnvType) -> str:
@@ -115,6 +126,8 @@ def _render_image(self: RendererHTML, tokens: Sequence[Token], at: int, options:
     label = _escape(self.renderInlineAsText(token.children or [], options, env))
     if _is_artifact(source):
         return f'<img src="{_escape(source)}" alt="{label}">'
+    if token.meta.get("is_linked"):
+        return label or "image"
     return f'<a href="{_escape(source)}">image: {label or _escape(source)}</a>'
 
 

@@ -101,3 +101,15 @@ def test_many_open_brackets_take_no_time() -> None:
     render_markdown("\\[\n" * 1_400)
     split_finished("\\[\n" * 20_000)
     assert thread_time() - started < 5.0
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("![Harbour](https://p.example/h.png)", '<a href="https://p.example/h.png"%>image: Harbour</a>'),
+        ("[![Build](https://p.example/b.svg)](https://ci.example)", '<a href="https://ci.example"%>Build</a>'),
+        ("[a ![](https://p.example/b.svg) b](https://ci.example)", '<a href="https://ci.example"%>a image b</a>'),
+    ],
+)  # fmt: skip
+def test_a_picture_of_another_host_is_a_link_or_the_words_of_one(text: str, html: str) -> None:
+    assert show(text) == f"<p>{html}</p>".replace("%", ' rel="noopener noreferrer"')

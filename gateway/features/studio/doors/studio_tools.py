@@ -134,7 +134,7 @@ def build_direct_model(stepgate: Stepgate, caller: Caller) -> DirectModel:
     Raises `ConflictError` if none is configured.
     """
     if not stepgate.models.is_configured:
-        message = "no model is configured, and a model writes the tools; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST"
+        message = "no model is configured, and a model writes the tools; `stepgate models use` connects one"
         raise ConflictError(message, agent_id="studio")
     settings = stepgate.settings
     return DirectModel(
