@@ -4,9 +4,12 @@ import atexit
 import gc
 import os
 import signal
+import sqlite3
 import ssl
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, wraps
+from pathlib import Path
+from typing import Any
 
 import httpx._transports.default
 import httpx2._transports.default
@@ -14,6 +17,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from agent.core import containers
+from agent.sandbox.probe import find_missing_feature
+from agent.skills import Skill, library
+from agent.storage import sqlite
+from gateway.packaged_files import PACKAGE_ROOT
 
 # How long an example takes is the machine's business: on a busy one it would be a failure that says nothing.
 settings.register_profile("stepgate", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
@@ -39,6 +46,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 Making = Callable[..., ssl.SSLContext]
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A machine without namespaces has no sandbox to test."""
+    if item.get_closest_marker("sandbox") is not None and (missing := find_missing_feature()) is not None:
+        pytest.skip(f"this machine has no sandbox: {missing}")
+
+
 def pytest_collection_finish() -> None:
     """Modules and thousands of tests stay until the end: no search for reference cycles has to walk through them."""
     gc.freeze()
@@ -51,6 +64,42 @@ def _certificates_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (httpx._transports.default, httpx2._transports.default):
             patch.setattr(module, "create_ssl_context", _kept(module.create_ssl_context))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _disk_not_waited_for() -> Iterator[None]:
+    """A store waits for the disk several times when it is made and when it is closed, so that it outlives a power
+    failure. No test shows one: what a process has written stays when it is killed."""
+
+    def unsynced(step: Callable[[sqlite3.Connection], Any]) -> Callable[[sqlite3.Connection], Any]:
+        @wraps(step)
+        def run(connection: sqlite3.Connection) -> Any:
+            connection.execute("PRAGMA synchronous=OFF")
+            result = step(connection)
+            connection.execute("PRAGMA synchronous=OFF")
+            return result
+
+        return run
+
+    with pytest.MonkeyPatch.context() as patch:
+        for step in (sqlite._create_tables, sqlite._configure):
+            patch.setattr(sqlite, step.__name__, unsynced(step))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shipped_skills_read_once() -> Iterator[None]:
+    """Thousands of engines and gateways load the same skills; those of a test's own are read each time."""
+    shipped = PACKAGE_ROOT / "skills"
+    read_each_time = library.read_skill
+    read_once = cache(read_each_time)
+
+    def read(path: Path, origin: str = "shipped") -> Skill | str:
+        return read_once(path, origin) if path.is_relative_to(shipped) else read_each_time(path, origin)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(library, "read_skill", read)
         yield
 
 

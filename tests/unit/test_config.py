@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import pytest
+from pydantic_settings import EnvSettingsSource
 
 from agent.core.errors import ConfigError
+from agent.core.settings import Settings
 from agent.core.settings.loading import find_unknown_settings, load_settings, load_valid_settings
+from agent.core.settings.variables import VariableSource
 from gateway.bootstrap_database import open_store
 
 
@@ -165,4 +168,26 @@ def test_a_secret_is_not_set_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setenv("AGENT_LLM_API_KEY", "one")
     monkeypatch.setenv("AGENT_LLM_API_KEY_FILE", str(tmp_path))
     with pytest.raises(ConfigError, match="AGENT_LLM_API_KEY_FILE and AGENT_LLM_API_KEY are both set"):
+        load_settings()
+
+
+@pytest.mark.parametrize("prefix", ["AGENT_", "agent_"])
+def test_variables_are_read_as_pydantic_reads_them(monkeypatch: pytest.MonkeyPatch, prefix: str) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.setenv(f"{prefix}{name.upper()}", '["a", "b"]')
+    monkeypatch.setenv(f"{prefix}LLM_EXTRA_BODY", '{"top_k": 1}')
+    environment = EnvSettingsSource(Settings)
+    values = VariableSource(Settings, environment)()
+    assert values == environment()
+    assert len(values) > 100
+
+
+def test_an_object_that_is_not_json_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".env").write_text("AGENT_LLM_EXTRA_BODY={top_k: 1}\n")
+    with pytest.raises(ConfigError, match="AGENT_LLM_EXTRA_BODY: write a map"):
+        load_settings()
+    monkeypatch.setenv("AGENT_LLM_EXTRA_BODY", "  ")
+    assert load_settings().llm_extra_body == {}
+    monkeypatch.setenv("AGENT_LLM_EXTRA_BODY", "top_k")
+    with pytest.raises(ConfigError, match="AGENT_LLM_EXTRA_BODY: write a map"):
         load_settings()

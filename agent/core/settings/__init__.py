@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from pydantic import SecretStr, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from agent.core.readable_roots import AddedRoots, ReadableRoots
 from agent.core.settings.access import AccessSettings
@@ -27,6 +27,7 @@ from agent.core.settings.secret_files import SecretFileSource
 from agent.core.settings.server import ServerSettings
 from agent.core.settings.stores import StoreSettings
 from agent.core.settings.tools import ToolSettings
+from agent.core.settings.variables import VariableSource
 from agent.core.settings.workers import WorkerSettings
 
 PREFIX = "AGENT_"
@@ -76,9 +77,11 @@ class Settings(
             remove_names(source, (*ConstantSettings.model_fields, *DerivedSettings.model_fields, *STANDARD))
         files = SecretFileSource(settings_cls, env_settings, dotenv_settings)
         aliases = AliasSource(settings_cls, env_settings, dotenv_settings)
-        # An empty `.env` is left out: to look it through for every field takes a third of the time.
-        dotenv = (dotenv_settings,) if getattr(dotenv_settings, "env_vars", None) else ()
-        return init_settings, env_settings, files, *dotenv, file_secret_settings, aliases
+        assert isinstance(env_settings, EnvSettingsSource)
+        assert isinstance(dotenv_settings, EnvSettingsSource)
+        environment = VariableSource(settings_cls, env_settings)
+        dotenv = VariableSource(settings_cls, dotenv_settings)
+        return init_settings, environment, files, dotenv, file_secret_settings, aliases
 
     @model_validator(mode="before")
     @classmethod

@@ -1,5 +1,6 @@
 """Opening a data folder: new, used, newer, older, foreign, unusable, and by several processes at once."""
 
+import inspect
 import sqlite3
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.core.errors import StoreError, StoreNewerError
+from agent.storage import sqlite
 from agent.storage.migrations import HEAD
 from agent.storage.sqlite import open_database, to_store_error
 from tests.support.processes import start
@@ -61,7 +63,10 @@ async def test_a_file_without_a_byte_is_made_a_database(tmp_path: Path) -> None:
     assert revision(path) == HEAD
 
 
-async def test_an_open_database_is_in_wal_mode_with_foreign_keys(tmp_path: Path) -> None:
+async def test_an_open_database_is_in_wal_mode_with_foreign_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_configure", inspect.unwrap(sqlite._configure))  # as outside of tests
     database = open_database(tmp_path / "stepgate.db")
     found = await database.read(
         lambda db: [
