@@ -38,6 +38,7 @@ def close_letters(blocks: Sequence[Block], page: "ParsedPage", written: str) -> 
         if words == text:
             continue
         place = next((at for at, block in enumerate(closed) if text in block.text), None)
+        is_whole = is_whole and place is not None
         if place is not None:
             closed[place] = closed[place]._replace(text=closed[place].text.replace(text, words, 1))
     return closed, is_whole
