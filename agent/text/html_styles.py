@@ -19,7 +19,9 @@ from lxml import etree  # type: ignore[import-untyped]
 MAX_SHEET_CHARS = 2_000_000
 MAX_RULES = 5_000
 """Rules about these properties that are applied."""
-_PROPERTIES = ("display", "visibility", "float", "position")
+_PROPERTIES = frozenset({"display", "visibility", "float", "position"})
+_MOVES = re.compile(r"vertical-align\s*:\s*su(?:per|b)\b", re.IGNORECASE)
+"""A raised or lowered text. Most sheets only align boxes and cells."""
 _SIMPLE = re.compile(r"[\w\s.#>+~*,-]+")
 """Selectors all of whose names an element of the page must have: without attributes, `:not()` and escapes."""
 _NAME = re.compile(r"[.#][\w-]+")
@@ -45,7 +47,7 @@ _MAX_DEPTH = 8
 _TRANSLATOR = GenericTranslator()
 
 Display = dict[Any, dict[str, str]]
-"""The values of `display`, `visibility`, `float` and `position` by element."""
+"""The values of `display`, `visibility`, `float`, `position` and `vertical-align` by element."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -66,10 +68,11 @@ def list_sheet_values(root: Any) -> Display:
     sheets = "\n".join(
         style.text or "" for style in root.iter("style") if (style.get("media") or "").strip().lower() in _MEDIA
     )
-    if not any(name in sheets for name in _PROPERTIES):
+    properties = _PROPERTIES | ({"vertical-align"} if _MOVES.search(sheets) else set())
+    if not any(name in sheets for name in properties):
         return {}
     named = _list_named(root)
-    all_declarations = _iter_declarations(sheets[:MAX_SHEET_CHARS], named.keys())
+    all_declarations = _iter_declarations(sheets[:MAX_SHEET_CHARS], properties, named.keys())
     declarations = [one for one, _ in zip(all_declarations, range(MAX_RULES), strict=False)]
     values: Display = {}
     for one in sorted(declarations):
@@ -106,7 +109,7 @@ def _list_named(root: Any) -> dict[str, list[Any]]:
     return named
 
 
-def _iter_declarations(sheets: str, names: AbstractSet[str]) -> Iterator[_Declaration]:
+def _iter_declarations(sheets: str, properties: AbstractSet[str], names: AbstractSet[str]) -> Iterator[_Declaration]:
     """Yields the declarations of the selectors that may name an element of the page. Those that are not understood are
     left out."""
     order = 0
@@ -115,7 +118,7 @@ def _iter_declarations(sheets: str, names: AbstractSet[str]) -> Iterator[_Declar
         declarations = [
             (item.lower_name, item.important, tinycss2.serialize(item.value).strip().lower())
             for item in tinycss2.parse_blocks_contents(block, skip_comments=True, skip_whitespace=True)
-            if item.type == "declaration" and item.lower_name in _PROPERTIES
+            if item.type == "declaration" and item.lower_name in properties
         ]
         if not declarations:
             continue
