@@ -20,8 +20,11 @@ MAX_SHEET_CHARS = 2_000_000
 MAX_RULES = 5_000
 """Rules about these properties that are applied."""
 _PROPERTIES = frozenset({"display", "visibility", "float", "position"})
-_MOVES = re.compile(r"vertical-align\s*:\s*su(?:per|b)\b", re.IGNORECASE)
-"""A raised or lowered text. Most sheets only align boxes and cells."""
+_RARE_PROPERTIES = (
+    (re.compile(r"vertical-align\s*:\s*su(?:per|b)\b", re.IGNORECASE), {"vertical-align"}),
+    (re.compile("line-through", re.IGNORECASE), {"text-decoration", "text-decoration-line"}),
+)
+"""Properties that matter where a sheet raises, lowers or strikes out words. Most only align cells or underline links."""
 _SIMPLE = re.compile(r"[\w\s.#>+~*,-]+")
 """Selectors all of whose names an element of the page must have: without attributes, `:not()` and escapes."""
 _NAME = re.compile(r"[.#][\w-]+")
@@ -47,7 +50,7 @@ _MAX_DEPTH = 8
 _TRANSLATOR = GenericTranslator()
 
 Display = dict[Any, dict[str, str]]
-"""The values of `display`, `visibility`, `float`, `position` and `vertical-align` by element."""
+"""The values of `display`, `visibility`, `float`, `position` and `_RARE_PROPERTIES` by element."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -68,7 +71,7 @@ def list_sheet_values(root: Any) -> Display:
     sheets = "\n".join(
         style.text or "" for style in root.iter("style") if (style.get("media") or "").strip().lower() in _MEDIA
     )
-    properties = _PROPERTIES | ({"vertical-align"} if _MOVES.search(sheets) else set())
+    properties = _PROPERTIES.union(*(names for pattern, names in _RARE_PROPERTIES if pattern.search(sheets)))
     if not any(name in sheets for name in properties):
         return {}
     named = _list_named(root)
