@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from agent.text.superscripts import RAISED_SIGNS, write_moved
+from agent.text.superscripts import RAISED_SIGNS, write_fractions, write_moved
 from gateway.features.documents.engine.ingest.parsers.draft import Block
 from gateway.features.documents.engine.ingest.parsers.pdfium_text import MovedFigure
 
@@ -20,7 +20,7 @@ def move_in_blocks(blocks: Sequence[Block], moved: Iterable[MovedFigure]) -> lis
         for index, pattern in _iter_places(one, len(blocks)):
             text, count = pattern.subn(partial(_move, one), changed[index].text, count=1)
             if count:
-                changed[index] = changed[index]._replace(text=text)
+                changed[index] = changed[index]._replace(text=write_fractions(text))
                 break
     return changed
 
