@@ -19,7 +19,7 @@ RISES = {"superscript": 1, "subscript": -1}
 """How far a text is raised by what Office files say of it (ECMA-376 part 1, 22.9.2.17)."""
 
 
-def write_moved(rise: int, before: str, text: str, after: str) -> str:
+def write_moved(rise: float, before: str, text: str, after: str) -> str:
     """A raised or lowered figure as such between what is before and after it; any other text as it is."""
     if rise > 0:
         return raise_figures(before, text)

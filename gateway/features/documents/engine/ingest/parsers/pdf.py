@@ -198,7 +198,7 @@ class _PageReader:
         blocks: Sequence[Block] = self._leftovers.add(page, _list_text_blocks(page))
         if self._pdfium is not None:
             facts = self._pdfium.read_text_facts(page.page_num)
-            blocks, is_whole = close_letters(blocks, page, facts.written)
+            blocks, is_whole = close_letters(blocks, page, facts)
             if not is_whole:
                 self._parted_pages.append(page.page_num)
             blocks = move_in_blocks(blocks, facts.moved)

@@ -52,12 +52,13 @@ class MovedFigure(NamedTuple):
 
 
 class PageTextFacts(NamedTuple):
-    """A page's text and what is odd in it: its moved figures in their order, and how many of its characters no font
-    names."""
+    """A page's text and what is odd in it: its moved figures in their order, how many of its characters no font names,
+    and the words of lines that are written as letters in it."""
 
     moved: Sequence[MovedFigure] = ()
     unknown: int = 0
     written: str = ""
+    closed: Sequence[str] = ()
 
     @property
     def is_doubtful(self) -> bool:
@@ -86,9 +87,10 @@ class PageText:
         self.written = "".join(map(chr, buffer[: max(0, length - 1)]))
 
     def read_facts(self) -> PageTextFacts:
-        """What stands out of the text, and the text with its letter-spaced words closed."""
-        written = _SPACED.sub(lambda line: self._close_line(line.start(), line[0]), self.written)
-        return PageTextFacts(list(self._iter_moved()), self._count_unknown(), written)
+        """What stands out of the text."""
+        lines = ((line[0], self._close_line(line.start(), line[0])) for line in _SPACED.finditer(self.written))
+        closed = [words for line, words in lines if words != line]
+        return PageTextFacts(list(self._iter_moved()), self._count_unknown(), self.written, closed)
 
     def _close_line(self, start: int, line: str) -> str:
         """The words of a line whose letters stand apart; the line itself if it has spaces of the file, or is not from
