@@ -24,7 +24,7 @@ _RARE_PROPERTIES = (
     (re.compile(r"vertical-align\s*:\s*su(?:per|b)\b", re.IGNORECASE), {"vertical-align"}),
     (re.compile("line-through", re.IGNORECASE), {"text-decoration", "text-decoration-line"}),
 )
-"""Properties that matter where a sheet raises, lowers or strikes out words. Most only align cells or underline links."""
+"""Properties that matter where a sheet raises, lowers or strikes out words; most align cells and underline links."""
 _SIMPLE = re.compile(r"[\w\s.#>+~*,-]+")
 """Selectors all of whose names an element of the page must have: without attributes, `:not()` and escapes."""
 _NAME = re.compile(r"[.#][\w-]+")
