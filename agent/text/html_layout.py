@@ -51,8 +51,6 @@ _WORD_BEFORE = re.compile(r"[^\W_]{2}$|\d$")
 _SURE = "box"
 _TAKEN = "taken out"
 _INLINE = "inline box"
-_LINK = "link"
-_COMPONENT = "component"
 _EDGE = "edge"
 _LINE = "line"
 
@@ -165,8 +163,8 @@ def _find_like(element: Element) -> str:
         return _EDGE
     if element.tag in _LINKS:
         is_one = element.get("href") and element.get("href") == before.get("href")
-        return _LINK if before.tag == element.tag and not is_one else _EDGE
-    return _COMPONENT if "-" in before.tag else _EDGE
+        return _INLINE if before.tag == element.tag and not is_one else _EDGE
+    return _SURE if "-" in before.tag else _EDGE
 
 
 @lru_cache(maxsize=2_000)
@@ -216,13 +214,10 @@ def _find_word(run: _Run, left: str, right: str) -> _Gap | None:
         return None
     if not (is_space_separated(left[-1]) and is_space_separated(right[0])) or right[0] in RAISED:
         return None
-    kinds = {gap.kind for gap in run.gaps}
-    if _COMPONENT in kinds:
-        return next(gap for gap in run.gaps if gap.kind == _COMPONENT)
     if sure := next((gap for gap in run.gaps if gap.kind in (_SURE, _LINE, _TAKEN)), None):
         is_initial = any(gap.kind == _TAKEN and gap.is_end for gap in run.gaps) and _is_initial(left, right)
         return sure if _are_words(left, right) and not is_initial else None
-    boxes = [gap for gap in run.gaps if gap.kind in (_INLINE, _LINK)]
+    boxes = [gap for gap in run.gaps if gap.kind == _INLINE]
     is_parted = any(gap.is_between for gap in boxes) and left[-1].isalnum() and right[0].isalnum()
     if is_parted and (_has_words(left, right) or (len(run.gaps) > 1 and _begins_anew(left, right))):
         return boxes[0]
