@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from agent.text.delimited import DELIMITERS, Dialect, is_rule, strip_frame, swap_quotes, unescape_quotes
+from agent.text.delimited import DELIMITERS, Dialect, is_rule, read_formula, strip_frame, swap_quotes, unescape_quotes
 
 MAX_NAMED = 10
 """Rows that a note names by their numbers."""
@@ -31,6 +31,7 @@ class CsvRows:
         self._read = partial(csv.reader, delimiter=dialect.delimiter, skipinitialspace=dialect.has_spaces)
         self._is_drawn = dialect.is_drawn
         self._has_apostrophes = dialect.has_apostrophes
+        self._has_formulas = dialect.has_formulas
         self._offset = offset
         self._opened: list[int] = []
         self._unclear: list[int] = []
@@ -41,6 +42,7 @@ class CsvRows:
     def __iter__(self) -> Iterator[list[str]]:
         for row in self._iter_rows():
             cells = list(map(swap_quotes, row)) if self._has_apostrophes else row
+            cells = list(map(read_formula, cells)) if self._has_formulas else cells
             yield [cell.strip() for cell in cells] if self._is_drawn else cells
 
     def _iter_rows(self) -> Iterator[list[str]]:

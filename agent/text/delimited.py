@@ -20,6 +20,8 @@ _FRAMED = re.compile(r"\s*\|.*\|\s*", re.DOTALL)
 _APOSTROPHES = re.compile(r"(?:^|(?<=[,;\t|])) ?'(?:[^'\\]|''|\\.)*+' ?(?=[,;\t|\r\n]|\Z)", re.MULTILINE | re.DOTALL)
 _OPEN_APOSTROPHE = re.compile(r"(?:^|[,;\t|]) ?'", re.MULTILINE)
 _OPEN_QUOTE = re.compile(r'(?:^|[,;\t|]) ?"', re.MULTILINE)
+_FORMULA = '="'
+"""What begins a text that Excel should not take for a number: `="00123"`."""
 _SWAPPED = str.maketrans("'\"", "\"'")
 _SAMPLE = 10_000
 _MAX_TITLES = 10
@@ -50,6 +52,8 @@ class Dialect(NamedTuple):
     """Whether cells are padded, and lines of dashes are drawn between the rows."""
     has_apostrophes: bool = False
     """Whether apostrophes are the quotes: the rest describes the text with `swap_quotes`."""
+    has_formulas: bool = False
+    """Whether cells are formulas of nothing but a text."""
 
 
 def find_dialect(text: str, delimiter: str = "") -> Dialect:
@@ -98,6 +102,7 @@ def _find_quoted_dialect(text: str, delimiter: str) -> Dialect:
         has_spaced_quotes(table, delimiter),
         has_frame,
         is_drawn,
+        has_formulas=_FORMULA in table,
     )
 
 
@@ -155,6 +160,11 @@ def has_spaced_quotes(text: str, delimiter: str) -> bool:
     """Whether quoted cells stand behind a space: `1, "x, y"`."""
     sign = re.escape(delimiter)
     return re.search(rf'{sign} +"[^"\n]*" *(?:{sign}|\r?$)', text, re.MULTILINE) is not None
+
+
+def read_formula(cell: str) -> str:
+    """The text that a cell shows which is a formula of nothing else; any other cell as it is."""
+    return cell[2:-1] if cell.startswith(_FORMULA) and cell.find('"', 2) == len(cell) - 1 else cell
 
 
 def unescape_quotes(text: str) -> str:

@@ -25,8 +25,11 @@ _SHORT = 400
 _BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
 _UNTOLD = frozenset({"mac_roman"})
 """What charset-normalizer takes for rarer encodings with the same letters at most places."""
-_SWITCHES = (b"\x1b$B", b"\x1b$@", b"\x1b(J", b"\x1b(I")
-"""What only ISO-2022-JP has, in which Japanese mail is written: all its bytes are ASCII."""
+_SWITCHES = {
+    b"\x1b$)C": "iso2022_kr",
+    **dict.fromkeys((b"\x1b$B", b"\x1b$@", b"\x1b(J", b"\x1b(I"), iso2022_jp.NAME),
+}
+"""What only ISO-2022-KR and ISO-2022-JP have, in which mail is written: all their bytes are ASCII."""
 
 _ZEROS = 0.4
 """The share of zeros among the high bytes of UTF-16 from which on a text is taken for it."""
@@ -56,9 +59,11 @@ def decode(data: bytes) -> Decoded:
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return _decode_lossy(data, encoding)
-    if data.isascii() and any(switch in data[:_SAMPLE] for switch in _SWITCHES):
-        return _decode_lossy(data, iso2022_jp.NAME)
-    if (wide := _guess_wide(data[:_SAMPLE])) is not None:
+    head = data[:_SAMPLE]
+    switched = (encoding for switch, encoding in _SWITCHES.items() if switch in head) if data.isascii() else ()
+    for encoding in switched:
+        return _decode_lossy(data, encoding)
+    if (wide := _guess_wide(head)) is not None:
         return _decode_lossy(data, wide)
     try:
         return Decoded(data.decode(), "utf-8")

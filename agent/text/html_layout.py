@@ -26,6 +26,12 @@ _CONTAINERS = ("flex", "grid", "-box", "flexbox")
 _CELL = "table-cell"
 _TAKEN_OUT = {"float": ("left", "right", "inline-start", "inline-end"), "position": ("absolute", "fixed")}
 """Values by which an element leaves its line, and is a box of its own."""
+_SPACING = re.compile(r"(?:margin|padding)(?:-inline)?(-left|-right|-start|-end)?\s*:\s*([^;!]*)")
+_LENGTH = re.compile(r"(\d*\.?\d+)(px|pt|r?em|%|ch|mm|cm)")
+_EMS = {"px": 0.0625, "pt": 0.083, "em": 1, "rem": 1, "%": 0.3, "ch": 0.5, "mm": 0.24, "cm": 2.4}
+"""Widths of an element's letters by unit of a length, for letters of 16 pixels."""
+_WIDE = 0.3
+"""Ems from which space beside an element parts it from a word: the narrowest space of a font has about as much."""
 _BOX_ROLES = frozenset(
     {"row", "cell", "gridcell", "columnheader", "rowheader", "listitem", "treeitem", "option", "tab", "heading"}
     | {"menuitem", "paragraph", "table", "list", "rowgroup"}
@@ -45,8 +51,6 @@ _WORD_BEFORE = re.compile(r"[^\W_]{2}$|\d$")
 _SURE = "box"
 _TAKEN = "taken out"
 _INLINE = "inline box"
-_LINK = "link"
-_COMPONENT = "component"
 _EDGE = "edge"
 _LINE = "line"
 
@@ -55,6 +59,8 @@ class _Layout(NamedTuple):
     kind: str = ""
     is_container: bool = False
     is_transparent: bool = False
+    has_space: tuple[bool, bool] = (False, False)
+    """Whether the element has space before its beginning, and behind its end."""
 
 
 class _Gap(NamedTuple):
@@ -138,7 +144,7 @@ def _find_kind(element: Element, *, is_end: bool, is_item: bool) -> str:
     role = element.get("role", "")
     if layout.kind in (_LINE, _SURE, _TAKEN):
         return layout.kind
-    if role in _BOX_ROLES or is_item:
+    if role in _BOX_ROLES or is_item or layout.has_space[is_end]:
         return _SURE
     if layout.kind or role in _INLINE_ROLES:
         return _INLINE
@@ -157,8 +163,8 @@ def _find_like(element: Element) -> str:
         return _EDGE
     if element.tag in _LINKS:
         is_one = element.get("href") and element.get("href") == before.get("href")
-        return _LINK if before.tag == element.tag and not is_one else _EDGE
-    return _COMPONENT if "-" in before.tag else _EDGE
+        return _INLINE if before.tag == element.tag and not is_one else _EDGE
+    return _SURE if "-" in before.tag else _EDGE
 
 
 @lru_cache(maxsize=2_000)
@@ -174,7 +180,26 @@ def _read_layout(style: str) -> _Layout:
         kind = _INLINE
     elif not _IN_LINE.issuperset(display.split()):
         kind = _SURE if display == _CELL else _LINE
-    return _Layout(kind, display.endswith(_CONTAINERS), display == "contents")
+    return _Layout(kind, display.endswith(_CONTAINERS), display == "contents", _read_spaces(style))
+
+
+def _read_spaces(style: str) -> tuple[bool, bool]:
+    """Whether an element of a line has a margin or a padding before its beginning, and behind its end."""
+    before = behind = False
+    for side, value in _SPACING.findall(style.lower()):
+        sides = value.split()
+        right = sides[1] if not side and len(sides) > 1 else sides[0] if sides else ""
+        left = sides[3] if not side and len(sides) > 3 else right
+        if side not in ("-right", "-end"):
+            before = before or _is_wide(left)
+        if side not in ("-left", "-start"):
+            behind = behind or _is_wide(right)
+    return before, behind
+
+
+def _is_wide(length: str) -> bool:
+    match = _LENGTH.fullmatch(length)
+    return match is not None and float(match[1]) * _EMS[match[2]] >= _WIDE
 
 
 def _find_line(run: _Run, left: str, right: str) -> _Gap | None:
@@ -189,13 +214,10 @@ def _find_word(run: _Run, left: str, right: str) -> _Gap | None:
         return None
     if not (is_space_separated(left[-1]) and is_space_separated(right[0])) or right[0] in RAISED:
         return None
-    kinds = {gap.kind for gap in run.gaps}
-    if _COMPONENT in kinds:
-        return next(gap for gap in run.gaps if gap.kind == _COMPONENT)
     if sure := next((gap for gap in run.gaps if gap.kind in (_SURE, _LINE, _TAKEN)), None):
         is_initial = any(gap.kind == _TAKEN and gap.is_end for gap in run.gaps) and _is_initial(left, right)
         return sure if _are_words(left, right) and not is_initial else None
-    boxes = [gap for gap in run.gaps if gap.kind in (_INLINE, _LINK)]
+    boxes = [gap for gap in run.gaps if gap.kind == _INLINE]
     is_parted = any(gap.is_between for gap in boxes) and left[-1].isalnum() and right[0].isalnum()
     if is_parted and (_has_words(left, right) or (len(run.gaps) > 1 and _begins_anew(left, right))):
         return boxes[0]

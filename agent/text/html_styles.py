@@ -19,7 +19,12 @@ from lxml import etree  # type: ignore[import-untyped]
 MAX_SHEET_CHARS = 2_000_000
 MAX_RULES = 5_000
 """Rules about these properties that are applied."""
-_PROPERTIES = ("display", "visibility", "float", "position")
+_PROPERTIES = frozenset({"display", "visibility", "float", "position"})
+_RARE_PROPERTIES = (
+    (re.compile(r"vertical-align\s*:\s*su(?:per|b)\b", re.IGNORECASE), {"vertical-align"}),
+    (re.compile("line-through", re.IGNORECASE), {"text-decoration", "text-decoration-line"}),
+)
+"""Properties that matter where a sheet raises, lowers or strikes out words; most align cells and underline links."""
 _SIMPLE = re.compile(r"[\w\s.#>+~*,-]+")
 """Selectors all of whose names an element of the page must have: without attributes, `:not()` and escapes."""
 _NAME = re.compile(r"[.#][\w-]+")
@@ -45,7 +50,7 @@ _MAX_DEPTH = 8
 _TRANSLATOR = GenericTranslator()
 
 Display = dict[Any, dict[str, str]]
-"""The values of `display`, `visibility`, `float` and `position` by element."""
+"""The values of `display`, `visibility`, `float`, `position` and `_RARE_PROPERTIES` by element."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -66,10 +71,11 @@ def list_sheet_values(root: Any) -> Display:
     sheets = "\n".join(
         style.text or "" for style in root.iter("style") if (style.get("media") or "").strip().lower() in _MEDIA
     )
-    if not any(name in sheets for name in _PROPERTIES):
+    properties = _PROPERTIES.union(*(names for pattern, names in _RARE_PROPERTIES if pattern.search(sheets)))
+    if not any(name in sheets for name in properties):
         return {}
     named = _list_named(root)
-    all_declarations = _iter_declarations(sheets[:MAX_SHEET_CHARS], named.keys())
+    all_declarations = _iter_declarations(sheets[:MAX_SHEET_CHARS], properties, named.keys())
     declarations = [one for one, _ in zip(all_declarations, range(MAX_RULES), strict=False)]
     values: Display = {}
     for one in sorted(declarations):
@@ -106,7 +112,7 @@ def _list_named(root: Any) -> dict[str, list[Any]]:
     return named
 
 
-def _iter_declarations(sheets: str, names: AbstractSet[str]) -> Iterator[_Declaration]:
+def _iter_declarations(sheets: str, properties: AbstractSet[str], names: AbstractSet[str]) -> Iterator[_Declaration]:
     """Yields the declarations of the selectors that may name an element of the page. Those that are not understood are
     left out."""
     order = 0
@@ -115,7 +121,7 @@ def _iter_declarations(sheets: str, names: AbstractSet[str]) -> Iterator[_Declar
         declarations = [
             (item.lower_name, item.important, tinycss2.serialize(item.value).strip().lower())
             for item in tinycss2.parse_blocks_contents(block, skip_comments=True, skip_whitespace=True)
-            if item.type == "declaration" and item.lower_name in _PROPERTIES
+            if item.type == "declaration" and item.lower_name in properties
         ]
         if not declarations:
             continue

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from agent.text.superscripts import raise_figures, write_fractions, write_lowered
+from agent.text.superscripts import write_fractions, write_moved
 
 Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`; lxml has no types."""
@@ -193,8 +193,7 @@ def write_moved_figure(element: Element, before: str) -> str | None:
         return None
     following = element.getnext()
     after = element.tail or ("" if following is None else following.text or "")
-    is_raised = element.tag == "sup"
-    figure = raise_figures(before, text.strip()) if is_raised else write_lowered(before, text.strip(), after)
+    figure = write_moved(1 if element.tag == "sup" else -1, before, text.strip(), after)
     return None if figure == text.strip() else figure + (" " if text[-1].isspace() else "")
 
 

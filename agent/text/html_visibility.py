@@ -28,6 +28,10 @@ _SHOWN_BY = {"dialog": "open", "template": "shadowrootmode"}
 _VISIBILITY = ("hidden", "style", "class", "id")
 """Attributes by which an element may be hidden."""
 _CELLS = ("td", "th")
+_MOVED = {"super": "sup", "sub": "sub"}
+"""The elements for what style sheets raise and lower, by the value of `vertical-align`."""
+_WORDS = ("span", "font", "small", "b", "strong", "i", "em", "u")
+"""Elements that say only how words look."""
 
 
 def remove_hidden(root: Element) -> None:
@@ -64,6 +68,7 @@ def remove_hidden(root: Element) -> None:
         for element in visible_elements:
             _remove(element)
     name_pictures(body)
+    _mark_moved(body)
     write_cents(body)
     part_boxes(body)
 
@@ -202,6 +207,12 @@ def _remove(element: Element) -> None:
         if element.tag in _PICTURES and is_displayed:
             element.tail = f" {element.tail or ''}"
         element.drop_tree()
+
+
+def _mark_moved(body: Element) -> None:
+    """Makes `sup` and `sub` of the words that a style raises or lowers, as exported documents do."""
+    for element in list(body.iter(*_WORDS)):
+        element.tag = _MOVED.get(_get_own(element, "vertical-align"), element.tag)
 
 
 def _has_parent(element: Element, root: Element) -> bool:

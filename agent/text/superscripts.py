@@ -1,5 +1,7 @@
 """Raised figures: "10" with a raised "3" is 10³, not 103, and "m" with a raised "2" is m²; the mark of a note makes
-neither a figure nor a word longer. Lowered figures: "log" with a lowered "2" before 8 is log₂8."""
+neither a figure nor a word longer. Lowered figures: "log" with a lowered "2" before 8 is log₂8.
+
+Readers say how far a text is raised: above 0 it is, below 0 it is lowered."""
 
 import re
 import unicodedata
@@ -13,6 +15,15 @@ _SLASHES = ("/", "\u2044")
 _FRACTION = re.compile(rf"(\S?)([{RAISED_DIGITS}]+)\s?[/\u2044]\s?([₀-₉]+)")
 _SLASHED = re.compile(r"(?<=[/\u2044])\s?[₀-₉]+")
 RAISED_SIGNS = frozenset("0123456789+-−()")  # noqa: RUF001 - as above
+RISES = {"superscript": 1, "subscript": -1}
+"""How far a text is raised by what Office files say of it (ECMA-376 part 1, 22.9.2.17)."""
+
+
+def write_moved(rise: float, before: str, text: str, after: str) -> str:
+    """A raised or lowered figure as such between what is before and after it; any other text as it is."""
+    if rise > 0:
+        return raise_figures(before, text)
+    return write_lowered(before, text, after) if rise < 0 else text
 
 
 def raise_figures(before: str, text: str) -> str:

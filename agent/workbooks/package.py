@@ -5,12 +5,13 @@ import posixpath
 import re
 import zipfile
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import IO, Any, NamedTuple, TypeAlias
 
 from lxml import etree  # type: ignore[import-untyped]
 
 from agent.text.struck import join_pieces, strike_out
-from agent.text.superscripts import raise_figures
+from agent.text.superscripts import RISES, write_fractions, write_moved
 from agent.workbooks.number_formats import BUILTIN_FORMATS, GENERAL
 
 Element: TypeAlias = Any
@@ -144,22 +145,27 @@ def get_name(element: Element) -> str:
 def collect_string(item: Element, *, is_struck: bool = False) -> str:
     """The runs of a string in order, without its phonetic reading, with marks around what is struck out: runs, or all
     that has no font of its own in a cell that is. Characters that XML forbids are decoded."""
+    runs = [(_read_run(one), one.find("{*}rPr")) for one in item if get_name(one) in {"r", "t"}]
+    if len(runs) == 1 and runs[0][1] is None:  # most strings
+        return decode_string(strike_out(runs[0][0]) if is_struck else runs[0][0])
     parts: list[str] = []
-    for one in item:
-        name = get_name(one)
-        text = one.text or "" if name == "t" else ""
-        font = None
-        if name == "r":
-            text = "".join(inner.text or "" for inner in one if get_name(inner) == "t")
-            font = one.find("{*}rPr")
-            text = raise_figures("".join(parts), text) if font is not None and _is_raised(font) else text
-        parts.append(strike_out(text) if (is_struck if font is None else _is_struck(font)) else text)
-    return decode_string(parts[0] if len(parts) == 1 else join_pieces(parts))
+    before = ""
+    for (stored, font), (after, _) in pairwise([*runs, ("", None)]):
+        before = stored if font is None else write_moved(_read_rise(font), before, stored, after)
+        parts.append(strike_out(before) if (is_struck if font is None else _is_struck(font)) else before)
+    return decode_string(write_fractions(join_pieces(parts)))
 
 
-def _is_raised(font: Element) -> bool:
+def _read_run(run: Element) -> str:
+    """The text of a run, or of a string without runs."""
+    if get_name(run) == "t":
+        return run.text or ""
+    return "".join(inner.text or "" for inner in run if get_name(inner) == "t")
+
+
+def _read_rise(font: Element) -> int:
     align = font.find("{*}vertAlign")
-    return align is not None and align.get("val") == "superscript"
+    return 0 if align is None else RISES.get(align.get("val", ""), 0)
 
 
 def _is_struck(font: Element) -> bool:

@@ -67,6 +67,7 @@ def find_csv_table(descriptor: int, delimiter: str) -> CsvTable:
         or dialect.has_spaces
         or dialect.is_drawn
         or dialect.has_apostrophes
+        or dialect.has_formulas
         or _LONE_RETURN.search(text)
     )
     names = head.names if head.has_names else ("",) * len(rows[head.top])

@@ -30,6 +30,13 @@ def test_apostrophes_are_quotes_where_they_enclose_cells(text: str, rows: list[s
     assert not output.uncertainties
 
 
+@pytest.mark.parametrize("cell", ['="00123"', '"=""00123"""'])
+def test_a_formula_of_a_text_is_the_text(cell: str, tmp_path: Path) -> None:
+    output = read_as("csv", f'Zip;Rule\n{cell};=SUM(A1)\n01067;="a"&"b"\n', tmp_path)
+    assert output.chunks[0].content.splitlines()[2:] == ["| 00123 | =SUM(A1) |", '| 01067 | ="a"&"b" |']
+    assert complete(output)
+
+
 def test_titles_above_such_a_table_keep_their_signs() -> None:
     dialect = find_dialect("The \"big\" list\n\n'a';'b'\n'x; y';'z'\n")
     assert dialect.titles == ('The "big" list',)

@@ -19,6 +19,8 @@ OUTLOOK = b"\x1b$B-j2q<R\x1b(B 5 \x1b$B-!NA6b\x1b(B \x1b(I1=4\x1b(B"
 OUTLOOK_TEXT = "㈱会社 5 ①料金 ｱｽｴ"
 LETTERS = [
     ("ISO-2022-JP", OUTLOOK, OUTLOOK_TEXT),
+    ("ISO-2022-KR", "임대료는 950000 원".encode("iso2022_kr"), "임대료는 950000 원"),
+    ("HZ-GB-2312", "租金 950 元".encode("hz"), "租金 950 元"),
     ("shift_jis", "①㈱ 料金 髙".encode("cp932"), "①㈱ 料金 髙"),
     ("windows-31j", "①㈱ 料金".encode("cp932"), "①㈱ 料金"),
     ("x-mac-roman", "Preis 5 € Größe".encode("mac_roman"), "Preis 5 € Größe"),
@@ -52,6 +54,12 @@ def test_words_of_a_subject_may_share_a_letter_and_have_other_charsets(tmp_path:
         b"From: a@example.org\r\nSubject: " + b"\r\n ".join(words) + b" =?none?Q?b?=\r\n\r\nx", tmp_path
     )
     assert str(output.metadata["title"]).startswith("料金① “a”")
+
+
+def test_a_text_in_iso_2022_kr_is_read(tmp_path: Path) -> None:
+    output = read_as("txt", "임대료는 950000 원".encode("iso2022_kr"), tmp_path)
+    assert [chunk.content for chunk in output.chunks] == ["임대료는 950000 원"]
+    assert complete(output)
 
 
 @pytest.mark.parametrize(("file_type", "start"), [("txt", b""), ("html", b"<meta charset=iso-2022-jp><p>")])

@@ -163,6 +163,25 @@ def test_a_raised_or_lowered_text_keeps_its_spaces(markup: str, shown: str, plac
     assert output.coverage.share == 1.0
 
 
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [
+        ("<p>About 10<span style='vertical-align: super'>6</span> cells</p>", "About 10⁶ cells"),
+        ("<style>.c1{vertical-align:super}</style><p><b>10</b><span class=c1>6</span> cells</p>", "10⁶ cells"),
+        ("<style>.c2{vertical-align:sub}</style><p>log<span class=c2>2</span>8 CO<i class=c2>2</i></p>", "log₂8 CO2"),
+        ("<p>$12<font style='vertical-align:super'>99</font></p>", "$12.99"),
+        ("<style>td{vertical-align:top}</style><table><tr><td>A<td>10<span style='vertical-align:sub'>2</span>"
+         "<tr><td>B<td>1</table>", "| A | 10₂ |"),
+        ("<p style='vertical-align:super'>12</p>", "12"),
+    ],
+)  # fmt: skip
+def test_a_style_moves_figures_as_the_elements_do(page: str, shown: str, tmp_path: Path) -> None:
+    output = read(page, "html", tmp_path)
+    assert shown in "\n".join(lines(output))
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+
+
 @pytest.mark.parametrize("before", ["EUR 500", "$12", "$1,200.50", "10"])
 def test_a_raised_run_without_its_page_is_no_cents(before: str) -> None:
     assert raise_figures(before, "12") == "\u00b9\u00b2"

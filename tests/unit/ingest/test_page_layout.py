@@ -25,6 +25,9 @@ PARTED = {
     "roles": "<div role=row><span role=cell>Room 12</span><span role=cell>80 EUR</span></div>",
     "links": "<div><a href=/a>Room 12</a><a href=/b>80 EUR</a></div>",
     "labels": "<div><label>Room 12</label><label>80 EUR</label></div>",
+    "margin": "<p>Room 12<b style='margin-left:1em'>80 EUR</b></p>",
+    "padding": "<p><b style='padding:0 6pt'>Room 12</b>80 EUR</p>",
+    "both sides": "<p><b>Room 12</b><i style='margin:2px 12px 0 8PX !important'>80 EUR</i></p>",
     "hidden too": "<style>.h{display:none}.b{display:block}</style><p>Room 12<b class=b>80 EUR</b></p><p class=h>x</p>",
 }
 JOINED = {
@@ -32,6 +35,9 @@ JOINED = {
     "inline": "<p style='display:block'>Room<b style='display:inline'>12</b></p>",
     "narrow": "<style>@media (max-width:9em){b{display:block}}</style><p>Room<b>12</b></p>",
     "letters": "<p>" + "".join(f"<b style='display:inline-block'>{letter}</b>" for letter in "Room12") + "</p>",
+    "marked": "<p>Room<b style='padding:2px 4px 2px 3px'>12</b></p>",
+    "no margin": "<p>Room<b style='margin:1em 0;padding-right:2em;margin-left:auto'>12</b></p>",
+    "thin": "<p>Room<b style='margin-left:.15em'>12</b></p>",
     "one link": "<p><a href=/a>Room</a><a href=/a>12</a></p>",
 }
 WHOLE = {

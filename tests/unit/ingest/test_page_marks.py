@@ -34,6 +34,11 @@ def reader(request: pytest.FixtureRequest, tmp_path: Path) -> Reader:
         ("<p>The fee is <del>200</del><ins>150</ins> kr.</p>", "The fee is ~~200~~150 kr."),
         ("<p>Only <s><b>200</b> kr</s> 150 kr.</p>", "Only ~~200 kr~~ 150 kr."),
         ("<p>Now <span style='text-decoration: line-through red 2px'> 200 </span>150.</p>", "Now ~~200~~ 150."),
+        (
+            "<style>.old{text-decoration:line-through} a.old{text-decoration:none}</style>"
+            "<p>Now <b class=old>200</b> <a class=old>150</a>.</p>",
+            "Now ~~200~~ 150.",
+        ),
         ("<p>Now <s><s>200</s></s> 150, <s></s>paid.</p>", "Now ~~200~~ 150, paid."),
         ("<table><tr><th>Fee<th>Kr<tr><td>Berth<td><del>200</del> 150</table>", "| Berth | ~~200~~ 150 |"),
         ("<h2>Fees <strike>2025</strike> 2026</h2><p>Text.</p>", "Fees ~~2025~~ 2026"),

@@ -36,9 +36,11 @@ def complete(output: ParserOutput) -> bool:
     return output.coverage is not None and output.coverage.share == 1.0
 
 
-def rise(*pieces: str) -> bytes:
+def rise(*pieces: str, height: float = 4) -> bytes:
     """A line of pieces, every second of which is raised."""
-    shown = (f"/F1 {6 if at % 2 else 11} Tf {4 if at % 2 else 0} Ts ({piece}) Tj" for at, piece in enumerate(pieces))
+    shown = (
+        f"/F1 {6 if at % 2 else 11} Tf {height if at % 2 else 0} Ts ({piece}) Tj" for at, piece in enumerate(pieces)
+    )
     return f"BT 72 500 Td {' '.join(shown)} ET".encode()
 
 
@@ -56,6 +58,23 @@ def rise(*pieces: str) -> bytes:
 )
 def test_a_raised_figure_makes_no_larger_number(pieces: Sequence[str], expected: str, tmp_path: Path) -> None:
     output = read(drawn_pdf(rise(*pieces)), tmp_path)
+    assert lines(output) == [expected]
+    assert complete(output)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        (("Now log", "2", "8 is 3, and 82 or 28 is not."), "Now log\u20828 is 3, and 82 or 28 is not."),
+        (("In 1012 of 101", "2", " and 11", "10", ", or 7."), "In 1012 of 101\u2082 and 11\u2081\u2080, or 7."),
+        (("Of CO", "2", " and H", "2", "O 5 mg."), "Of CO2 and H2O 5 mg."),
+    ],
+)
+@pytest.mark.parametrize("height", [-1.5, -3])
+def test_a_lowered_figure_makes_no_larger_number(
+    height: float, pieces: Sequence[str], expected: str, tmp_path: Path
+) -> None:
+    output = read(drawn_pdf(rise(*pieces, height=height)), tmp_path)
     assert lines(output) == [expected]
     assert complete(output)
 

@@ -174,7 +174,7 @@ def test_the_shown_branch_of_an_alternative_is_read(tmp_path: Path) -> None:
     assert complete(output)
 
 
-def test_merged_cells_fields_and_raised_figures(tmp_path: Path) -> None:
+def test_merged_cells_and_moved_figures(tmp_path: Path) -> None:
     def build(slide: Any, _: Any) -> None:
         table = slide.shapes.add_table(3, 2, Pt(50), Pt(50), Pt(300), Pt(100)).table
         for row, texts in enumerate([["Zone", "Plan"], ["East", "S"], ["", "M"]]):
@@ -185,9 +185,13 @@ def test_merged_cells_fields_and_raised_figures(tmp_path: Path) -> None:
         raised = paragraph.add_run()
         raised.text = "3"
         raised.font._element.set("baseline", "30000")
+        for text, baseline in ((" and log", "0"), ("2", "-25000"), ("8", "0")):
+            following = paragraph.add_run()
+            following.text = text
+            following.font._element.set("baseline", baseline)
 
     output = read(presentation(build), "pptx", tmp_path)
-    assert lines(output) == ["| Zone | Plan |\n| --- | --- |\n| East | S |\n| East | M |", "10³"]
+    assert lines(output) == ["| Zone | Plan |\n| --- | --- |\n| East | S |\n| East | M |", "10³ and log₂8"]
     assert complete(output)
 
 

@@ -25,6 +25,33 @@ def test_letter_spaced_words_are_words(text: str, spacing: float, tmp_path: Path
     assert output.uncertainties == ()
 
 
+def place(text: str, gap: int, y: float = 700, *, space: str = "( ) -{gap} ") -> str:
+    """A line in which the file moves each letter, and its spaces, by a gap in thousandths of the letters' size."""
+    pieces = "".join(space.format(gap=gap) if sign == " " else f"({sign}) -{gap} " for sign in text)
+    return f"BT /F1 10 Tf 1 0 0 1 72 {y} Tm [{pieces}] TJ ET\n"
+
+
+@pytest.mark.parametrize("gap", [60, 120, 150, 400, 700])
+@pytest.mark.parametrize("text", [SENTENCE, "INVOICE TOTAL", "INVOICE", "DUE 1250 EUR"])
+def test_letters_that_the_file_moves_are_words(text: str, gap: int, tmp_path: Path) -> None:
+    twice = place(text, gap) + place(text, gap, 500)
+    output = read(drawn_pdf((twice + show("Pay it soon.", y=600)).encode()), tmp_path)
+    assert lines(output) == [text, "Pay it soon.", text]
+    assert output.uncertainties == ()
+
+
+@pytest.mark.parametrize("gap", [250, 400])
+def test_wide_gaps_are_spaces_of_a_file_without_any(gap: int, tmp_path: Path) -> None:
+    output = read(drawn_pdf(place(SENTENCE, gap, space=f"-{gap + 200} ").encode()), tmp_path)
+    assert lines(output) == [SENTENCE]
+
+
+@pytest.mark.parametrize("text", ["abcd", "1250", "xyzw"])
+def test_even_gaps_of_a_file_without_spaces_stay(text: str, tmp_path: Path) -> None:
+    output = read(drawn_pdf(place(text, 333).encode()), tmp_path)
+    assert lines(output) == [" ".join(text)]
+
+
 def test_figures_of_cells_make_no_number_that_is_elsewhere(tmp_path: Path) -> None:
     cells = "".join(show(figure, 72 + 9 * at, 600) for at, figure in enumerate("1250"))
     output = read(drawn_pdf((show(SENTENCE) + cells).encode()), tmp_path)

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from lxml import etree  # type: ignore[import-untyped]
 
 from agent.workbooks import form_controls, open_workbook
+from agent.workbooks.package import collect_string
 from tests.support.workbooks import workbook
 from tests.unit.ingest.test_sheet_coverage import complete, read, table
 
@@ -213,3 +215,21 @@ def test_a_raised_figure_of_a_rich_text_is_raised(tmp_path: Path) -> None:
     output = read(buffer.getvalue(), tmp_path)
     assert table(output).splitlines() == ["| Area in m² | Price |", "| --- | --- |", "| 10³ each | 77 |"]
     assert complete(output)
+
+
+@pytest.mark.parametrize(
+    ("runs", "shown"),
+    [
+        (("log", "-2", "8"), "log₂8"),
+        (("101", "-2", " is 5"), "101₂ is 5"),
+        (("CO", "-2", " 415"), "CO2 415"),
+        (("10", "+-6", " l"), "10⁻⁶ l"),
+        (("1 ", "+3", "/", "-4"), "1 3/4"),
+    ],
+)
+def test_a_moved_figure_of_a_rich_text_makes_no_larger_number(runs: tuple[str, ...], shown: str) -> None:
+    aligns = {"+": '<rPr><vertAlign val="superscript"/></rPr>', "-": '<rPr><vertAlign val="subscript"/></rPr>'}
+    pieces = (
+        f"<r>{aligns[one[0]]}<t>{one[1:]}</t></r>" if one[0] in aligns else f"<r><t>{one}</t></r>" for one in runs
+    )
+    assert collect_string(etree.fromstring(f"<si>{''.join(pieces)}</si>")) == shown

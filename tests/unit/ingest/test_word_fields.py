@@ -1,6 +1,7 @@
 """What Word shows without storing it: fields without a result, numbers of lists in cells, text raised by a style."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,27 @@ def test_a_style_raises_figures_as_a_run_does(tmp_path: Path) -> None:
     level = '<w:rStyle w:val="Above"/><w:vertAlign w:val="baseline"/>'
     body = paragraph(run("10"), run("3", '<w:rStyle w:val="Above"/>'), run(" and 10"), run("3", level))
     assert text_of(read(word_file(body, parts=parts), tmp_path)) == "10³ and 103"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "shown"),
+    [
+        (("log", "_2", "8 is 3"), "log₂8 is 3"),
+        (("101", "_2", " is 5"), "101₂ is 5"),
+        (("H", "_2", "O and CO"), "H2O and CO"),
+        (("Add 1 ", "^1", "/", "_2", " cups"), "Add 1 1/2 cups"),
+    ],
+)
+@pytest.mark.parametrize("lowered", ['<w:vertAlign w:val="subscript"/>', '<w:position w:val="-6"/>'])
+def test_a_lowered_figure_makes_no_larger_number(
+    lowered: str, pieces: Sequence[str], shown: str, tmp_path: Path
+) -> None:
+    properties = {"^": '<w:vertAlign w:val="superscript"/>', "_": lowered}
+    runs = (run(piece.lstrip("^_"), properties.get(piece[0], "")) for piece in pieces)
+    output = read(word_file(paragraph(*(f"{one}<w:proofErr/>" for one in runs))), tmp_path)
+    assert text_of(output) == shown
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
 
 
 def test_text_on_a_locked_canvas_is_read(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ class Opened(NamedTuple):
 
 def find_gap(tag: str, layout: Layout, role: str, above: Opened | None) -> str:
     """What parts an element of a line from the words beside it."""
-    if tag in {"sup", "sub"}:
+    if tag in {"sup", "sub"} or layout.is_moved:
         return JOINT
     if tag in {"wbr", "rt", "rp"}:
         return ""
@@ -62,7 +62,9 @@ def find_gap(tag: str, layout: Layout, role: str, above: Opened | None) -> str:
         return _EDGE if layout.is_line else JOINT if layout.is_box else ""
     if is_apart or role in _BOX_ROLES or (above is not None and above.has_boxes):
         return _EDGE
-    return BOUND if layout.is_inline_box or role in _INLINE_ROLES else ""
+    if layout.is_inline_box or role in _INLINE_ROLES:
+        return BOUND
+    return JOINT if layout.is_spaced else ""
 
 
 def resolve_bounds(text: str) -> str:

@@ -18,8 +18,12 @@ _SHEET = re.compile(r"<style\b([^>]*+)(?:>|\Z)(.*?)(?:</style|\Z)", re.IGNORECAS
 _MEDIA = re.compile(r"""media\s*=\s*["']?\s*([^"'>]*)""", re.IGNORECASE)
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _DECLARATION = re.compile(
-    r"(?:^|[;{\s])(display|visibility|float|position)\s*:\s*([a-z-]+)\s*(!\s*important)?", re.IGNORECASE
+    r"(?:^|[;{\s])(display|visibility|float|position|vertical-align(?=\s*:\s*su[bp]))\s*:\s*([a-z-]+)"
+    r"\s*(!\s*important)?",
+    re.IGNORECASE,
 )
+_SPACE = re.compile(r"(?:margin|padding)[a-z-]*\s*:[^;]*?(?<![\d.])0*(?:[1-9]|\.[3-9])", re.IGNORECASE)
+"""Space beside an element, by its own style, that may part it from a word."""
 _BOX = re.compile(r"block|flex|grid|table|box|list-item|flow-root")
 _HAS_BOXES = re.compile(r"flex|grid|box")
 _COMPOUND = re.compile(r"(?P<tag>[a-zA-Z][a-zA-Z0-9]*|\*)?(?P<names>(?:[.#][\w-]+)*)")
@@ -67,6 +71,10 @@ class Layout(NamedTuple):
     """Whether each of its children is a box."""
     is_skipped: bool = False
     """Whether its children are laid out as those of its parent."""
+    is_moved: bool = False
+    """Whether it is raised or lowered."""
+    is_spaced: bool = False
+    """Whether it may have space beside it."""
 
 
 class PageStyles:
@@ -124,6 +132,8 @@ def _make_layout(declared: dict[str, str], style: str) -> Layout:
         is_line=is_box and not (is_apart or is_inline_box or display == "table-cell"),
         has_boxes=_HAS_BOXES.search(display) is not None,
         is_skipped=display == "contents",
+        is_moved=declared.get("vertical-align") in ("super", "sub"),
+        is_spaced=bool(style) and _SPACE.search(style) is not None,
     )
 
 

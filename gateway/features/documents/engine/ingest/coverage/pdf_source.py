@@ -115,12 +115,12 @@ class _Figure(NamedTuple):
     value: int
     total: int
     has_name: bool
-    is_sure: bool
 
     def counts(self, page: int, pages: Collection[int], count: int) -> bool:
         """Whether it does, by the pages whose lines have it as far from their number."""
         needed = _PAGES_FROM_100 if self.value > 99 and not self.has_name else _PAGES
-        return len(pages) >= needed and (self.is_sure or self.total - self.value + page == count)
+        is_whole = self.has_name or not self.total or self.total - self.value + page == count
+        return len(pages) >= needed and is_whole
 
 
 def _part_line(letters: Sequence[tuple[float, str, float, float]]) -> list[list[str]]:
@@ -144,32 +144,32 @@ def _find_figure(parts: Sequence[Sequence[str]]) -> _Figure | None:
             is_short = word.casefold() in _SHORT_NAMES and words[place + 1] == "."
             start = place + 1 + is_short
             if (is_short or word.casefold() in _NAMES) and (figure := _read_figure(words[start:])) is not None:
-                value, total, *_ = figure
+                value, total, _ = figure
                 before = [*parts[:number], words[:start]]
-                return _Figure(repr([before, words[start + 1 :], parts[number + 1 :]]), value, total, True, True)
+                return _Figure(repr([before, words[start + 1 :], parts[number + 1 :]]), value, total, True)
     for number in {0, len(parts) - 1} if parts else ():
         words = parts[number]
         framed = len(words) > 2 and words[0] in _RULES and words[-1] in _RULES
         inner = words[1:-1] if framed else words
         figure = _read_figure(inner)
-        if figure is not None and figure[3] == len(inner):
-            value, total, is_sure, _ = figure
+        if figure is not None and figure[2] == len(inner):
+            value, total, _ = figure
             rest = repr([parts[:number], inner[1:], parts[number + 1 :]])
-            return _Figure(rest, value, total, False, is_sure)
+            return _Figure(rest, value, total, False)
     return None
 
 
-def _read_figure(words: Sequence[str]) -> tuple[int, int, bool, int] | None:
-    """The figure that begins a text, the total behind it, whether neither is a month, and the number of their words."""
+def _read_figure(words: Sequence[str]) -> tuple[int, int, int] | None:
+    """The figure that begins a text, the total behind it, and the number of their words."""
     if not words or not words[0].isdecimal() or int(words[0]) > _MAX_FIGURE or len(words[0]) > len(str(_MAX_FIGURE)):
         return None
     value = int(words[0])
     if len(words) > 2 and words[2].isdecimal():
         total, sign = int(words[2]), words[1]
         if (sign == "/" or 1 < len(sign) < 5) and value <= total <= _MAX_FIGURE:
-            return value, total, sign == "/" and total < 10 and words[0][0] != "0", 3
+            return value, total, 3
         return None
-    return value, 0, True, 1
+    return value, 0, 1
 
 
 def _list_hidden(document: pdf_oxide.PdfDocument, number: int, layers: Sequence[str]) -> list[str]:

@@ -113,9 +113,9 @@ def _decode(data: bytes, encoding: str) -> str:
     for mark, name in _MARKS:
         if data.startswith(mark):
             return data.decode(name, "replace")
-    if encoding == "iso2022_jp":  # all of its bytes are ASCII
+    if encoding.startswith("iso2022"):  # all of its bytes are ASCII
         with contextlib.suppress(ValueError):
-            return decode_switched(data)
+            return decode_switched(data) if encoding == "iso2022_jp" else data.decode(encoding)
     try:
         return data.decode()
     except UnicodeDecodeError:

@@ -18,7 +18,7 @@ from gateway.features.documents.engine.search.models import FileType
 
 _MATH = "/math}"
 _REMOVED = {"del": "deleted text", "moveFrom": "moved text", "cellDel": "deleted text"}
-_SPACES = frozenset({"tab", "ptab", "br", "cr"})
+_SPACES = frozenset({"tab", "ptab", "br", "cr", "sym"})
 _SILENT = frozenset({"instrText", "delInstrText", "delText", "rPr", "pPr", "sdtPr", "tblPr", "tcPr", "trPr", "sectPr"})
 _OFF = frozenset({"0", "false", "off"})
 _PAGE_DIGITS = 4

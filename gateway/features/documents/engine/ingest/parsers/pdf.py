@@ -32,7 +32,7 @@ from gateway.features.documents.engine.ingest.parsers.pdf_forms import list_fiel
 from gateway.features.documents.engine.ingest.parsers.pdf_heads import RunningHeads
 from gateway.features.documents.engine.ingest.parsers.pdf_layers import leave_out_hidden
 from gateway.features.documents.engine.ingest.parsers.pdf_leftovers import Leftovers
-from gateway.features.documents.engine.ingest.parsers.pdf_raised import raise_in_blocks
+from gateway.features.documents.engine.ingest.parsers.pdf_moved import move_in_blocks
 from gateway.features.documents.engine.ingest.parsers.pdf_repair import mend_page_count, repair_trailer, strip_head
 from gateway.features.documents.engine.ingest.parsers.pdf_scans import Scans, is_unreadable
 from gateway.features.documents.engine.ingest.parsers.pdf_spacing import close_letters
@@ -198,10 +198,10 @@ class _PageReader:
         blocks: Sequence[Block] = self._leftovers.add(page, _list_text_blocks(page))
         if self._pdfium is not None:
             facts = self._pdfium.read_text_facts(page.page_num)
-            blocks, is_whole = close_letters(blocks, page, facts.written)
+            blocks, is_whole = close_letters(blocks, page, facts)
             if not is_whole:
                 self._parted_pages.append(page.page_num)
-            blocks = raise_in_blocks(blocks, facts.raised)
+            blocks = move_in_blocks(blocks, facts.moved)
             if facts.is_doubtful:
                 self._unknown_characters[page.page_num] = facts.unknown
         blocks, is_complete = mark_struck_text(blocks, page)

@@ -29,10 +29,8 @@ _LARGE = 1.15
 _GAP = 1.5
 """Gap that sets a figure apart from the words of its line, in sizes of its letters."""
 _HUNDRED = 100
-_MAX_DIGIT = 9
-"""A larger total may be the year of a month."""
 _BLANK = "\0"
-_TOTAL = r"(?P<between>\s*/\s*|\s+[^\W\d_]{2,4}\s+)(?P<total>\d{1,3})"
+_TOTAL = r"(?:\s*/\s*|\s+[^\W\d_]{2,4}\s+)(?P<total>\d{1,3})"
 _WORDED = re.compile(
     rf"(?<!\w)(?:{'|'.join(PAGE_WORDS.split())}|[ps]\.|sid\.)\s*(?P<figure>\d{{1,3}})(?:{_TOTAL})?(?![.,:/-]?\w)",
     re.IGNORECASE,
@@ -123,8 +121,7 @@ def _read_line(text: str, items: Sequence["TextItem"], page: int, top: int) -> _
         if total and total < figure:
             continue
         same = text[: start + bare.start("figure")] + _BLANK + text[start + bare.end("figure") :]
-        is_date_like = total > _MAX_DIGIT or (bare["between"] or "/").strip() != "/" or bare["figure"][0] == "0"
-        end = total - figure + page if total and is_date_like else 0
+        end = total - figure + page if total else 0
         return _Line(top, same, figure - page, _MIN_PAGES if figure < _HUNDRED else _MIN_PAGES_OF_HUNDREDS, end)
     return _Line(top, text)
 

@@ -1,18 +1,23 @@
-"""What PDFium knows of a file and liteparse does not pass on: raised figures, stamps, attached files, layers.
+"""What PDFium knows of a file and liteparse does not pass on: the text of pages, stamps, attached files, layers.
 
 By ctypes on the library that liteparse brings. Where that is missing nothing is found; the pages are read all the same.
 """
 
 import contextlib
 import ctypes
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import liteparse
 
-from agent.text.superscripts import RAISED_SIGNS
+from gateway.features.documents.engine.ingest.parsers.pdfium_text import (
+    MAX_CHARACTERS,
+    FloatBox,
+    PageText,
+    PageTextFacts,
+)
 
 _TEXT_FIELDS = frozenset({20, 21})
 """Kinds of annotations by PDFium's numbers: widgets, which liteparse reads as part of the page, and screens."""
@@ -22,21 +27,6 @@ _STAMP = 13
 _HIDDEN = 2 | 32
 """Flags of annotations that nobody sees: hidden, no view."""
 
-_SMALLER = 0.9
-_HIGHER = 0.2
-"""A raised figure is smaller than the text before it, and stands higher by this share of its size."""
-_NEAR = 0.35
-"""The widest gap between a figure and what is raised behind it, as a share of its size."""
-_SPACE = 0.15
-"""The narrowest gap that parts words, as a share of a line's size."""
-_CONTEXT = 12
-_MAX_CHARACTERS = 200_000
-"""Of a page; a denser one holds data, not text."""
-_SAMPLED = 4
-"""Of so many characters one is asked for its map; a page without any unknown one costs a tenth of a millisecond so."""
-_UNKNOWN_SHARE = 0.05
-_MAX_UNKNOWN = 100
-"""Below both, unknown characters are bullets and ligatures."""
 _MAX_ATTACHMENTS = 1000
 _MAX_NAME = 2_000
 """Bytes."""
@@ -61,6 +51,9 @@ _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "FPDFText_GetFontSize": (ctypes.c_double, _P, _I),
     "FPDFText_GetCharOrigin": (_I, _P, _I, _D, _D),
     "FPDFText_GetCharBox": (_I, _P, _I, _D, _D, _D, _D),
+    "FPDFText_GetLooseCharBox": (_I, _P, _I, ctypes.POINTER(FloatBox)),
+    "FPDFText_GetTextObject": (_P, _P, _I),
+    "FPDFText_IsGenerated": (_I, _P, _I),
     "FPDFText_HasUnicodeMapError": (_I, _P, _I),
     "FPDFText_GetText": (_I, _P, _I, _I, _P),
     "FPDFPage_CountObjects": (_I, _P),
@@ -97,38 +90,6 @@ class _Writer(ctypes.Structure):
     )
 
 
-class Raised(NamedTuple):
-    """A raised text: what stands before it on the page, the text, what follows, and whether a gap parts the two."""
-
-    before: str
-    text: str
-    after: str
-    is_parted: bool
-
-
-class PageTextFacts(NamedTuple):
-    """A page's text and what is odd in it: its raised figures in their order, and how many of its characters no font
-    names."""
-
-    raised: Sequence[Raised] = ()
-    unknown: int = 0
-    written: str = ""
-
-    @property
-    def is_doubtful(self) -> bool:
-        """Whether so many characters are unknown that words are."""
-        return self.unknown > min(_MAX_UNKNOWN, _UNKNOWN_SHARE * len(self.written))
-
-
-class _Glyph(NamedTuple):
-    """A character's size, its base line, and its sides."""
-
-    size: float
-    base: float
-    left: float
-    right: float
-
-
 class Pdfium:
     """An open file."""
 
@@ -145,19 +106,7 @@ class Pdfium:
     def read_text_facts(self, page: int) -> PageTextFacts:
         """What stands out of the text of a page (from 1)."""
         with self._open_text(page) as text:
-            if not text:
-                return PageTextFacts()
-            written = self._read_all(text)
-            raised = list(self._iter_raised(text, written))
-            return PageTextFacts(raised, self._count_unknown(text, written), written)
-
-    def _count_unknown(self, text: Any, written: str) -> int:
-        """Counts the characters that no map of their font gives: PDFium guesses them by their codes, mostly wrong."""
-        is_guessed = self._library.FPDFText_HasUnicodeMapError
-        private = sum(map(_is_private, written))
-        if not any(is_guessed(text, place) == 1 for place in range(0, len(written), _SAMPLED)):
-            return private
-        return private + sum(bool(is_guessed(text, place) == 1) for place in range(len(written)))
+            return PageText(self._library, text).read_facts() if text else PageTextFacts()
 
     def remove_layers(self, names: Collection[str]) -> bytes | None:
         """The file without what its pages draw in layers of these names; None if they draw nothing in them. The empty
@@ -254,7 +203,8 @@ class Pdfium:
             library.FPDF_ClosePage(handle)
         if drawn:
             with self._open_text(page) as text:
-                halves = self._read_all(text).encode("utf-16-le", "surrogatepass") if text else b""
+                written = PageText(self._library, text).written if text else ""
+            halves = written.encode("utf-16-le", "surrogatepass")
             words = " ".join(halves.decode("utf-16-le", "replace").split())
             names += [words] if words else []
         return names
@@ -283,66 +233,13 @@ class Pdfium:
                 library.FPDFPage_RemoveAnnot(page, index)
         return names[::-1], drawn
 
-    def _iter_raised(self, text: Any, written: str) -> Iterator[Raised]:
-        place = 1
-        while place < len(written):
-            end = place
-            if written[place] in RAISED_SIGNS and not written[place - 1].isspace():
-                end = self._find_end(text, written, place)
-            if end > place:
-                yield Raised(
-                    written[max(0, place - _CONTEXT) : place],
-                    written[place:end],
-                    written[end : end + _CONTEXT],
-                    self._has_gap(text, written, end),
-                )
-            place = max(end, place + 1)
-
-    def _find_end(self, text: Any, written: str, start: int) -> int:
-        """Where the raised figure ends that begins at `start`; `start` itself if what stands there is not raised."""
-        at = self._library.FPDFText_GetCharIndexFromTextIndex(text, start)
-        measure = self._library.FPDFText_GetFontSize
-        if at < 1 or measure(text, at) > _SMALLER * measure(text, at - 1):  # most figures: two calls
-            return start
-        before, first = (self._read_glyph(text, written, place) for place in (start - 1, start))
-        rise, gap = first.base - before.base, first.left - before.right
-        if not _HIGHER * before.size <= rise < before.size or abs(gap) > _NEAR * before.size:
-            return start
-        end = start + 1
-        while end < len(written) and written[end] in RAISED_SIGNS:
-            glyph = self._read_glyph(text, written, end)
-            if abs(glyph.base - first.base) > 0.1 * first.size or abs(glyph.size - first.size) > 0.01:
-                break
-            end += 1
-        return end
-
-    def _has_gap(self, text: Any, written: str, place: int) -> bool:
-        if not written[place : place + 1].strip():
-            return False
-        last, following = (self._read_glyph(text, written, at) for at in (place - 1, place))
-        return following.left - last.right > _SPACE * last.size
-
-    def _read_glyph(self, text: Any, written: str, place: int) -> _Glyph:
-        at = self._library.FPDFText_GetCharIndexFromTextIndex(text, place)
-        x, y, left, right, bottom, top = (ctypes.c_double() for _ in range(6))
-        self._library.FPDFText_GetCharOrigin(text, at, ctypes.byref(x), ctypes.byref(y))
-        self._library.FPDFText_GetCharBox(text, at, *map(ctypes.byref, (left, right, bottom, top)))
-        return _Glyph(self._library.FPDFText_GetFontSize(text, at), y.value, left.value, right.value)
-
-    def _read_all(self, text: Any) -> str:
-        """The text of a page, a character for each of PDFium's: those beyond 16 bits are halves."""
-        count = min(self._library.FPDFText_CountChars(text), _MAX_CHARACTERS)
-        buffer = (ctypes.c_uint16 * (count + 1))()
-        length = self._library.FPDFText_GetText(text, 0, count, buffer) if count > 0 else 0
-        return "".join(map(chr, buffer[: max(0, length - 1)]))
-
     def _read_value(self, note: Any, name: bytes) -> str:
         return self._read_text(self._library.FPDFAnnot_GetStringValue, note, name)
 
     def _read_text(self, function: Any, *arguments: Any) -> str:
         """A text that PDFium writes into a buffer in UTF-16, once its length in bytes is known."""
         length = function(*arguments, None, 0)
-        if not 2 < length < 2 * _MAX_CHARACTERS:
+        if not 2 < length < 2 * MAX_CHARACTERS:
             return ""
         buffer = ctypes.create_string_buffer(length)
         function(*arguments, buffer, length)
@@ -360,11 +257,6 @@ class Pdfium:
                 self._library.FPDFText_ClosePage(text)
             if handle:
                 self._library.FPDF_ClosePage(handle)
-
-
-def _is_private(letter: str) -> bool:
-    """Whether a character means something in its font alone. Signs of symbol fonts, such as bullets, do not count."""
-    return "\ue000" <= letter <= "\uf8ff" and not "\uf000" <= letter <= "\uf0ff"
 
 
 @contextlib.contextmanager

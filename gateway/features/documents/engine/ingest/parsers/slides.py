@@ -15,7 +15,7 @@ from pptx.util import Emu
 
 from agent.core.models import JsonObject
 from agent.text.struck import join_pieces, strike_out
-from agent.text.superscripts import raise_figures
+from agent.text.superscripts import write_fractions, write_moved
 from gateway.features.documents.engine.ingest.parsers.draft import Box, Draft
 from gateway.features.documents.engine.ingest.parsers.equations import format_equation
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
@@ -200,7 +200,7 @@ def _iter_items(frame: "TextFrame") -> Iterator[tuple[str, str]]:
     """Yields the paragraphs that have text, each with its number in a list."""
     numbers = SlideNumbers(frame._txBody.find("{*}lstStyle"))
     for paragraph in frame.paragraphs:
-        if text := join_pieces(_iter_inline(paragraph._p)).strip():
+        if text := write_fractions(join_pieces(_iter_inline(paragraph._p))).strip():
             yield numbers.format_number(paragraph._p), text
 
 
@@ -210,10 +210,8 @@ def _iter_inline(paragraph: Element) -> Iterator[str]:
     for child in paragraph:
         name = child.tag.rpartition("}")[2] if isinstance(child.tag, str) else ""
         if name in {"r", "fld"}:
-            text = _CONTROL.sub("\n", "".join(one.text or "" for one in child.iterfind("{*}t")))
             properties = child.find("{*}rPr")
-            if properties is not None and properties.get("baseline", "0").lstrip("-").isdecimal():
-                text = raise_figures(before, text) if int(properties.get("baseline", "0")) > 0 else text
+            text = write_moved(_read_rise(properties), before, _read_run(child), _read_run(child.getnext()))
             before = text
             is_struck = properties is not None and properties.get("strike", "noStrike") != "noStrike"
             yield strike_out(text) if is_struck else text
@@ -221,6 +219,17 @@ def _iter_inline(paragraph: Element) -> Iterator[str]:
             yield "\n"
         elif name == "m":
             yield from map(format_equation, child)  # `a14:m` holds the equation; an `m:m` is a matrix
+
+
+def _read_run(run: Element | None) -> str:
+    """The text of a run or a field; empty for other elements."""
+    return "" if run is None else _CONTROL.sub("\n", "".join(one.text or "" for one in run.iterfind("{*}t")))
+
+
+def _read_rise(properties: Element | None) -> int:
+    """How far a run is raised, in thousandths of a percent."""
+    baseline = "0" if properties is None else properties.get("baseline", "0")
+    return int(baseline) if baseline.removeprefix("-").isdecimal() else 0
 
 
 def _get_description(shape: "BaseShape") -> str:

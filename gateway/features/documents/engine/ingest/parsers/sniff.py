@@ -34,6 +34,9 @@ _CONTROLS = frozenset(map(chr, {*range(32)} - set(b"\t\n\v\f\r\b\x1b")))
 _CONTROL_BYTES = "".join(sorted(_CONTROLS)).encode()
 _NO_CHARACTER = frozenset({"Cn", "Co", "Cs"})
 """Unassigned, private and surrogate. `\\ufffd` is none of them and is counted by the parser."""
+_SWITCHED = re.compile(rb"\x1b\$\)|\x1b\(I")
+"""What announces a set of characters that SO and SI switch to and from (ISO 2022), as Korean mails do."""
+_SWITCHES = b"\x0e\x0f"
 _HTML = re.compile(rb"<(!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"%PDF-", "pdf"),
@@ -112,6 +115,8 @@ def _is_binary(data: bytes) -> bool:
     UTF-16 and UTF-32 are recognised by their byte order mark or by a NUL in every other byte.
     """
     head = data[:_HEAD]
+    if _SWITCHED.search(head):
+        head = head.translate(None, _SWITCHES)
     if head.startswith(_WIDE):
         width = "utf-32" if head.startswith(_WIDE_32) else "utf-16"
         text = head[: len(head) // 4 * 4].decode(width, "replace")

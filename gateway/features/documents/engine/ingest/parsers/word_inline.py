@@ -6,12 +6,13 @@ loses no text.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 from docx.oxml.ns import qn
 
 from agent.text.struck import join_pieces, strike_out
-from agent.text.superscripts import raise_figures
+from agent.text.superscripts import RISES, write_fractions, write_moved
 from gateway.features.documents.engine.ingest.parsers.equations import MATH, format_equation
 from gateway.features.documents.engine.ingest.parsers.graphics import CHOICES, choose_content
 from gateway.features.documents.engine.ingest.parsers.symbol_fonts import convert_symbol, convert_symbol_text
@@ -42,6 +43,8 @@ _CHARACTERS = {
     qn("w:noBreakHyphen"): "-",
 }
 _INSTRUCTION = qn("w:instrText")
+_NEAR = 5
+"""Elements behind a run that may have no text, such as bookmarks and marks of the spelling."""
 _GRAPHICS = (qn("w:drawing"), qn("w:pict"), qn("w:object"))
 
 
@@ -77,7 +80,7 @@ class Inline:
     @property
     def text(self) -> str:
         """The text."""
-        return join_pieces(self.parts)
+        return write_fractions(join_pieces(self.parts))
 
 
 class InlineReader:
@@ -148,9 +151,9 @@ class InlineReader:
         self._hides = hides and properties.find(qn("w:vanish")) is None
         self._visit_children(run, inline)
         self._hides = hides
-        if self._is_raised(properties):
+        if rise := self._read_rise(properties):
             before = inline.parts[start - 1] if start else ""
-            inline.parts[start:] = [raise_figures(before, "".join(inline.parts[start:]))]
+            inline.parts[start:] = [write_moved(rise, before, "".join(inline.parts[start:]), _read_behind(run))]
         fonts = properties.find(qn("w:rFonts"))
         if fonts is not None and (font := fonts.get(qn("w:ascii")) or fonts.get(qn("w:hAnsi"))):
             inline.parts[start:] = [convert_symbol_text(font, part) for part in inline.parts[start:]]
@@ -164,16 +167,16 @@ class InlineReader:
         style = properties.find(qn("w:rStyle"))
         return style is not None and self._styles.find(style.get(qn("w:val"))).hidden
 
-    def _is_raised(self, properties: Element) -> bool:
+    def _read_rise(self, properties: Element) -> int:
         own = properties.find(qn("w:vertAlign"))
         if own is not None:
-            return bool(own.get(qn("w:val")) == "superscript")
-        rise = properties.find(qn("w:position"))
-        if rise is not None:
-            height = str(rise.get(qn("w:val"), ""))
-            return height.isdecimal() and int(height) > 0
+            return RISES.get(own.get(qn("w:val")), 0)
+        position = properties.find(qn("w:position"))
+        if position is not None:
+            height = str(position.get(qn("w:val"), ""))
+            return int(height) if height.removeprefix("-").isdecimal() else 0
         style = properties.find(qn("w:rStyle"))
-        return style is not None and self._styles.find(style.get(qn("w:val"))).raised
+        return 0 if style is None else self._styles.find(style.get(qn("w:val"))).rise
 
     def _visit_text(self, element: Element, inline: Inline) -> None:
         self._add(element.text or "", inline)
@@ -252,6 +255,13 @@ def iter_text_boxes(graphic: Element) -> Iterator[Element]:
             yield from iter_text_boxes(choose_content(child))
         else:
             yield from iter_text_boxes(child)
+
+
+def _read_behind(run: Element) -> str:
+    """The text of the next run that has any."""
+    near = islice(run.itersiblings(), _NEAR)
+    texts = ("".join(text.text or "" for text in one.iter(qn("w:t"))) for one in near)
+    return next(filter(None, texts), "")
 
 
 def _read_form_field(mark: Element) -> str:

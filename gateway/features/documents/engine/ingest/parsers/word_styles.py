@@ -5,6 +5,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from docx.oxml.ns import qn
 
+from agent.text.superscripts import RISES
+
 Element: TypeAlias = Any
 """An lxml element; lxml has no types."""
 
@@ -16,15 +18,15 @@ _BUILT_IN_HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 
 
 class Style(NamedTuple):
-    """An outline level from 0, the id and the level of a list, each empty if there is none; whether its text is hidden
-    or raised. `name` is the id of the style that says which list."""
+    """An outline level from 0, the id and the level of a list, each empty if there is none; whether its text is hidden,
+    and how far it is raised. `name` is the id of the style that says which list."""
 
     outline: str = ""
     numbering: str = ""
     hidden: bool = False
     level: str = ""
     name: str = ""
-    raised: bool = False
+    rise: int = 0
 
 
 class Styles:
@@ -62,7 +64,7 @@ class Styles:
             align = align or read_value(style, "w:rPr/w:vertAlign")
             hidden = is_on(vanish) if hidden is None and vanish is not None else hidden
             style = self._elements.get(read_value(style, "w:basedOn"))
-        return Style(outline, numbering, bool(hidden), list_level, named, align == "superscript")
+        return Style(outline, numbering, bool(hidden), list_level, named, RISES.get(align, 0))
 
 
 def _get_built_in_level(style: Element) -> str:
