@@ -153,8 +153,9 @@ def _select_fitting(request: PlanningRequest, tools: Sequence[ToolSpec], calls: 
 
 
 def _select_named(request: PlanningRequest, attempt: Attempt, meant: PlanReply) -> frozenset[str]:
-    """The called tools that a step of the decision names in the request's own words, beside the tool's name. One that
-    has nothing but the tool's name says only what the model sees on offer.
+    """The called tools that a step of the decision names in the request's own words, beside the tool's name, or whose
+    inputs are all words of the request. A step that has nothing but the tool's name says only what the model sees on
+    offer.
 
     Asked about a second change alone, a small model says yes to it. A step in the words of a request in another
     language is translated, so all tools count there."""
@@ -165,7 +166,7 @@ def _select_named(request: PlanningRequest, attempt: Attempt, meant: PlanReply) 
     parts = [*map(str, todo if isinstance(todo, list) else ()), *attempt.parts]
     spoken_terms = {*extract_terms("\n".join((request.question, *(message.content for message in request.history))))}
     index = CatalogueIndex([spec for spec in attempt.tools if spec.effect != "read"])
-    named: set[str] = set()
+    named = _select_stated(request, calls)
     for part in parts:
         scores = index.compute_scores(part)
         best = {name for name, score in scores.items() if score and score == max(scores.values())}
@@ -173,6 +174,13 @@ def _select_named(request: PlanningRequest, attempt: Attempt, meant: PlanReply) 
         if not words or words & spoken_terms:
             named |= {name for name in best if words <= spoken_terms | {*extract_terms(split_name(name))}}
     return frozenset(named)
+
+
+def _select_stated(request: PlanningRequest, calls: Sequence[JsonObject]) -> set[str]:
+    """The called tools all of whose inputs are words of the request."""
+    words = OwnWords(request.question, request.original)
+    stated = ((str(call.get("tool")), call.get("inputs")) for call in calls)
+    return {name for name, inputs in stated if isinstance(inputs, dict) and inputs and words.hold(inputs)}
 
 
 def _select_misfits(attempt: Attempt, names: AbstractSet[str]) -> frozenset[str]:

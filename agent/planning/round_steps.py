@@ -29,9 +29,9 @@ class TidyDecision(NamedTuple):
 def tidy_calls(data: JsonObject, request: PlanningRequest, is_copied: Callable[[str], bool]) -> TidyDecision:
     """A decision with each call once, whose calls that read ask for no more than their tools give.
 
-    Of those that read, left out with their parts are those that were made before, those of addresses that are made up,
-    and those for a part that `is_copied` from examples. Of one that only repeats calls, the first stays; otherwise it
-    may be that none does."""
+    Left out with their parts are those that were made before, and of those that read, those of addresses that are made
+    up, and those for a part that `is_copied` from examples. Of one that only repeats calls, the first stays; otherwise
+    it may be that none does."""
     steps = data.get("steps")
     calls = [_limit_call(call, request) for call in (steps if isinstance(steps, list) else [])]
     rounds: list[JsonValue] = [{"tool": one.tool, "inputs": one.args} for one in request.rounds if not one.failed]
@@ -53,7 +53,7 @@ def tidy_calls(data: JsonObject, request: PlanningRequest, is_copied: Callable[[
             useless.append(place)
         elif is_reading and is_from_examples:
             useless.append(place)
-        elif is_twice or (is_reading and own in made):
+        elif is_twice or (not is_named and own in made):
             repeated.append(place)
         made.append(own)
     lost = {*useless, *repeated}
