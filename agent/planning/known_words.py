@@ -28,7 +28,8 @@ SHORTEST_STEM = 3
 """Letters that two forms of a word share."""
 WORD = re.compile(r"[^\W_]+")
 _SPAN = re.compile(
-    r"(?<![\w.,:/-])(\d{1,9}) ?(?:[-\u2013\u2014]|\b(?:to|through|thru|until|till|bis|tot|al?|\u00e0)\b) ?(\d{1,9})(?![-.,:/]?\w)"
+    r"(?<![\w.,:/-])(\d{1,9}) ?(?:[-\u2013\u2014]|\b(?:to|through|thru|until|till|bis|tot|al?|\u00e0)\b) ?"
+    r"(\d{1,9})(?![-.,:/]?\w)"
 )
 """Two numbers that a span is between: "from 8 to 17", "rooms 101-105", but no date."""
 _TIME_MARK = re.compile(r"^t(?=\d)", re.IGNORECASE)

@@ -310,7 +310,8 @@ class RoundPlanner:
         made_up = find_made_up_values(steps, request)
         if not made_up:
             return planned
-        if not attempt.refusals or len(attempt.parts) > 1:  # the second time the part is passed over
+        computed = all(one.is_derived for one in made_up)  # asked again, the model computes it once more
+        if not computed and (not attempt.refusals or len(attempt.parts) > 1):  # then the part is passed over
             raise MadeUpValueError(made_up)
         missing = select_missing(made_up, request)
         if missing and request.may_ask:

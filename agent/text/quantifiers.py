@@ -2,10 +2,12 @@
 
 import re
 
+from agent.text.codes import find_codes
 from agent.text.question_parts import list_sentences, split_phrases
 from agent.text.stop_words import detect_candidate_languages
 from agent.text.terms import extract_terms
 
+_DIGITS = re.compile(r"\d+")
 _WORD = re.compile(r"[^\W\d_]+")
 _UNIVERSAL = {
     "en": "each every all both everyone everybody",
@@ -22,15 +24,24 @@ _UNIVERSAL = {
 
 
 def asks_for_each(text: str, action: str) -> bool:
-    """Whether a request asks for an action, in some words of its own, with each of several things.
+    """Whether a request asks for an action, in some words of its own, with each of several things: "every ticket", or
+    "T-2 and T-5" where the action names one of them.
 
     "Read every ticket, and write ann a summary" asks for one message: the clause that shares most words with the action
-    counts, and where none shares any, all of them do not."""
+    counts, and none does where no word is shared."""
     clauses = [clause for sentence in list_sentences(text) for clause in split_phrases(sentence)]
     wanted = {*extract_terms(action)}
     shared = [len(wanted & {*extract_terms(clause)}) for clause in clauses]
     best = max(shared, default=0)
     languages = detect_candidate_languages(text) or ("en",)
     universal = {word for language in languages for word in _UNIVERSAL.get(language, "").split()}
-    asking = (clause for clause, count in zip(clauses, shared, strict=True) if count == best > 0)
-    return any(not universal.isdisjoint(map(str.casefold, _WORD.findall(clause))) for clause in asking)
+    asking = [clause for clause, count in zip(clauses, shared, strict=True) if count == best > 0]
+    if any(not universal.isdisjoint(map(str.casefold, _WORD.findall(clause))) for clause in asking):
+        return True
+    named = {code.text for code in find_codes(action)}
+    codes = [code.text for sentence in list_sentences(text) for code in find_codes(sentence)]
+    return any(one != other and _shape(one) == _shape(other) for one in codes if one in named for other in codes)
+
+
+def _shape(code: str) -> str:
+    return _DIGITS.sub("0", code)
