@@ -2,14 +2,17 @@
 
 from dataclasses import replace
 
+from agent.core.events import StepOutput
+from agent.core.models import JsonObject, PlanStep
 from agent.core.run_state import StepState
 from agent.execution.catalogue import build_catalogue, drop_unusable
 from agent.execution.decide import find_doubt
 from agent.execution.ground import find_empty_sources
 from agent.execution.repeated_calls import UNKNOWN_OUTCOME
+from agent.planning.list_steps import FOR_EACH
 from agent.planning.request import RoundResult
 from agent.planning.round_parts import MISSING, PARTS
-from agent.run_context.outputs import load_output
+from agent.run_context.outputs import load_output, to_step_output
 from agent.run_context.run import Run
 from agent.tools.catalogue import Catalogue
 
@@ -49,11 +52,30 @@ async def list_rounds(run: Run) -> tuple[RoundResult, ...]:
                 continue
             known_ids.add(step.id)
             failed = own.status != "succeeded"
-            text = await _describe_result(run, own)
             part = str(served.get(step.id) or step.intent)
+            if calls := _list_calls_of_list(step, own):
+                rounds += [
+                    RoundResult(number, step.tool, args, (await load_output(run, output)).text, lost, missing, part)
+                    for args, output, lost in calls
+                ]
+                continue
+            text = await _describe_result(run, own)
             unknown = own.output.error_code == UNKNOWN_OUTCOME
             rounds.append(RoundResult(number, step.tool, step.args, text, failed, missing, part, unknown))
     return tuple(rounds)
+
+
+def _list_calls_of_list(step: PlanStep, state: StepState) -> list[tuple[JsonObject, StepOutput, bool]]:
+    """Each call that a list step has made, with its output and whether it failed; [] for other steps."""
+    attempt = state.last
+    if attempt is None or FOR_EACH not in step.args:
+        return []
+    made = [(call.intent, call.result) for call in attempt.calls if call.result is not None]
+    outputs = [(intent.args, to_step_output(result)) for intent, result in made]
+    return [
+        (args, output.model_copy(update={"text": output.error}) if output.error else output, bool(output.error_code))
+        for args, output in outputs
+    ]
 
 
 async def _describe_result(run: Run, step: StepState) -> str:

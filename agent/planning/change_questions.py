@@ -80,20 +80,22 @@ class ChangeQuestions:
             attempt.may_change = frozenset()
         is_first = attempt.may_change is None
         if is_first:
-            attempt.may_change = await self._ask_whether(attempt, lines)
+            attempt.may_change = _prefer_called(
+                request, attempt, await self._ask_whether(attempt, lines), _list_calls(meant.data)
+            )
         if attempt.may_change is None and not request.has_read_outside:
             return lines.keys()  # the endpoint ignores the schema, and only the user can have asked for it
         allowed = attempt.may_change or frozenset()
         # Only tools that reach others are asked about again: what is remembered unasked is just noise.
         reaching = {spec.name for spec in attempt.tools if spec.has_side_effect}
         new = fitting & reaching - allowed if attempt.may_change != frozenset() else frozenset()
-        new &= _select_named(request, attempt, meant)
+        calls = _list_calls(meant.data)
+        is_called = not allowed.isdisjoint(str(call.get("tool")) for call in calls)
+        new &= _select_named(request, attempt, meant) | (set() if is_called else _select_stated(request, calls))
         if new:
             confirmed = await self._ask_which(attempt, {name: lines[name] for name in sorted(new)})
             # Chosen from all of them, but called by no decision: it stood beside the one that is meant.
-            is_guess = (
-                is_first and confirmed and not allowed & {str(call.get("tool")) for call in _list_calls(meant.data)}
-            )
+            is_guess = is_first and confirmed and not is_called
             allowed = confirmed if is_guess else allowed | confirmed
         attempt.may_change = allowed
         return allowed
@@ -173,6 +175,32 @@ def _select_named(request: PlanningRequest, attempt: Attempt, meant: PlanReply) 
         if not words or words & spoken_terms:
             named |= {name for name in best if words <= spoken_terms | {*extract_terms(split_name(name))}}
     return frozenset(named)
+
+
+def _prefer_called(
+    request: PlanningRequest, attempt: Attempt, chosen: frozenset[str] | None, calls: Sequence[JsonObject]
+) -> frozenset[str] | None:
+    """The tool that the model chose, or in its place the one that its decision calls, if the request's words fit that
+    one best: asked for one of many, a small model often names the one that stands first."""
+    changing = [spec for spec in attempt.tools if spec.has_side_effect]
+    scores = CatalogueIndex(changing).compute_scores(request.question)
+    called = {str(call.get("tool")) for call in calls} & scores.keys()
+    highest = max(scores.values(), default=0.0)
+    best = {name for name in called if scores[name] == highest > 0}
+    if not chosen or chosen & called or not best or any(scores.get(name) == highest for name in chosen):
+        return chosen
+    return frozenset(best)
+
+
+def _select_stated(request: PlanningRequest, calls: Sequence[JsonObject]) -> set[str]:
+    """The called tools all of whose inputs are words of the request."""
+    words = OwnWords(request.question, request.original)
+    stated = ((str(call.get("tool")), call.get("inputs")) for call in calls)
+    return {
+        name
+        for name, inputs in stated
+        if isinstance(inputs, dict) and inputs and all(words.hold(value, label) for label, value in inputs.items())
+    }
 
 
 def _select_misfits(attempt: Attempt, names: AbstractSet[str]) -> frozenset[str]:

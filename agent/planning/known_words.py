@@ -21,11 +21,17 @@ from agent.text.stated_values import StatedValues
 DATED_CHARS, MAX_DATED = 20_000, 200
 """Characters of each text in which dates are looked for, and of a value that may be a date."""
 MAX_DIGITS = 30
+MAX_SPANS = 100
 MAX_OPERANDS, MAX_CHANGES = 500, 20
 """Numbers of the texts, and of the request, of which another one may be computed."""
 SHORTEST_STEM = 3
 """Letters that two forms of a word share."""
 WORD = re.compile(r"[^\W_]+")
+_SPAN = re.compile(
+    r"(?<![\w.,:/-])(\d{1,9}) ?(?:[-\u2013\u2014]|\b(?:to|through|thru|until|till|bis|tot|al?|\u00e0)\b) ?"
+    r"(\d{1,9})(?![-.,:/]?\w)"
+)
+"""Two numbers that a span is between: "from 8 to 17", "rooms 101-105", but no date."""
 _TIME_MARK = re.compile(r"^t(?=\d)", re.IGNORECASE)
 _MOMENT = re.compile(r"(?<=\d\d-\d\d)t(?=\d\d:\d\d)")
 
@@ -53,13 +59,16 @@ class KnownWords:
         if token in self.tokens:
             return True
         if token.isdigit():
-            return token.isdecimal() and len(token) < MAX_DIGITS and int(token) in self._numbers
+            return token.isdecimal() and len(token) < MAX_DIGITS and self._hold_number(int(token))
         if len(token) < SHORTEST_STEM:
             return False
         if any(token[:length] in self._stems for length in range(SHORTEST_STEM, len(token))):
             return True
         at = bisect_left(self._sorted, token)  # the words that begin with it follow
         return at < len(self._sorted) and self._sorted[at].startswith(token)
+
+    def _hold_number(self, number: int) -> bool:
+        return number in self._numbers or any(first < number < last for first, last in self._spans)
 
     def hold_date(self, mention: DateMention) -> bool:
         """Whether a date stands there in any form; a month stands there with each of its days. One that names no year
@@ -82,6 +91,11 @@ class KnownWords:
             for one in numbers
             for change in changes
         )
+
+    @cached_property
+    def _spans(self) -> list[tuple[int, int]]:
+        matches = (match for text in self._texts for match in _SPAN.finditer(text[:DATED_CHARS].casefold()))
+        return [(int(match[1]), int(match[2])) for match in islice(matches, MAX_SPANS)]
 
     @cached_property
     def _stated(self) -> StatedValues:

@@ -99,10 +99,13 @@ def _keep_waiting(
 
 
 def _measure_fits(part: str, index: CatalogueIndex) -> dict[str, float]:
-    """How well each tool fits a part's words: 1 for the best one, 0 for one that has nothing to do with them."""
+    """How well each tool fits a part's words: 1 for the only best one, 0 for one that has nothing to do with them.
+
+    Several that fit best share that: "assign the ticket to dana" fits each tool for tickets, and none of them more."""
     scores = index.compute_scores(part)
     highest = max(scores.values(), default=0.0)
-    return {name: score / highest for name, score in scores.items()} if highest else {}
+    shared = highest * [*scores.values()].count(highest)
+    return {name: score / shared for name, score in scores.items()} if highest else {}
 
 
 def _names_value(part: str, step: PlanStep) -> bool:

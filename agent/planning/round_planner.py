@@ -15,6 +15,7 @@ from agent.llm.port import ModelReply
 from agent.llm.prompts import render
 from agent.planning.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines
 from agent.planning.decision_schema import build_choice_schema
+from agent.planning.each_calls import ask_for_each
 from agent.planning.identifier_lookups import may_work_now
 from agent.planning.looks import look_first
 from agent.planning.made_up_values import (
@@ -221,6 +222,7 @@ class RoundPlanner:
         """The round or question of a decision. Raises `PlanInvalidError` if it cannot be used."""
         if isinstance(meant, PlanReply):
             meant = await self._changes.leave_out_unasked(request, attempt, meant)
+            meant = await ask_for_each(self._model, request, attempt, meant)
         planned = self._build_planned(request, meant, attempt)
         new = [step for step in planned.plan.steps if step.id not in request.used_ids and not planned.question]
         part = attempt.parts[0] if attempt.parts else ""
@@ -308,7 +310,8 @@ class RoundPlanner:
         made_up = find_made_up_values(steps, request)
         if not made_up:
             return planned
-        if not attempt.refusals or len(attempt.parts) > 1:  # the second time the part is passed over
+        computed = all(one.is_derived for one in made_up)  # asked again, the model computes it once more
+        if not computed and (not attempt.refusals or len(attempt.parts) > 1):  # then the part is passed over
             raise MadeUpValueError(made_up)
         missing = select_missing(made_up, request)
         if missing and request.may_ask:

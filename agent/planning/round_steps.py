@@ -12,7 +12,8 @@ from agent.planning.planned import Planned
 from agent.planning.request import PlanningRequest
 from agent.planning.wider_looks import leave_out_made_up_codes, name_stated_choices
 from agent.text.own_words import OwnWords
-from agent.tools.catalogue import is_foreign
+from agent.text.terms import extract_terms
+from agent.tools.catalogue import is_foreign, split_name
 from agent.tools.spec import limit_numbers
 
 PLAN_MORE = "plan_more"
@@ -29,9 +30,10 @@ class TidyDecision(NamedTuple):
 def tidy_calls(data: JsonObject, request: PlanningRequest, is_copied: Callable[[str], bool]) -> TidyDecision:
     """A decision with each call once, whose calls that read ask for no more than their tools give.
 
-    Of those that read, left out with their parts are those that were made before, those of addresses that are made up,
-    and those for a part that `is_copied` from examples. Of one that only repeats calls, the first stays; otherwise it
-    may be that none does."""
+    A part for which a look was only repeated stays open if it is named after a change. Left out with their parts are
+    calls that were made before, and of those that read, those of addresses that are made up, and those for a part that
+    `is_copied` from examples. Of a decision that only repeats calls, the first stays; otherwise it may be that none
+    does."""
     steps = data.get("steps")
     calls = [_limit_call(call, request) for call in (steps if isinstance(steps, list) else [])]
     rounds: list[JsonValue] = [{"tool": one.tool, "inputs": one.args} for one in request.rounds if not one.failed]
@@ -53,20 +55,39 @@ def tidy_calls(data: JsonObject, request: PlanningRequest, is_copied: Callable[[
             useless.append(place)
         elif is_reading and is_from_examples:
             useless.append(place)
-        elif is_twice or (is_reading and own in made):
+        elif is_twice or (not is_named and own in made):
             repeated.append(place)
         made.append(own)
     lost = {*useless, *repeated}
     if len(lost) == len(calls) and repeated:
         lost.discard(repeated[0])
-    return TidyDecision(drop_calls(data, calls, lost), frozenset(made_up))
+    open_parts = {part for place in {*repeated} & lost if (part := _find_change_part(calls[place], request))}
+    return TidyDecision(drop_calls(data, calls, lost, open_parts), frozenset(made_up))
 
 
-def drop_calls(data: JsonObject, calls: Sequence[JsonValue], places: Collection[int]) -> JsonObject:
+def _find_change_part(call: JsonValue, request: PlanningRequest) -> str:
+    """The part that a call which reads is said to be for, if the name of a tool that changes something has a word of
+    it, and the name of the called one has none; "" otherwise."""
+    part, tool = (str(call.get("intent") or ""), str(call.get("tool"))) if isinstance(call, dict) else ("", "")
+    spec = request.catalogue.get_tool(tool)
+    terms = {*extract_terms(part)}
+    if spec is None or spec.effect != "read" or not terms.isdisjoint(_list_name_terms(tool)):
+        return ""
+    changing = (one.name for one in request.catalogue.tools if one.has_side_effect)
+    return part if any(not terms.isdisjoint(_list_name_terms(name)) for name in changing) else ""
+
+
+def _list_name_terms(tool: str) -> list[str]:
+    return extract_terms(split_name(tool.rpartition("__")[2]))
+
+
+def drop_calls(
+    data: JsonObject, calls: Sequence[JsonValue], places: Collection[int], parts_left: Collection[str] = ()
+) -> JsonObject:
     """A decision with those of its `calls` that are not at these places, and without the parts that only they were
-    for."""
+    for, except those that are left open."""
     intents = [str(call.get("intent") or "") if isinstance(call, dict) else "" for call in calls]
-    left = {intent for place, intent in enumerate(intents) if place not in places}
+    left = {intent for place, intent in enumerate(intents) if place not in places} | {*parts_left}
     lost = {*intents} - left
     todo = data.get("todo")
     parts: JsonObject = {"todo": [part for part in todo if part not in lost]} if isinstance(todo, list) else {}

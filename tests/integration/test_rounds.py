@@ -1,5 +1,6 @@
 """Planning in rounds, as with a small model: calls, their results, further calls, the answer. The model is scripted."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -640,3 +641,68 @@ async def test_a_correction_of_a_question_that_tools_answered_is_decided_on(tmp_
     async with engine_bench(tmp_path, model, tools=[stock], model_profile="small") as bench:
         await bench.run("Sorry, I meant anchors.", messages=spoken)
     assert stock.calls == [{"x": "anchor"}]
+
+
+LAMPS = [{"x": "lamp 1"}, {"x": "lamp 2"}, {"x": "lamp 3"}]
+
+
+@pytest.mark.parametrize(
+    ("listed", "made"),
+    [
+        (LAMPS, LAMPS),
+        ([*LAMPS, {"x": "lamp 9"}, LAMPS[0]], LAMPS),  # nobody spoke of lamp 9
+        (LAMPS[1:], LAMPS[:1]),  # without the call that it has just decided on, the list is of something else
+    ],
+)
+async def test_a_change_for_each_of_several_things_is_made_with_all_of_them(
+    tmp_path: Path, listed: list[dict[str, str]], made: list[dict[str, str]]
+) -> None:
+    """A small model makes it once, and then says that all of it is done."""
+    lamp = returning("turn_off", "off", annotations=EFFECT, origin="mcp:home")
+    lamps = returning("list_lamps", "lamp 1, lamp 2, lamp 3", origin="mcp:home")
+    look = decides({"tool": "list_lamps"}, times=1)
+    first = decides({"tool": "turn_off", "inputs": LAMPS[0]}, missing=["turn off the lamps"], times=1)
+    all_calls = says(json.dumps({"calls": listed}), to="planner", about="with each of several things")
+    model = script(wants("turn_off"), all_calls, look, first, decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[lamp, lamps], model_profile="small") as bench:
+        await bench.run("Turn off every lamp, and tell me when it is done", interactive=False)
+    assert lamp.calls == made
+
+
+async def test_a_change_for_one_thing_beside_a_look_at_all_is_made_once(tmp_path: Path) -> None:
+    send = returning("send", "sent", annotations=EFFECT, origin="mcp:mail")
+    lamps = returning("list_lamps", "lamp 1, lamp 2", origin="mcp:home")
+    look = decides({"tool": "list_lamps"}, times=1)
+    first = decides({"tool": "send", "inputs": {"x": "carla"}}, missing=["send it to carla"], times=1)
+    model = script(wants("send"), look, first, decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[send, lamps], model_profile="small") as bench:
+        await bench.run("List all lamps, and send them to carla", interactive=False)
+        asked = [request["body"]["messages"][-1]["content"] for request in bench.client.requests]
+    assert send.calls == [{"x": "carla"}]
+    assert not any("each of several things" in text for text in asked)
+
+
+async def test_a_call_in_the_words_of_the_request_may_be_asked_about_once_more(tmp_path: Path) -> None:
+    """Of all changes the model names another one, and no tool's words fit the request better than others do."""
+    create = returning("create_ticket", "T-8", annotations=EFFECT, origin="mcp:desk")
+    update = returning("update_ticket", "updated", annotations=EFFECT, origin="mcp:desk")
+    change = decides({"tool": "update_ticket", "inputs": {"x": "T-3"}}, missing=["make it medium"], times=1)
+    model = script(wants("create_ticket", times=1), wants("update_ticket"), change, decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[create, update], model_profile="small") as bench:
+        await bench.run("Please give the ticket T-3 to dana with less haste")
+    assert [len(tool.calls) for tool in (create, update)] == [0, 1]
+
+
+async def test_a_change_that_a_list_has_made_is_not_made_again(tmp_path: Path) -> None:
+    """A small model lists a part for each thing, and then calls for each of them."""
+    lamp = returning("turn_off", "off", annotations=EFFECT, origin="mcp:home")
+    lamps = returning("list_lamps", "lamp 1, lamp 2, lamp 3", origin="mcp:home")
+    parts = ["turn off lamp 1", "turn off lamp 2", "turn off lamp 7"]
+    first = decides({"tool": "turn_off", "inputs": LAMPS[0]}, missing=parts, times=1)
+    again = decides({"tool": "turn_off", "inputs": LAMPS[1]}, missing=parts[1:2])
+    all_calls = says(json.dumps({"calls": LAMPS}), to="planner", about="with each of several things", times=1)
+    model = script(wants("turn_off"), all_calls, decides({"tool": "list_lamps"}, times=1), first, again, ANSWER)
+    async with engine_bench(tmp_path, model, tools=[lamp, lamps], model_profile="small") as bench:
+        response = await bench.run("Turn off all of the lamps 1 to 3", interactive=False)
+    assert lamp.calls == LAMPS
+    assert response.metadata["status"] == "complete"

@@ -26,3 +26,19 @@ def test_another_date_or_what_stands_beside_it_is_not(value: str) -> None:
 
 def test_a_number_is_no_date() -> None:
     assert not is_known(20270215, REQUEST, REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "is_held"),
+    [
+        ("each of the hours from 8 to 17", 9, True),
+        ("rooms 101-105", 103, True),
+        ("Zimmer 3 bis 9", 9, True),
+        ("rooms 101-105", 106, False),
+        ("10 to 5", 7, False),
+        ("on 2026-12-31", 20, False),
+    ],
+)
+def test_a_number_within_a_span_is_known(text: str, number: int, is_held: bool) -> None:
+    words = KnownWords([text])
+    assert is_known(number, words, words) is is_held

@@ -89,3 +89,10 @@ def test_a_part_whose_call_does_not_run_in_this_round_waits() -> None:
     assert divided[PARTS] == {"s1": FIND}
     assert divided[WAITING] == [SEND]
     assert divided[OPEN] == [SEND, "book a room"]
+
+
+def test_what_fits_all_tools_alike_shows_no_part() -> None:
+    """The call is for the part that the model says it is for, not for the first one that has its value."""
+    said = ["name the person Emil", "tell the person Emil the news"]
+    made = divide(said, call(1, "find_person", said[0], name="Emil"))
+    assert (made[PARTS], made[OPEN]) == ({"s1": said[0]}, [said[1]])

@@ -1,0 +1,156 @@
+"""`ask_for_each`: all calls of a change that a request asks for with each of several things.
+
+A small model makes such a change once and says that all of it is done. Asked for all calls in one list, it writes them.
+They are one list step, so that a person sees them in one question.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pydantic import JsonValue
+
+from agent.core.models import JsonObject, PlanStep
+from agent.core.plan_references import ITEM
+from agent.llm.port import ResponseSchema
+from agent.llm.prompts import render
+from agent.planning.input_schemas import build_inputs_schema, close_object
+from agent.planning.known_words import KnownWords, split_words
+from agent.planning.list_steps import FOR_EACH
+from agent.planning.made_up_values import find_made_up_values
+from agent.planning.parse import read_last_object
+from agent.planning.planner import PlannerModel, build_plan_steps
+from agent.planning.reply import PlanReply
+from agent.planning.request import PlanningRequest
+from agent.planning.round_attempt import Attempt
+from agent.planning.round_prompt import encode_decision, say
+from agent.text.quantifiers import asks_for_each
+from agent.text.terms import extract_terms
+from agent.tools import ToolSpec
+from agent.tools.catalogue import split_name
+from agent.tools.client_tools import CLIENT_ORIGIN
+
+MAX_CALLS = 20
+"""Calls that a model is asked for at once: it writes some twenty tokens for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    spec: ToolSpec
+    inputs: JsonObject
+    part: str
+
+    def build_steps(self, request: PlanningRequest) -> Sequence[PlanStep]:
+        """Raises `PlanInvalidError`."""
+        call: JsonObject = {"tool": self.spec.name, "inputs": self.inputs, "intent": self.part}
+        return build_plan_steps({"steps": [call]}, request).steps
+
+
+async def ask_for_each(model: PlannerModel, request: PlanningRequest, attempt: Attempt, meant: PlanReply) -> PlanReply:
+    """The decision with all calls of its change, if the request asks for it with each of several things; else as it is.
+
+    Where the change makes up a number, such as a new price, each thing is read first. Raises `ModelError`,
+    `PlanInvalidError`."""
+    call = _find_change(request, attempt, meant.data)
+    if call is None:
+        return meant
+    look = _find_look(request, call)
+    if look is not None:
+        call = look
+        attempt.is_looking_up = True
+        meant = _replace_call(meant, call, call.inputs)
+    all_inputs = await _ask(model, attempt, call, meant)
+    if call.inputs not in all_inputs:  # it lists something else
+        return meant
+    made = [one.args for one in request.rounds if one.tool == call.spec.name and not one.failed]
+    new = [one for place, one in enumerate(all_inputs) if one not in all_inputs[:place] and one not in made]
+    new = [one for one in new if one.keys() == call.inputs.keys() and _is_given(replace(call, inputs=one), request)]
+    if len(new) < 2:
+        return meant
+    attempt.parts[1:] = _leave_out_counted(attempt.parts[1:], call.spec, request)
+    todo = meant.data.get("todo")
+    parts = _leave_out_counted([str(part) for part in (todo if isinstance(todo, list) else [])], call.spec, request)
+    joined = _replace_call(meant, call, _join(new))
+    return PlanReply({**joined.data, "todo": [*dict.fromkeys(filter(None, (call.part, *parts)))]})
+
+
+def _find_change(request: PlanningRequest, attempt: Attempt, data: JsonObject) -> _Call | None:
+    """The only call of a decision, if it changes one thing and the request asks for that with each of several."""
+    steps = data.get("steps")
+    calls = [one for one in (steps if isinstance(steps, list) else []) if isinstance(one, dict)]
+    inputs = calls[0].get("inputs") if len(calls) == 1 else None
+    if not request.checks_answers or not isinstance(inputs, dict) or not inputs or FOR_EACH in inputs:
+        return None
+    spec = next((one for one in attempt.tools if one.name == calls[0].get("tool")), None)
+    if spec is None or not spec.has_side_effect or spec.origin == CLIENT_ORIGIN:
+        return None
+    call = _Call(spec, inputs, str(calls[0].get("intent") or ""))
+    values = (value for value in inputs.values() if isinstance(value, str))
+    action = " ".join((split_name(spec.name), call.part, *values))
+    return call if asks_for_each(request.question, action) else None
+
+
+def _find_look(request: PlanningRequest, call: _Call) -> _Call | None:
+    """The call that reads the thing of which a change makes a number up: what it was before, only a look shows. None if
+    no tool of its server reads that, or it was read."""
+    made_up = find_made_up_values(call.build_steps(request), request)
+    if not made_up or any(isinstance(one.value, str) or one.is_derived for one in made_up):
+        return None
+    names = {one.name for one in made_up}
+    given = {name: value for name, value in call.inputs.items() if name not in names}
+    read = [(one.tool, one.args) for one in request.rounds]
+    for spec in request.catalogue.tools:
+        required = spec.input_schema.get("required")
+        needed = [str(name) for name in required] if isinstance(required, list) else []
+        if spec.origin != call.spec.origin or spec.effect != "read" or not needed or not given.keys() >= {*needed}:
+            continue
+        inputs = {name: given[name] for name in needed}
+        if (spec.name, inputs) not in read:
+            return _Call(spec, inputs, call.part)
+    return None
+
+
+async def _ask(model: PlannerModel, attempt: Attempt, call: _Call, meant: PlanReply) -> list[JsonObject]:
+    """The inputs of all calls, as the model lists them."""
+    decided: JsonObject = {"for": 1, "tool": call.spec.name, "inputs": call.inputs}
+    decision: JsonObject = {"next": {"kind": "calls", "todo": meant.data.get("todo") or [], "calls": [decided]}}
+    question = render("decide_each", tool=call.spec.name)
+    messages = (*attempt.messages, say("assistant", encode_decision(decision)), say("user", question))
+    inputs = build_inputs_schema(call.spec)
+    listed: JsonObject = {"type": "array", "items": inputs, "minItems": 1, "maxItems": MAX_CALLS}
+    reply = await model.ask(messages, ResponseSchema("calls", close_object({"calls": listed})))
+    calls = read_last_object(reply.text, "calls").get("calls")
+    return [one for one in (calls if isinstance(calls, list) else []) if isinstance(one, dict)]
+
+
+def _is_given(call: _Call, request: PlanningRequest) -> bool:
+    """Whether all values of a call are in the request or in results, or are computed of them."""
+    return all(one.is_derived for one in find_made_up_values(call.build_steps(request), request))
+
+
+def _leave_out_counted(parts: Sequence[str], spec: ToolSpec, request: PlanningRequest) -> list[str]:
+    """The parts without those that are named after the tool and have a number which the request has not: "comment on
+    ticket 4". A small model counts on."""
+    words = KnownWords([request.question])
+    names = {*extract_terms(split_name(spec.name.rpartition("__")[2]))}
+    return [
+        part
+        for part in parts
+        if names.isdisjoint(extract_terms(part)) or all(map(words.hold, filter(str.isdigit, split_words(part))))
+    ]
+
+
+def _replace_call(meant: PlanReply, call: _Call, inputs: JsonObject) -> PlanReply:
+    """The decision with this call in place of its only one."""
+    step: JsonObject = {"tool": call.spec.name, "inputs": inputs, "intent": call.part}
+    return PlanReply({**meant.data, "steps": [step]})
+
+
+def _join(calls: Sequence[JsonObject]) -> JsonObject:
+    """The inputs of the list step that makes these calls."""
+    first = calls[0]
+    varying = [name for name in first if any(one[name] != first[name] for one in calls)]
+    if len(varying) == 1:
+        items: list[JsonValue] = [one[varying[0]] for one in calls]
+        return {FOR_EACH: items, **first, varying[0]: f"${ITEM}"}
+    objects: list[JsonValue] = [{name: one[name] for name in varying} for one in calls]
+    return {FOR_EACH: objects, **first, **{name: f"${ITEM}.{name}" for name in varying}}
