@@ -15,7 +15,6 @@ from agent.answers.loops import end_looping_answer
 from agent.answers.shown_results import add_shown_results
 from agent.answers.unmade_changes import add_unmade_changes, list_missing_changes
 from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, ClientToolCall, StepOutput
-from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Citation, JsonObject, Outcome, PlanStep, Source, TailorOutput, Uncertainty
 from agent.core.plan_outcome import (
     find_failure_reason,
@@ -33,6 +32,7 @@ from agent.core.run_state import RunState, StepState
 from agent.llm.port import describe_interruption
 from agent.run_context.outputs import list_results, load_output, number_sources, parse_cited_ids
 from agent.run_context.run import Run
+from agent.text.language import ENGLISH, get_language_name
 from agent.text.repetition import find_loop
 
 CUT = "the text of {} is not whole: its model was cut off by a token limit, a filter or its endpoint"
