@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 
 from agent.core.failures import FAILURES
-from gateway.access.reference_table import build_limits_page
 from gateway.api_reference_page import build_api_page, build_endpoints_page
 from gateway.command_reference_page import build_commands_page
+from gateway.limits_reference_page import build_limits_page
 from gateway.render.errors import DOOR_FAILURES
 from gateway.settings_reference_page import build_settings_page
 from gateway.tool_reference_page import build_mcp_tools_page

@@ -9,7 +9,6 @@ from agent.answers.sentences import say
 from agent.core.containers import get_example_address
 from agent.core.events import StepOutput
 from agent.core.events.run import CANCELLED_BY_CALLER
-from agent.core.languages import ENGLISH
 from agent.core.models import JsonObject, Outcome, PlanStep
 from agent.core.plan_outcome import (
     EMPTY_REPLIES,
@@ -27,6 +26,7 @@ from agent.planning.rules import find_unknown_part
 from agent.run_context.outputs import cut_text, list_results
 from agent.run_context.run import Run
 from agent.skills import Skill
+from agent.text.language import ENGLISH
 from agent.text.plurals import format_count
 from agent.tools import PlanHints, ToolSpec
 from agent.tools.commands import CommandExample

@@ -14,7 +14,6 @@ from agent.answers.structured_answer import read_json_answer, wants_json
 from agent.answers.unwrapping import read_answer
 from agent.core.errors import ModelContextError, ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
-from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
 from agent.core.plan_outcome import EMPTY_REPLIES, find_refusal_of_plan, is_router_replaced, list_abandoned_steps
 from agent.llm.port import ModelReply, read_end
@@ -40,6 +39,7 @@ from agent.run_context.outputs import (
     number_sources,
 )
 from agent.run_context.run import Run
+from agent.text.language import ENGLISH, get_language_name
 
 LEFT_OUT = "; earlier messages are left out, because the model's context does not hold them"
 """Ends the reason of an answer whose prompt was shortened."""

@@ -2,6 +2,13 @@
 
 import json
 
+from agent.answers.additions import (
+    add_memory_sentence,
+    add_shown_results,
+    add_unmade_changes,
+    find_undecided_reason,
+    list_missing_changes,
+)
 from agent.answers.answer_without_model import (
     compose_partial_answer,
     compose_results,
@@ -10,12 +17,8 @@ from agent.answers.answer_without_model import (
     list_intent_outcomes,
 )
 from agent.answers.figure_marks import mark_figures
-from agent.answers.from_memory import add_memory_sentence, find_undecided_reason
 from agent.answers.loops import end_looping_answer
-from agent.answers.shown_results import add_shown_results
-from agent.answers.unmade_changes import add_unmade_changes, list_missing_changes
 from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, ClientToolCall, StepOutput
-from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Citation, JsonObject, Outcome, PlanStep, Source, TailorOutput, Uncertainty
 from agent.core.plan_outcome import (
     find_failure_reason,
@@ -33,6 +36,7 @@ from agent.core.run_state import RunState, StepState
 from agent.llm.port import describe_interruption
 from agent.run_context.outputs import list_results, load_output, number_sources, parse_cited_ids
 from agent.run_context.run import Run
+from agent.text.language import ENGLISH, get_language_name
 from agent.text.repetition import find_loop
 
 CUT = "the text of {} is not whole: its model was cut off by a token limit, a filter or its endpoint"

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from agent.answers.mask_for_translation import KEPT_IN_ANSWER, KEPT_IN_REQUEST, StreamUnmasker, mask
 from agent.core.errors import ModelOutputError
-from agent.core.languages import get_language_name
 from agent.core.models import JsonObject
 from agent.llm.port import read_end
 from agent.llm.prompts import format_block, render
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.run import Run
+from agent.text.language import get_language_name
 
 MAX_REQUEST_CHARS = 6_000
 """Characters. A longer request contains a document, which the planner must see unchanged."""

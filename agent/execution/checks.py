@@ -16,7 +16,7 @@ from agent.core.failure_fields import is_blank
 from agent.core.failures import FAILURES
 from agent.core.models import JsonObject, Outcome, PlanStep, StepOutcome
 from agent.core.plan_outcome import EMPTY_REPLIES
-from agent.execution.hidden_errors import HiddenError, find_hidden_error, unwrap
+from agent.execution.hidden_errors import HiddenError, find_hidden_error
 from agent.llm.prompts import render
 
 _OUTCOME_OF_ERROR = {
@@ -200,7 +200,7 @@ def _judge_empty_result(step: PlanStep, output: StepOutput, *, needed_by_later: 
     if step.action in _TOOL_ACTIONS and step.effect == "effect":
         reason = f"{step.tool} ran and returned nothing"
         return StepOutcome(outcome=Outcome.SUCCESS, reason=reason, evidence="none")
-    if _is_nothing_of_tool(step, output) and unwrap(output.value) != "":
+    if _is_nothing_of_tool(step, output) and output.unwrapped_value != "":
         return _judge_empty_search(step, needed_by_later=needed_by_later, unasked=())
     if step.is_completion and output.finish_reason in ("length", "content_filter"):
         return StepOutcome(outcome=Outcome.SUCCESS, reason=EMPTY_REPLIES[output.finish_reason])
@@ -244,8 +244,9 @@ def _build_failure_verdict(outcome: Outcome, reason: str, fix: str | None, step:
 
 def _is_nothing_of_tool(step: PlanStep, output: StepOutput) -> bool:
     """Whether a tool returned nothing at all: no value, or an empty one, and nothing to say."""
-    value = unwrap(output.value)
-    is_nothing = value in (None, "", [], {}) and output.blob is None and output.text.strip() in _NOTHING_TEXTS
+    is_nothing = (
+        output.unwrapped_value in (None, "", [], {}) and output.blob is None and output.text.strip() in _NOTHING_TEXTS
+    )
     return is_nothing and step.action in _TOOL_ACTIONS
 
 

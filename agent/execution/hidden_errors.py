@@ -54,7 +54,7 @@ class HiddenError:
 
 def find_hidden_error(step: PlanStep, output: StepOutput) -> HiddenError | None:
     """The error message in a result that its tool returned as a good one; None without one."""
-    value = read_json_text(output.text if output.value is None else unwrap(output.value))
+    value = read_json_text(output.text if output.value is None else output.unwrapped_value)
     if isinstance(value, dict):
         return _find_in_fields(value, step, output.text)
     if isinstance(value, list) and FOR_EACH in step.args:
@@ -69,11 +69,6 @@ def find_failure_of_item(step: PlanStep, output: StepOutput) -> str:
     hidden = find_hidden_error(step, output)
     is_failed = hidden is not None and hidden.certainty in ("certain", "likely" if step.effect == "effect" else "")
     return hidden.message if hidden is not None and is_failed else ""
-
-
-def unwrap(value: JsonValue) -> JsonValue:
-    """The value that an MCP server has put into an object because it was none."""
-    return value["result"] if isinstance(value, dict) and value.keys() == {"result"} else value
 
 
 def _find_in_fields(value: JsonObject, step: PlanStep, text: str) -> HiddenError | None:

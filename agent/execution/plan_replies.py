@@ -11,18 +11,18 @@ from agent.core.run_state import RunState
 from agent.execution.planner_call import PlannerCall
 from agent.planning.planned import Planned
 from agent.planning.tool_need import refuses_plan
-from agent.policy.approval import get_plan_feedback
 from agent.run_context.run import Run
 
 Calls = list[tuple[str, JsonObject]]
 
 
-async def settle_reply(run: Run, planned: Planned, reason: str | None) -> CancelRequested | PlanProposed | None:
+async def settle_reply(
+    run: Run, planned: Planned, reply: str, reason: str | None
+) -> CancelRequested | PlanProposed | None:
     """The end of a plan that the reply refuses, or the plan as it was, to be asked about again. None if the reply led
-    to other calls or to a question, or is none."""
+    to other calls or to a question."""
     state = run.state
-    reply = get_plan_feedback(state)
-    if not reply or state.plan is None or planned.question:
+    if state.plan is None or planned.question:
         return None
     pending, following = _list_pending(state, state.plan), _list_pending(state, planned.plan)
     if not pending or following not in ([], pending):

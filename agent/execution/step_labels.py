@@ -29,23 +29,10 @@ LABELLED_SOURCES: frozenset[TaintSource] = frozenset(
 """After other untrusted text, such as a recipe's, nothing of the plan counts as the user's."""
 
 
-def list_message_sources(state: RunState, *, by_model: bool) -> tuple[TaintSource, ...]:
-    """The untrusted text that a request brings into a plan. A plan made by rules reads the prompt only."""
-    if state.retrieval is None:
-        return ()
-    labels = state.retrieval.labels if by_model else ()
-    in_room: list[TaintSource] = ["room"] if by_model and state.room.from_outside else []
-    sources: list[TaintSource] = [
-        "unknown_answers" if label.source == "unknown_answer" else "history" for label in labels if not label.trusted
-    ]
-    if state.retrieval.prompt_label is not None:
-        sources.append("attachment")
-    return tuple(dict.fromkeys([*sources, *in_room]))
-
-
 def label_steps(run: Run, plan: Plan, sources: Collection[TaintSource]) -> tuple[StepLabel, ...]:
-    """The label of every step that calls something; () if nothing counts as the user's."""
-    if not sources or not LABELLED_SOURCES.issuperset(sources):
+    """The label of every step that calls something, in a plan that came after text of these sources; () if nothing
+    counts as the user's."""
+    if not LABELLED_SOURCES.issuperset(sources):
         return ()
     if "conversation" in sources and not _is_conversation_stored(run.state):
         return ()

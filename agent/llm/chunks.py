@@ -6,10 +6,11 @@ from typing import Any
 
 from agent.core.errors import ModelOutputError
 from agent.core.models import JsonObject, Usage
-from agent.llm.faults import build_body_error, build_foreign_error, find_body_error
+from agent.llm.faults import build_body_error, build_foreign_error
 from agent.llm.port import ModelChunk, read_finish_reason
 from agent.llm.repeats import cut_repeated, iter_new_calls
 from agent.llm.replies import (
+    find_body_error,
     get_object,
     get_provider_fields,
     get_text,

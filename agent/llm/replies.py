@@ -1,7 +1,9 @@
-"""Parses provider responses: whole replies, their parts, token counts. Chunks of streams: `agent/llm/chunks.py`."""
+"""Parses provider responses: whole replies, their parts, token counts, errors in their place. Chunks of streams:
+`agent/llm/chunks.py`."""
 
 import copy
 import json
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,8 +14,12 @@ from pydantic import JsonValue
 
 from agent.core.errors import ModelOutputError
 from agent.core.models import PROVIDER_FIELDS, JsonObject, Usage
-from agent.llm.faults import build_body_error, build_form_error, find_body_error
+from agent.llm.faults import build_body_error, build_form_error
 from agent.llm.port import ONE_CALL, ModelReply, ModelToolCall, read_finish_reason
+
+_FAILED = frozenset({"error", "fail", "failed", "failure"})
+_SUCCESS = re.compile(r"0|2\d\d")
+"""Codes of no error: HTTP's, and that of a program."""
 
 
 def read_reply(body: bytes, where: str) -> ModelReply:
@@ -52,6 +58,38 @@ def read_completion(data: object, where: str) -> ModelReply:
         provider_fields=get_provider_fields(message),
         refused=bool(refusal) and not content.text,
     )
+
+
+def find_body_error(body: Mapping[str, object], *, is_error: bool = False) -> object:
+    """The error in a reply or an event that came with status 200; None where there is none.
+
+    Knows OpenAI's `error` (also within a choice or its delta, as OpenRouter sends it), vLLM's `object: error`,
+    FastAPI's `detail`, a list `errors`, and a `message` beside a code or a status of failure. `null` and objects
+    without a value do not count: some servers send the field with every chunk. `is_error` says that the event's type is
+    `error`, so that an object without these fields is the error itself.
+    """
+    choices = body.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    delta = first.get("delta") if isinstance(first, dict) else None
+    for body_error in (one.get("error") for one in (body, first, delta) if isinstance(one, Mapping)):
+        if any(body_error.values()) if isinstance(body_error, dict) else body_error:
+            return body_error
+    if choices:
+        return None
+    if is_error or body.get("object") == "error":
+        return {key: value for key, value in body.items() if key != "object"} or "an error without a message"
+    errors = body.get("errors")
+    return body.get("detail") or (errors[0] if isinstance(errors, list) and errors else errors) or _find_message(body)
+
+
+def _find_message(body: Mapping[str, object]) -> object:
+    """A body that is an error itself: it has a message, and a code or a status that says so."""
+    if not isinstance(body.get("message"), str) or not body["message"]:
+        return None
+    status = str(body.get("status", body.get("type", ""))).lower()
+    codes = [str(body.get("code") or ""), status if status.isdecimal() else ""]
+    has_code = any(code and not _SUCCESS.fullmatch(code) for code in codes)
+    return dict(body) if has_code or body.get("success") is False or status in _FAILED else None
 
 
 def join_fields(joined: JsonObject, piece: Mapping[str, JsonValue]) -> None:

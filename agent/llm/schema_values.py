@@ -4,15 +4,15 @@ A value that fits its schema stays as it is.
 """
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from pydantic import JsonValue
 
 from agent.core.json_schema import get_properties, iter_violations, list_required
 from agent.core.json_texts import load_json, read_json_text
 from agent.core.models import JsonObject
+from agent.core.schema_references import resolve_schema
 from agent.llm.schema_derivation import get_single_value, get_type, name_others, takes_null
 
 MAX_DEPTH = 30
@@ -154,39 +154,3 @@ def list_types(schema: JsonObject) -> tuple[str, ...]:
     if "properties" in schema:
         return ("object",)
     return ("array",) if "items" in schema else _ALL_TYPES
-
-
-def resolve_schema(schema: JsonValue, root: JsonObject) -> JsonObject | None:
-    """The schema that a reference means, or that the one part of an `allOf` means; None for no schema."""
-    for _ in range(MAX_DEPTH):
-        if not isinstance(schema, dict):
-            return None
-        reference, parts = schema.get("$ref"), schema.get("allOf")
-        if isinstance(reference, str):
-            schema = find_reference(reference, root)
-        elif isinstance(parts, list) and len(parts) == 1 and not schema.keys() & {"type", "properties"}:
-            schema = parts[0]
-        else:
-            return schema
-    return None
-
-
-def find_reference(reference: str, root: JsonObject) -> JsonValue:
-    """What a reference within the schema, such as `#/properties/name/items`, points to; None for another."""
-    place: JsonValue = root
-    if reference == "#":
-        return root
-    for step in _iter_steps(reference):
-        if isinstance(place, dict):
-            place = place.get(step)
-        elif isinstance(place, list) and step.isdecimal() and int(step) < len(place):
-            place = place[int(step)]
-        else:
-            return None
-    return place if reference.startswith("#/") else None
-
-
-def _iter_steps(reference: str) -> Iterator[str]:
-    """The steps of a JSON pointer in a URL (RFC 6901)."""
-    for step in reference.removeprefix("#/").split("/"):
-        yield unquote(step).replace("~1", "/").replace("~0", "~")

@@ -8,8 +8,9 @@ from pydantic_core import from_json
 
 from agent.core.errors import ModelError, ModelOutputError
 from agent.llm.chunks import ChunkReader
-from agent.llm.faults import build_body_error, build_foreign_error, build_form_error, find_body_error
+from agent.llm.faults import build_body_error, build_foreign_error, build_form_error
 from agent.llm.port import ModelChunk
+from agent.llm.replies import find_body_error
 from agent.llm.sse import EventAssembler, LineSplitter, ServerSentEvent
 
 MAX_REPLY_BYTES = 20_000_000

@@ -11,8 +11,9 @@ from types import MappingProxyType
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject
+from agent.core.schema_references import find_reference, resolve_schema
 from agent.llm.schema_derivation import get_type, join_schemas
-from agent.llm.schema_values import expand_text, find_reference, read_json_texts, resolve_schema
+from agent.llm.schema_values import expand_text, read_json_texts
 from agent.tools import ToolSpec
 from agent.tools.declared_arguments import collect_arguments, collect_properties
 

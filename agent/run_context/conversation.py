@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
-from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import ChatMessage, Tier
 from agent.core.run_state import RunState
 from agent.llm.prompts import render
 from agent.run_context.run import Run
 from agent.run_context.token_estimates import CHARS_PER_TOKEN, estimate_prompt_tokens
+from agent.text.language import ENGLISH, get_language_name
 
 USUAL_CONTEXT_TOKENS, LARGEST_CONTEXT_TOKENS = 32_768, 65_536
 TRIED_MESSAGES = 20

@@ -1,10 +1,10 @@
 """Summarizes how a run was executed, from its log: planner, executor, languages, retrieval."""
 
 from agent.core import events as ev
-from agent.core.languages import ENGLISH
 from agent.core.models import JsonObject, Mode
 from agent.core.run_state import RunState
 from agent.runs.trace_details import shorten
+from agent.text.language import ENGLISH
 
 
 def build_run_summary(state: RunState) -> JsonObject:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal
 
 from agent.core import events as ev
-from agent.core.languages import get_language_name
 from agent.core.models import JsonObject, Outcome, PlanStep, TraceStatus, TraceStep, Usage
 from agent.runs import trace_details
 from agent.runs.trace_details import build_missing_return, build_tool_result, shorten
 from agent.runs.trace_lines import TraceLine, TraceLines
+from agent.text.language import get_language_name
 
 _STATUS_OF_OUTCOME: Final[Mapping[Outcome, TraceStatus]] = {
     Outcome.SUCCESS: "done",

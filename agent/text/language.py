@@ -1,13 +1,23 @@
-"""Detects the language of a text."""
+"""Languages by their ISO 639-1 codes: their names, and which one a text has."""
 
 import asyncio
 import re
 from functools import cache
 from typing import Protocol
 
-from agent.core.languages import ENGLISH, LANGUAGE_NAMES
 from agent.text.stop_words import BY_LANGUAGE
 
+ENGLISH = "en"
+LANGUAGE_NAMES = {
+    "ar": "Arabic", "bg": "Bulgarian", "bn": "Bengali", "ca": "Catalan", "cs": "Czech", "da": "Danish", "de": "German",
+    "el": "Greek", "en": "English", "es": "Spanish", "et": "Estonian", "eu": "Basque", "fa": "Persian", "fi": "Finnish",
+    "fr": "French", "ga": "Irish", "he": "Hebrew", "hi": "Hindi", "hr": "Croatian", "hu": "Hungarian",
+    "id": "Indonesian", "is": "Icelandic", "it": "Italian", "ja": "Japanese", "ko": "Korean", "lt": "Lithuanian",
+    "lv": "Latvian", "nl": "Dutch", "no": "Norwegian", "pl": "Polish", "pt": "Portuguese", "ro": "Romanian",
+    "ru": "Russian", "sk": "Slovak", "sl": "Slovenian", "sr": "Serbian", "sv": "Swedish", "sw": "Swahili",
+    "ta": "Tamil", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu", "vi": "Vietnamese", "zh": "Chinese",
+}  # fmt: skip
+"""The languages that are detected. With all 142 of the detector, rare languages win on short texts."""
 MIN_RATIO = 10
 """A text counts as English unless another language is this many times as probable. The probability itself says little:
 neighbours share it ("Kontrollera stavningen" is Danish, Swedish or Norwegian with 0.3 each, English with 0.005)."""
@@ -81,6 +91,11 @@ _SHORT_REQUEST_WORDS = {
     }.items()
 }
 """Words of very short requests, which the model cannot classify. In case of a tie the first language wins."""
+
+
+def get_language_name(language: str) -> str:
+    """The English name of a language, or the code if it is unknown."""
+    return LANGUAGE_NAMES.get(language, language)
 
 
 class Identifier(Protocol):

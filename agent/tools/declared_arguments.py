@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from agent.core.json_schema import get_properties, list_required
 from agent.core.models import JsonObject
-from agent.llm.schema_values import find_reference, resolve_schema
+from agent.core.schema_references import find_reference, resolve_schema
 
 MAX_DEPTH = 5
 """Levels of parts and forms within each other; deeper ones are not looked at."""

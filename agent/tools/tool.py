@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_args, get_origin, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, get_args, get_origin, runtime_checkable
 
 from pydantic import BaseModel, JsonValue
 
@@ -12,7 +12,6 @@ from agent.core.errors import ToolDeniedError
 from agent.core.models import ArgumentRole, JsonObject, RetrievalMode, Source, Tier
 from agent.core.principal import Principal
 from agent.core.subagent_result import SubAgentResult
-from agent.llm.port import ModelReply, ResponseSchema
 from agent.text.own_words import OwnWords
 from agent.tools.flat_schema import build_flat_schema
 from agent.tools.spec import (
@@ -24,6 +23,9 @@ from agent.tools.spec import (
     ToolSpec,
     UserSource,
 )
+
+if TYPE_CHECKING:
+    from agent.llm.port import ModelReply, ResponseSchema
 
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
@@ -52,7 +54,7 @@ class ToolModel(Protocol):
     """A model that a tool may ask within its call, on the run's budgets. Implemented by whatever executes calls."""
 
     async def ask(
-        self, messages: tuple[JsonObject, ...], *, tier: Tier = "fast", schema: ResponseSchema | None = None
+        self, messages: tuple[JsonObject, ...], *, tier: Tier = "fast", schema: "ResponseSchema | None" = None
     ) -> str:
         """The text of one reply, in the form of `schema` where the endpoint knows schemas.
 
@@ -181,7 +183,7 @@ class PreflightTool(Protocol):
         ...
 
 
-CompleteMessages = Callable[[tuple[JsonObject, ...], int], Awaitable[ModelReply]]
+CompleteMessages = Callable[[tuple[JsonObject, ...], int], Awaitable["ModelReply"]]
 """Asks a model with messages and the most tokens of the reply. Raises `ModelError` and `BudgetError`."""
 
 

@@ -15,9 +15,8 @@ from agent.core.events import Event, RunFailed, RunWaiting
 from agent.core.models import AgentResponse, DeferredModel, RunStatus, Webhook
 from agent.runs.service import AcceptedRun
 from gateway.access.authentication import Caller
-from gateway.access.dependencies import get_caller, get_event_stream, require_scope
+from gateway.access.dependencies import get_caller, get_event_stream, get_gateway, require_scope
 from gateway.bootstrap import Stepgate
-from gateway.doors.dependencies import get_stepgate
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.doors.strict_body import refuse_unknown_fields
@@ -96,7 +95,8 @@ async def run_agent(body: AgentRequest, http: Request) -> Response:
     """Execute a request. With `stream: true`, sends every event as it happens and the response at the end. With
     `background: true`, answers at once.
     """
-    stepgate, caller, stream = await get_stepgate(http), await get_caller(http), await get_event_stream(http)
+    stepgate: Stepgate = get_gateway(http)
+    caller, stream = await get_caller(http), await get_event_stream(http)
     refuse_unknown_fields(await http.json(), AgentRequest)
     if body.background:
         return await _start_in_background(body, http, stepgate, caller)

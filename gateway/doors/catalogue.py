@@ -14,7 +14,6 @@ from gateway.access.dependencies import CurrentCaller, may_see_details, require_
 from gateway.doors.agent import ERRORS
 from gateway.doors.deferred_route import DeferredRoute, OpenRoute
 from gateway.doors.dependencies import Gateway
-from gateway.observe.metrics import CONTENT_TYPE
 from gateway.readiness import check_readiness
 
 router = APIRouter(tags=["gateway"], route_class=DeferredRoute)
@@ -155,7 +154,7 @@ async def get_metrics(stepgate: Gateway) -> Response:
     stepgate.metrics.live.set(stepgate.service.worker.live_count)
     if stepgate.dispatch.refresh_metrics is not None:
         await stepgate.dispatch.refresh_metrics()
-    return Response(stepgate.metrics.render(), media_type=CONTENT_TYPE)
+    return Response(stepgate.metrics.render(), media_type=stepgate.metrics.content_type)
 
 
 @probes.head("/ready", include_in_schema=False)

@@ -20,10 +20,10 @@ from agent.core.failures import AgentFailure
 from agent.core.models import MODEL_MARK, DeferredModel
 from agent.runs.run_intake import ChatRequest, HiddenRequest
 from agent.runs.service import AcceptedRun
-from gateway.access.dependencies import CurrentCaller, get_caller, get_event_stream, require_scope
+from gateway.access.dependencies import CurrentCaller, get_caller, get_event_stream, get_gateway, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import STREAM
-from gateway.doors.dependencies import Gateway, get_stepgate
+from gateway.doors.dependencies import Gateway
 from gateway.doors.early_failure import raise_early_failure
 from gateway.doors.json_body import OpenAIRoute
 from gateway.doors.openai_messages import list_ignored, refuse_unsupported, to_agent_request
@@ -82,7 +82,8 @@ OPENAI_ERRORS: dict[int | str, dict[str, Any]] = {
 @router.post("/v1/chat/completions", responses={**OPENAI_ERRORS, **STREAM}, response_model=None)
 async def chat_completions(body: ChatCompletionRequest, http: Request) -> Response:
     """Execute the last user message; the messages before it are the context."""
-    stepgate, caller = await get_stepgate(http), await get_caller(http)
+    stepgate: Stepgate = get_gateway(http)
+    caller = await get_caller(http)
     room = stepgate.rooms.get(body.model, caller.owner)
     list_rooms = partial(stepgate.rooms.list_visible, caller.owner)
     refuse_unsupported(body, room, list_rooms, has_model=stepgate.models.is_configured)

@@ -15,12 +15,14 @@ from agent.core import events as ev
 from agent.core.run_state import RunState
 from gateway.worker_process import METRICS_ENVIRONMENT
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
 
 
 class Metrics:
     """The counters of one gateway, in their own registry."""
+
+    content_type = "text/plain; version=0.0.4; charset=utf-8"
+    """That of `render`."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

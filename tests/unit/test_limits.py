@@ -11,7 +11,7 @@ from agent.core.models import Budgets
 from agent.core.settings import Settings
 from agent.storage.api_keys import KeyLimits
 from gateway.access.http_limits import BodyLimitMiddleware, HeaderLimitMiddleware
-from gateway.access.reference_table import ANSWERS, REQUESTS, RUNS
+from gateway.limits_reference_page import ANSWERS, REQUESTS, RUNS
 
 LIMIT = 10
 App = Callable[[Scope, Receive, Send], Awaitable[None]]

@@ -57,6 +57,12 @@ class StepOutput(FrozenModel):
         default_factory=dict, description="what the provider wants back with this text: reasoning, signatures"
     )
 
+    @property
+    def unwrapped_value(self) -> JsonValue:
+        """The value; where an MCP server has put one into an object because it was none, that one."""
+        value = self.value
+        return value["result"] if isinstance(value, dict) and value.keys() == {"result"} else value
+
 
 class StepFinished(EventBody):
     """An attempt ended. It counts only after its verdict."""

@@ -2,6 +2,7 @@
 
 import logging
 
+from agent.answers.additions import find_undecided_reason, list_missing_changes
 from agent.answers.answer_without_model import describe_stop_reason
 from agent.answers.final_answer import (
     build_final_answer,
@@ -10,9 +11,7 @@ from agent.answers.final_answer import (
     is_successful,
     list_unexplained_figures,
 )
-from agent.answers.from_memory import find_undecided_reason
 from agent.answers.loops import LOOP_REASON
-from agent.answers.unmade_changes import list_missing_changes
 from agent.core.errors import AgentError, UnsafeAnswerError
 from agent.core.event_loop import compute_beside_loop
 from agent.core.events import (

@@ -30,7 +30,7 @@ from agent.execution.plan_sources import find_first_plan, requires_tools
 from agent.execution.planner_call import PlannerCall, build_answer_output, note_answer_started
 from agent.execution.repeated_calls import LASTING_ERRORS, is_only_repeating_failures
 from agent.execution.stages.planning_request import build_planning_request, has_read_outside
-from agent.execution.step_labels import label_steps, list_message_sources
+from agent.execution.step_labels import label_steps
 from agent.execution.steps import build_failed_output, record_output
 from agent.planning.planned import Planned, Rejection, build_ruled
 from agent.planning.planner import PlannerAgent
@@ -74,7 +74,8 @@ async def plan(run: Run) -> None:
         question = checked.text if checked.failure is None else WITHHELD_QUESTION  # nor is it in the log
         await run.emit(*_list_rejections(planned), InputRequested(question=run.redaction.clean_question(question)))
         return
-    if (settled := await settle_reply(run, planned, reason)) is not None:
+    reply = get_plan_feedback(run.state)
+    if reply and (settled := await settle_reply(run, planned, reply, reason)) is not None:
         await run.note_visibly(*_list_rejections(planned), settled)
         return
     planned = await _add_required_tools(run, planned, reason)
@@ -92,7 +93,7 @@ async def plan(run: Run) -> None:
         need=planned.need,
         tainted=bool(tainted_by),
         tainted_by=tainted_by,
-        labels=label_steps(run, planned.plan, tainted_by),
+        labels=label_steps(run, planned.plan, tainted_by) if tainted_by else (),
         asked_for=reason is not None and bool(get_plan_feedback(run.state)),
         is_round=is_round,
         follows=planned.follows,
@@ -163,7 +164,21 @@ def _list_taint_sources(run: Run, planned: Planned) -> tuple[TaintSource, ...]:
         "ground": _quotes_ground(run, planned),
     }
     by_model = planned.effective == "llm" or planned.repeats_model
-    return (*(name for name, is_there in sources.items() if is_there), *list_message_sources(state, by_model=by_model))
+    return (*(name for name, is_there in sources.items() if is_there), *_list_message_sources(state, by_model=by_model))
+
+
+def _list_message_sources(state: RunState, *, by_model: bool) -> tuple[TaintSource, ...]:
+    """The untrusted text that a request brings into a plan. A plan made by rules reads the prompt only."""
+    if state.retrieval is None:
+        return ()
+    labels = state.retrieval.labels if by_model else ()
+    in_room: list[TaintSource] = ["room"] if by_model and state.room.from_outside else []
+    sources: list[TaintSource] = [
+        "unknown_answers" if label.source == "unknown_answer" else "history" for label in labels if not label.trusted
+    ]
+    if state.retrieval.prompt_label is not None:
+        sources.append("attachment")
+    return tuple(dict.fromkeys([*sources, *in_room]))
 
 
 def _may_quote(run: Run, planned: Planned) -> bool:

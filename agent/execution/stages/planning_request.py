@@ -3,7 +3,6 @@
 from dataclasses import replace
 from zoneinfo import ZoneInfo
 
-from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Outcome, PlanStep
 from agent.core.run_state import AttemptState, RunState
 from agent.execution.catalogue import build_catalogue
@@ -21,6 +20,7 @@ from agent.policy.approval import get_plan_feedback
 from agent.run_context.message_labels import collect_replies, list_days
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run
+from agent.text.language import ENGLISH, get_language_name
 from agent.tools.catalogue import Catalogue
 
 

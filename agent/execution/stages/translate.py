@@ -8,9 +8,9 @@ from agent.answers.schema_check import get_requested_schema
 from agent.answers.translator import Translator
 from agent.core.errors import BudgetError, ModelError
 from agent.core.events import AnswerStarted, AnswerTranslated
-from agent.core.languages import get_language_name
 from agent.run_context.answer_stream import DeltaWriter
 from agent.run_context.run import Run
+from agent.text.language import get_language_name
 
 
 async def translate(run: Run) -> None:

@@ -9,13 +9,13 @@ from time import monotonic
 from agent.answers.translator import Translator
 from agent.core.errors import BudgetError, ModelError
 from agent.core.events import RequestUnderstood
-from agent.core.languages import ENGLISH
 from agent.core.models import JsonObject
 from agent.core.models.request import read_explicit_tool_calls
 from agent.execution.catalogue import build_catalogue
 from agent.llm.profile import get_profile_source
 from agent.planning.routing import Route, route_request
 from agent.run_context.run import Run
+from agent.text.language import ENGLISH
 
 NO_MODEL = "no model is configured that could translate"
 _UNTRANSLATED_ROUTES = frozenset({"task", "greeting"})

@@ -45,7 +45,7 @@ def label_fence(text: str, at: int, length: int, fence: str, *, final: bool) -> 
 
 def relabel_fences(line: str) -> str:
     """A line with the language `text` behind each fence that names a drawn one."""
-    return _FENCE.sub(_relabel, line) if "```" in line or "~~~" in line else line
+    return _FENCE.sub(_relabel, line)
 
 
 def _relabel(fence: re.Match[str]) -> str:

@@ -23,7 +23,8 @@ _LIVE: Final = re.compile(r"(?<=!)(?=\[)|(?<=\])(?=[(:])|(?<=<)(?=[A-Za-z/!?])")
 
 def remove_live_parts(text: str) -> str:
     """Markdown without images, links and tags: a space parts their marks. Addresses that are written out stay."""
-    return relabel_fences(_LIVE.sub(" ", text))
+    text = _LIVE.sub(" ", text)
+    return relabel_fences(text) if "```" in text or "~~~" in text else text
 
 
 def show_unseen(text: str) -> str:

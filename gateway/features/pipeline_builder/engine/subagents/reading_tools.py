@@ -5,9 +5,8 @@ import codecs
 from pydantic import Field
 
 from agent.core.errors import ToolInputError
-from agent.core.languages import get_language_name
 from agent.core.models import DeferredModel
-from agent.text.language import LanguageDetector
+from agent.text.language import LanguageDetector, get_language_name
 from agent.tools import READ_ONLY, ToolContext, TypedTool
 from gateway.features.documents.engine.ingest.errors import ParserError
 from gateway.features.documents.engine.ingest.parsers.sniff import detect_kind as looks_like

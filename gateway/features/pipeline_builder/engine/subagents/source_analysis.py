@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from pydantic import ConfigDict, Field
 
-from agent.core.languages import LANGUAGE_NAMES, get_language_name
 from agent.core.models import DeferredModel, FrozenModel, JsonObject
 from agent.core.subagent_result import Uncertainty
 from agent.subagents import ModelUncertainty
+from agent.text.language import LANGUAGE_NAMES, get_language_name
 from gateway.features.documents.engine.ingest.file_types import TYPES
 from gateway.features.documents.engine.ingest.plugins import AUTO, list_types_read_by
 from gateway.features.pipeline_builder.engine.subagents.reading_tools import LanguageResult, ParserTrial, PreviewOutput

@@ -4,9 +4,9 @@ unreadable files."""
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from agent.core.languages import get_language_name
 from agent.core.models import JsonObject
 from agent.core.subagent_result import Severity, Uncertainty
+from agent.text.language import get_language_name
 from gateway.features.documents.engine.search.models import COMPLETE_SHARE, USABLE_SHARE
 from gateway.features.pipeline_builder.engine.subagents.reading_tools import LanguageResult, ParserTrial
 from gateway.features.pipeline_builder.engine.subagents.source_tools import EnumerateOutput
