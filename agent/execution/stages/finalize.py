@@ -69,7 +69,7 @@ async def finalize(run: Run) -> None:
         await _save_question(run, failure)
         await run.emit(*bodies, RunFailed(failure=failure))
         return
-    labelled = label_answer(run, run.redaction.release_answer(drafted, answer.text))
+    labelled = label_answer(run, await run.redaction.release_answer(drafted, answer.text))
     links = await find_repeated_links(run, labelled.text) if state.request.conversation_id is not None else None
     finished = run.redaction.mark_redacted(labelled.model_copy(update={"links": links}))
     if state.answer_start is None:

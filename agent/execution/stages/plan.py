@@ -285,7 +285,9 @@ def _is_planner_refused(run: Run) -> bool:
 
 
 def _quotes_ground(run: Run, planned: Planned) -> bool:
-    """Whether a step does what names of files or instructions of servers say, or fetches an address with such names."""
+    """Whether a step does what names of files, instructions of servers or descriptions of others' tools say, or fetches
+    an address with such names.
+    """
     state, registry = run.state, run.engine.registry
     changing = {step.id for step in planned.plan.steps if state.has_side_effect(step.tool, step.effect)}
     steps = [

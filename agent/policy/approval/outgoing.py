@@ -5,6 +5,7 @@ invisible character makes an address look like another one.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import urlsplit
@@ -23,6 +24,12 @@ MAX_VALUES: Final = 5
 LONG_CHARS: Final = 80
 """Characters from which on an argument without a role is taken for a text that leaves."""
 _MAIL: Final = re.compile(r"(?:mailto:)?[^\s@]+@([^\s@?]+)\S*", re.IGNORECASE)
+_NAMED: Final = re.compile(r"[^<>]*<([^<>]*)>\s*")
+"""An address behind a name, which may look like another address."""
+_BETWEEN: Final = re.compile(r"[,;\n]")
+_DOT: Final = re.compile("[.\u3002]")
+_IGNORED: Final = dict.fromkeys(map(ord, "\xad\u200b\u2060\ufeff"))
+"""Invisible characters that names of hosts lose (UTS 46)."""
 _SERVER_MARK: Final = "__"
 
 
@@ -88,11 +95,18 @@ def _iter_texts(item: ApprovalItem) -> Iterator[str]:
 
 
 def _iter_values(item: ApprovalItem, role: ArgumentRole) -> Iterator[str]:
-    """Yields the values of the arguments with a role as text, those of lists one by one."""
+    """Yields the values of the arguments with a role as text, those of lists and several recipients one by one."""
     for name, value in item.args.items():
         if item.roles.get(name) == role and value not in (None, "", [], {}):
             for one in value if isinstance(value, list) else [value]:
-                yield write_text(one)
+                text = write_text(one)
+                yield from [text] if role == "content" else _split_recipients(text)
+
+
+def _split_recipients(text: str) -> list[str]:
+    """The e-mail addresses of a text that holds several; else the text."""
+    parts = [part.strip() for part in _BETWEEN.split(text) if part.strip()]
+    return parts if len(parts) > 1 and all("@" in part and not _is_address(part) for part in parts) else [text]
 
 
 def _is_address(value: str) -> bool:
@@ -105,15 +119,14 @@ def _is_address(value: str) -> bool:
 
 def _find_host(value: str) -> str:
     """The host of a web or mail address, as the network knows it; empty for other places."""
-    mail = _MAIL.fullmatch(value.strip())
+    mail = _MAIL.fullmatch(_NAMED.sub(r"\1", value).strip())
     if _is_address(value):
         host = urlsplit(value.strip()).netloc.rpartition("@")[2].lower()
     else:
         host = mail[1].lower() if mail else ""
-    try:
-        return host.encode("idna").decode("ascii")
-    except UnicodeError:
-        return host
+    # As IDNA 2008, which keeps the sharp s: Python's codec makes `strasse.example` of `stra\xdfe.example`.
+    labels = _DOT.split(unicodedata.normalize("NFKC", host.translate(_IGNORED)))
+    return ".".join(one if one.isascii() else f"xn--{one.encode('punycode').decode('ascii')}" for one in labels)
 
 
 def _describe(text: str) -> str:

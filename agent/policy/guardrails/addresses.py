@@ -12,14 +12,17 @@ MAX_COMPARED_CHARS: Final = 2_000_000
 """More text from outside is searched for whole addresses only, and others are refused: words take 0.2 s then."""
 MAX_DECISIONS: Final = 1_000
 """Decisions that are remembered: an answer names an address several times, and the texts can be long."""
-_FOREIGN: Final = re.compile(r"//|www\.|[a-z][a-z0-9+.-]*:", re.IGNORECASE)
-"""How an address begins that leaves the page it stands on; `www.` is one to the renderers that link bare addresses."""
-_OWN: Final = re.compile(r"data:image/(?:png|jpe?g|gif|webp);|tel:", re.IGNORECASE)
-_AUTHORITY: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//|www\.", re.IGNORECASE)
+_FOREIGN: Final = re.compile(r"//|[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+"""How an address begins that leaves the page it stands on."""
+_OWN: Final = re.compile(r"data:image/(?:png|jpe?g|gif|webp);|tel:\+?[\d().-]{1,24}\Z", re.IGNORECASE)
+"""What leaves no page. Behind a pause or an extension, the digits of `tel:+4612345,48213` are sent to who answers."""
+_AUTHORITY: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
 _NETWORK: Final = re.compile(r"(https?|ftp):/*", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"(?:[a-z]+:)?//|mailto:", re.IGNORECASE)
 _CONTINUES: Final = frozenset("/?&=#%-_~+")
 _PRECEDES: Final = frozenset(".-_@+%")
+_MAILBOX: Final = re.compile(r"((?:.*[^\w.+~-])?)([\w.+~-]+@.*)", re.DOTALL)
+"""An e-mail address, and what stands before it without a space."""
 _QUALIFIED_NAME: Final = re.compile(r"[a-z][a-z0-9+.-]*::", re.IGNORECASE)
 """`std::string`: a name of a program, which Markdown takes for an address where it stands between `<` and `>`."""
 
@@ -29,7 +32,8 @@ class AddressPolicy:
 
     `outside` are texts from outside, `inside` texts of the caller and the operator. Addresses on `hosts` are always
     allowed. `is_whole` is False if a part of the texts from outside is missing: then only addresses that are in the
-    texts are allowed.
+    texts are allowed. `remembered` are the caller's own words of other conversations: whole addresses of theirs are
+    allowed, and their words are carried by no other.
     """
 
     def __init__(
@@ -38,13 +42,15 @@ class AddressPolicy:
         inside: Iterable[str] = (),
         hosts: Iterable[str] = (),
         *,
+        remembered: Iterable[str] = (),
         is_whole: bool = True,
     ) -> None:
         self._outside = "\n".join(outside)
         self._outside_lower = self._outside.lower()
         self._inside = "\n".join(inside)
+        self._remembered = "\n".join(remembered)
         self._exfiltration_check = (
-            ExfiltrationCheck(self._outside, self._inside)
+            ExfiltrationCheck(f"{self._outside}\n{self._remembered}", self._inside)
             if is_whole and len(self._outside) <= MAX_COMPARED_CHARS
             else None
         )
@@ -72,14 +78,17 @@ class AddressPolicy:
 
         One that the texts have may be written, behind a word that was not read.
         """
-        label, _, bare = mailbox.rpartition(":")
-        return self.can_link(f"mailto:{mailbox}") or (
-            (label.lower() == "mailto" or self._is_written(f"{label}: {bare}") or self._is_new(label))
-            and self._is_written(bare)
-        )
+        if self.can_link(f"mailto:{mailbox}"):
+            return True
+        name = _MAILBOX.fullmatch(mailbox)
+        if name is None or not self._is_written(name[2]):
+            return False
+        label = name[1].rstrip(":")
+        return label.lower() == "mailto" or self._is_written(f"{label}: {name[2]}") or self._is_new(label)
 
     def _is_written(self, text: str) -> bool:
-        return any(_contains_whole(text, one, is_bare=True) for one in (self._inside, self._outside))
+        texts = (self._inside, self._remembered, self._outside)
+        return any(_contains_whole(text, one, is_bare=True) for one in texts)
 
     def _is_new(self, text: str) -> bool:
         check = self._exfiltration_check
@@ -96,17 +105,16 @@ class AddressPolicy:
         check = self._exfiltration_check
         if _QUALIFIED_NAME.match(clean):
             return check is not None and not check.has_leak(clean)
-        if not re.match(r"(?:https?:|ftp:)?//|www\.|mailto:", clean, re.IGNORECASE):
+        if not re.match(r"(?:https?:|ftp:)?//|mailto:", clean, re.IGNORECASE):
             return False
-        if (
-            (not self._outside and check is not None)
-            or _contains_whole_address(clean, self._inside)
-            or _contains_whole_address(clean, self._outside)
-        ):
+        if not self._outside and check is not None:
             return True
-        named = any(
-            parent in self._outside_lower for parent in [host.removeprefix("www."), *_list_parent_domains(host)]
-        )
+        if any(_contains_whole_address(clean, own) for own in (self._inside, self._remembered)):
+            return True
+        parents = [host.removeprefix("www."), *_list_parent_domains(host)]
+        named = any(parent in self._outside_lower for parent in parents)
+        if named and _contains_whole_address(clean, self._outside):
+            return True
         if named or check is None:
             return False
         return not (check.has_long_leak(clean) if self._is_named_inside(host) else check.has_leak(clean))
@@ -124,8 +132,12 @@ def _list_readings(address: str) -> list[str]:
 
 
 def _canonicalize(address: str) -> str:
-    """Entities decoded, no control characters or spaces, slashes for backslashes, two of them behind the scheme."""
+    """Entities decoded, no control characters or spaces, slashes for backslashes, two of them behind the scheme, which
+    `www.` has for the renderers that link bare addresses.
+    """
     plain = re.sub(r"[\x00-\x20\x7f\u200b-\u200f\u2060\ufeff]", "", html.unescape(address)).replace("\\", "/")
+    if plain[:4].lower() == "www.":
+        return f"http://{plain}"
     return _NETWORK.sub(r"\1://", plain, count=1) if _NETWORK.match(plain) else plain
 
 
@@ -139,7 +151,7 @@ def _find_host(clean: str) -> str:
     if not _AUTHORITY.match(clean):
         return "?"
     try:
-        return urlsplit(clean if "://" in clean else f"https://{clean.lstrip('/')}").hostname or "?"
+        return urlsplit(clean).hostname or "?"
     except ValueError:
         return "?"
 

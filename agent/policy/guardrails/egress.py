@@ -44,9 +44,6 @@ _SENT_SCHEMES: Final = frozenset({"", "http", "https", "ftp", "ws", "wss", "mail
 MAX_SHOWN_WORDS: Final = 20
 MAX_FREE_VALUES: Final = 8
 """How many values a list or an object may have whose choice and order nobody gave; more of them can write a text."""
-MAX_CHOSEN_VALUES: Final = 3
-"""How many values of a server's own a run may send back once it has read something private from elsewhere: which ones,
-and in which order, can spell a secret, and four digits are one."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +187,7 @@ def find_egress(
     where = frozenset(where_args)
     fixed = frozenset(map(json.dumps, fixed_values))
     for name in sorted(where & args.keys()):
-        for value in _iter_values(args[name]):
+        for value in iter_values(args[name]):
             is_free = isinstance(value, bool) or json.dumps(value) in fixed
             finding = None if is_free else _judge_address(str(value), facts, server)
             if finding is not None:
@@ -199,34 +196,12 @@ def find_egress(
         return None
     for name in sorted(args.keys() - where):
         names = () if declared_args is None or name in declared_args else (name,)
-        for value in (*names, *_iter_values(args[name])):
+        for value in (*names, *iter_values(args[name])):
             if json.dumps(value) not in fixed and not _is_known_value(value, facts, server):
                 return _find_sent_value(str(value), facts)
         if isinstance(args[name], dict | list) and _can_spell(args[name]) and not _is_known_whole(args[name], facts):
             return _find_sent_value(json.dumps(args[name], ensure_ascii=False), facts)
     return None
-
-
-def count_chosen_values(
-    args: JsonObject, facts: EgressFacts, server: str, fixed_values: Iterable[JsonValue] = ()
-) -> int:
-    """How many values of a call are free only because the server that they go to has returned them."""
-    fixed = frozenset(map(json.dumps, fixed_values))
-    return sum(
-        json.dumps(value) not in fixed
-        and not _is_given_value(value, facts)
-        and facts.may_return(str(value).strip(), server)
-        for name in args
-        for value in _iter_values(args[name])
-    )
-
-
-def find_chosen_values(args: JsonObject, count: int, earlier: int) -> EgressFinding | None:
-    """The reason why a person must allow a call that sends `count` values back to their server after `earlier` ones."""
-    if not count or count + earlier <= MAX_CHOSEN_VALUES:
-        return None
-    reason = "private text was read in this run, and the choice of these values can carry words of it to the server"
-    return EgressFinding(reason, json.dumps(args, ensure_ascii=False))
 
 
 def list_repeated_links(answer: str, facts: EgressFacts, texts: Iterable[str] = ()) -> tuple[str, ...]:
@@ -351,10 +326,10 @@ def _judge_address(address: str, facts: EgressFacts, server: str) -> EgressFindi
 
 def _is_known_value(value: JsonValue, facts: EgressFacts, server: str) -> bool:
     """Whether a value was given, planned, or returned by the server that it goes to, and not by another source."""
-    return _is_given_value(value, facts) or facts.may_return(str(value).strip(), server)
+    return is_given_value(value, facts) or facts.may_return(str(value).strip(), server)
 
 
-def _is_given_value(value: JsonValue, facts: EgressFacts) -> bool:
+def is_given_value(value: JsonValue, facts: EgressFacts) -> bool:
     """Whether a value carries no word, was given, or was planned."""
     text = str(value).strip()
     return isinstance(value, bool) or not text or facts.has_given(text) or _is_written(text, facts.planned)
@@ -371,7 +346,7 @@ def _is_written(text: str, texts: Iterable[str]) -> bool:
     return any(pattern.search(other) is not None for other in texts)
 
 
-def _iter_values(value: JsonValue) -> Iterator[JsonValue]:
+def iter_values(value: JsonValue) -> Iterator[JsonValue]:
     """Yields the texts, numbers, booleans and keys in an argument."""
     waiting = [value]
     while waiting:

@@ -7,10 +7,13 @@ then still visible, and takes a click.
 
 import base64
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 from urllib.parse import unquote
+
+from agent.text.spelling import fold_digits
 
 MIN_DIGITS: Final = 4
 """Digits in a row that count: a code, a year, a part of a longer number."""
@@ -25,6 +28,9 @@ MAX_PARTS: Final = 200
 
 _SCHEME: Final = re.compile(r"\A(?:(?:[a-z][a-z0-9+.-]*:)?//|mailto:)", re.IGNORECASE)
 _DATE: Final = re.compile(r"/(?:19|20)\d\d/(?:0?[1-9]|1[0-2])(?:/(?:0?[1-9]|[12]\d|3[01]))?(?=/|$)")
+_AUTHORITY: Final = re.compile(r"[^/?#]*")
+_MAIL_AUTHORITY: Final = re.compile(r"(?:[^?]*@)?[^/?#]*")
+"""The name before an `@` may have a slash."""
 _FILE_EXTENSION: Final = re.compile(
     r"\.(?:html?|xhtml|php|aspx?|md|rst|txt|pdf|json|xml|png|jpe?g|svg|py|ipynb)$", re.IGNORECASE
 )
@@ -54,7 +60,7 @@ class ExfiltrationCheck:
     def __init__(self, outside: str, inside: str = "") -> None:
         self._outside = keep_alphanumeric(outside)
         self._asked = keep_alphanumeric(inside)
-        self._words = frozenset(re.findall(r"[^\W_]+", inside.lower()))
+        self._words = frozenset(_find_words(inside))
 
     def has_leak(self, address: str) -> bool:
         """Whether an address, as a browser reads it, contains text that was read."""
@@ -77,7 +83,7 @@ class ExfiltrationCheck:
         leaks: dict[str, None] = {}
         for value in (*values[:MAX_PARTS], "".join(answers)):
             for decoded in _iter_decodings(value):
-                pieces = (*self._extract_significant_words(decoded), *re.findall(rf"\d{{{MIN_DIGITS},}}", decoded))
+                pieces = (*self._extract_significant_words(decoded), *_find_numbers(decoded))
                 leaks |= dict.fromkeys(piece for piece in pieces if self._is_outside_text(piece))
         return tuple(leaks)
 
@@ -96,13 +102,16 @@ class ExfiltrationCheck:
         """Whether a text, one of its words or one of its numbers was read."""
         pieces = self._extract_significant_words(text)
         return any(self._is_outside_text(piece) for piece in [*pieces, "".join(pieces)]) or any(
-            number in self._outside for number in re.findall(rf"\d{{{MIN_DIGITS},}}", text)
+            number in self._outside for number in _find_numbers(text)
         )
 
     def _extract_significant_words(self, text: str) -> list[str]:
         """The words of a text without common address words and the caller's own words."""
-        pieces = re.findall(r"[^\W_]+", text.lower())
-        return [piece for piece in pieces if piece not in COMMON_ADDRESS_WORDS and not self._is_from_caller(piece)]
+        return [
+            piece
+            for piece in _find_words(text)
+            if piece not in COMMON_ADDRESS_WORDS and not self._is_from_caller(piece)
+        ]
 
     def _is_from_caller(self, flat: str) -> bool:
         """Whether a word is the caller's own. Numbers never are."""
@@ -132,8 +141,27 @@ class ExfiltrationCheck:
 
 
 def keep_alphanumeric(text: str) -> str:
-    """The letters and digits in lower case."""
-    return "".join(char for char in text.lower() if char.isalnum())
+    """The letters and digits in their plain form."""
+    return "".join(filter(str.isalnum, _fold(text)))
+
+
+def _fold(text: str) -> str:
+    """A text in lower case without accents and other forms of letters and digits, such as those of another script: they
+    say the same.
+    """
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFKD", text.lower())
+    # Composed again, since the syllables of Hangul are taken apart too.
+    return fold_digits(unicodedata.normalize("NFC", "".join(c for c in plain if unicodedata.category(c) != "Mn")))
+
+
+def _find_words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", _fold(text))
+
+
+def _find_numbers(text: str) -> list[str]:
+    return re.findall(rf"\d{{{MIN_DIGITS},}}", _fold(text))
 
 
 def _split_address(address: str) -> tuple[list[str], list[str]]:
@@ -142,7 +170,9 @@ def _split_address(address: str) -> tuple[list[str], list[str]]:
     A registered domain is not counted; the labels before it are.
     """
     rest = _SCHEME.sub("", address, count=1)
-    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    pattern = _MAIL_AUTHORITY if address[:7].lower() == "mailto:" else _AUTHORITY
+    match = pattern.match(rest)
+    authority = match[0] if match is not None else ""
     path, _, query = _DATE.sub("", rest[len(authority) :]).partition("?")
     user, _, host = authority.rpartition("@")
     name, _, port = host.partition(":")
@@ -174,4 +204,4 @@ def _decode(code: str) -> Iterator[str]:
     with suppress(ValueError):
         yield base64.b32decode(plain + "=" * (-len(plain) % 8), casefold=True).decode()
     with suppress(ValueError):
-        yield bytes.fromhex(code).decode()
+        yield bytes.fromhex(re.sub(r"0x|[\W_]", "", code)).decode()

@@ -13,19 +13,21 @@ LABEL, ADDRESS, TAG = 1_000, 4_000, 2_000
 """A longer label, address or tag is not read to its end: it is broken (the `<` of the tag is escaped)."""
 MAX_NAME: Final = 255
 """Characters before the first dot of a host that are looked at: DNS allows no longer name."""
-_MAILBOX_CHAR: Final = (
-    r"[^\s\x00-\x20\x7f-\x9f!#%'()*,/<>?@\[-\]`{|}"
-    r"\xab\xbb\u2018-\u201f\u2039\u203a\u3001\u3002\uff08\uff09\uff0c\uff1a]"
+_NO_NAME: Final = (
+    r"\s\x00-\x20\x7f-\x9f(),<>@\[-\]|\xab\xbb\u2018-\u201f\u2039\u203a\u3001\u3002\uff08\uff09\uff0c\uff1a"
 )
-_BEFORE_NAME: Final = re.compile(rf"{_MAILBOX_CHAR}*")
-"""Backwards: what may belong to the first label of a host, or to the name before an `@`."""
+_MAILBOX_CHAR: Final = rf"[^{_NO_NAME}]"
+_BEFORE_MAILBOX: Final = re.compile(rf"{_MAILBOX_CHAR}*")
+"""Backwards: what may belong to the name before an `@`; linkify-it 6 takes the signs of RFC 5322."""
+_BEFORE_HOST: Final = re.compile(rf"[^{_NO_NAME}!#%'*/?`{{}}]*")
+"""Backwards: what may belong to the first label of a host."""
 MAX_DEPTH: Final = 32
 """Brackets within brackets of an address: CommonMark allows readers to count no further."""
 _LABEL: Final = r"[^\s\x00-\x20!-#%-*,./:;<>?@\[-\]_`{-}\x7f-\x9f\xab\xbb\u2018-\u201f\u2039\u203a]"
 _HOST: Final = re.compile(rf"(?P<host>{_LABEL}+(?:\.{_LABEL}+)+)(?P<rest>[/?#]|:\d)?")
 _MAILBOX: Final = re.compile(rf"{_MAILBOX_CHAR}+@{_HOST.pattern}")
 _SIGNS: Final = re.compile(r"[$+=^~]")
-_ANY_DOMAIN: Final = re.compile(r"[^\W_]*[^\W\d_][^\W_]*|xn--.+")
+_ANY_DOMAIN: Final = re.compile(r"[^\W_]*[^\W\d_][^\W_]*|xn--.+|[^\w-]+")
 _NAME_RUN: Final = re.compile(rf"(?:{_MAILBOX_CHAR}|@)*")
 _BOUND: Final = re.compile(r"[\s()\[\]<>\"'`\u201c\u201d|\\^{}]")
 """Where an address ends, brackets within it excepted."""
@@ -44,12 +46,10 @@ _VALUE_END: Final = re.compile(r"[\s>]")
 
 def match_name(text: str, at: int) -> re.Match[str] | None:
     """The e-mail address or the host that the mark at `at`, a dot or an `@`, is in, with what begins its path."""
-    before = _BEFORE_NAME.match(text[max(at - MAX_NAME, 0) : at][::-1])
-    start = at - (before.end() if before is not None else 0)
-    start += len(text[start:at]) - len(text[start:at].lstrip('"'))
-    mailbox = _MAILBOX.match(text, start, at + MAX_NAME)
-    if mailbox is not None or text[at] == "@":
+    mailbox = _MAILBOX.match(text, _find_start(_BEFORE_MAILBOX, text, at), at + MAX_NAME)
+    if text[at] == "@" or (mailbox is not None and is_linked(mailbox)):
         return mailbox
+    start = _find_start(_BEFORE_HOST, text, at)
     start = max(start, *(text.rfind(mark, start, at) + 1 for mark in ':;&_"'))
     # A host does not begin within a path or another name, but behind a sign.
     for sign in _SIGNS.finditer(text, start, at):
@@ -57,6 +57,13 @@ def match_name(text: str, at: int) -> re.Match[str] | None:
             break
         start = sign.end()
     return _HOST.match(text, start, at + MAX_NAME) if start < at and _begins_host(text, start) else None
+
+
+def _find_start(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """Where a name that is at `at` begins, without quotation marks."""
+    before = pattern.match(text[max(at - MAX_NAME, 0) : at][::-1])
+    start = at - (before.end() if before is not None else 0)
+    return start + len(text[start:at]) - len(text[start:at].lstrip("\"'`*"))
 
 
 def _begins_host(text: str, start: int) -> bool:

@@ -13,7 +13,7 @@ at its mark, and what cannot be read is. The output does not depend on how a str
 
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agent.policy.guardrails.addresses import AddressPolicy
@@ -46,20 +46,22 @@ from agent.policy.guardrails.live_names import (
 MAX_NESTED: Final = 8
 """An address with more addresses in it is not read."""
 _START: Final = re.compile(
-    r"!\[|\](?=[(:])|<(?=[A-Za-z/!?])|(?:https?|ftp)://|(?<![:/])//(?=[^\s/])|(?<![^\W_])(?<![./@-])www\.|="
+    r"!\[|\](?=[ \t]*\(|:)|<(?=[A-Za-z/!?])|(?:https?|ftp)://|(?<![:/])//(?=[^\s/])|(?<![^\W_])www\.|="
     r"|(?<=[^\s.])\.(?=[^\s.])|(?<=[^\s@])@(?=[^\s@])|(?<!`)```|(?<!~)~~~",
     re.IGNORECASE,
 )
 _PARTIAL_START: Final = re.compile(
-    r"(?:[!\]<]|(?:h|ht|htt|https?:?/?|https?|f|ft|ftp:?/?)|(?<![:/])/{1,2}|(?<![^\W_])(?<![./@-])w{1,3}"
+    r"(?:[!<]|\][ \t]*|(?:h|ht|htt|https?:?/?|https?|f|ft|ftp:?/?)|(?<![:/])/{1,2}|(?<![^\W_])w{1,3}"
     r"|(?<=[^\s.])\.|(?<=[^\s@])@|=|(?<!`)`{1,2}|(?<!~)~{1,2})\Z",
     re.IGNORECASE,
 )
 _OPENING: Final = frozenset(" \t\n([{\"'")
 _MARKS: Final = frozenset({"](", "]:", "!["})
 _TRAILING: Final = ".,;:!?)]*_"
-_BEHIND: Final = _TRAILING + "~`'\"\u2018\u2019\u201c\u201d\xab\xbb>"
+_BEHIND: Final = _TRAILING + "~|`'\"\u2018\u2019\u201c\u201d\xab\xbb>"
 """What behind an address carries nothing, also where a reader takes it into the address."""
+_SCHEME_MARK: Final = re.compile(r"[^.@:&/\\]*([:&/\\])")
+"""What makes an address without a host leave its page."""
 _ATTRIBUTE_NAME: Final = re.compile(r"\s*([\w:-]{1,40})")
 _AUTOLINK: Final = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]*")
 _HREF: Final = re.compile(r"[\s\"'/]href\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
@@ -80,9 +82,10 @@ class LinkFilter:
         inside: Iterable[str] = (),
         hosts: Iterable[str] = (),
         *,
+        remembered: Iterable[str] = (),
         is_whole: bool = True,
     ) -> None:
-        self._addresses = AddressPolicy(outside, inside, hosts, is_whole=is_whole)
+        self._addresses = AddressPolicy(outside, inside, hosts, remembered=remembered, is_whole=is_whole)
 
     def sanitize(self, text: str) -> str:
         """A whole answer, sanitized."""
@@ -199,25 +202,30 @@ class LinkStream:
         return "![", at + 2
 
     def _scan_target(self, text: str, at: int, *, final: bool) -> Step:
-        """`](address)` or `]: address`, whatever stands before it. With a space within, it is neither."""
-        target = read_target(text, at + 1, final=final)
+        """`](address)` or `]: address`, whatever stands before it. With a space within, only some readers take the
+        first, and none the second.
+        """
+        opening = at + 1 + len(text[at + 1 : at + ADDRESS]) - len(text[at + 1 : at + ADDRESS].lstrip(" \t"))
+        target = read_target(text, opening, final=final)
         if target is None:
             return None
-        mark, (address, end) = text[at : at + 2], target
+        mark, (address, end) = f"]{text[opening]}", target
         host = self._links.get_host(address)
         is_read = end - at < ADDRESS
         if not self._links.can_link(address) or (host and not is_read):
-            if host == "?" or self._blocks.is_code or not is_read:
-                return f"] {mark[1]}", at + 2
+            if host == "?" and is_read and (scheme := _SCHEME_MARK.match(text, opening + 1)):
+                return f"] {text[opening : scheme.start(1)]}[{scheme[1]}]", scheme.end()
+            if self._blocks.is_code or not is_read:
+                return f"] {mark[1]}", opening + 1
             if end >= len(text) and not final:
                 return None
             end += text[end : end + 1] == ")" and mark == "](" and text[end - 1] != ")"
             return f"] {mark[1:].strip('(')}{_format_removed(self._links, address)}", end
         if not self._links.can_load(address):
             if self._has_named_image if mark == "]:" else self._has_image:
-                return f"] {mark[1]}", at + 2
+                return f"] {mark[1]}", opening + 1
             self._has_definition = self._has_definition or mark == "]:"
-        return mark, at + 2
+        return text[at : opening + 1], opening + 1
 
     def _scan_tag(self, text: str, at: int, *, final: bool) -> Step:
         """An HTML tag, a comment, or `<address>`. What is a tag only to some readers is judged by its attributes."""
@@ -278,7 +286,7 @@ class LinkStream:
         if is_read and all(self._links.can_link(text[start : at + len(address)]) for start in (at, *within)):
             self._judged = self._dropped + ends[0]
             self._named = self._dropped + at + length + len(address[length:].split("/", maxsplit=1)[0])
-            self._judge(text, at, ends)
+            self._judge(text, [at, *within], ends)
             return opening, at + length
         if not self._blocks.is_code and not text[max(at - 1, 0) : at].isalnum():  # that may be the end of another host
             return _format_removed(self._links, address), at + max(len(address), length)
@@ -320,15 +328,18 @@ class LinkStream:
         )
         if is_allowed and ends[1] - at < ADDRESS:
             self._named = self._dropped + name.end("host")
-            self._judge(text, name.start(), (end, last), scheme)
+            self._judge(text, [name.start()], (end, last), scheme)
             return mark, at + 1
         self._broken = self._dropped + name.end("host")
         return f"[{mark}]", at + 1
 
-    def _judge(self, text: str, at: int, ends: tuple[int, int], scheme: str = "") -> None:
-        """Notes an allowed address. What some readers take into it too must be allowed with it, or is cut off."""
+    def _judge(self, text: str, starts: Sequence[int], ends: tuple[int, int], scheme: str = "") -> None:
+        """Notes an allowed address and those within it. What some readers take into one too must be allowed with it, or
+        is cut off.
+        """
         end, last = ends
-        if not text[end:last].strip(_BEHIND) or self._links.can_link(scheme + text[at:last].rstrip(_TRAILING)):
+        longer = (scheme + text[start:last].rstrip(_TRAILING) for start in starts)
+        if not text[end:last].strip(_BEHIND) or all(map(self._links.can_link, longer)):
             return
         if text.startswith("](", end):
             target = read_target(text, end + 1, final=True)

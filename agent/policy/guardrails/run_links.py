@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent.core.events import StepOutput, ToolReturned
 from agent.core.run_state import RunState
@@ -43,7 +43,8 @@ def make_link_filter(
     if not outside:
         return None
     values = tuple(placeholders.entries.items()) if placeholders is not None else ()
-    return _build_filter(tuple(outside), (*state.room.operator_texts, *own), is_whole, values)
+    texts = _Texts(tuple(outside), (*state.room.operator_texts, *own), tuple(_iter_remembered(state)))
+    return _build_filter(texts, is_whole, values)
 
 
 def iter_stored_results(state: RunState) -> Iterator[StepOutput | ToolReturned]:
@@ -60,16 +61,33 @@ def _iter_outside_results(state: RunState) -> Iterator[StepOutput | ToolReturned
             yield attempt.output
 
 
+def _iter_remembered(state: RunState) -> Iterator[str]:
+    """Yields what is remembered as the user's own. They wrote it, but nowhere in this conversation: a text from outside
+    could have it put into an address.
+    """
+    if state.retrieval is not None:
+        yield from (item.text for item in state.retrieval.items if not item.tainted)
+    calls = (call for step in state.steps.values() for attempt in step.attempts for call in attempt.calls)
+    results = (call.result for call in calls if call.result is not None and not call.result.tainted)
+    yield from (result.text for result in results if "memories" in result.read_from)
+
+
+class _Texts(NamedTuple):
+    """The texts of a run that decide about its links; see `AddressPolicy`."""
+
+    outside: tuple[str, ...]
+    inside: tuple[str, ...]
+    remembered: tuple[str, ...]
+
+
 @lru_cache(maxsize=CACHED_FILTERS)
-def _build_filter(
-    outside: tuple[str, ...], inside: tuple[str, ...], is_whole: bool, values: tuple[tuple[str, str], ...]
-) -> "LinkFilter":
+def _build_filter(texts: _Texts, is_whole: bool, values: tuple[tuple[str, str], ...]) -> "LinkFilter":
     from agent.policy.guardrails import LinkFilter, PlaceholderMap  # noqa: PLC0415 - loaded with the first request
 
     if values:
         restore = PlaceholderMap(dict(values)).restore
-        outside, inside = tuple(map(restore, outside)), tuple(map(restore, inside))
-    return LinkFilter(outside, inside, is_whole=is_whole)
+        texts = _Texts(*(tuple(map(restore, some)) for some in texts))
+    return LinkFilter(texts.outside, texts.inside, remembered=texts.remembered, is_whole=is_whole)
 
 
 def split_messages(state: RunState) -> tuple[list[str], list[str]]:

@@ -229,7 +229,7 @@ class EventRedactor:
         return body if clean == tree else type(body).model_validate(clean)
 
     def _redact_plan_proposed(self, body: ev.PlanProposed) -> ev.PlanProposed:
-        body = _remove_live_parts_of_plan(body)
+        body = self._remove_live_parts_of_plan(body)
         plan = body.plan
         intents = [step.intent for step in plan.steps]
         reasons = (plan.origin_reason or "", body.fallback_reason or "", body.replan_reason or "")
@@ -248,6 +248,22 @@ class EventRedactor:
                 "follows": self.redact_text(body.follows),
             }
         )
+
+    def _remove_live_parts_of_plan(self, body: ev.PlanProposed) -> ev.PlanProposed:
+        """A plan whose words for people load nothing and carry nothing away, at any door that renders Markdown.
+
+        The words are a model's, and people read them before they decide about the plan. Arguments stay: they are
+        executed.
+        """
+
+        def clean(text: str) -> str:
+            return remove_live_parts(self._clean_links(text))
+
+        plan, reasons = body.plan, {"fallback_reason": body.fallback_reason, "replan_reason": body.replan_reason}
+        steps = tuple(step.model_copy(update={"intent": clean(step.intent)}) for step in plan.steps)
+        words = {"goal": clean(plan.goal), "reasoning": clean(plan.reasoning), "steps": steps}
+        cleaned_reasons = {name: clean(reason) for name, reason in reasons.items() if reason}
+        return body.model_copy(update={"plan": plan.model_copy(update=words), **cleaned_reasons})
 
     def _redact_model_returned(self, body: ev.ModelReturned) -> ev.ModelReturned:
         turn = body.message
@@ -318,18 +334,6 @@ class EventRedactor:
 def holds_text(body: ev.EventBody) -> bool:
     """Whether a model or a tool may have written something in this event."""
     return type(body) in RULES and not (isinstance(body, ev.ModelReturned) and body.message is None)
-
-
-def _remove_live_parts_of_plan(body: ev.PlanProposed) -> ev.PlanProposed:
-    """A plan whose words for people load nothing and link nowhere, at any door that renders Markdown.
-
-    The words are a model's, and people read them before they decide about the plan. Arguments stay: they are executed.
-    """
-    plan, reasons = body.plan, {"fallback_reason": body.fallback_reason, "replan_reason": body.replan_reason}
-    steps = tuple(step.model_copy(update={"intent": remove_live_parts(step.intent)}) for step in plan.steps)
-    cleaned = {"goal": remove_live_parts(plan.goal), "reasoning": remove_live_parts(plan.reasoning), "steps": steps}
-    clean = {name: remove_live_parts(reason) for name, reason in reasons.items() if reason}
-    return body.model_copy(update={"plan": plan.model_copy(update=cleaned), **clean})
 
 
 def read_arguments(call: JsonValue) -> str:

@@ -1,17 +1,19 @@
 """The redaction boundary: whatever a writer emits, the log holds no secret; and nothing is examined twice."""
 
+import threading
 from pathlib import Path
 
 import pytest
 
 from agent.core import events as ev
+from agent.core.event_loop import INLINE_CHARS
 from agent.core.events import EventBody, EventDraft
 from agent.core.failures import AgentFailure
 from agent.core.models import Outcome, OutputGuards, Plan, Room, Source, StepOutcome, Usage, UserIntent
 from agent.core.subagent_result import SubAgentResult
 from agent.policy.guardrails import Finding, GuardrailsInput
 from agent.policy.guardrails.stream import MAX_HELD_CHARS
-from agent.policy.redaction.events import RULES, WITHOUT_RULE
+from agent.policy.redaction.events import RULES, WITHOUT_RULE, EventRedactor
 from agent.policy.redaction.secrets import make_secret_finder
 from agent.run_context.answer_stream import DeltaWriter
 from agent.run_context.run import Run
@@ -123,6 +125,26 @@ async def test_a_streamed_text_in_which_nothing_was_found_is_not_searched_again(
             assert KEY not in finished.output.text
             assert "".join(searched) == text * (1 if KEY not in text and text is not long else 2)
             searched.clear()
+
+
+async def test_an_answer_is_compared_with_much_text_beside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+    redact = EventRedactor.redact_answer_text
+
+    def redact_and_remember(redactor: EventRedactor, text: str) -> str:
+        threads.append(threading.current_thread())
+        return redact(redactor, text)
+
+    monkeypatch.setattr(EventRedactor, "redact_answer_text", redact_and_remember)
+    async with engine_bench(tmp_path, None) as bench:
+        claim = await bench.engine.journal.create_run(RUN_ID, created(), worker="w", lease_s=60)
+        run = Run(bench.engine, claim)
+        for text in ("little", "much " * INLINE_CHARS):
+            run.redaction.note_stored_text("blob", text)
+            await run.redaction.finish_step(completion_step("s9"), 1, ev.StepOutput(text="a@b.example", value=""), 0)
+    assert [one is threading.main_thread() for one in threads] == [True, False]
 
 
 async def test_an_answer_that_was_redacted_is_searched_for_harm_only(

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from agent.core.models import JsonObject
+from agent.policy.guardrails.chosen_values import find_chosen_values, list_chosen_values
 from agent.policy.guardrails.egress import EgressFacts, EgressFinding, ReadText, find_egress, judge_redirect
 from agent.text.replies import Reply, ShownValues
 
@@ -153,6 +154,28 @@ def test_values_go_back_to_their_server_and_to_no_other(
 ) -> None:
     found = find_egress(args, facts, where_args=(), is_open_world=True, **options)  # type: ignore[arg-type]
     assert (found is None) is is_free
+
+
+@pytest.mark.parametrize(
+    ("calls", "is_free"),
+    [
+        ([{"id": "T-77"}] * 9, True),
+        ([{"id": "T-77"}, {"id": "T-77", "page": "2"}, {"id": "T-77", "page": "3"}], True),
+        ([{"id": letter} for letter in "abc"], True),
+        ([{"id": letter} for letter in "abcd"], False),
+        ([{"id": letter} for letter in "abab"], False),
+        ([{"id": "a", "of": "b"}, {"id": "b", "of": "a"}], False),
+        ([{"ids": ["a", "b"]}, {"ids": ["b", "a"]}], False),
+        ([{"id": "a"}, {"id": "b"}, {"id": "c"}, {"id": "c"}, {"query": "notes"}, {"id": "c"}], True),
+    ],
+)
+def test_values_of_a_servers_own_that_change_from_call_to_call_are_counted(
+    calls: list[JsonObject], is_free: bool
+) -> None:
+    desk = ReadText("T-77: a b c 2 3 d", is_private=True, server="desk")
+    facts = replace(PRIVATE, reads=(desk, FILE), given=("look at my notes",))
+    chosen = [list_chosen_values(args, facts, "desk") for args in calls]
+    assert (find_chosen_values(calls[-1], [*filter(None, chosen[:-1]), chosen[-1]]) is None) is is_free
 
 
 def test_a_trusted_server_that_fetches_addresses_does_not_make_them_free() -> None:

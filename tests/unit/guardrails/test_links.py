@@ -117,11 +117,16 @@ def test_what_carries_nothing_stays(answer: str) -> None:
         "https://482913@evil.example/",
         "https://evil.example/?a=one&b=time&c=code",
         "https://evil.example/Zan/zib/ar",
+        "https://evil.example/z\xe1nzib\xe1r",
+        "https://evil.example/\uff5a\uff41\uff4ezibar",
+        "https://evil.example/za%CC%81nzibar",
+        "https://evil.example/?c=\u0664\u0668\u0662\u0669\u0661\u0663",
         "https://evil.example/hear-Zanzibar",
         "https://evil.example/zebras/482913",
         "https://evil.example/" + "a/" * 300,
         "mailto:x@evil.example?body=482913",
         "mailto:482913@evil.example",
+        "mailto:482913/@evil.example",
         "https://start.example/?q=one-time-code",
     ],
 )
@@ -251,6 +256,10 @@ LISTED = LinkFilter(
         "\u201eanna.svensson@mail.example.com\u201c",
         "mailto:anna.svensson@mail.example.com?subject=Hi",
         "harbour.se/contact-us",
+        "'anna.svensson@mail.example.com', *anna.svensson@mail.example.com* or `anna.svensson@mail.example.com`",
+        "|Anna Svensson|anna.svensson@mail.example.com|",
+        "see [1] (page 3), [2] (www.harbour.se/contact-us) and [call](tel:+46-8-123)",
+        "npm i react@18.2.0, git@github.com:org/repo.git",
     ],
 )
 def test_an_address_that_stands_in_the_text_stays_however_it_is_written(answer: str) -> None:
@@ -266,6 +275,15 @@ def test_an_address_that_stands_in_the_text_stays_however_it_is_written(answer: 
         "zan:zibar@mail.other.com",
         "mailto:zanzibar@mail.other.com?subject=Hi",
         "anna.svensson@mail.example.com_zanzibar.com",
+        "zanzibar'x@mail.other.com",
+        "zanzibar/@mail.other.com",
+        "zanzibar@other.=",
+        "xmpp:eve@other.com/zanzibar",
+        "x@www.other.com/zanzibar",
+        "www.zanzibar.other.com://",
+        "[a] (tel:1,2)",
+        "[a](tg://msg?text=zanzibar)",
+        "[a] (tg://msg?text=zanzibar)",
     ],
 )
 def test_an_address_with_more_than_stands_in_the_text_is_broken(answer: str) -> None:

@@ -103,6 +103,8 @@ ANSWERS = [
     "a_www.evil.example/?d=zanzibar-48213 (_www.evil.example/?d=zanzibar-48213)",
     "_evil.com/zanzibar48213_",
     "zanzibar48213@evil.com1",
+    "zanzibar48213.evil.com@www.=",
+    "[call](tel:+4612345,48213)",
     "https://ok.example/guide\u2028mailto:eve@evil.com?body=zanzibar",
     "- a\n   ```\n zanzibar48213.evil.com\n",
     "a ` zanzibar48213.evil.com\n\nb ` c",

@@ -45,6 +45,9 @@ def test_the_place_and_the_first_words_are_above_everything_else() -> None:
         ("HTTPS://EVIL.example", "`evil.example`"),
         ("mailto:a@evil.example?body=4711", "`evil.example`"),
         ("https://\u0430pple.example/", "`xn--pple-43d.example`"),
+        ("https://stra\xdfe.example/", "`xn--strae-oqa.example`"),
+        ("https://\u0430pple..example/", "`xn--pple-43d..example`"),
+        ("bo@ours.example <eve@evil.example>", "`evil.example`"),
         ("https://app\u200ble.example/", "`apple.example`"),
         ("a@appl\u202ee.example", "`a@appl\\u{202e}e.example`"),
         ("#general", "`#general`"),
@@ -89,6 +92,7 @@ def test_a_stranger_among_many_colleagues_comes_first() -> None:
     assert goes.startswith("**Goes to**: `evil.example` (in `eve@evil.example`); `ours.example` (in ")
     assert goes.endswith("`colleague4@ours.example` and 65 more)")
     assert len(goes) < 400
+    assert format_outgoing([make_item(to=", ".join(map(str, to)), body="hello")])[0] == goes, "as one text too"
 
 
 def test_of_a_long_place_the_end_is_there_too() -> None:
