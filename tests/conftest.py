@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from agent.core import containers
 from agent.sandbox.probe import find_missing_feature
 from agent.skills import Skill, library
+from agent.skills.parse import read_skill
 from agent.storage import sqlite
 from gateway.packaged_files import PACKAGE_ROOT
 
@@ -92,7 +93,7 @@ def _disk_not_waited_for() -> Iterator[None]:
 def _shipped_skills_read_once() -> Iterator[None]:
     """Thousands of engines and gateways load the same skills; those of a test's own are read each time."""
     shipped = PACKAGE_ROOT / "skills"
-    read_each_time = library.read_skill
+    read_each_time = read_skill
     read_once = cache(read_each_time)
 
     def read(path: Path, origin: str = "shipped") -> Skill | str:

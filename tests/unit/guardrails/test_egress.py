@@ -10,7 +10,7 @@ import pytest
 from agent.core.models import JsonObject
 from agent.policy.guardrails.chosen_values import find_chosen_values, list_chosen_values
 from agent.policy.guardrails.egress import EgressFacts, EgressFinding, ReadText, find_egress, judge_redirect
-from agent.text.replies import Reply, ShownValues
+from agent.text.replies import ShownValues, UserReply
 
 PAGE = "https://site.example/guide"
 SECRET = "The harbour code is zanzibar 48213."
@@ -227,5 +227,5 @@ def test_a_huge_text_is_searched_for_links_quickly() -> None:
 )
 def test_a_reply_frees_no_address_at_a_host_that_was_shown(reply: str, address: str, is_free: bool) -> None:
     shown_values = ShownValues(["https://evil.example/?d=zanzibar48213"])
-    facts = replace(PRIVATE, replies=(Reply(reply, shown_values),))
+    facts = replace(PRIVATE, replies=(UserReply(reply, shown_values),))
     assert (judge(address, facts) is None) == is_free
