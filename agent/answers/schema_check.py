@@ -15,7 +15,7 @@ from agent.core.fenced_json import remove_json_fence
 from agent.core.json_schema import get_properties, iter_violations, list_required
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject, TailorOutput
-from agent.llm.schema_values import find_reference
+from agent.core.schema_references import find_reference
 from agent.text.terms import extract_query_terms, extract_terms
 from agent.text.values import KnownValues, find_values
 
