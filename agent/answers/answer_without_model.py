@@ -135,7 +135,7 @@ def _describe_capabilities(run: Run) -> str:
     opening, unknown, alternatives = "", "", describe_alternatives(run)
     if state.understanding is not None and state.understanding.route == "greeting":
         opening = "You are welcome. " if _THANKS.match(state.prompt) else "Hello! "
-    elif state.prompt.strip() and not run.room.knowledge and state.prompt.strip().lower().rstrip("?!. ") != "help":
+    elif not run.room.knowledge and not asks_for_help(state.prompt):
         # A room with commands of its own reads whole messages; which part of one the general rules know says nothing.
         specs = run.engine.registry.list_specs(names)
         unknown = state.question if alternatives else find_unknown_part(state.question, specs)
@@ -160,6 +160,11 @@ def _describe_capabilities(run: Run) -> str:
         f"`stepgate models use llama3.1 --at {get_example_address()}`. It is used at once.",
     ]
     return "\n".join(lines)
+
+
+def asks_for_help(prompt: str) -> bool:
+    """Whether a message asks for nothing but what works without a model: the answer to it is whole."""
+    return prompt.strip().lower().rstrip("?!. ") in ("", "help")
 
 
 def describe_alternatives(run: Run) -> str:

@@ -43,6 +43,9 @@ from gateway.render.answer_view import AnswerFrames
 from gateway.render.native import build_event_frame, build_failure_frame
 
 router = APIRouter(tags=["runs"], route_class=JsonRoute, dependencies=[require_scope("agent")])
+
+_ENDED = ("succeeded", "partial")
+"""The statuses of runs that have come to their end by themselves."""
 decisions = APIRouter(tags=["runs"], route_class=JsonRoute, dependencies=[require_scope("approve")])
 """The routes by which people decide. Who may list what waits may decide on it, also with a key that starts no runs
 here: one of a chat."""
@@ -64,7 +67,7 @@ class RunSummary(RecordItem):
     updated_at: datetime
     last_seq: int
     total_tokens: int | None = Field(default=None, description="in lists, of a run that has ended and asked a model")
-    did_nothing: bool = Field(default=False, description="whether it succeeded without a call of a tool or a model")
+    did_nothing: bool = Field(default=False, description="whether it ended without a call of a tool or a model")
     cost_usd: float | None = Field(default=None, description="in lists, where the prices of its models are known")
 
 
@@ -147,7 +150,7 @@ async def list_runs(
         rows = await stepgate.run_search.list_runs(whose, wanted, limit)
     data = RunSummary.from_records(rows)
     costs = await stepgate.run_search.sum_costs([row.run_id for row in rows])
-    idle = await stepgate.run_search.find_idle([row.run_id for row in rows if row.status == "succeeded"])
+    idle = await stepgate.run_search.find_idle([row.run_id for row in rows if row.status in _ENDED])
     for item in data:
         item.did_nothing = item.id in idle
         if (cost := costs.get(item.id)) is not None:
@@ -168,7 +171,7 @@ async def get_run(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> RunD
         if attempt.verdict is not None
     ]
     summary = RunSummary.model_validate(row)
-    if row.status == "succeeded":
+    if row.status in _ENDED:
         summary.did_nothing = bool(await stepgate.run_search.find_idle([run_id]))
     return RunDetail(
         **summary.model_dump(),

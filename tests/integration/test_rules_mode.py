@@ -70,6 +70,7 @@ async def test_what_is_not_understood_as_a_whole_is_told_and_not_done(
     async with engine_bench(tmp_path, None) as bench:
         response = await bench.run(request_text)
     assert f"I did not understand: {part!r}. Nothing was done." in response.response
+    assert response.metadata["status"] == "partial", "what is not done has not succeeded"
     assert response.metadata["tool_results"] == []
 
 
@@ -135,3 +136,22 @@ async def test_an_unknown_command_is_asked_back_in_one_line_with_the_nearest_nam
     assert other.response == "There is no command `/xyzzy`. `/help` lists the commands."
     assert (typo.metadata["status"], listed.metadata["status"]) == ("awaiting_input", "complete")
     assert "calculator" in listed.response
+
+
+@pytest.mark.parametrize(
+    ("request_text", "status"),
+    [
+        ("Lösche alle Räume", "partial"),
+        ("ファイルを削除してください", "partial"),
+        ("Envía un correo a Ana", "partial"),
+        ("احذف الملف", "partial"),
+        ("What is 6 * 7?", "complete"),
+        ("/tools", "complete"),
+        ("Hello!", "complete"),
+        ("help", "complete"),
+    ],
+)
+async def test_only_what_is_done_is_complete(tmp_path: Path, request_text: str, status: str) -> None:
+    async with engine_bench(tmp_path / "data", None, room=default_room()) as bench:
+        response = await bench.run(request_text)
+    assert response.metadata["status"] == status, response.response

@@ -97,6 +97,6 @@ async def test_a_run_in_which_nothing_was_done_says_so(serve: Serve) -> None:
         listed = (await client.get("/v1/runs")).json()["data"]
         shown = [(await client.get(f"/v1/runs/{run['id']}")).json() for run in listed]
     for runs in (listed, shown):
-        assert [(run["title"], run["did_nothing"]) for run in runs] == [
-            ("6*7", False), ("Book me a flight to Rome", True),
+        assert [(run["title"], run["status"], run["did_nothing"]) for run in runs] == [
+            ("6*7", "succeeded", False), ("Book me a flight to Rome", "partial", True),
         ]  # fmt: skip

@@ -123,6 +123,13 @@ async def test_one_question_shows_the_credential_and_the_address(serve: Serve, t
                 assert refused.status_code == 403, "another address is another pairing"
 
 
+async def test_nobody_is_asked_about_a_credential_that_is_not_there(serve: Serve, tmp_path: Path) -> None:
+    body = {"source_type": "gdrive", "source_identifier": "abc", "credentials_id": "none"}
+    async with serve(credentials_path=write_credentials(tmp_path)) as url, client_of(url) as client:
+        refused = await client.post("/v1/collections/c/ingest", json=body)
+    assert (refused.status_code, refused.json()["error"]["error_code"]) == (403, "ERR_CONNECTOR_AUTH"), refused.text
+
+
 async def test_an_address_in_the_credential_is_where_it_goes_and_no_other_is(serve: Serve, tmp_path: Path) -> None:
     async with listener() as (place, received), listener() as (elsewhere, stolen):
         options = {

@@ -126,7 +126,7 @@ async def test_an_incident_is_carried_out_verified_and_kept_without_a_model(serv
     assert task["plan"] == run["plan"]
     assert set(called_tools(run)) == EVERY == set(task["output"]["results"])
     for result in run["tool_results"]:
-        assert (result["ok"], result["attempts"], result["implementation"]) == (True, 1, "rules")
+        assert (result["ok"], result["attempts"], result["implementation"]) == (True, 1, "deterministic")
         assert result["duration_ms"] >= 0
     assert all(gates(task).values())
     assert gates(task).keys() >= {"required_tools", "summary_consistent", "incident_evidence", "citations_resolve"}

@@ -3,7 +3,7 @@
 import logging
 
 from agent.answers.additions import find_undecided_reason, list_missing_changes
-from agent.answers.answer_without_model import describe_stop_reason
+from agent.answers.answer_without_model import asks_for_help, describe_stop_reason
 from agent.answers.final_answer import (
     build_final_answer,
     ends_in_loop,
@@ -109,7 +109,7 @@ def _find_partial_reason(run: Run, figures: tuple[str, ...]) -> str:
         return describe_interruption(interruption)
     if undone := list_undone(state):
         return "not done: " + "; ".join(undone)
-    if run.room.routing == "intents" and _only_told_of_doors(state):
+    if _is_unread(state):
         return "nothing was done: no model reads free text now"
     if misfit := find_misfit(state):
         return f"the answer is not in the form that the request asks for: {misfit}"
@@ -120,10 +120,12 @@ def _find_partial_reason(run: Run, figures: tuple[str, ...]) -> str:
     return find_undecided_reason(state) if run.decides_in_rounds else ""
 
 
-def _only_told_of_doors(state: RunState) -> bool:
-    """Whether a message to be carried out was answered by rules alone, with where people do it themselves."""
+def _is_unread(state: RunState) -> bool:
+    """Whether rules alone answered a request that they do not know, with what works without a model. A request for help
+    asks for just that."""
     is_request = state.understanding is not None and state.understanding.route in ("plan", "direct")
-    return is_request and len(state.plan_steps) == 1 and _is_written_by_rules(state)
+    is_answered = not is_request or asks_for_help(state.prompt)
+    return not is_answered and len(state.plan_steps) == 1 and _is_written_by_rules(state)
 
 
 def _get_completeness(state: RunState) -> Completeness:

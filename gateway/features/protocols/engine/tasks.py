@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pydantic import JsonValue
+
 from agent.core import events as ev
 from agent.core.errors import AgentError, ConflictError, NotFoundError, StoreError
 from agent.core.models import LOCAL_OWNER, AgentRequest, JsonObject, Webhook
@@ -215,7 +217,8 @@ async def build_documents(events: Sequence[ev.Event], state: RunState, blob: Fet
     for result in response.metadata["tool_results"]:
         checksum = blobs.get(str(result.get("call_id")))
         whole = await blob(checksum) if checksum is not None else None
-        results.append({**result, "output": _to_json_object(whole)} if whole is not None else result)
+        named = {**result, "implementation": _name_mode(result.get("implementation"))}
+        results.append({**named, "output": _to_json_object(whole)} if whole is not None else named)
     answer = state.answer
     document = {
         "run_id": state.run_id,
@@ -250,12 +253,14 @@ def _name_modes(verification: JsonObject) -> JsonObject:
     if not isinstance(runtime, dict):
         return verification
     renamed: JsonObject = {
-        part: {name: "deterministic" if value == "rules" else value for name, value in modes.items()}
-        if isinstance(modes, dict)
-        else modes
+        part: {name: _name_mode(value) for name, value in modes.items()} if isinstance(modes, dict) else modes
         for part, modes in runtime.items()
     }
     return {**verification, "runtime": renamed}
+
+
+def _name_mode(value: JsonValue) -> JsonValue:
+    return "deterministic" if value == "rules" else value
 
 
 def get_task_status(state: RunState) -> TaskStatus:

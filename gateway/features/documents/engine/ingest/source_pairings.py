@@ -39,13 +39,15 @@ class SourcePairings:
         self._statements, self._credentials = statements, credentials
 
     async def check(self, owner: str, request: ConnectorInput) -> None:
-        """Raises `ConnectorAuthError` (403) for a credential that is not the owner's or goes to another address only,
-        and `UnpairedCredentialError` for one that a person must allow there.
+        """Raises `ConnectorAuthError` (403) for a credential that is not there or not the owner's, or goes to another
+        address only, and `UnpairedCredentialError` for one that a person must allow there.
         """
         check_credentials(owner, request)
         name, address = request.credentials_id, _read_address(request)
         if name is None or not address:
             return
+        if not await asyncio.to_thread(self._is_stored, name):  # nobody is asked where to send it
+            raise ConnectorAuthError(f"there is no credential {name[:80]!r}; the operator stores it")
         place = await asyncio.to_thread(self._find_place, name)
         if place and not is_below(address, place):
             raise ConnectorAuthError(f"the credential {name[:80]!r} is sent to another address only, its `url`")
@@ -55,6 +57,13 @@ class SourcePairings:
             if stored.credentials_id == name and is_below(address, _read_address(stored)):
                 return
         raise UnpairedCredentialError(name, address)
+
+    def _is_stored(self, name: str) -> bool:
+        """Whether there is a credential of this name, as far as the store can be read."""
+        try:
+            return self._credentials is None or name in self._credentials.list_names()
+        except CredentialError:
+            return True  # reading the source says what is wrong
 
     def _find_place(self, name: str) -> str | None:
         """The address in a credential; "" for an account at Google, whose type says where it goes."""
