@@ -179,7 +179,8 @@ async def test_several_changes_of_one_request_are_shown_and_allowed_once(serve: 
 
 
 async def test_what_is_read_between_changes_and_a_repeated_change_ask_nothing_more(serve: Serve) -> None:
-    calls = (ALL[0], ("rooms_list", {}), ("room_show", {"room_id": "docs"}), ALL[1], ALL[1])
+    reads: list[tuple[str, dict[str, Any]]] = [("rooms_list", {}), ("room_show", {"room_id": "docs"})]
+    calls = (ALL[0], *reads, ALL[1], ALL[1])
     model = makes_docs(*calls, at_once=False)
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         asked = await send(client, "create a room Docs with tools configured for document search")
