@@ -26,7 +26,7 @@ from agent.planning.round_prompt import encode_decision, say
 from agent.text.quantifiers import asks_for_each
 from agent.text.terms import extract_terms
 from agent.tools import ToolSpec
-from agent.tools.catalogue import split_name
+from agent.tools.catalogue import is_foreign, split_name
 from agent.tools.client_tools import CLIENT_ORIGIN
 
 MAX_CALLS = 20
@@ -81,12 +81,19 @@ def _find_change(request: PlanningRequest, attempt: Attempt, data: JsonObject) -
     if not request.checks_answers or not isinstance(inputs, dict) or not inputs or FOR_EACH in inputs:
         return None
     spec = next((one for one in attempt.tools if one.name == calls[0].get("tool")), None)
-    if spec is None or not spec.has_side_effect or spec.origin == CLIENT_ORIGIN:
+    if spec is None or not spec.has_side_effect or not _takes_lists(spec):
         return None
     call = _Call(spec, inputs, str(calls[0].get("intent") or ""))
     values = (value for value in inputs.values() if isinstance(value, str))
     action = " ".join((split_name(spec.name), call.part, *values))
     return call if asks_for_each(request.question, action) else None
+
+
+def _takes_lists(spec: ToolSpec) -> bool:
+    """Whether one list step may make several calls of a tool: none of a client's, and of ours none whose every call a
+    person must see explained."""
+    is_explained = spec.requires_approval and not is_foreign(spec)
+    return spec.origin != CLIENT_ORIGIN and not is_explained and FOR_EACH not in spec.properties
 
 
 def _find_look(request: PlanningRequest, call: _Call) -> _Call | None:
@@ -99,8 +106,7 @@ def _find_look(request: PlanningRequest, call: _Call) -> _Call | None:
     given = {name: value for name, value in call.inputs.items() if name not in names}
     read = [(one.tool, one.args) for one in request.rounds]
     for spec in request.catalogue.tools:
-        required = spec.input_schema.get("required")
-        needed = [str(name) for name in required] if isinstance(required, list) else []
+        needed = spec.required
         if spec.origin != call.spec.origin or spec.effect != "read" or not needed or not given.keys() >= {*needed}:
             continue
         inputs = {name: given[name] for name in needed}
