@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from agent.llm import discovery
 from tests.integration.conftest import Serve, model_server, serve
 from tests.page.journey import choose_room, page_at, picture, reload, send
+from tests.support import warm
 from tests.support.browser import BROWSER_TEST, running_chromium
+from tests.support.mcp_client import until_listed
 from tests.support.model_endpoint import list_of, model_endpoint
 from tests.support.script import plans, says, script
 
@@ -212,7 +215,6 @@ async def test_a_question_and_a_failure_are_there_after_leaving(devtools: str, s
             await reload(page)
             await page.until("document.querySelector('.decision .primary')")
             assert "calculator" in await page.evaluate(ANSWER)
-            await picture(page, "approval", ("phone", "desk"))
             await page.click(".decision .primary")
             await page.until(f"({ANSWER}).includes('It is 42')")
             await page.until("document.querySelector('.decision') === null")
@@ -223,6 +225,34 @@ async def test_a_question_and_a_failure_are_there_after_leaving(devtools: str, s
             await choose_room(page, "chat")
             await page.click(".answer:last-of-type .after .button")
             await page.until(f"({ANSWER}).includes('It works again') || document.querySelector('.banner.blocking')")
+
+
+async def test_a_question_shows_where_each_value_of_a_change_comes_from(
+    devtools: str, serve: Serve, tmp_path: Path
+) -> None:
+    files, servers, effects = tmp_path / "files", tmp_path / "servers.json", tmp_path / "effects.txt"
+    files.mkdir()
+    (files / "harbour-office.txt").write_text("SE45-5000-0002")
+    bank = {**warm.server("tests.support.mcp_server_bank", str(effects)), "trusted": True}
+    servers.write_text(json.dumps({"mcpServers": {"bank": bank}}))
+    read = {"id": "s1", "tool": "read_file", "inputs": {"path": "harbour-office.txt"}}
+    pay = {"tool": "bank__send_money", "inputs": {"to": "$s1.output.text", "amount": 250}, "intent": "pay the berth"}
+    model = script(plans(read, pay, {"tool": "completion"}), says("Paid: 250 to SE45-5000-0002.", to="completion"))
+    options = {"file_roots": (files,), "mcp_servers": servers, "supervision": "checks"}
+    async with serve(model, **options) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        await until_listed(client, "bank__send_money")
+        async with page_at(devtools, url) as page:
+            await send(page, "Pay 250 to the account in harbour-office.txt", "stepgate")
+            await page.until("document.querySelector('.decision .primary')")
+            asked = await page.evaluate(ANSWER)
+            assert "SE45-5000-0002" in asked
+            assert "from your request" in asked
+            assert "harbour-office.txt" in asked
+            await picture(page, "approval", ("phone", "desk"))
+            assert not effects.exists()
+            await page.click(".decision .primary")
+            await page.until(f"({ANSWER}).includes('Paid')")
+        assert json.loads(effects.read_text()) == ["send_money", {"to": "SE45-5000-0002", "amount": 250}]
 
 
 async def test_documents_are_added_read_asked_and_deleted(devtools: str, serve: Serve) -> None:
