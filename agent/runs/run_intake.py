@@ -12,7 +12,7 @@ from agent.core.principal import Principal
 from agent.policy.approval import ConversationTrust
 from agent.runs.client_results import find_client_results, start_continuation
 from agent.runs.conversation_tree import ConversationTree
-from agent.runs.decisions import refuse_stray_decision, submit_replies, submit_reply, submit_text, withdraw_questions
+from agent.runs.decisions import refuse_stray_decision, submit_replies, submit_reply, submit_text
 from agent.runs.forks import ForkRequest, start_fork
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
 
@@ -315,15 +315,11 @@ class RunIntake:
             reply = (
                 None if begins_branch else await submit_reply(self.service, caller, placed, trust, question, self.tree)
             )
-            if reply is not None:
-                return reply
-            await refuse_stray_decision(self.service, caller, placed)
-            accepted = await self._start(
+            if reply is None:
+                await refuse_stray_decision(self.service, caller, placed)
+            return reply or await self._start(
                 caller, placed, room, run_id, one_off=request.messages is not None, own_conversation=is_own
             )
-            if begins_branch:
-                await withdraw_questions(self.service, self.tree, placed, accepted)
-            return accepted
         if request.parent is not None:
             raise BadRequestError("parent: a conversation that builds a pipeline has no branches", param="parent")
         conversation_id = await conversations.get_id_for_chat(named, owner=caller.owner)

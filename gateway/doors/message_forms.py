@@ -85,6 +85,11 @@ class NewMessage(StrictBody):
         description="ids of the approvals that the client displays: it is a reply to these only, and a 409 if others "
         "are open; left out: to what is open",
     )
+    withdraw: bool = Field(
+        default=False,
+        description="stop what waits for a person in the branch that `parent` leaves: two versions of a question, both "
+        "approved, would do the same twice",
+    )
     metadata: JsonObject = Field(default_factory=dict)
 
 

@@ -15,6 +15,7 @@ from fastapi.responses import Response
 from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.events import Event, RunCreated
 from agent.core.models import ENDED_STATUSES, AgentRequest, JsonObject
+from agent.runs.decisions import withdraw_questions
 from agent.runs.conversation_list import TOP, ListPosition
 from agent.runs.conversation_search import MAX_QUERY_CHARS, MessageMatch
 from agent.runs.conversation_tree import Branches
@@ -129,6 +130,8 @@ async def send_message(
     request = await _build_request(stepgate, caller, conversation_id, body)
     message = request if body.approvals is None else QuestionAwareRequest(request, tuple(body.approvals))
     accepted = await accept_run(http, stepgate, caller, message)
+    if body.withdraw and request.parent is not None:
+        await withdraw_questions(stepgate.service, stepgate.intake.tree, request, accepted)
     row = await stepgate.service.get_run(accepted.run_id, owner=caller.owner)
     branches = await stepgate.intake.tree.read_branches(caller.owner, conversation_id)
     exchange = branches.exchanges.get(row.run_id)

@@ -260,7 +260,7 @@ async function branch(message) {
   isBranching = true;
   const here = chat;
   try {
-    await post(`${pathOf(here.id)}/messages`, { ...message, room: start.target() });
+    await post(`${pathOf(here.id)}/messages`, { ...message, room: start.target(), withdraw: true });
     if (chat === here) await reload();
     past.refresh();
   } catch (error) {

@@ -344,8 +344,8 @@ async def test_another_version_of_a_waiting_question_withdraws_its_approval(serv
 
         elsewhere = await ask(other, "Compute it elsewhere", 1)
         first = await ask(chat, "Compute it", 2)
-        second = await ask(chat, "Compute it, please", 2, parent="root")
-        third = await ask(chat, None, 2, parent=second["user_message"])
+        second = await ask(chat, "Compute it, please", 2, parent="root", withdraw=True)
+        third = await ask(chat, None, 2, parent=second["user_message"], withdraw=True)
         waiting = {one["run_id"] for one in (await client.get("/v1/approvals")).json()["data"]}
         assert waiting == {elsewhere["run_id"], third["run_id"]}
         for replaced in (first, second):

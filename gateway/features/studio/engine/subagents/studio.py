@@ -6,9 +6,9 @@ is its history; what they did is taken from their calls, never from the model's 
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from agent.core.errors import ToolDeniedError
 from agent.core.events import StepOutput
@@ -33,7 +33,7 @@ class StudioTask(DeferredModel):
     request: str = Field(min_length=1, description="what to do, completely, in the user's words")
     action: str = Field(default="", description="a tool's name where one call does it all, else a verb")
     entities: dict[str, str] = Field(default_factory=dict, description="names and values of the request")
-    before: list[str | JsonObject] = Field(default_factory=list, description="results of the tasks before this one")
+    before: list[Any] = Field(default_factory=list, description="results of the tasks before this one")
 
 
 class StudioFinal(DeferredModel):
@@ -290,11 +290,11 @@ def names_change(action: str, specs: Iterable[ToolSpec]) -> bool:
     return bool(meant) and all(spec.effect != "read" for spec in meant)
 
 
-def _format_result(result: str | JsonObject) -> str:
+def _format_result(result: JsonValue) -> str:
     """What a task before this one answered, and its changes: the answer may not name what was made. Logs of earlier
     versions have the answer alone."""
-    if isinstance(result, str):
-        return _cut(result, RESULT_CHARS)
+    if not isinstance(result, dict):
+        return _cut(str(result), RESULT_CHARS)
     data = result.get("data")
     changes = data.get("changes") if isinstance(data, dict) else None
     lines = [result.get("summary"), *(changes if isinstance(changes, list) else [])]
