@@ -15,10 +15,10 @@ from fastapi.responses import Response
 from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.events import Event, RunCreated
 from agent.core.models import ENDED_STATUSES, AgentRequest, JsonObject
-from agent.runs.decisions import withdraw_questions
 from agent.runs.conversation_list import TOP, ListPosition
 from agent.runs.conversation_search import MAX_QUERY_CHARS, MessageMatch
 from agent.runs.conversation_tree import Branches
+from agent.runs.decisions import withdraw_questions
 from agent.runs.run_intake import QuestionAwareRequest
 from agent.runs.sessions import build_unknown_conversation_error
 from agent.storage.conversation_path import ROOT

@@ -6,9 +6,9 @@ is its history; what they did is taken from their calls, never from the model's 
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from pydantic import Field, JsonValue
+from pydantic import Field, field_validator
 
 from agent.core.errors import ToolDeniedError
 from agent.core.events import StepOutput
@@ -33,7 +33,14 @@ class StudioTask(DeferredModel):
     request: str = Field(min_length=1, description="what to do, completely, in the user's words")
     action: str = Field(default="", description="a tool's name where one call does it all, else a verb")
     entities: dict[str, str] = Field(default_factory=dict, description="names and values of the request")
-    before: list[Any] = Field(default_factory=list, description="results of the tasks before this one")
+    before: list[JsonObject] = Field(default_factory=list, description="results of the tasks before this one")
+
+    @field_validator("before", mode="before")
+    @classmethod
+    def _read_answers(cls, before: object) -> object:
+        """Logs of earlier versions have the answers alone."""
+        results = before if isinstance(before, list) else [before]
+        return [{"summary": one} if isinstance(one, str) else one for one in results]
 
 
 class StudioFinal(DeferredModel):
@@ -290,11 +297,8 @@ def names_change(action: str, specs: Iterable[ToolSpec]) -> bool:
     return bool(meant) and all(spec.effect != "read" for spec in meant)
 
 
-def _format_result(result: JsonValue) -> str:
-    """What a task before this one answered, and its changes: the answer may not name what was made. Logs of earlier
-    versions have the answer alone."""
-    if not isinstance(result, dict):
-        return _cut(str(result), RESULT_CHARS)
+def _format_result(result: JsonObject) -> str:
+    """What a task before this one answered, and its changes: the answer may not name what was made."""
     data = result.get("data")
     changes = data.get("changes") if isinstance(data, dict) else None
     lines = [result.get("summary"), *(changes if isinstance(changes, list) else [])]
