@@ -1,8 +1,7 @@
-"""The changes that a sub-agent's model asks for: a person sees them together and decides once.
+"""The changes that a sub-agent's model asks for in one turn: a person sees them together and decides once.
 
 They are made one after the other, and the first failure ends them (`tool_turns.py`); one that was rejected before is
-not asked about and ends nothing. Of a tool that shows a person what each call does, the question shows it in full; a
-call that would do something else when its turn has come is asked about by itself.
+not asked about and ends nothing. A tool that shows a person what each call does is asked about by itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,10 +25,10 @@ from agent.execution.approvals import (
     make_tool_fingerprinter,
 )
 from agent.execution.tool_gateway import build_call_context, foresee_failure
-from agent.policy.approval import compute_digest, get_call_decision, is_approved_with_plan
+from agent.policy.approval import compute_digest, get_call_decision
 from agent.run_context.calls import CallSite
 from agent.run_context.run import Run
-from agent.tools import Tool, is_shown_call_by_call
+from agent.tools import Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +48,6 @@ class JointDecision:
     refused: Mapping[str, ToolReturned] = field(default_factory=dict)
     set_aside: frozenset[str] = frozenset()
     """Those that a person had rejected before: the question left them out, so they do not end the others."""
-    digests: Mapping[str, str] = field(default_factory=dict)
-    """What the question showed, as SHA-256, of allowed calls that a person must see; not of the first call, which was
-    compared before all."""
-
-
-def needs_person(run: Run, tool: Tool, args: JsonObject, site: CallSite) -> bool:
-    """Whether a person must allow a change, as far as nothing that happens in this sub-agent alters it."""
-    if tool.spec.requires_approval:
-        return True
-    return run.room.approval != "never" and not is_approved_with_plan(run.state, site.step_id, tool.spec, args)
-
-
-async def is_seen(run: Run, change: ProposedChange, shown_sha256: str, *, tainted: bool) -> bool:
-    """Whether a call would still do what the question showed of it."""
-    return is_as_shown(shown_sha256, await _explain(run, change, tainted=tainted))
 
 
 async def decide_changes(run: Run, changes: Sequence[ProposedChange], *, tainted: bool) -> JointDecision:
@@ -98,12 +82,7 @@ async def decide_changes(run: Run, changes: Sequence[ProposedChange], *, tainted
         if not decision:
             raise ApprovalPendingError
         if await _are_as_shown(run, open_changes, request.items, tainted=tainted):
-            seen = {
-                one.site.call_id: item.shown_sha256
-                for one, item in zip(open_changes[1:], request.items[1:], strict=True)
-                if is_shown_call_by_call(one.tool)
-            }
-            return JointDecision(frozenset(items), refused, set_aside, seen)
+            return JointDecision(frozenset(items), refused, set_aside)
     examined = {
         one.site.call_id: await examine_call(run, one.tool, one.args, one.site, tainted=tainted) for one in open_changes
     }

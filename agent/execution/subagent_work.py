@@ -39,8 +39,6 @@ ASK_AGAIN = (
 )
 
 
-NO_MORE = "No further change."
-"""What a turn without text says that ends the changes."""
 MAX_OBJECTS = 500
 """Positions in the last message where a JSON object may start. A message with more holds no result."""
 
@@ -162,13 +160,9 @@ class SubAgentWork:
             next_turn = await self._get_next_turn(turn, messages, last=last)
             self._turn_count = turn + 1
             calls = self._turns.parse_calls(next_turn)
-            if calls and not last and not self._turns.repeats_held_changes(calls):
+            if calls and not last:
                 messages.append(build_assistant_message(next_turn, calls))
                 messages += await self._turns.execute_calls(calls)
-                continue
-            if self._turns.has_held_changes:  # there is no further one
-                messages.append({"role": "assistant", "content": next_turn.text or NO_MORE})
-                messages.append({"role": "user", "content": await self._turns.make_held_changes()})
                 continue
             final = parse_final(self._agent.Final, next_turn.text)
             if isinstance(final, str):
@@ -195,7 +189,7 @@ class SubAgentWork:
             return None
         call = RequestedCall("opening", tool.spec.name, args, json.dumps(args, ensure_ascii=False))
         messages.append(build_assistant_message(AssistantTurn(), [call]))
-        messages += await self._turns.execute_calls([call], is_whole=True)
+        messages += await self._turns.execute_calls([call])
         return self._agent.conclude_opening()
 
     async def _get_next_turn(self, turn: int, messages: list[JsonObject], *, last: bool) -> AssistantTurn:

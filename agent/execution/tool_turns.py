@@ -1,8 +1,8 @@
 """`ToolTurns`: executes a model's tool calls turn by turn, in skills and sub-agents.
 
-The calls of a turn run concurrently. The changes of a sub-agent that a person must allow are held until its model asks
-for no more, and then made one after the other. A call outside the scope, or one that failed permanently before, is
-refused and recorded. Refusals and failures raise nothing; they are results for the model.
+The calls of a turn run concurrently, several changes of a sub-agent one after the other. A call outside the scope, or
+one that failed permanently before, is refused and recorded. Refusals and failures raise nothing; they are results for
+the model.
 """
 
 import json
@@ -16,7 +16,7 @@ from agent.core.failures import OUTCOME_UNKNOWN
 from agent.core.models import JsonObject, Source
 from agent.execution.approvals import ApprovalPendingError
 from agent.execution.arguments import find_argument_problem
-from agent.execution.joint_changes import JointDecision, ProposedChange, decide_changes, is_seen, needs_person
+from agent.execution.joint_changes import JointDecision, ProposedChange, decide_changes
 from agent.execution.repeated_calls import LASTING_ERRORS, UNKNOWN_OUTCOME
 from agent.execution.tool_gateway import call_tool, report_lost_effect
 from agent.llm.call_forms import read_calls
@@ -24,18 +24,11 @@ from agent.llm.streamed_reply import to_openai_call
 from agent.run_context.calls import CallSite
 from agent.run_context.outputs import SKILL_CHARS, cut_text, format_data_block, load_output, to_step_output
 from agent.run_context.run import Run
-from agent.tools import Tool
+from agent.tools import Tool, is_shown_call_by_call
 from agent.tools.spec import drop_unset_inputs
 
 MAX_CALLS_A_TURN = 16
 """Calls that run for one turn of a model. A model that asks for more is in a loop."""
-
-HELD = (
-    "Noted, not made yet: a person sees all changes of this request together. Go on as if it were made: call the next "
-    "change, or end if none is left."
-)
-NOT_IN_YET = "\n(The noted changes are not made yet.)"
-MADE = "The noted changes were decided on. What became of each, in order:"
 
 ResultObserver = Callable[[str, JsonObject, StepOutput], None]
 """Called with the tool, its arguments and its output, for each call that returned."""
@@ -58,7 +51,7 @@ class ToolTurns:
 
     `caller_kind` names the caller in refusals; `site` returns the `CallSite` of the n-th call. `tainted` becomes True
     with the first result of external text; `sources` collects the sources of all results. With `asks_together` a person
-    decides once about all changes of the conversation that they must allow.
+    decides once about the changes of a turn.
     """
 
     def __init__(
@@ -81,8 +74,6 @@ class ToolTurns:
         self._count = 0
         self._failed: set[str] = set()
         """The ids of the calls that failed or were refused."""
-        self._held: list[RequestedCall] = []
-        """The changes that are noted and not made yet, in order."""
         self._lasting_failures: dict[tuple[str, str], str] = {}
         """Permanent failures by tool and arguments, with the reason."""
         self.tainted = tainted
@@ -98,18 +89,15 @@ class ToolTurns:
             for number, call in enumerate(read.calls, start=self._count + 1)
         ]
 
-    async def execute_calls(self, calls: list[RequestedCall], *, is_whole: bool = False) -> list[JsonObject]:
+    async def execute_calls(self, calls: list[RequestedCall]) -> list[JsonObject]:
         """Executes a turn's calls. Returns their results as messages, in the order of the calls.
 
-        `is_whole`: no further change follows, so that none is held. If a person must allow one of them, raises
-        `ApprovalPendingError` after all other calls are done.
+        If a person must allow one of them, raises `ApprovalPendingError` after all other calls are done.
         """
         first = self._count + 1
         self._count += len(calls)
         changes = {place for place, call in enumerate(calls) if self._changes_something(call)}
-        if self._asks_together and not is_whole and self._should_hold([calls[place] for place in sorted(changes)]):
-            call_results = await self._hold_changes(calls, first, changes)
-        elif self._asks_together and len(changes) > 1:
+        if self._asks_together and len(changes) > 1:
             call_results = await self._execute_in_order(calls, first, changes)
         else:
             call_results = await gather_all(self._execute_call(call, first, place) for place, call in enumerate(calls))
@@ -120,99 +108,34 @@ class ToolTurns:
             for call, text in zip(calls, call_results, strict=True)
         ]
 
-    @property
-    def has_held_changes(self) -> bool:
-        """Whether changes wait to be made."""
-        return bool(self._held)
-
-    def repeats_held_changes(self, calls: list[RequestedCall]) -> bool:
-        """Whether a turn asks for nothing but changes that are noted already."""
-        noted_keys = {_build_call_key(call) for call in self._held}
-        return all(_build_call_key(call) in noted_keys for call in calls)
-
-    async def make_held_changes(self) -> str:
-        """Makes the held changes in order, once a person has allowed them. Returns what became of each, for the model.
-
-        Raises `ApprovalPendingError` after asking. The calls have places of their own, after those of the turns that
-        asked for them: a resumed conversation holds the same changes again.
-        """
-        calls, self._held = self._held, []
-        first = self._count + 1
-        self._count += len(calls)
-        texts = await self._execute_in_order(calls, first, {*range(len(calls))})
-        if None in texts:
-            raise ApprovalPendingError
-        return "\n\n".join(
-            [MADE, *(f"{call.name} {call.raw}: {text}" for call, text in zip(calls, texts, strict=True))]
-        )
-
-    def _should_hold(self, changes: list[RequestedCall]) -> bool:
-        """Whether a turn's changes wait for those that may follow: others wait already, or a person must allow one."""
-        site = self._call_site(self._count)
-        return bool(self._held) or any(
-            needs_person(self._run, self._tools[one.name], _read_args(self._tools, one), site) for one in changes
-        )
-
-    async def _hold_changes(self, calls: list[RequestedCall], first: int, changes: set[int]) -> list[str | None]:
-        """Notes a turn's changes, none if one cannot be made as it is written, and executes its other calls."""
-        problem = self._find_problem([calls[place] for place in sorted(changes)])
-        results: list[str | None] = []
-        for place, call in enumerate(calls):
-            if place not in changes:
-                text = await self._execute_call(call, first, place)
-                results.append(text and text + NOT_IN_YET)
-                continue
-            failure = self._lasting_failures.get(_build_call_key(call))
-            why = problem or (failure and f"the same call failed before ({failure})")
-            if why:
-                results.append(await self._refuse(call, self._call_site(first + place), why))
-                continue
-            if not self.repeats_held_changes([call]):
-                self._held.append(call)
-            results.append(HELD)
-        return results
-
-    def _find_problem(self, changes: list[RequestedCall]) -> str:
-        """The first problem of the arguments of changes; "" if there is none."""
-        problems = (
-            find_argument_problem(self._tools[one.name].spec, _read_args(self._tools, one))
-            if one.args is not None
-            else f"the arguments of {one.name} are not a JSON object"
-            for one in changes
-        )
-        return next((problem for problem in problems if problem), "")
-
     async def _execute_in_order(self, calls: list[RequestedCall], first: int, changes: set[int]) -> list[str | None]:
-        """Executes calls one after the other. A change may build on those before it, so that none is made after one
-        that failed, and nobody is asked about changes of which one cannot be made as it is written. One that was
-        rejected before ends none: what a person allows beside it is made.
+        """Executes a turn's calls one after the other. A change may build on those before it, so that none is made
+        after one that failed, and nobody is asked about changes of which one cannot be made as it is written. One that
+        was rejected before ends none: what a person allows beside it is made.
         """
-        sites = {place: self._call_site(first + place) for place in range(len(calls))}
-        places = sorted(changes)[:MAX_CALLS_A_TURN]
-        problem = self._find_problem([calls[place] for place in places])
-        proposed = {
-            place: ProposedChange(self._tools[calls[place].name], _read_args(self._tools, calls[place]), sites[place])
-            for place in places
-        }
+        proposed: list[ProposedChange] = []
+        problem = ""
+        for place in sorted(changes)[:MAX_CALLS_A_TURN]:
+            call, tool = calls[place], self._tools[calls[place].name]
+            args = drop_unset_inputs(tool.spec, call.args or {})
+            problem = problem or find_argument_problem(tool.spec, args) or ""
+            if not is_shown_call_by_call(tool):
+                proposed.append(ProposedChange(tool, args, self._call_site(first + place)))
         decided = JointDecision()
         if proposed and not problem:
-            decided = await decide_changes(self._run, [*proposed.values()], tainted=self.tainted)
+            decided = await decide_changes(self._run, proposed, tainted=self.tainted)
         results: list[str | None] = []
         self._failed.clear()
+        sites = {place: self._call_site(first + place) for place in range(len(calls))}
         for place, call in enumerate(calls):
-            call_id = sites[place].call_id
             has_failed = any(sites[other].call_id in self._failed - decided.set_aside for other in changes)
             if place in changes and (problem or has_failed):
-                why = problem or "a change before it was not made"
+                why = problem or "a change before it in the same turn was not made"
                 results.append(await self._refuse(call, sites[place], why))
-            elif (denied := decided.refused.get(call_id)) is not None:
+            elif (denied := decided.refused.get(sites[place].call_id)) is not None:
                 results.append(await self._record_denied(call, sites[place], denied))
             else:
-                is_allowed = call_id in decided.allowed
-                if is_allowed and call_id in decided.digests:
-                    is_allowed = await is_seen(
-                        self._run, proposed[place], decided.digests[call_id], tainted=self.tainted
-                    )
+                is_allowed = sites[place].call_id in decided.allowed
                 results.append(await self._execute_call(call, first, place, is_allowed=is_allowed))
             if results[-1] is None:  # what follows may build on it
                 break
@@ -293,11 +216,6 @@ class ToolTurns:
         if not output.tainted:
             return cut_text(output.text, SKILL_CHARS)
         return format_data_block("data", output.text, limit=SKILL_CHARS, source=returned.tool)
-
-
-def _read_args(tools: Mapping[str, Tool], call: RequestedCall) -> JsonObject:
-    """The arguments of a call of one of these tools, without those that a model leaves empty."""
-    return drop_unset_inputs(tools[call.name].spec, call.args or {})
 
 
 def is_recorded(run: Run, site: CallSite) -> bool:

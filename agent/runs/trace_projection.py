@@ -100,8 +100,7 @@ class Projection:
         self._lines.add_line(event, "plan", f"calls tools of the client: {names}", detail=calls)
 
     def _open_approval(self, event: ev.Event, body: ev.ApprovalRequested) -> None:
-        tools = ", ".join(dict.fromkeys(item.tool for item in body.items))
-        subject = "the plan" if body.call_id is None else tools
+        subject = "the plan" if body.call_id is None else body.items[0].tool
         key, title = ("approval", body.approval_id, None), f"asked for approval of {subject}"
         self._lines.open_line(event, key, "approval", title, trace_details.describe_approval(body))
 

@@ -93,8 +93,6 @@ class PlanHints:
     """Whether all that it changes is a draft, which nothing uses before a person has allowed it."""
     user_inputs: tuple[str, ...] = ()
     """Inputs that only the user knows, although the schema has a default: a small model would make them up."""
-    harmless_values: tuple[tuple[str, str], ...] = ()
-    """Inputs with a value that takes nothing away: an approved plan that names the call need not show them."""
     is_search: bool = False
     """Whether its empty result says only that its source holds nothing. An empty list of tickets is an answer."""
 

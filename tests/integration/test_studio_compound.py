@@ -11,7 +11,7 @@ from tests.integration.test_studio_routing import approve
 from tests.support.script import script
 from tests.support.scripted_server import ScriptedServer
 from tests.support.studio import acts, concludes, intent, routes
-from tests.support.tool_scripts import CODE, ToolScript
+from tests.support.tool_scripts import ToolScript
 
 MESSAGE = "make a room Blue Desk, copy it to Green Desk, and tell me which rooms there are"
 MAKE = intent("room_management", "room_create", name="Blue Desk", request="make a room Blue Desk")
@@ -289,85 +289,6 @@ async def test_a_room_is_made_with_a_tool_that_is_written_for_it(serve: Serve, m
         assert [one["status"] for one in done["outcomes"]] == ["done"] * 4
         assert await read_room_tools(client) == [TOOL]
     assert model_server.purposes() == ["router", "tool", "tool", "tool"], "nothing is asked of the model again"
-
-
-@pytest.mark.usefixtures("each_profile")
-@pytest.mark.row("S002-24", "S002-27", "S002-29")
-async def test_a_model_that_makes_one_call_a_turn_asks_for_the_plan_and_for_the_code(serve: Serve) -> None:
-    """The router names verbs, and the model of each step calls its tools one by one."""
-    read = (
-        intent("room_management", "create", name="Parts", request="make a room Parts"),
-        intent("tool_generation", "generate", request="write a tool that converts A-12 to 12A"),
-        intent("room_management", "edit", request="give the tool to the room Parts", depends_on=[0, 1]),
-    )
-    given = {"room_id": "parts", "field": "tools", "change": "add", "value": [TOOL]}
-    model = script(
-        routes(*read),
-        acts("room_create", {"name": "Parts"}, about="make a room Parts", times=1),
-        acts("tool_generate", {"description": "converts A-12 to 12A"}, about="write a tool", times=1),
-        acts("tool_apply", {"name": TOOL}, about="write a tool", times=1),
-        acts("room_edit", given, about="give the tool", times=1),
-        *ToolScript().rules(),
-        concludes("Done."),
-    )
-    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
-        answer = await send(
-            client, "make a room Parts, write a tool that converts A-12 to 12A, and give it to the room"
-        )
-        asked: list[list[str]] = []
-        while answer["status"] == "awaiting_approval" and len(asked) < 9:
-            asked += [[item["tool"] for item in one["items"]] for one in answer["approvals"]]
-            answer = await decide(client, url, answer)
-        assert answer["status"] == "succeeded", answer["outcomes"]
-        assert asked == [["spawn_room_agent", "spawn_tool_agent", "spawn_room_agent"], ["tool_apply"]]
-        assert TOOL in await read_room_tools(client)
-
-
-@pytest.mark.row("S002-27", "S002-29")
-async def test_code_and_what_uses_it_are_allowed_together(serve: Serve) -> None:
-    read = intent("tool_generation", "generate", request="write a tool that converts A-12 to 12A for the room Parts")
-    model = script(
-        routes(read),
-        acts("tool_generate", {"description": "converts A-12 to 12A"}, times=1),
-        acts("tool_apply", {"name": TOOL}, times=1),
-        acts("room_edit", {"room_id": "parts", "field": "tools", "value": [TOOL]}, times=1),
-        *ToolScript().rules(),
-        concludes("Done."),
-    )
-    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
-        await client.post("/v1/rooms", json={"name": "Parts"})
-        asked = await send(client, "write a tool that converts A-12 to 12A for the room Parts")
-        (question,) = asked["approvals"]
-        assert [item["tool"] for item in question["items"]] == ["tool_apply", "room_edit"]
-        assert "async def convert_part_number" in question["items"][0]["shown"], "the code, in full"
-        done = await decide(client, url, asked)
-        assert done["status"] == "succeeded", done["outcomes"]
-        assert await read_room_tools(client) == [TOOL]
-
-
-async def test_code_that_has_changed_since_it_was_shown_is_shown_again(serve: Serve) -> None:
-    """What a change before it has altered of a call that a person must see is asked about by itself."""
-    read = intent("tool_generation", "apply", request="put both versions into use, one after the other")
-    model = script(
-        routes(read),
-        acts("tool_apply", {"name": TOOL, "version": 1}, times=1),
-        acts("tool_apply", {"name": TOOL, "version": 2}, times=1),
-        *ToolScript(codes=(CODE, CODE.replace("expected the form A-12", "write it as A-12"))).rules(),
-        concludes("Done."),
-    )
-    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
-        made = await client.post("/v1/studio/tools", json={"description": "converts A-12 to 12A"})
-        assert made.status_code == 201, made.text
-        made = await client.post(f"/v1/studio/tools/{TOOL}/refine", json={"change": "say it in better words"})
-        assert made.status_code == 201, made.text
-        asked = await send(client, "put both versions into use, one after the other")
-        assert [item["args"]["version"] for item in asked["approvals"][0]["items"]] == [1, 2]
-        again = await decide(client, url, asked)
-        (question,) = again["approvals"]
-        assert [item["args"]["version"] for item in question["items"]] == [2], again["answer"]
-        assert "Difference from the version in use" in question["items"][0]["shown"]
-        done = await decide(client, url, again)
-        assert (done["status"], len(done["outcomes"][0]["changes"])) == ("succeeded", 2), done["outcomes"]
 
 
 async def test_the_name_of_what_another_step_makes_is_not_asked_of_a_small_model(serve: Serve) -> None:

@@ -28,8 +28,8 @@ async def test_one_of_two_rooms_that_a_person_refused_is_not_made_by_the_other(
     first, second = (Call("room_create", {"name": name}, id=name) for name in names)
     model = script(
         routes(BOTH),
-        says("", to="subagent", calls=(second,), about="What became of each", times=1),
         says("", to="subagent", calls=(first,), times=1),
+        says("", to="subagent", calls=(second,), times=1),
         concludes("Made both."),
     )
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
@@ -46,8 +46,8 @@ async def test_one_of_two_rooms_that_a_person_refused_is_not_made_by_the_other(
 async def test_a_call_that_is_corrected_is_done(serve: Serve) -> None:
     model = script(
         routes(intent("room_management", "create", name="Alpha")),
-        acts("room_create", {"name": "Alpha"}, times=1, call_id="a2", about="What became of each"),
         acts("room_create", {"name": "Alpha", "fields": {"colour": "red"}}, times=1),
+        acts("room_create", {"name": "Alpha"}, times=1, call_id="a2"),
         concludes("Made Alpha."),
     )
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:

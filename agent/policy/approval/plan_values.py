@@ -20,9 +20,8 @@ from agent.tools import ToolSpec
 def is_approved_with_plan(state: RunState, step_id: str, spec: ToolSpec, args: JsonObject) -> bool:
     """Whether the approved plan showed this call: its tool and every value of its arguments.
 
-    A step that names the tool with inputs shows the whole call; an input that the tool needs and the step lacks may
-    take its value from the trusted results of the steps it depends on. Otherwise each input that it leaves open may,
-    and from its words.
+    A step that names the tool with inputs shows the whole call. Otherwise the inputs that it leaves open may take
+    values from its words, or from the trusted results of the steps it depends on.
     """
     if not changes_several(state) or not is_plan_approved(state):
         return False
@@ -31,19 +30,19 @@ def is_approved_with_plan(state: RunState, step_id: str, spec: ToolSpec, args: J
         return False
     entities = step.args.get("entities")
     planned = {name: "".join(_read_texts(one)) for name, one in entities.items()} if isinstance(entities, dict) else {}
-    required = spec.input_schema.get("required")
-    inputs = spec.properties.keys() & planned.keys()
-    given = {name: value for name, value in args.items() if name in inputs or not _is_implied(spec, name, value)}
+    declared = spec.properties
+    inputs = declared.keys() & planned.keys()
+    given = {
+        name: value for name, value in args.items() if name in inputs or not _is_default(declared.get(name), value)
+    }
     if any(not _is_same(given[name], planned[name]) if name in given else planned[name] for name in inputs):
         return False
-    rest = {name: value for name, value in given.items() if name not in inputs}
-    texts = _list_results(state, step)
-    if not inputs or step.args.get("action") != spec.name:
-        texts += [*_read_texts(step.args.get("request")), step.intent, *planned, *planned.values()]
-    elif not isinstance(required, list) or any(name not in required for name in rest):
-        return not rest
-    own, schema = OwnWords(*texts), OwnWords(*iter_texts(spec.input_schema))
-    return all(_is_shown(value, own, schema) for value in rest.values())
+    rest = [value for name, value in given.items() if name not in inputs]
+    if rest and inputs and step.args.get("action") == spec.name:
+        return False
+    own = OwnWords(*_list_texts(state, step, planned))
+    schema = OwnWords(*iter_texts(spec.input_schema))
+    return all(_is_shown(value, own, schema) for value in rest)
 
 
 def _shows_tool(step: PlanStep, spec: ToolSpec) -> bool:
@@ -54,18 +53,19 @@ def _shows_tool(step: PlanStep, spec: ToolSpec) -> bool:
     return next(iter(action.casefold().split()), "") in {*spec.name.split("_"), *spec.keywords}
 
 
-def _is_implied(spec: ToolSpec, name: str, value: JsonValue) -> bool:
-    """Whether the tool would do the same without the value, or the value takes nothing away. A boolean does not equal a
-    number here."""
-    default = spec.get_property(name).get("default", ...)
-    return (type(default) is type(value) and default == value) or (name, value) in spec.hints.harmless_values
+def _is_default(schema: JsonValue, value: JsonValue) -> bool:
+    """Whether the tool would do the same without the value. A boolean does not equal a number here."""
+    default = schema.get("default", ...) if isinstance(schema, dict) else ...
+    return type(default) is type(value) and default == value
 
 
-def _list_results(state: RunState, step: PlanStep) -> list[str]:
-    """The trusted results of the steps that a step depends on."""
-    outputs = (state.get_step(name).output for name in step.depends_on)
-    trusted = [one for one in outputs if one is not None and not one.tainted]
-    return [text for one in trusted for text in (one.text, *iter_texts(one.value))]
+def _list_texts(state: RunState, step: PlanStep, planned: dict[str, str]) -> list[str]:
+    texts = [*_read_texts(step.args.get("request")), step.intent, *planned, *planned.values()]
+    for name in step.depends_on:
+        output = state.get_step(name).output
+        if output is not None and not output.tainted:
+            texts.append(output.text)
+    return texts
 
 
 def _read_texts(value: JsonValue) -> list[str]:

@@ -28,10 +28,6 @@ OWN_SOURCE = "from your request"
 """The source of an argument whose value the user's words contain."""
 CONFIRMED_SOURCE = "you confirmed it before"
 TRUSTED_SOURCES = frozenset({OWN_SOURCE, CONFIRMED_SOURCE})
-MADE_ALONE: Final = "With `approve` the call is made; with `reject` it is not, and the run goes on without it."
-MADE_TOGETHER: Final = (
-    "With `approve` the calls are made, in this order; with `reject` none of them is, and the run goes on without them."
-)
 _MARKS: Mapping[ArgumentRole, str] = {"where": "⚠ **where it goes**: ", "amount": "⚠ **how much**: "}
 """What stands before an argument from outside that decides where something goes, or how much."""
 
@@ -59,7 +55,7 @@ def format_question(waiting: tuple[ApprovalRequested, ...], run_id: str, *, name
         lines += [_format_argument(item, name) for name in _sort_arguments(item)]
         lines += ["", item.shown, ""] if item.shown else []
     if not whole:
-        lines += ["", MADE_TOGETHER if len(items) > 1 else MADE_ALONE]
+        lines += ["", "With `approve` the call is made; with `reject` it is not, and the run goes on without it."]
     if not names_ids:
         return "\n".join(lines)
     other = "Any other reply changes the plan." if whole else "Any other reply goes to the agent."

@@ -229,7 +229,7 @@ def _build_plan(tasks: TaskPlan, read: RouterReply, request: PlanningRequest) ->
         # A single request keeps the user's own words; the router's are only needed to part several.
         request_text = whole if len(tasks.steps) == 1 else intent.request.strip() or whole
         before = tuple(f"s{offset + other + 1}" for other in task.depends_on)
-        results: list[JsonValue] = [{"$from": one, "path": "output"} for one in before]
+        results: list[JsonValue] = [{"$from": one, "path": "output.summary"} for one in before]
         entities: JsonObject = {name: quote_literal(value) for name, value in intent.entities.items()}
         steps.append(
             PlanStep(

@@ -149,7 +149,6 @@ class RoomEditTool(RoomTool[RoomEditInput, RoomEditOutput]):
     )
     annotations = CHANGES
     argument_roles = EDIT_ROLES
-    hints = PlanHints(harmless_values=(("change", "add"),))
     keywords = (*_KEYWORDS, "edit", "change", "set", "add", "remove")
 
     async def replace_names(self, args: JsonObject, context: ToolContext) -> JsonObject:

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from agent.core.errors import ToolDeniedError
 from agent.core.events import StepOutput
@@ -33,14 +33,7 @@ class StudioTask(DeferredModel):
     request: str = Field(min_length=1, description="what to do, completely, in the user's words")
     action: str = Field(default="", description="a tool's name where one call does it all, else a verb")
     entities: dict[str, str] = Field(default_factory=dict, description="names and values of the request")
-    before: list[JsonObject] = Field(default_factory=list, description="results of the tasks before this one")
-
-    @field_validator("before", mode="before")
-    @classmethod
-    def _read_answers(cls, before: object) -> object:
-        """Logs of earlier versions have the answers alone."""
-        results = before if isinstance(before, list) else [before]
-        return [{"summary": one} if isinstance(one, str) else one for one in results]
+    before: list[str] = Field(default_factory=list, description="results of the tasks before this one")
 
 
 class StudioFinal(DeferredModel):
@@ -92,7 +85,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
             lines = [f"{one.role}: {_cut(one.content, MESSAGE_CHARS)}" for one in spoken[-HISTORY_MESSAGES:]]
             parts.append(format_block("history", "\n".join(lines)))
         if self.task.before:
-            parts.append(format_block("results", "\n".join(_format_result(one) for one in self.task.before)))
+            parts.append(format_block("results", "\n".join(_cut(text, RESULT_CHARS) for text in self.task.before)))
         read = [f"{name}: {value}" for name, value in self.task.entities.items()]
         parts.append(format_block("intent", "\n".join([f"{self.CATEGORY}: {self.task.action}", *read])))
         parts.append(format_block("user_request", self.task.request))
@@ -295,14 +288,6 @@ def names_change(action: str, specs: Iterable[ToolSpec]) -> bool:
     """Whether an action is a tool that changes something, or a verb of such tools only."""
     meant = find_meant_tools(action, specs)
     return bool(meant) and all(spec.effect != "read" for spec in meant)
-
-
-def _format_result(result: JsonObject) -> str:
-    """What a task before this one answered, and its changes: the answer may not name what was made."""
-    data = result.get("data")
-    changes = data.get("changes") if isinstance(data, dict) else None
-    lines = [result.get("summary"), *(changes if isinstance(changes, list) else [])]
-    return _cut("\n".join(str(line) for line in lines), RESULT_CHARS)
 
 
 def _is_refused(call: _Call) -> bool:
