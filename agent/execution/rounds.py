@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from agent.core.events import StepOutput
-from agent.core.models import JsonObject, PlanStep
+from agent.core.models import PlanStep
 from agent.core.run_state import StepState
 from agent.execution.catalogue import build_catalogue, drop_unusable
 from agent.execution.decide import find_doubt
 from agent.execution.ground import find_empty_sources
+from agent.execution.hidden_errors import find_failure_of_item
 from agent.execution.repeated_calls import UNKNOWN_OUTCOME
 from agent.planning.list_steps import FOR_EACH
 from agent.planning.request import RoundResult
@@ -15,6 +15,8 @@ from agent.planning.round_parts import MISSING, PARTS
 from agent.run_context.outputs import load_output, to_step_output
 from agent.run_context.run import Run
 from agent.tools.catalogue import Catalogue
+
+NO_RESULT = "no result came back"
 
 
 def may_look_again(run: Run) -> bool:
@@ -53,11 +55,8 @@ async def list_rounds(run: Run) -> tuple[RoundResult, ...]:
             known_ids.add(step.id)
             failed = own.status != "succeeded"
             part = str(served.get(step.id) or step.intent)
-            if calls := _list_calls_of_list(step, own):
-                rounds += [
-                    RoundResult(number, step.tool, args, (await load_output(run, output)).text, lost, missing, part)
-                    for args, output, lost in calls
-                ]
+            if calls := await _list_calls_of_list(run, step, own):
+                rounds += [replace(call, number=number, missing=missing, part=part) for call in calls]
                 continue
             text = await _describe_result(run, own)
             unknown = own.output.error_code == UNKNOWN_OUTCOME
@@ -65,17 +64,26 @@ async def list_rounds(run: Run) -> tuple[RoundResult, ...]:
     return tuple(rounds)
 
 
-def _list_calls_of_list(step: PlanStep, state: StepState) -> list[tuple[JsonObject, StepOutput, bool]]:
-    """Each call that a list step has made, with its output and whether it failed; [] for other steps."""
+async def _list_calls_of_list(run: Run, step: PlanStep, state: StepState) -> list[RoundResult]:
+    """Each call that a list step has made; [] for other steps."""
     attempt = state.last
     if attempt is None or FOR_EACH not in step.args:
         return []
-    made = [(call.intent, call.result) for call in attempt.calls if call.result is not None]
-    outputs = [(intent.args, to_step_output(result)) for intent, result in made]
-    return [
-        (args, output.model_copy(update={"text": output.error}) if output.error else output, bool(output.error_code))
-        for args, output in outputs
-    ]
+    spec = run.engine.registry.find_spec(step.tool)
+    calls = []
+    for call in attempt.calls:
+        args = call.intent.args
+        if call.result is None:
+            calls.append(RoundResult(0, step.tool, args, NO_RESULT, True, may_have_happened=True, list_step=step.id))
+            continue
+        output = await load_output(run, to_step_output(call.result))
+        one = step.model_copy(update={"args": args, "effect": spec.effect if spec is not None else step.effect})
+        is_raising = spec is not None and spec.always_raises_errors
+        error = output.error or ("" if is_raising or output.error_code else find_failure_of_item(one, output))
+        failed, is_unknown = bool(output.error_code or error), output.error_code == UNKNOWN_OUTCOME
+        text = error or output.text
+        calls.append(RoundResult(0, step.tool, args, text, failed, may_have_happened=is_unknown, list_step=step.id))
+    return calls
 
 
 async def _describe_result(run: Run, step: StepState) -> str:

@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
+from agent.core.errors import ModelError, PlanInvalidError
+from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject, PlanStep
 from agent.core.plan_references import ITEM
 from agent.llm.port import ResponseSchema
 from agent.llm.prompts import render
-from agent.planning.input_schemas import build_inputs_schema, close_object
-from agent.planning.known_words import KnownWords, split_words
+from agent.planning.input_schemas import build_inputs_schema, close_object, read_inputs
+from agent.planning.known_words import KnownWords, is_known, list_known_texts, split_words
 from agent.planning.list_steps import FOR_EACH
 from agent.planning.made_up_values import find_made_up_values
 from agent.planning.parse import read_last_object
@@ -23,11 +25,13 @@ from agent.planning.reply import PlanReply
 from agent.planning.request import PlanningRequest
 from agent.planning.round_attempt import Attempt
 from agent.planning.round_prompt import encode_decision, say
-from agent.text.quantifiers import asks_for_each
+from agent.text.own_words import OwnWords
+from agent.text.quantifiers import asks_for_each, list_joined_codes
 from agent.text.terms import extract_terms
 from agent.tools import ToolSpec
 from agent.tools.catalogue import is_foreign, split_name
 from agent.tools.client_tools import CLIENT_ORIGIN
+from agent.tools.spec import limit_numbers
 
 MAX_CALLS = 20
 """Calls that a model is asked for at once: it writes some twenty tokens for each."""
@@ -48,29 +52,37 @@ class _Call:
 async def ask_for_each(model: PlannerModel, request: PlanningRequest, attempt: Attempt, meant: PlanReply) -> PlanReply:
     """The decision with all calls of its change, if the request asks for it with each of several things; else as it is.
 
-    Where the change makes up a number, such as a new price, each thing is read first. Raises `ModelError`,
-    `PlanInvalidError`."""
+    Where the change makes up a number, such as a new price, each thing is read first. An input that the request states
+    stays as it is in all calls, unless it is one of a list or span there. Raises `PlanInvalidError`."""
     call = _find_change(request, attempt, meant.data)
     if call is None:
         return meant
     look = _find_look(request, call)
     if look is not None:
-        call = look
+        call, meant = look, _replace_call(meant, look, look.inputs)
+        attempt.parts = [*dict.fromkeys(filter(None, (call.part, *attempt.parts[1:], *_list_parts(meant))))]
         attempt.is_looking_up = True
-        meant = _replace_call(meant, call, call.inputs)
-    all_inputs = await _ask(model, attempt, call, meant)
-    if call.inputs not in all_inputs:  # it lists something else
+    try:
+        listed = await _ask(model, attempt, call, meant)
+    except ModelError:  # one of the things is better than none
         return meant
     made = [one.args for one in request.rounds if one.tool == call.spec.name and not one.failed]
-    new = [one for place, one in enumerate(all_inputs) if one not in all_inputs[:place] and one not in made]
-    new = [one for one in new if one.keys() == call.inputs.keys() and _is_given(replace(call, inputs=one), request)]
+    if call.inputs not in listed or call.inputs in made:  # it lists something else
+        return meant
+    new = [one for place, one in enumerate(listed) if one not in listed[:place] and one not in made]
+    new = [one for one in new if one == call.inputs or _may_follow(replace(call, inputs=one), call, request)]
     if len(new) < 2:
         return meant
-    attempt.parts[1:] = _leave_out_counted(attempt.parts[1:], call.spec, request)
-    todo = meant.data.get("todo")
-    parts = _leave_out_counted([str(part) for part in (todo if isinstance(todo, list) else [])], call.spec, request)
+    values = [str(value) for one in new for name, value in one.items() if value != call.inputs[name]]
+    attempt.parts[1:] = _leave_out_served(attempt.parts[1:], call.spec, values, request)
+    parts = _leave_out_served(_list_parts(meant), call.spec, values, request)
     joined = _replace_call(meant, call, _join(new))
     return PlanReply({**joined.data, "todo": [*dict.fromkeys(filter(None, (call.part, *parts)))]})
+
+
+def _list_parts(meant: PlanReply) -> list[str]:
+    todo = meant.data.get("todo")
+    return [str(part) for part in (todo if isinstance(todo, list) else [])]
 
 
 def _find_change(request: PlanningRequest, attempt: Attempt, data: JsonObject) -> _Call | None:
@@ -125,24 +137,54 @@ async def _ask(model: PlannerModel, attempt: Attempt, call: _Call, meant: PlanRe
     listed: JsonObject = {"type": "array", "items": inputs, "minItems": 1, "maxItems": MAX_CALLS}
     reply = await model.ask(messages, ResponseSchema("calls", close_object({"calls": listed})))
     calls = read_last_object(reply.text, "calls").get("calls")
-    return [one for one in (calls if isinstance(calls, list) else []) if isinstance(one, dict)]
+    entries = [one for one in (calls if isinstance(calls, list) else []) if isinstance(one, dict)]
+    return [limit_numbers(call.spec, read_inputs(one, call.spec.input_schema)) for one in entries]
 
 
-def _is_given(call: _Call, request: PlanningRequest) -> bool:
-    """Whether all values of a call are in the request or in results, or are computed of them."""
-    return all(one.is_derived for one in find_made_up_values(call.build_steps(request), request))
+def _may_follow(other: _Call, call: _Call, request: PlanningRequest) -> bool:
+    """Whether a listed call may be meant beside the decided one: it differs in what names a thing, which the request
+    does not fix, and each of its values is in the request or in results, or computed of them."""
+    inputs, own = other.inputs, call.inputs
+    varying = {name for name in own if inputs.get(name) != own[name]}
+    if inputs.keys() != own.keys() or any(_is_fixed(own[name], request) for name in varying):
+        return False
+    try:
+        steps = other.build_steps(request)
+    except PlanInvalidError:
+        return False
+    if call.spec.has_side_effect:
+        return all(one.is_derived for one in find_made_up_values(steps, request))
+    words = KnownWords(list_known_texts(request))
+    leaves = (value for _, value in iter_leaves(inputs) if isinstance(value, str | int | float))
+    return all(is_known(value, words, words) for value in leaves)
 
 
-def _leave_out_counted(parts: Sequence[str], spec: ToolSpec, request: PlanningRequest) -> list[str]:
-    """The parts without those that are named after the tool and have a number which the request has not: "comment on
-    ticket 4". A small model counts on."""
-    words = KnownWords([request.question])
+def _is_fixed(value: JsonValue, request: PlanningRequest) -> bool:
+    """Whether the request states a value as the only one: neither in a list of codes nor at the end of a span."""
+    own = OwnWords(request.question, request.original)
+    if not own.hold(value) or str(value) in list_joined_codes(request.question):
+        return False
+    if not isinstance(value, int | float):
+        return True
+    words = KnownWords([request.question], counted=[request.question])
+    return not any(value in ends for ends in words.spans)
+
+
+def _leave_out_served(
+    parts: Sequence[str], spec: ToolSpec, values: Sequence[str], request: PlanningRequest
+) -> list[str]:
+    """The parts without those that are named after the tool and have a value of a listed call, or a number that stands
+    nowhere: "comment on ticket 4". A small model lists a part for each thing, and counts on."""
+    words = KnownWords(list_known_texts(request))
     names = {*extract_terms(split_name(spec.name.rpartition("__")[2]))}
-    return [
-        part
-        for part in parts
-        if names.isdisjoint(extract_terms(part)) or all(map(words.hold, filter(str.isdigit, split_words(part))))
-    ]
+    listed = [{*split_words(value)} for value in values]
+
+    def is_served(part: str) -> bool:
+        own = {*split_words(part)}
+        counts_on = not all(map(words.hold, filter(str.isdigit, own)))
+        return not names.isdisjoint(extract_terms(part)) and (counts_on or any(one and one <= own for one in listed))
+
+    return [part for part in parts if not is_served(part)]
 
 
 def _replace_call(meant: PlanReply, call: _Call, inputs: JsonObject) -> PlanReply:
@@ -158,5 +200,6 @@ def _join(calls: Sequence[JsonObject]) -> JsonObject:
     if len(varying) == 1:
         items: list[JsonValue] = [one[varying[0]] for one in calls]
         return {FOR_EACH: items, **first, varying[0]: f"${ITEM}"}
-    objects: list[JsonValue] = [{name: one[name] for name in varying} for one in calls]
-    return {FOR_EACH: objects, **first, **{name: f"${ITEM}.{name}" for name in varying}}
+    fields = {name: f"v{place}" for place, name in enumerate(varying, start=1)}  # a name need be no identifier
+    objects: list[JsonValue] = [{field: one[name] for name, field in fields.items()} for one in calls]
+    return {FOR_EACH: objects, **first, **{name: f"${ITEM}.{field}" for name, field in fields.items()}}

@@ -21,17 +21,19 @@ from agent.text.stated_values import StatedValues
 DATED_CHARS, MAX_DATED = 20_000, 200
 """Characters of each text in which dates are looked for, and of a value that may be a date."""
 MAX_DIGITS = 30
-MAX_SPANS = 100
+MAX_SPANS = 20
 MAX_OPERANDS, MAX_CHANGES = 500, 20
 """Numbers of the texts, and of the request, of which another one may be computed."""
 SHORTEST_STEM = 3
 """Letters that two forms of a word share."""
 WORD = re.compile(r"[^\W_]+")
 _SPAN = re.compile(
-    r"(?<![\w.,:/-])(\d{1,9}) ?(?:[-\u2013\u2014]|\b(?:to|through|thru|until|till|bis|tot|al?|\u00e0)\b) ?"
-    r"(\d{1,9})(?![-.,:/]?\w)"
+    r"(?<![\w.,:/-])([1-9]\d{0,8}) ?(?:[-\u2013\u2014]|\b(?:to|through|thru|until|till|bis|tot|al?|\u00e0)\b) ?"
+    r"([1-9]\d{0,8})(?![-.,:/]?\w)"
 )
 """Two numbers that a span is between: "from 8 to 17", "rooms 101-105", but no date."""
+MAX_SPAN = 50
+"""Numbers between the ends of a span. Two ends that are further apart are other things: "transfer 100 to 5551234"."""
 _TIME_MARK = re.compile(r"^t(?=\d)", re.IGNORECASE)
 _MOMENT = re.compile(r"(?<=\d\d-\d\d)t(?=\d\d:\d\d)")
 
@@ -44,14 +46,16 @@ def split_words(text: str) -> list[str]:
 class KnownWords:
     """The words, numbers and dates of texts. A lookup takes the same time however many there are."""
 
-    def __init__(self, texts: Iterable[str], *, zone: tzinfo | None = None) -> None:
-        """`zone` is where the times of day in the texts are meant."""
+    def __init__(self, texts: Iterable[str], *, zone: tzinfo | None = None, counted: Iterable[str] = ()) -> None:
+        """`zone` is where the times of day in the texts are meant. `counted` are those of the user's texts in which
+        "from 8 to 17" states each number between."""
         texts = list(texts)
         self._texts = texts
         self._zone = zone
         self.tokens = frozenset(token for text in texts for token in split_words(text))
         self._sorted = sorted(token for token in self.tokens if len(token) >= SHORTEST_STEM)
         self._stems = frozenset(self._sorted)
+        self.spans = [span for text in counted for span in _list_spans(text)]
         self._numbers = frozenset(int(token) for token in self.tokens if token.isdecimal() and len(token) < MAX_DIGITS)
 
     def hold(self, token: str) -> bool:
@@ -68,7 +72,7 @@ class KnownWords:
         return at < len(self._sorted) and self._sorted[at].startswith(token)
 
     def _hold_number(self, number: int) -> bool:
-        return number in self._numbers or any(first < number < last for first, last in self._spans)
+        return number in self._numbers or any(first < number < last for first, last in self.spans)
 
     def hold_date(self, mention: DateMention) -> bool:
         """Whether a date stands there in any form; a month stands there with each of its days. One that names no year
@@ -93,11 +97,6 @@ class KnownWords:
         )
 
     @cached_property
-    def _spans(self) -> list[tuple[int, int]]:
-        matches = (match for text in self._texts for match in _SPAN.finditer(text[:DATED_CHARS].casefold()))
-        return [(int(match[1]), int(match[2])) for match in islice(matches, MAX_SPANS)]
-
-    @cached_property
     def _stated(self) -> StatedValues:
         return StatedValues([text[:DATED_CHARS] for text in self._texts], zone=self._zone, is_loose=True)
 
@@ -108,6 +107,12 @@ class KnownWords:
         readings = {reading for date in dates for reading in date.readings}
         months = {one.month for one in readings}
         return {month: frozenset(one for one in readings if one.month == month) for month in months}
+
+
+def _list_spans(text: str) -> list[tuple[int, int]]:
+    """The ends of the spans of a text."""
+    spans = ((int(match[1]), int(match[2])) for match in islice(_SPAN.finditer(text.casefold()), MAX_SPANS))
+    return [(first, last) for first, last in spans if 1 < last - first <= MAX_SPAN]
 
 
 def _is_within(date: DateValue, mentioned: DateValue) -> bool:

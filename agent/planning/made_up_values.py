@@ -130,8 +130,9 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
     if not changing:
         return ()
     known_texts, request_texts = list_known_texts(request), list_known_texts(replace(request, ground=""))
-    known_words = KnownWords(known_texts, zone=request.zone)
-    given_words = KnownWords([request.question, request.original, *request.replies])
+    own_texts = [request.question, request.original, *request.replies]
+    known_words = KnownWords(known_texts, zone=request.zone, counted=own_texts)
+    given_words = KnownWords(own_texts)
     unknown_values = _collect_unknown_values(request.rounds)
     made_up_values = []
     for step in changing:

@@ -41,6 +41,8 @@ class RoundResult:
     """The one of them that the call is for."""
     may_have_happened: bool = False
     """Whether it failed without a result, and may have changed something."""
+    list_step: str = ""
+    """The id of the step that made it, if that made several calls."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,8 +104,8 @@ def _measure_fits(part: str, index: CatalogueIndex) -> dict[str, float]:
     Several that fit best share that: "assign the ticket to dana" fits each tool for tickets, and none of them more."""
     scores = index.compute_scores(part)
     highest = max(scores.values(), default=0.0)
-    shared = highest * [*scores.values()].count(highest)
-    return {name: score / shared for name, score in scores.items()} if highest else {}
+    share = max(FITS, 1 / [*scores.values()].count(highest)) if highest else 0.0
+    return {name: share * score / highest for name, score in scores.items()} if highest else {}
 
 
 def _names_value(part: str, step: PlanStep) -> bool:

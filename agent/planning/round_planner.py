@@ -220,10 +220,15 @@ class RoundPlanner:
 
     async def _take_calls(self, request: PlanningRequest, attempt: Attempt, meant: Ask | PlanReply) -> Planned:
         """The round or question of a decision. Raises `PlanInvalidError` if it cannot be used."""
+        is_looking_up = attempt.is_looking_up
         if isinstance(meant, PlanReply):
             meant = await self._changes.leave_out_unasked(request, attempt, meant)
             meant = await ask_for_each(self._model, request, attempt, meant)
-        planned = self._build_planned(request, meant, attempt)
+        try:
+            planned = self._build_planned(request, meant, attempt)
+        except PlanInvalidError:
+            attempt.is_looking_up = is_looking_up
+            raise
         new = [step for step in planned.plan.steps if step.id not in request.used_ids and not planned.question]
         part = attempt.parts[0] if attempt.parts else ""
         joined = make_join_round(request, new, part, attempt.may_change)
@@ -398,4 +403,4 @@ def _may_need_tool(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
 def _fails_on(request: PlanningRequest) -> bool:
     """Whether the newest calls of the run all failed: a small model goes round in circles."""
     failures = takewhile(lambda call: call.failed, reversed(request.rounds))
-    return len({(call.tool, str(call.args)) for call in failures}) >= MAX_FAILURES
+    return len({call.list_step or (call.tool, str(call.args)) for call in failures}) >= MAX_FAILURES

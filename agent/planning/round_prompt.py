@@ -5,6 +5,7 @@ newest one with the date and what else is known. Each round adds the decision an
 """
 
 import json
+from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import groupby
 
@@ -28,6 +29,8 @@ one: what a model has not read of a form or a default, it invents."""
 SHOWN_INPUTS = 8
 """Names of inputs in a tool's line; the grammar holds their types."""
 QUESTION_AGAIN_CHARS = 600
+LIST_CHARS, LEAST_CHARS = 6_000, 200
+"""Characters of the results of all calls of one list step, and the least of one of them."""
 ANSWER: JsonObject = {"next": {"kind": "answer"}}
 
 
@@ -128,10 +131,12 @@ def _build_round(request: PlanningRequest, calls: Sequence[RoundResult]) -> list
     listed += [{"for": place, "tool": LATER} for place, part in enumerate(todo, start=1) if part not in parts]
     made: JsonObject = {"next": {"kind": "calls", "todo": [*todo], "calls": listed}}
     tools = [call.tool for call in calls]
+    listed_calls = Counter(call.list_step for call in calls if call.list_step)
+    limits = {name: max(LEAST_CHARS, LIST_CHARS // count) for name, count in listed_calls.items() if count > 1}
     results = [
         format_block(
             "failed" if call.failed else "result",
-            f"{_shorten_result(request, call)}{_explain_inputs(request, call)}",
+            _shorten_result(request, call, limits.get(call.list_step, RESULT_CHARS)) + _explain_inputs(request, call),
             tool=call.tool,
             # The call stands above; several of one tool have to be told apart.
             inputs=encode_decision(call.args) if tools.count(call.tool) > 1 else "",
@@ -154,13 +159,13 @@ def _explain_inputs(request: PlanningRequest, call: RoundResult) -> str:
     return f"\nInputs of {spec.name}:{lines}" if lines else ""
 
 
-def _shorten_result(request: PlanningRequest, call: RoundResult) -> str:
+def _shorten_result(request: PlanningRequest, call: RoundResult, limit: int) -> str:
     """Of a long result, what has to do with the request and the part that the call is for. A search has put first what
     fits."""
     spec = request.catalogue.get_tool(call.tool)
     if call.failed or (spec is not None and spec.hints.is_search):
-        return truncate(call.text, RESULT_CHARS)
-    return cut_to_excerpt(call.text, RESULT_CHARS, f"{request.question}\n{call.part}")
+        return truncate(call.text, limit)
+    return cut_to_excerpt(call.text, limit, f"{request.question}\n{call.part}")
 
 
 def build_reminder(request: PlanningRequest, parts: Sequence[str]) -> str:

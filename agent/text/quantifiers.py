@@ -1,31 +1,28 @@
-"""Words that mean each of several things: "every ticket", "alle Räume". A closed class in each language."""
+"""Whether a request asks for an action with each of several things: "every ticket", "alle Räume", "T-2 and T-5"."""
 
 import re
+from itertools import pairwise
 
 from agent.text.codes import find_codes
 from agent.text.question_parts import list_sentences, split_phrases
-from agent.text.stop_words import detect_candidate_languages
 from agent.text.terms import extract_terms
 
+_UNIVERSAL = """each every all both everyone everybody
+    jede jeder jedes jeden jedem alle allen aller sämtliche sämtlichen beide beiden jeweils
+    varje alla samtliga båda bägge chaque chacun chacune tous toutes cada todos todas ambos ambas
+    ogni ognuno ciascuno ciascuna tutti tutte entrambi entrambe elk elke ieder iedere hver hvert begge samtlige"""
+"""English, German, Swedish, French, Spanish, Portuguese, Italian, Dutch, Danish, Norwegian: a closed class in each, and
+no word of one means something else in another."""
+_OF_CONTENT = "with without about that über mit dass om med att avec que sobre con com che met over dat"
+"""Words before what a text is about or comes with: "a message with all tickets" is one message."""
+_WORD = re.compile(r"[\w-]*[^\W\d_][\w-]*")
+_JOINT = re.compile(r",|,? ?(?:and|och|und|et|y|e|en|og|&)")
 _DIGITS = re.compile(r"\d+")
-_WORD = re.compile(r"[^\W\d_]+")
-_UNIVERSAL = {
-    "en": "each every all both everyone everybody",
-    "sv": "varje var alla samtliga båda bägge",
-    "de": "jede jeder jedes jeden jedem alle allen aller sämtliche sämtlichen beide beiden jeweils",
-    "fr": "chaque chacun chacune tous toutes",
-    "es": "cada todos todas ambos ambas",
-    "it": "ogni ognuno ciascuno ciascuna tutti tutte entrambi entrambe",
-    "nl": "elk elke ieder iedere alle allen beide",
-    "pt": "cada todos todas ambos ambas",
-    "da": "hver hvert alle begge samtlige",
-    "no": "hver hvert alle begge samtlige",
-}
+_UNIVERSAL_WORDS, _CONTENT_WORDS = frozenset(_UNIVERSAL.split()), frozenset(_OF_CONTENT.split())
 
 
 def asks_for_each(text: str, action: str) -> bool:
-    """Whether a request asks for an action, in some words of its own, with each of several things: "every ticket", or
-    "T-2 and T-5" where the action names one of them.
+    """Whether a request asks for an action, in some words of its own, with each of several things.
 
     "Read every ticket, and write ann a summary" asks for one message: the clause that shares most words with the action
     counts, and none does where no word is shared."""
@@ -33,14 +30,24 @@ def asks_for_each(text: str, action: str) -> bool:
     wanted = {*extract_terms(action)}
     shared = [len(wanted & {*extract_terms(clause)}) for clause in clauses]
     best = max(shared, default=0)
-    languages = detect_candidate_languages(text) or ("en",)
-    universal = {word for language in languages for word in _UNIVERSAL.get(language, "").split()}
     asking = [clause for clause, count in zip(clauses, shared, strict=True) if count == best > 0]
-    if any(not universal.isdisjoint(map(str.casefold, _WORD.findall(clause))) for clause in asking):
-        return True
     named = {code.text for code in find_codes(action)}
-    codes = [code.text for sentence in list_sentences(text) for code in find_codes(sentence)]
-    return any(one != other and _shape(one) == _shape(other) for one in codes if one in named for other in codes)
+    return any(map(_says_each, asking)) or not named.isdisjoint(list_joined_codes(text))
+
+
+def list_joined_codes(text: str) -> frozenset[str]:
+    """The codes of one form that a text lists: "T-2 and T-5", "T-2, T-5 och T-7"."""
+    pairs = (
+        (one.text, other.text)
+        for one, other in pairwise(find_codes(text))
+        if _JOINT.fullmatch(text[one.end : other.start].strip()) and _shape(one.text) == _shape(other.text)
+    )
+    return frozenset(code for pair in pairs for code in pair)
+
+
+def _says_each(clause: str) -> bool:
+    words = ["", *(word.casefold() for word in _WORD.findall(clause))]
+    return any(word in _UNIVERSAL_WORDS and before not in _CONTENT_WORDS for before, word in pairwise(words))
 
 
 def _shape(code: str) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from agent.core.events import ApprovalRequested, ModelReturned, PlanProposed
 from agent.core.models import AgentRequest, Budgets, ChatMessage, Room
@@ -706,3 +707,34 @@ async def test_a_change_that_a_list_has_made_is_not_made_again(tmp_path: Path) -
         response = await bench.run("Turn off all of the lamps 1 to 3", interactive=False)
     assert lamp.calls == LAMPS
     assert response.metadata["status"] == "complete"
+
+
+@pytest.mark.parametrize(
+    "request_text", ["Turn off lamp 1, and tell all of them about lamp 2", "Turn off lamp 1 in all of the house"]
+)
+async def test_a_change_of_the_one_thing_that_the_request_names_stays_one(tmp_path: Path, request_text: str) -> None:
+    """Whatever the model lists: an input that the request states is the same in all calls."""
+    lamp = returning("turn_off", "off", annotations=EFFECT, origin="mcp:home")
+    lamps = returning("list_lamps", "lamp 1, lamp 2, lamp 3", origin="mcp:home")
+    first = decides({"tool": "turn_off", "inputs": LAMPS[0]}, missing=["turn off lamp 1"], times=1)
+    all_calls = says(json.dumps({"calls": LAMPS}), to="planner", about="with each of several things")
+    model = script(wants("turn_off"), all_calls, decides({"tool": "list_lamps"}, times=1), first, decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[lamp, lamps], model_profile="small") as bench:
+        await bench.run(request_text, interactive=False)
+    assert lamp.calls == LAMPS[:1]
+
+
+async def test_a_call_of_a_list_whose_result_is_an_error_has_failed(tmp_path: Path) -> None:
+    """The planner sees which one, and may make it again."""
+    broken: dict[str, JsonValue] = {"error": "lamp 2 is not connected"}
+    lamp = returning("turn_off", "off", broken, "off", annotations=EFFECT, origin="mcp:home")
+    lamps = returning("list_lamps", "lamp 1, lamp 2, lamp 3", origin="mcp:home")
+    first = decides({"tool": "turn_off", "inputs": LAMPS[0]}, missing=["turn off the lamps"], times=1)
+    again = decides({"tool": "turn_off", "inputs": LAMPS[1]}, missing=["turn off lamp 2"], times=1)
+    all_calls = says(json.dumps({"calls": LAMPS}), to="planner", about="with each of several things", times=1)
+    look = decides({"tool": "list_lamps"}, times=1)
+    model = script(wants("turn_off"), all_calls, look, first, again, decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[lamp, lamps], model_profile="small") as bench:
+        await bench.run("Turn off every lamp", interactive=False)
+        seen = [request["body"]["messages"][-1]["content"] for request in bench.client.requests]
+    assert any("<failed" in text and "lamp 2 is not connected" in text for text in seen)

@@ -40,5 +40,5 @@ def test_a_number_is_no_date() -> None:
     ],
 )
 def test_a_number_within_a_span_is_known(text: str, number: int, is_held: bool) -> None:
-    words = KnownWords([text])
+    words = KnownWords([text], counted=[text])
     assert is_known(number, words, words) is is_held
