@@ -109,23 +109,25 @@ def _find_partial_reason(run: Run, figures: tuple[str, ...]) -> str:
         return describe_interruption(interruption)
     if undone := list_undone(state):
         return "not done: " + "; ".join(undone)
-    if _is_unread(state):
-        return "nothing was done: no model reads free text now"
     if misfit := find_misfit(state):
         return f"the answer is not in the form that the request asks for: {misfit}"
     if refusal := find_refusal_of_plan(state):
         return f"what the request asks for was not done: {refusal}"
     if unmade := list_missing_changes(run):
         return f"nothing was changed, though the request asks for it ({', '.join(unmade)})"
+    if _is_unread(run):
+        return "nothing was done: no model reads free text now"
     return find_undecided_reason(state) if run.decides_in_rounds else ""
 
 
-def _is_unread(state: RunState) -> bool:
-    """Whether rules alone answered a request that they do not know, with what works without a model. A request for help
-    asks for just that."""
+def _is_unread(run: Run) -> bool:
+    """Whether rules alone answered a request that they do not know, where no model could. A request for help asks for
+    just that."""
+    state = run.state
     is_request = state.understanding is not None and state.understanding.route in ("plan", "direct")
     is_answered = not is_request or asks_for_help(state.prompt)
-    return not is_answered and len(state.plan_steps) == 1 and _is_written_by_rules(state)
+    has_worked = any(step.is_work for step in state.steps_of_all_plans.values())
+    return not (is_answered or has_worked or run.works_with_model) and _is_written_by_rules(state)
 
 
 def _get_completeness(state: RunState) -> Completeness:
