@@ -197,6 +197,18 @@ async def test_what_the_plan_showed_is_not_asked_about_again(
     assert done["status"] == "succeeded", done["outcomes"]
 
 
+@pytest.mark.row("S002-29")
+async def test_what_is_deleted_is_not_chosen_from_a_list_unseen(serve: Serve) -> None:
+    """The plan names no room: the question about it cannot have shown which one a model takes from the list."""
+    wipe = intent("room_management", "room_delete", request="delete the oldest one", depends_on=[0])
+    model = script(routes(ROOMS, wipe), acts("room_delete", {"room_id": "old-desk"}, times=1), concludes("Deleted."))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        await client.post("/v1/rooms", json={"name": "Old Desk"})
+        again = await decide(client, url, await send(client, "Which rooms are there? Delete the oldest one."))
+        assert again["status"] == "awaiting_approval", again["outcomes"]
+        assert (await client.get("/v1/rooms/old-desk")).status_code == 200
+
+
 @pytest.mark.row("S002-24", "S002-29")
 async def test_what_is_made_is_used_by_its_name(serve: Serve) -> None:
     """A message that makes a room and uses it cannot know its id."""

@@ -21,7 +21,7 @@ def is_approved_with_plan(state: RunState, step_id: str, spec: ToolSpec, args: J
     """Whether the approved plan showed this call: its tool and every value of its arguments.
 
     A step that names the tool with inputs shows the whole call. Otherwise the inputs that it leaves open may take
-    values from its words, or from the trusted results of the steps it depends on.
+    values from its words, or from the trusted results of the steps it depends on. What is destroyed, the words name.
     """
     if not changes_several(state) or not is_plan_approved(state):
         return False
@@ -40,7 +40,8 @@ def is_approved_with_plan(state: RunState, step_id: str, spec: ToolSpec, args: J
     rest = [value for name, value in given.items() if name not in inputs]
     if rest and inputs and step.args.get("action") == spec.name:
         return False
-    own = OwnWords(*_list_texts(state, step, planned))
+    results = () if spec.annotations.destructive else _list_results(state, step)
+    own = OwnWords(*_read_texts(step.args.get("request")), step.intent, *planned, *planned.values(), *results)
     schema = OwnWords(*iter_texts(spec.input_schema))
     return all(_is_shown(value, own, schema) for value in rest)
 
@@ -59,13 +60,9 @@ def _is_default(schema: JsonValue, value: JsonValue) -> bool:
     return type(default) is type(value) and default == value
 
 
-def _list_texts(state: RunState, step: PlanStep, planned: dict[str, str]) -> list[str]:
-    texts = [*_read_texts(step.args.get("request")), step.intent, *planned, *planned.values()]
-    for name in step.depends_on:
-        output = state.get_step(name).output
-        if output is not None and not output.tainted:
-            texts.append(output.text)
-    return texts
+def _list_results(state: RunState, step: PlanStep) -> list[str]:
+    outputs = (state.get_step(name).output for name in step.depends_on)
+    return [output.text for output in outputs if output is not None and not output.tainted]
 
 
 def _read_texts(value: JsonValue) -> list[str]:
