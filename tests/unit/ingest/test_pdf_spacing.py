@@ -1,6 +1,7 @@
 """Letter-spaced words of a PDF are read as words, and columns of letters stay apart."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from tests.support.documents import drawn_pdf
 from tests.unit.ingest.test_pdf_parts import complete, lines, read
 
 SENTENCE = "The sum of 1250 EUR is due within thirty days."
+WORDS = "The sum of it is due within thirty days."
 PARTED = "page 1 was read with words that are parted into letters; a search may not find them"
 
 
@@ -31,19 +33,45 @@ def place(text: str, gap: int, y: float = 700, *, space: str = "( ) -{gap} ") ->
     return f"BT /F1 10 Tf 1 0 0 1 72 {y} Tm [{pieces}] TJ ET\n"
 
 
-@pytest.mark.parametrize("gap", [60, 120, 150, 400, 700])
-@pytest.mark.parametrize("text", [SENTENCE, "INVOICE TOTAL", "INVOICE", "DUE 1250 EUR"])
-def test_letters_that_the_file_moves_are_words(text: str, gap: int, tmp_path: Path) -> None:
-    twice = place(text, gap) + place(text, gap, 500)
-    output = read(drawn_pdf((twice + show("Pay it soon.", y=600)).encode()), tmp_path)
-    assert lines(output) == [text, "Pay it soon.", text]
-    assert output.uncertainties == ()
+@pytest.mark.parametrize(
+    ("gap", "texts"),
+    [
+        *((gap, (SENTENCE, "INVOICE TOTAL", "INVOICE", "DUE 1250 EUR")) for gap in (60, 120, 150)),
+        *((gap, (WORDS, "INVOICE TOTAL")) for gap in (400, 700)),
+    ],
+)
+def test_letters_that_the_file_moves_are_words(gap: int, texts: Sequence[str], tmp_path: Path) -> None:
+    for text in texts:
+        twice = place(text, gap) + place(text, gap, 500)
+        output = read(drawn_pdf((twice + show("Pay it soon.", y=600)).encode()), tmp_path)
+        assert lines(output) == [text, "Pay it soon.", text]
+        assert output.uncertainties == ()
+
+
+@pytest.mark.parametrize("gap", [250, 500, 900])
+@pytest.mark.parametrize("row", ["A 1 2 3 4", "x 1 2 5 0", "M T W T F S S", "1 2 3 4 kg"])
+def test_columns_of_one_text_stay_apart(row: str, gap: int, tmp_path: Path) -> None:
+    cells = place(row.replace(" ", ""), gap) + place("".join(row.split()[:2]), gap, 500)
+    output = read(drawn_pdf((cells + show("Pay it soon.", y=600)).encode()), tmp_path)
+    assert lines(output)[0].replace("k g", "kg") == row
+    assert (PARTED in output.uncertainties) == row.startswith("M")
+
+
+def test_groups_of_columns_are_no_words(tmp_path: Path) -> None:
+    days = place("MTWTF SS", 500, space="-400 ") + show("Pay it soon.", y=600)
+    assert lines(read(drawn_pdf(days.encode()), tmp_path))[0] == "M T W T F S S"
+
+
+@pytest.mark.parametrize("text", ["A12 34", "DUE 1250 EUR"])
+def test_figures_of_widely_spaced_lines_make_no_number(text: str, tmp_path: Path) -> None:
+    output = read(drawn_pdf((place(text, 500) + show("Pay it soon.", y=600)).encode()), tmp_path)
+    assert lines(output)[0] == " ".join(text.replace(" ", ""))
 
 
 @pytest.mark.parametrize("gap", [250, 400])
 def test_wide_gaps_are_spaces_of_a_file_without_any(gap: int, tmp_path: Path) -> None:
-    output = read(drawn_pdf(place(SENTENCE, gap, space=f"-{gap + 200} ").encode()), tmp_path)
-    assert lines(output) == [SENTENCE]
+    output = read(drawn_pdf(place(WORDS, gap, space=f"-{gap + 200} ").encode()), tmp_path)
+    assert lines(output) == [WORDS]
 
 
 @pytest.mark.parametrize("text", ["abcd", "1250", "xyzw"])
