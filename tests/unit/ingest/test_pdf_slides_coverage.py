@@ -185,13 +185,14 @@ def test_merged_cells_and_moved_figures(tmp_path: Path) -> None:
         raised = paragraph.add_run()
         raised.text = "3"
         raised.font._element.set("baseline", "30000")
-        for text, baseline in ((" and log", "0"), ("2", "-25000"), ("8", "0")):
+        fraction = (("1", "30000"), ("/", "0"), ("2", "-25000"))
+        for text, baseline in ((" and log", "0"), ("2", "-25000"), ("8 and 1", "0"), *fraction):
             following = paragraph.add_run()
             following.text = text
             following.font._element.set("baseline", baseline)
 
     output = read(presentation(build), "pptx", tmp_path)
-    assert lines(output) == ["| Zone | Plan |\n| --- | --- |\n| East | S |\n| East | M |", "10³ and log₂8"]
+    assert lines(output) == ["| Zone | Plan |\n| --- | --- |\n| East | S |\n| East | M |", "10³ and log₂8 and 1 1/2"]
     assert complete(output)
 
 

@@ -203,8 +203,9 @@ def test_a_raised_figure_of_a_rich_text_is_raised(tmp_path: Path) -> None:
     strings = {
         "Item": f"<r><t>Area in m</t></r>{raised.format(2)}",
         "Bolt": f"<r><t>10</t></r>{raised.format(3)}<r><t> each</t></r>",
+        "Cup": f"<r><t>1</t></r>{raised.format(1)}<r><t>/</t></r>{raised.format(2).replace('super', 'sub')}",
     }
-    made = workbook({"Ledger": [["Item", "Price"], ["Bolt", 77]]})
+    made = workbook({"Ledger": [["Item", "Price"], ["Bolt", 77], ["Cup", 7]]})
     buffer = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(made)) as source, zipfile.ZipFile(buffer, "w") as target:
         for name in source.namelist():
@@ -213,7 +214,8 @@ def test_a_raised_figure_of_a_rich_text_is_raised(tmp_path: Path) -> None:
                 text = text.replace(f"<t>{old}</t>", new)
             target.writestr(name, text)
     output = read(buffer.getvalue(), tmp_path)
-    assert table(output).splitlines() == ["| Area in m² | Price |", "| --- | --- |", "| 10³ each | 77 |"]
+    rows = ["| Area in m² | Price |", "| --- | --- |", "| 10³ each | 77 |", "| 1 1/2 | 7 |"]
+    assert table(output).splitlines() == rows
     assert complete(output)
 
 

@@ -121,6 +121,9 @@ def test_a_style_raises_figures_as_a_run_does(tmp_path: Path) -> None:
         (("101", "_2", " is 5"), "101₂ is 5"),
         (("H", "_2", "O and CO"), "H2O and CO"),
         (("Add 1 ", "^1", "/", "_2", " cups"), "Add 1 1/2 cups"),
+        (("Add 1", "^1", "/", "_2", " cups"), "Add 1 1/2 cups"),
+        (("Add 1", "^1", "^1", " / ", "_1", "_2", " cups"), "Add 1 11/12 cups"),
+        (("^1", "/", "_2", " cups, 10", "^3", "/", "m"), "1/2 cups, 10³/m"),
     ],
 )
 @pytest.mark.parametrize("lowered", ['<w:vertAlign w:val="subscript"/>', '<w:position w:val="-6"/>'])
@@ -133,6 +136,21 @@ def test_a_lowered_figure_makes_no_larger_number(
     assert text_of(output) == shown
     assert output.coverage is not None
     assert output.coverage.share == 1.0
+
+
+@pytest.mark.parametrize(
+    ("properties", "shown"),
+    [
+        ('<w:position w:val="-1"/>', "250"),
+        ('<w:position w:val="3"/>', "250"),
+        ('<w:position w:val="6"/><w:sz w:val="72"/>', "250"),
+        ('<w:position w:val="-4"/>', "2₅0"),
+        ('<w:position w:val="3"/><w:sz w:val="14"/>', "2⁵0"),
+    ],
+)
+def test_a_figure_that_is_hardly_moved_is_part_of_its_number(properties: str, shown: str, tmp_path: Path) -> None:
+    output = read(word_file(paragraph(run("2"), run("5", properties), run("0"))), tmp_path)
+    assert text_of(output) == shown
 
 
 def test_text_on_a_locked_canvas_is_read(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from xml.etree import ElementTree as ET
 from xml.etree.ElementTree import Element
 
+from gateway.features.documents.engine.ingest.coverage.fractions import part_fractions
 from gateway.features.documents.engine.ingest.coverage.office_source import (
     Package,
     add_graphic_parts,
@@ -65,6 +66,7 @@ def _read_strings(package: Package, path: str) -> list[str]:
 
 def _collect_string(item: Element) -> str:
     """The runs of a string without its phonetic reading."""
+    part_fractions(item)
     parts = []
     for one in item:
         name = get_name(one)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
+from gateway.features.documents.engine.ingest.coverage.fractions import part_fractions
 from gateway.features.documents.engine.ingest.coverage.office_source import (
     Package,
     add_graphic_parts,
@@ -135,6 +136,7 @@ def _is_hidden(shape: Element) -> bool:
 
 
 def _count_paragraph(source: SourceText, paragraph: Element, kind: str) -> None:
+    part_fractions(paragraph)
     parts: list[str] = []
     copies = {id(one) for branch in paragraph.iter() if get_name(branch) == "Fallback" for one in branch.iter()}
     for one in paragraph.iter():

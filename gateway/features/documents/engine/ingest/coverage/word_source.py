@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
+from gateway.features.documents.engine.ingest.coverage.fractions import part_fractions
 from gateway.features.documents.engine.ingest.coverage.office_source import (
     Package,
     add_graphic_parts,
@@ -118,8 +119,7 @@ def _read_data(package: Package, main: str) -> list[_Data]:
 
 
 def _list_texts(root: Element) -> dict[str, tuple[tuple[str, ...], str]]:
-    """The texts of the elements by their paths, such as `/contract/party[2]/name`, where the first has no number; each
-    with the namespaces of the path's steps."""
+    """The texts of the elements by their paths (`/contract/party[2]/name`), each with the namespaces of its steps."""
     texts: dict[str, tuple[tuple[str, ...], str]] = {}
     open_elements: list[tuple[str, tuple[str, ...], Element]] = [(f"/{get_name(root)}", (_get_space(root),), root)]
     while open_elements:
@@ -246,6 +246,7 @@ class _Counter:
 
     def _count_paragraph(self, paragraph: Element, kind: str) -> None:
         parts: list[str] = []
+        part_fractions(paragraph)
         self._count_inline(paragraph, kind, parts)
         self._carried += parts
         parts, self._carried = self._carried, []

@@ -45,6 +45,10 @@ _CHARACTERS = {
 _INSTRUCTION = qn("w:instrText")
 _NEAR = 5
 """Elements behind a run that may have no text, such as bookmarks and marks of the spelling."""
+_LEAST_RISE = 4
+"""Half points by which a text is raised or lowered at least, where its size is not known; less only aligns it."""
+_LEAST_SHARE = 5
+"""A text of a size is raised or lowered by a fifth of it at least."""
 _GRAPHICS = (qn("w:drawing"), qn("w:pict"), qn("w:object"))
 
 
@@ -173,8 +177,8 @@ class InlineReader:
             return RISES.get(own.get(qn("w:val")), 0)
         position = properties.find(qn("w:position"))
         if position is not None:
-            height = str(position.get(qn("w:val"), ""))
-            return int(height) if height.removeprefix("-").isdecimal() else 0
+            rise, size = (_read_number(one) for one in (position, properties.find(qn("w:sz"))))
+            return rise if _LEAST_SHARE * abs(rise) >= (size or _LEAST_SHARE * _LEAST_RISE) else 0
         style = properties.find(qn("w:rStyle"))
         return 0 if style is None else self._styles.find(style.get(qn("w:val"))).rise
 
@@ -255,6 +259,12 @@ def iter_text_boxes(graphic: Element) -> Iterator[Element]:
             yield from iter_text_boxes(choose_content(child))
         else:
             yield from iter_text_boxes(child)
+
+
+def _read_number(element: Element | None) -> int:
+    """The whole number of a property; 0 without one."""
+    value = "" if element is None else str(element.get(qn("w:val"), ""))
+    return int(value) if value.removeprefix("-").isdecimal() else 0
 
 
 def _read_behind(run: Element) -> str:
