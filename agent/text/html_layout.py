@@ -26,7 +26,7 @@ _CONTAINERS = ("flex", "grid", "-box", "flexbox")
 _CELL = "table-cell"
 _TAKEN_OUT = {"float": ("left", "right", "inline-start", "inline-end"), "position": ("absolute", "fixed")}
 """Values by which an element leaves its line, and is a box of its own."""
-_SPACING = re.compile(r"(?:margin|padding)(?:-inline)?(-left|-right|-start|-end)?\s*:\s*([^;!]*)")
+_SPACING = re.compile(r"(?:^|;)\s*(margin|padding)(-inline)?(?:-(left|start)|-(right|end))?\s*:([^;!]*)")
 _LENGTH = re.compile(r"(\d*\.?\d+)(px|pt|r?em|%|ch|mm|cm)")
 _EMS = {"px": 0.0625, "pt": 0.083, "em": 1, "rem": 1, "%": 0.3, "ch": 0.5, "mm": 0.24, "cm": 2.4}
 """Widths of an element's letters by unit of a length, for letters of 16 pixels."""
@@ -51,6 +51,7 @@ _WORD_BEFORE = re.compile(r"[^\W_]{2}$|\d$")
 _SURE = "box"
 _TAKEN = "taken out"
 _INLINE = "inline box"
+_COMPONENT = "component"
 _EDGE = "edge"
 _LINE = "line"
 
@@ -71,6 +72,8 @@ class _Gap(NamedTuple):
     kind: str
     is_between: bool
     """Whether an element stands on either side of it, not loose text."""
+    has_space: bool
+    """Whether the element has space there."""
 
 
 class _Run:
@@ -91,6 +94,16 @@ def part_boxes(body: Element) -> None:
             left, right = "".join(before.pieces), "".join(run.pieces)
             if gap := _find_line(run, left, right) if is_preformatted else _find_word(run, left, right):
                 _set_apart(gap, "\n" if is_preformatted else " ")
+
+
+def is_in_line(element: Element) -> bool:
+    """Whether an element is part of a line, which its style may raise or lower."""
+    parent = element.getparent()
+    while parent is not None and _read_layout(parent.get("style", "")).is_transparent:
+        parent = parent.getparent()
+    if element.tag in _BREAKS or (parent is not None and _read_layout(parent.get("style", "")).is_container):
+        return False
+    return _read_layout(element.get("style", "")).kind in ("", _INLINE)
 
 
 def _iter_lines(body: Element) -> Iterator[tuple[bool, list[_Run]]]:
@@ -130,13 +143,14 @@ def _add_text(run: _Run, text: str | None, *, is_moved: bool) -> None:
 
 def _add_gap(runs: list[_Run], element: Element, *, is_end: bool, is_item: bool) -> None:
     kind = _find_kind(element, is_end=is_end, is_item=is_item)
-    if not kind:
+    has_space = _read_layout(element.get("style", "")).has_space[is_end]
+    if not kind and not has_space:
         return
     if runs[-1].pieces:
         runs.append(_Run())
     neighbour = element.getnext() if is_end else element.getprevious()
     is_loose = neighbour is None or bool(element.tail if is_end else neighbour.tail)
-    runs[-1].gaps.append(_Gap(element, is_end, kind, not is_loose))
+    runs[-1].gaps.append(_Gap(element, is_end, kind, not is_loose, has_space))
 
 
 def _find_kind(element: Element, *, is_end: bool, is_item: bool) -> str:
@@ -144,7 +158,7 @@ def _find_kind(element: Element, *, is_end: bool, is_item: bool) -> str:
     role = element.get("role", "")
     if layout.kind in (_LINE, _SURE, _TAKEN):
         return layout.kind
-    if role in _BOX_ROLES or is_item or layout.has_space[is_end]:
+    if role in _BOX_ROLES or is_item:
         return _SURE
     if layout.kind or role in _INLINE_ROLES:
         return _INLINE
@@ -164,7 +178,7 @@ def _find_like(element: Element) -> str:
     if element.tag in _LINKS:
         is_one = element.get("href") and element.get("href") == before.get("href")
         return _INLINE if before.tag == element.tag and not is_one else _EDGE
-    return _SURE if "-" in before.tag else _EDGE
+    return _COMPONENT if "-" in before.tag else _EDGE
 
 
 @lru_cache(maxsize=2_000)
@@ -185,16 +199,15 @@ def _read_layout(style: str) -> _Layout:
 
 def _read_spaces(style: str) -> tuple[bool, bool]:
     """Whether an element of a line has a margin or a padding before its beginning, and behind its end."""
-    before = behind = False
-    for side, value in _SPACING.findall(style.lower()):
-        sides = value.split()
-        right = sides[1] if not side and len(sides) > 1 else sides[0] if sides else ""
-        left = sides[3] if not side and len(sides) > 3 else right
-        if side not in ("-right", "-end"):
-            before = before or _is_wide(left)
-        if side not in ("-left", "-start"):
-            behind = behind or _is_wide(right)
-    return before, behind
+    before: dict[str, str] = {}
+    behind: dict[str, str] = {}
+    for name, inline, is_before, is_behind, value in _SPACING.findall(style.lower()):
+        sides = value.split() or [""]
+        right = sides[-1] if inline else sides[:2][-1]
+        left = sides[0] if inline else sides[3] if len(sides) > 3 else right
+        before[name] = before.get(name, "") if is_behind else left
+        behind[name] = behind.get(name, "") if is_before else right
+    return any(map(_is_wide, before.values())), any(map(_is_wide, behind.values()))
 
 
 def _is_wide(length: str) -> bool:
@@ -214,6 +227,9 @@ def _find_word(run: _Run, left: str, right: str) -> _Gap | None:
         return None
     if not (is_space_separated(left[-1]) and is_space_separated(right[0])) or right[0] in RAISED:
         return None
+    kinds = {gap.kind for gap in run.gaps}
+    if _COMPONENT in kinds:
+        return next(gap for gap in run.gaps if gap.kind == _COMPONENT)
     if sure := next((gap for gap in run.gaps if gap.kind in (_SURE, _LINE, _TAKEN)), None):
         is_initial = any(gap.kind == _TAKEN and gap.is_end for gap in run.gaps) and _is_initial(left, right)
         return sure if _are_words(left, right) and not is_initial else None
@@ -221,7 +237,9 @@ def _find_word(run: _Run, left: str, right: str) -> _Gap | None:
     is_parted = any(gap.is_between for gap in boxes) and left[-1].isalnum() and right[0].isalnum()
     if is_parted and (_has_words(left, right) or (len(run.gaps) > 1 and _begins_anew(left, right))):
         return boxes[0]
-    return None
+    spaced = next((gap for gap in run.gaps if gap.has_space), None)
+    is_one = left[-1].isalnum() and right[0].isalnum() and not _begins_anew(left, right)
+    return None if is_one or not _are_words(left, right) else spaced
 
 
 def _is_initial(left: str, right: str) -> bool:

@@ -30,8 +30,7 @@ def _is_struck(element: Element) -> bool:
     style = element.get("style", "")
     if "line-through" not in style.lower():
         return False
-    own = read_own_style(style)
-    return any("line-through" in own.get(name, "") for name in ("text-decoration", "text-decoration-line"))
+    return "line-through" in read_own_style(style).get("text-decoration-line", "")
 
 
 def _mark(element: Element) -> None:

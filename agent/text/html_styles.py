@@ -2,8 +2,8 @@
 `!important`.
 
 Only the sheets in the page itself count, as a browser shows it on a screen: rules for print are left out. A rule for
-wide screens, or for a ticked box, shows, but hides nothing: narrow ones show what it hides, and tabs are content. What
-only an event shows (`:hover`) is hidden.
+wide screens, or for a ticked box, shows, but hides nothing: narrow ones show what it hides, and tabs are content. It
+strikes out and raises only beside boxes that are ticked in the page. What only an event shows (`:hover`) is hidden.
 """
 
 import re
@@ -43,7 +43,10 @@ _SUPPORTED = re.compile(
 """What every browser in use supports, of the features that sheets ask for before they show something."""
 _SCREEN_PX = 1920
 _EM_PX = 16
-_TICK = re.compile(r":not\(\s*:checked\s*\)|:checked", re.IGNORECASE)
+_TICKED = re.compile(":checked", re.IGNORECASE)
+_TICK = re.compile(rf":not\(\s*{_TICKED.pattern}\s*\)|{_TICKED.pattern}", re.IGNORECASE)
+_LONGHANDS = {"text-decoration": "text-decoration-line"}
+"""Properties that set another one, so that the last of both counts."""
 _HIDING = frozenset({"none", "hidden", "collapse"})
 _MAX_DEPTH = 8
 """Conditions within each other."""
@@ -85,14 +88,14 @@ def list_sheet_values(root: Any) -> Display:
 
 
 def read_own_style(style: str) -> dict[str, str]:
-    """The properties that a `style` attribute sets, in lower case: of each the last value, or the last important one.
-    Values that begin with no word are left out."""
+    """The properties that a `style` attribute sets, in lower case and by their long names: of each the last value, or
+    the last important one. Values that begin with no word are left out."""
     values: dict[str, str] = {}
     important: set[str] = set()
     for declaration in style.lower().split(";"):
         name, _, rest = declaration.partition(":")
         value, mark, _ = rest.partition("!")
-        name, value = name.strip(), value.strip()
+        name, value = _get_longhand(name.strip()), value.strip()
         if value[:1].isalpha() or value.startswith("-"):
             if mark:
                 important.add(name)
@@ -100,6 +103,10 @@ def read_own_style(style: str) -> dict[str, str]:
                 continue
             values[name] = value
     return values
+
+
+def _get_longhand(name: str) -> str:
+    return _LONGHANDS.get(name, name)
 
 
 def _list_named(root: Any) -> dict[str, list[Any]]:
@@ -119,17 +126,18 @@ def _iter_declarations(sheets: str, properties: AbstractSet[str], names: Abstrac
     rules = tinycss2.parse_stylesheet(sheets, skip_comments=True, skip_whitespace=True)
     for selectors, block, is_conditional in _iter_rules(rules):
         declarations = [
-            (item.lower_name, item.important, tinycss2.serialize(item.value).strip().lower())
+            (_get_longhand(item.lower_name), item.important, tinycss2.serialize(item.value).strip().lower())
             for item in tinycss2.parse_blocks_contents(block, skip_comments=True, skip_whitespace=True)
             if item.type == "declaration" and item.lower_name in properties
         ]
         if not declarations:
             continue
-        is_hiding = any(value in _HIDING for _, _, value in declarations)
+        is_hiding = any(name in _PROPERTIES and value in _HIDING for name, _, value in declarations)
         if is_hiding and (is_conditional or _TICK.search(selectors)):
             continue
-        for path, specificity in _list_paths(_TICK.sub("[type]", selectors), names):
-            for name, important, value in declarations:
+        for name, important, value in declarations:
+            ticked = _TICK.sub("[type]", selectors) if name in _PROPERTIES else _TICKED.sub("[checked]", selectors)
+            for path, specificity in _list_paths(ticked, names):
                 order += 1
                 yield _Declaration(important, specificity, order, name, value, path)
 

@@ -8,10 +8,12 @@ from typing import Any, TypeAlias
 
 from lxml import etree, html  # type: ignore[import-untyped]
 
-from agent.text.html_layout import part_boxes
+from agent.text.html_layout import is_in_line, part_boxes
 from agent.text.html_names import name_drawing, name_pictures
 from agent.text.html_prices import write_cents
 from agent.text.html_styles import list_sheet_values, read_own_style
+from agent.text.html_tables import MOVED
+from agent.text.superscripts import RAISED_SIGNS
 
 Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`; lxml has no types."""
@@ -30,8 +32,6 @@ _VISIBILITY = ("hidden", "style", "class", "id")
 _CELLS = ("td", "th")
 _MOVED = {"super": "sup", "sub": "sub"}
 """The elements for what style sheets raise and lower, by the value of `vertical-align`."""
-_WORDS = ("span", "font", "small", "b", "strong", "i", "em", "u")
-"""Elements that say only how words look."""
 
 
 def remove_hidden(root: Element) -> None:
@@ -68,9 +68,9 @@ def remove_hidden(root: Element) -> None:
         for element in visible_elements:
             _remove(element)
     name_pictures(body)
+    part_boxes(body)
     _mark_moved(body)
     write_cents(body)
-    part_boxes(body)
 
 
 def _join_bodies(root: Element, body: Element) -> None:
@@ -210,9 +210,18 @@ def _remove(element: Element) -> None:
 
 
 def _mark_moved(body: Element) -> None:
-    """Makes `sup` and `sub` of the words that a style raises or lowers, as exported documents do."""
-    for element in list(body.iter(*_WORDS)):
-        element.tag = _MOVED.get(_get_own(element, "vertical-align"), element.tag)
+    """Puts a figure that a style raises or lowers into `sup` or `sub`. Boxes are parted by spaces already."""
+    for element in list(body.iter("*")):
+        tag = _MOVED.get(_get_own(element, "vertical-align"))
+        if tag is None or not is_in_line(element) or not RAISED_SIGNS.issuperset(element.text_content().strip()):
+            continue
+        if any(next(axis(*MOVED), None) is not None for axis in (element.iterancestors, element.iter)):
+            continue
+        moved = element.makeelement(tag)
+        tail, element.tail = element.tail, None
+        element.addprevious(moved)
+        moved.append(element)
+        moved.tail = tail
 
 
 def _has_parent(element: Element, root: Element) -> bool:

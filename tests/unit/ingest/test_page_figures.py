@@ -170,6 +170,11 @@ def test_a_raised_or_lowered_text_keeps_its_spaces(markup: str, shown: str, plac
         ("<style>.c1{vertical-align:super}</style><p><b>10</b><span class=c1>6</span> cells</p>", "10⁶ cells"),
         ("<style>.c2{vertical-align:sub}</style><p>log<span class=c2>2</span>8 CO<i class=c2>2</i></p>", "log₂8 CO2"),
         ("<p>$12<font style='vertical-align:super'>99</font></p>", "$12.99"),
+        ("<style>.n{vertical-align:super}</style><p>By 40<a class=n href=#n>1</a> percent</p>", "By 40¹ percent"),
+        ("<p>By 40<cite style='vertical-align:super'><a href=#n>1</a></cite> percent</p>", "By 40¹ percent"),
+        ("<p>10<sup style='vertical-align:super'>3</sup> m</p>", "10³ m"),
+        ("<p>x=<b style='display:block;vertical-align:super'>3</b></p>", "x=3"),
+        ("<p style='display:flex'><b>x=</b><b style='vertical-align:super'>3</b></p>", "x=3"),
         ("<style>td{vertical-align:top}</style><table><tr><td>A<td>10<span style='vertical-align:sub'>2</span>"
          "<tr><td>B<td>1</table>", "| A | 10₂ |"),
         ("<p style='vertical-align:super'>12</p>", "12"),

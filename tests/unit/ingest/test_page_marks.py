@@ -35,6 +35,28 @@ def reader(request: pytest.FixtureRequest, tmp_path: Path) -> Reader:
         ("<p>Only <s><b>200</b> kr</s> 150 kr.</p>", "Only ~~200 kr~~ 150 kr."),
         ("<p>Now <span style='text-decoration: line-through red 2px'> 200 </span>150.</p>", "Now ~~200~~ 150."),
         (
+            "<style>input:checked+b{text-decoration:line-through}</style>"
+            "<p><input type=checkbox checked><b>Milk</b><input type=checkbox><b>Eggs</b></p>",
+            "☒ ~~Milk~~ ☐ Eggs",
+        ),
+        (
+            "<style>input:not(:checked)+b{text-decoration:line-through}</style>"
+            "<p><input type=checkbox checked><b>Milk</b><input type=checkbox><b>Eggs</b></p>",
+            "☒ Milk ☐ ~~Eggs~~",
+        ),
+        (
+            "<style>b{text-decoration:line-through}input:checked+b{text-decoration:none}</style>"
+            "<p><input type=checkbox checked><b>Milk</b><input type=checkbox><b>Eggs</b></p>",
+            "☒ Milk ☐ ~~Eggs~~",
+        ),
+        (
+            "<style>.a{text-decoration-line:line-through;text-decoration:none}"
+            "s{text-decoration:line-through}.b{text-decoration-line:none}</style>"
+            "<p>Now <b class=a>200</b> or <b class=b>150</b>.</p>",
+            "Now 200 or 150.",
+        ),
+        ("<p>Now <b style='text-decoration-line:line-through;text-decoration:none'>200</b>.</p>", "Now 200."),
+        (
             "<style>.old{text-decoration:line-through} a.old{text-decoration:none}</style>"
             "<p>Now <b class=old>200</b> <a class=old>150</a>.</p>",
             "Now ~~200~~ 150.",
