@@ -281,9 +281,12 @@ def find_folder(target: str) -> Path:
     """The folder that `package:folder` names. Raises `HookError` if it is not there."""
     package, _, name = target.partition(":")
     try:
-        folder = Path(str(import_module(package).__file__)).parent / name
+        file = import_module(package).__file__
     except Exception as error:
         raise HookError(f"{target} cannot be found: {_describe_problem(error)}") from error
+    if file is None:
+        raise HookError(f"{target} cannot be found: {package} has no __init__.py")
+    folder = Path(file).parent / name
     if not folder.is_dir():
         raise HookError(f"{target} cannot be found: {folder} is not a folder")
     return folder

@@ -116,7 +116,8 @@ class ConversationList:
             "SELECT id, metadata FROM client_conversations WHERE owner = ? AND metadata LIKE ? ORDER BY created DESC",
             owner, '%"title"%',
         )  # fmt: skip
-        return [(str(one), (json.loads(metadata).get("title") or "").lower()) for one, metadata in rows]
+        titles = ((str(one), str(json.loads(metadata).get("title") or "")) for one, metadata in rows)
+        return [(one, " ".join(title.lower().split())) for one, title in titles]
 
 
 def _parse_row(row: Row, match: MessageMatch | None) -> ListedConversation:

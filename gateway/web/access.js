@@ -20,7 +20,7 @@ export function me({ quiet = false } = {}) {
 }
 
 /** Returns whether the caller has a scope. */
-export const may = async (scope) => (await me()).scopes.includes(scope);
+export const may = async (scope, options) => (await me(options)).scopes.includes(scope);
 
 /** Returns whether the caller reads the runs of all owners, and decides on what they ask: without a key nobody does. */
 export async function readsAll(options) {

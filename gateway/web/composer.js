@@ -51,7 +51,7 @@ export function composer({ label, placeholder, send, stop = null, aside = null, 
   });
   if (attach) {
     const offer = async () => {
-      const takesFiles = await may("ingest");
+      const takesFiles = await may("ingest", { quiet: true });
       clip.title = takesFiles ? "Attach files or pictures" : "Attach pictures";
       clip.setAttribute("aria-label", clip.title);
       files.accept = takesFiles ? "" : "image/*";

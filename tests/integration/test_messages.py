@@ -326,6 +326,34 @@ async def test_chats_are_found_by_words_of_their_messages(serve: Serve) -> None:
         assert list(await search("garage hammer")) == [other], "in the title and in a message"
 
 
+async def test_a_phrase_is_found_as_it_is_displayed(serve: Serve) -> None:
+    answer = "They are red  and\n\tblue, and `cost` **50\u00a0EUR** per month."
+    async with chatting(serve, script(says(answer, about="Which boats?"))) as client:
+        chat = await new_chat(client)
+        await send(client, chat, "Which boats?")
+        await client.post(f"/v1/conversations/{chat}", json={"metadata": {"title": "Boats  of\tAnna"}})
+
+        async def search(query: str) -> list[tuple[str, bool]]:
+            listed = (await client.get("/v1/conversations", params={"query": query})).json()["data"]
+            return [(entry["id"], entry["match"] is not None) for entry in listed]
+
+        for phrase in ("red and blue", "RED  AND", "cost 50 EUR per month", "**50 eur** per", "are red"):
+            assert await search(f'"{phrase}"') == [(chat, True)], phrase
+        for phrase in ("red blue", "blue and red", "red an d", "red_and", "50 % per"):
+            assert await search(f'"{phrase}"') == [], phrase
+        assert await search('"boats of anna"') == [(chat, False)]
+
+
+async def test_only_messages_of_the_page_are_matches(serve: Serve) -> None:
+    async with chatting(serve, script(says("In the garden.", about="Where?"))) as client:
+        added = [{"role": role, "content": f"{role}: tulips"} for role in ("developer", "user", "assistant")]
+        chat = (await client.post("/v1/conversations", json={"items": added})).json()["id"]
+        sent = await send(client, chat, "Where?")
+        for query, message in (("tulips", None), ("garden", sent["answer"]), ("tulips garden", sent["answer"])):
+            listed = (await client.get("/v1/conversations", params={"query": query})).json()["data"]
+            assert [(one["id"], (one["match"] or {}).get("message")) for one in listed] == [(chat, message)]
+
+
 async def test_another_version_of_a_waiting_question_withdraws_its_approval(serve: Serve) -> None:
     asks = plans({"tool": "calculator", "inputs": {"expression": "6*7"}}, {"tool": "completion"}, about="Compute")
     async with chatting(serve, script(asks, says("It is 42."))) as client:
@@ -389,7 +417,7 @@ FAULTS = 4
 @pytest.mark.parametrize("broken", ["status_500", "disconnect"])
 async def test_a_failure_is_a_message_that_can_be_sent_again(serve: Serve, broken: Any) -> None:
     model = script(says(fault=broken, about="letter A?", times=FAULTS), says("about A"))
-    async with chatting(serve, model, llm_retries=0) as client:
+    async with chatting(serve, model) as client:
         chat = await new_chat(client)
         sent = await send(client, chat, "letter A?")
         answer = (await client.get(f"/v1/conversations/{chat}/messages?render=html")).json()["data"][1]

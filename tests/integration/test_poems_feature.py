@@ -150,6 +150,17 @@ def test_its_room_is_there_while_it_is_on() -> None:
     assert [one.name for one in lost.skipped] == ["other"], "an installed feature that is broken is left out"
 
 
+def test_rooms_of_a_package_without_its_init_file_are_not_looked_for_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "stepgate_songs" / "rooms").mkdir(parents=True)
+    (tmp_path / "rooms").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (skipped,) = load(songs=Feature(name="songs", room_folder="stepgate_songs:rooms")).skipped
+    assert skipped.error == "stepgate_songs:rooms cannot be found: stepgate_songs has no __init__.py"
+
+
 def test_toolsets_are_said_and_joined_by_what_is_in_use(installed: None) -> None:
     from gateway.feature import Toolset
 

@@ -86,7 +86,7 @@ async def test_a_model_is_connected_by_its_address_and_one_that_is_down_is_a_ban
     devtools: str, serve: Serve
 ) -> None:
     form = ".models .form:has(input[name=base_url])"
-    async with serve(model_profile="capable", llm_retries=0) as url, page_at(devtools, url, "#/models") as page:
+    async with serve(model_profile="capable") as url, page_at(devtools, url, "#/models") as page:
         async with model_endpoint(list_of("remote"), key="right", answer=say_model) as endpoint:
             await page.until("document.querySelectorAll('.models .form').length === 2")
             await page.write(f"{form} input[name=base_url]", endpoint.url)

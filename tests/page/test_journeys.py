@@ -205,7 +205,7 @@ async def test_a_question_and_a_failure_are_there_after_leaving(devtools: str, s
         says("It is 42.", to="completion"), says("It works again."),
     )  # fmt: skip
     rooms = {"approval": "always", "name": "Careful", "supervision": "checks"}
-    async with serve(model, llm_retries=0) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         made = await client.post("/v1/rooms", json={"id": "careful", **rooms})
         assert made.status_code in (200, 201), made.text
         async with page_at(devtools, url) as page:
@@ -238,7 +238,7 @@ async def test_a_question_shows_where_each_value_of_a_change_comes_from(
     read = {"id": "s1", "tool": "read_file", "inputs": {"path": "harbour-office.txt"}}
     pay = {"tool": "bank__send_money", "inputs": {"to": "$s1.output.text", "amount": 250}, "intent": "pay the berth"}
     model = script(plans(read, pay, {"tool": "completion"}), says("Paid: 250 to SE45-5000-0002.", to="completion"))
-    options = {"file_roots": (files,), "mcp_servers": servers, "supervision": "checks"}
+    options = {"file_roots": (files,), "mcp_servers": servers}
     async with serve(model, **options) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         await until_listed(client, "bank__send_money")
         async with page_at(devtools, url) as page:

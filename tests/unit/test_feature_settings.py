@@ -1,6 +1,7 @@
 """A feature's own settings: read from the environment, explained if wrong, known by name, former ones named."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field, SecretStr
@@ -8,9 +9,11 @@ from pydantic import BaseModel, Field, SecretStr
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 from agent.core.settings.field_types import NameList
+from gateway.configured_features import choose_configured
 from gateway.feature import Feature
 from gateway.feature_loader import FeatureError, FeatureSource, LoadedFeatures, choose_features
-from gateway.feature_settings import check_settings, find_unknown_names, read_settings
+from gateway.feature_settings import check_further_settings, check_settings, find_unknown_names, read_settings
+from gateway.features.studio.settings import StudioSettings
 
 HERE = "tests.unit.test_feature_settings"
 
@@ -64,8 +67,36 @@ def test_they_are_read_from_the_environment_then_from_the_file(monkeypatch: pyte
     assert (read.songs_listed, read.songs_choirs, read.songs_loud) == (5, (), True)
     monkeypatch.delenv("AGENT_SONGS_CHOIRS")
     assert read_settings(SongSettings, SETTINGS).songs_choirs == ("altos", "basses")
-    given = SETTINGS.model_copy(update={"songs_listed": 7})
-    assert read_settings(SongSettings, given).songs_listed == 7, "a program that embeds the gateway chooses"
+    for given in (Settings(_env_file=None, songs_listed=7), SETTINGS.model_copy(update={"songs_listed": 7})):
+        assert read_settings(SongSettings, given).songs_listed == 7, "a program that embeds the gateway chooses"
+    empty = Settings(_env_file=None, songs_listed=" ")
+    assert read_settings(SongSettings, empty).songs_listed == 5
+
+
+@pytest.mark.parametrize("choice", ["", "-songs"])
+def test_an_argument_that_is_no_setting_stops_the_start(choice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_SONGS_LISTD", "7")
+    features = choose(SONGS, choice=choice)
+    right: dict[str, Any] = {"port": 1, "songs_loud": True, "model_fast": None}
+    for given in ({}, right):
+        check_further_settings(Settings(_env_file=None, **given), features)
+    wrong: dict[str, Any] = {"songs_listd": 7, "songs_shown": 7, "skills_user_dir": "x", "songs_loud": True}
+    with pytest.raises(ConfigError) as caught:
+        check_further_settings(Settings(_env_file=None, **wrong), features)
+    assert caught.value.message == (
+        "skills_user_dir is not a setting of Stepgate: "
+        "AGENT_SKILLS_DIRS names every folder besides the shipped one, or none; "
+        "songs_listd is not a setting of Stepgate; "
+        "songs_shown is not a setting of Stepgate: set AGENT_SONGS_LISTED"
+    )
+
+
+def test_a_program_switches_generated_tools_off_or_is_told_that_it_does_not() -> None:
+    settings = Settings(_env_file=None, generated_tools="off")
+    choose_configured(settings)
+    assert read_settings(StudioSettings, settings).generated_tools == "off"
+    with pytest.raises(ConfigError, match="generated_tool is not a setting of Stepgate"):
+        choose_configured(Settings(_env_file=None, generated_tool="off"))
 
 
 def test_a_wrong_one_is_explained_like_those_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:

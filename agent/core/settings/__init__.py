@@ -3,6 +3,7 @@
 The options are in the modules of this package, one for each subject.
 """
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import get_args
@@ -57,10 +58,13 @@ class Settings(
     Lists are separated by commas or written as JSON.
 
     A secret can also be read from a file: `AGENT_<FIELD>_FILE` names it.
+
+    A program that embeds the gateway gives the settings of features as further arguments. The start refuses an argument
+    that is not a setting (`check_further_settings` in `gateway/feature_settings.py`).
     """
 
     model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_file=".env", env_file_encoding="utf-8", extra="ignore", frozen=True
+        env_prefix=PREFIX, env_file=".env", env_file_encoding="utf-8", extra="allow", frozen=True
     )
 
     @classmethod
@@ -90,6 +94,11 @@ class Settings(
         default.
         """
         return {name: value for name, value in values.items() if not isinstance(value, str) or value.strip()}
+
+    @property
+    def further(self) -> Mapping[str, object]:
+        """The arguments that are not fields: settings of features."""
+        return self.model_extra or {}
 
     def list_secrets(self) -> tuple[str, ...]:
         """Every secret among the settings. None of them may appear in a prompt, an answer or a log."""
