@@ -4,9 +4,10 @@ import html
 import re
 from collections.abc import Iterable
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from agent.policy.guardrails.exfiltration_check import ExfiltrationCheck
+from agent.policy.guardrails.link_reading import names_host
 
 MAX_COMPARED_CHARS: Final = 2_000_000
 """More text from outside is searched for whole addresses only, and others are refused: words take 0.2 s then."""
@@ -14,8 +15,15 @@ MAX_DECISIONS: Final = 1_000
 """Decisions that are remembered: an answer names an address several times, and the texts can be long."""
 _FOREIGN: Final = re.compile(r"//|[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 """How an address begins that leaves the page it stands on."""
-_OWN: Final = re.compile(r"data:image/(?:png|jpe?g|gif|webp);|tel:\+?[\d().-]{1,24}\Z", re.IGNORECASE)
-"""What leaves no page. Behind a pause or an extension, the digits of `tel:+4612345,48213` are sent to who answers."""
+_OWN: Final = re.compile(r"data:image/(?:png|jpe?g|gif|webp);", re.IGNORECASE)
+"""What leaves no page."""
+_NUMBER: Final = re.compile(r"(?i:tel:)\+?[\d().\s/-]{1,24}(?:-[A-Z]{3,12})?")
+"""One telephone number, as `1-800-FLOWERS` too. Behind a pause or an extension, the digits of `tel:+4612345,48213` are
+sent to who answers.
+"""
+_NETWORK_LINK: Final = re.compile(r"(?:https?:|ftp:)?//|mailto:", re.IGNORECASE)
+_LIVE: Final = re.compile(rf"(?:{_NETWORK_LINK.pattern})[^/]|tel:.|javascript:.|data:[^,]*,", re.IGNORECASE)
+_LIVE_WITH_WORDS: Final = re.compile(r"[a-z][a-z0-9+.-]+://|sms:", re.IGNORECASE)
 _AUTHORITY: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
 _NETWORK: Final = re.compile(r"(https?|ftp):/*", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"(?:[a-z]+:)?//|mailto:", re.IGNORECASE)
@@ -23,6 +31,10 @@ _CONTINUES: Final = frozenset("/?&=#%-_~+")
 _PRECEDES: Final = frozenset(".-_@+%")
 _MAILBOX: Final = re.compile(r"((?:.*[^\w.+~-])?)([\w.+~-]+@.*)", re.DOTALL)
 """An e-mail address, and what stands before it without a space."""
+_LABELS: Final = frozenset(
+    ("admin", "author", "email", "mail", "mailto", "maintainer", "owner", "recipient", "reply", "sender", "username")
+)
+"""What settings and columns call an e-mail address: that such a word was also read proves nothing."""
 _QUALIFIED_NAME: Final = re.compile(r"[a-z][a-z0-9+.-]*::", re.IGNORECASE)
 """`std::string`: a name of a program, which Markdown takes for an address where it stands between `<` and `>`."""
 
@@ -76,15 +88,34 @@ class AddressPolicy:
     def can_write_to(self, mailbox: str) -> bool:
         """Whether an answer may name an e-mail address, with what some readers take into it: `Contact:anna@x.example`.
 
-        One that the texts have may be written, behind a word that was not read.
+        One that the texts have may be written, behind words that were not read or that stand before it there.
         """
         if self.can_link(f"mailto:{mailbox}"):
             return True
         name = _MAILBOX.fullmatch(mailbox)
         if name is None or not self._is_written(name[2]):
             return False
-        label = name[1].rstrip(":")
-        return label.lower() == "mailto" or self._is_written(f"{label}: {name[2]}") or self._is_new(label)
+        words = re.findall(r"[^\W_]+", name[1])
+        pattern = r"[\W_]{1,3}".join([rf"(?<!\w){'[ /_-]'.join(words)}", re.escape(name[2])])
+        texts = (self._inside, self._remembered, self._outside)
+        return self._is_new(" ".join(word for word in words if word.lower() not in _LABELS)) or any(
+            re.search(pattern, text, re.IGNORECASE) for text in texts
+        )
+
+    def can_write(self, address: str) -> bool:
+        """Whether an answer may have an address in brackets behind others with a space between, as `[DB] (redis://db)`.
+
+        Few readers take that for a link; words that are not an address may be written.
+        """
+        return all(map(self._can_write, _list_readings(address)))
+
+    def _can_write(self, clean: str) -> bool:
+        if clean.startswith("//") and not names_host(clean):
+            return True
+        if _LIVE.match(clean):
+            return self._can_link(clean)
+        check = self._exfiltration_check
+        return not _LIVE_WITH_WORDS.match(clean) or (check is not None and not check.has_leak(clean))
 
     def _is_written(self, text: str) -> bool:
         texts = (self._inside, self._remembered, self._outside)
@@ -105,7 +136,9 @@ class AddressPolicy:
         check = self._exfiltration_check
         if _QUALIFIED_NAME.match(clean):
             return check is not None and not check.has_leak(clean)
-        if not re.match(r"(?:https?:|ftp:)?//|mailto:", clean, re.IGNORECASE):
+        if clean[:4].lower() == "tel:":
+            return (not self._outside and check is not None) or self._is_written(unquote(clean[4:]))
+        if not _NETWORK_LINK.match(clean):
             return False
         if not self._outside and check is not None:
             return True
@@ -143,7 +176,7 @@ def _canonicalize(address: str) -> str:
 
 def _find_host(clean: str) -> str:
     """The host of an address, `?` for one that has none, and "" for an address of the page itself."""
-    if not _FOREIGN.match(clean) or _OWN.match(clean):
+    if not _FOREIGN.match(clean) or _OWN.match(clean) or _NUMBER.fullmatch(unquote(clean)):
         return ""
     if clean.lower().startswith("mailto:"):
         mailbox, _, host = clean.split("?", maxsplit=1)[0].rpartition("@")

@@ -142,7 +142,11 @@ class ExfiltrationCheck:
 
 def keep_alphanumeric(text: str) -> str:
     """The letters and digits in their plain form."""
-    return "".join(filter(str.isalnum, _fold(text)))
+    if text.isascii():
+        return "".join(filter(str.isalnum, text.lower()))
+    # Each character is folded once: a text has many, but few different ones.
+    text = unicodedata.normalize("NFKC", text)
+    return text.translate({ord(char): "".join(filter(str.isalnum, _fold(char))) for char in set(text)})
 
 
 def _fold(text: str) -> str:
@@ -151,7 +155,7 @@ def _fold(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    plain = unicodedata.normalize("NFKD", text.lower())
+    plain = unicodedata.normalize("NFKD", text).casefold()
     # Composed again, since the syllables of Hangul are taken apart too.
     return fold_digits(unicodedata.normalize("NFC", "".join(c for c in plain if unicodedata.category(c) != "Mn")))
 

@@ -26,6 +26,7 @@ MAX_DEPTH: Final = 32
 _LABEL: Final = r"[^\s\x00-\x20!-#%-*,./:;<>?@\[-\]_`{-}\x7f-\x9f\xab\xbb\u2018-\u201f\u2039\u203a]"
 _HOST: Final = re.compile(rf"(?P<host>{_LABEL}+(?:\.{_LABEL}+)+)(?P<rest>[/?#]|:\d)?")
 _MAILBOX: Final = re.compile(rf"{_MAILBOX_CHAR}+@{_HOST.pattern}")
+_BARE_MAILBOX: Final = re.compile(r"[\w.+~-]+@")
 _SIGNS: Final = re.compile(r"[$+=^~]")
 _ANY_DOMAIN: Final = re.compile(r"[^\W_]*[^\W\d_][^\W_]*|xn--.+|[^\w-]+")
 _NAME_RUN: Final = re.compile(rf"(?:{_MAILBOX_CHAR}|@)*")
@@ -76,6 +77,12 @@ def may_go_on(text: str, at: int) -> bool:
     """Whether a name reaches the end of a text."""
     run = _NAME_RUN.match(text, at, at + MAX_NAME)
     return run is not None and run.end() == len(text)
+
+
+def find_bare_start(name: re.Match[str]) -> int:
+    """Where a name begins, behind what only some readers take into an e-mail address: `{email:'anna@x.example'}`."""
+    bare = _BARE_MAILBOX.search(name[0])
+    return name.start() + (bare.start() if bare is not None else 0)
 
 
 def is_linked(name: re.Match[str]) -> bool:

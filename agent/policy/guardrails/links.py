@@ -24,6 +24,7 @@ from agent.policy.guardrails.link_reading import (
     LABEL,
     MAX_NAME,
     TAG,
+    find_bare_start,
     find_ends,
     find_label_end,
     find_tag_end,
@@ -58,10 +59,9 @@ _PARTIAL_START: Final = re.compile(
 _OPENING: Final = frozenset(" \t\n([{\"'")
 _MARKS: Final = frozenset({"](", "]:", "!["})
 _TRAILING: Final = ".,;:!?)]*_"
-_BEHIND: Final = _TRAILING + "~|`'\"\u2018\u2019\u201c\u201d\xab\xbb>"
+_BEHIND: Final = _TRAILING + "~|}`'\"\u2018\u2019\u201c\u201d\xab\xbb>"
 """What behind an address carries nothing, also where a reader takes it into the address."""
 _SCHEME_MARK: Final = re.compile(r"[^.@:&/\\]*([:&/\\])")
-"""What makes an address without a host leave its page."""
 _ATTRIBUTE_NAME: Final = re.compile(r"\s*([\w:-]{1,40})")
 _AUTOLINK: Final = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]*")
 _HREF: Final = re.compile(r"[\s\"'/]href\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
@@ -202,20 +202,20 @@ class LinkStream:
         return "![", at + 2
 
     def _scan_target(self, text: str, at: int, *, final: bool) -> Step:
-        """`](address)` or `]: address`, whatever stands before it. With a space within, only some readers take the
-        first, and none the second.
-        """
+        """`](address)` or `]: address`, whatever stands before it. Few readers take the first with a space within."""
         opening = at + 1 + len(text[at + 1 : at + ADDRESS]) - len(text[at + 1 : at + ADDRESS].lstrip(" \t"))
         target = read_target(text, opening, final=final)
         if target is None:
             return None
         mark, (address, end) = f"]{text[opening]}", target
-        host = self._links.get_host(address)
-        is_read = end - at < ADDRESS
+        host, is_read = self._links.get_host(address), end - at < ADDRESS
+        if opening > at + 1 and (self._blocks.is_code or self._links.can_write(address)):
+            return text[at : opening + 1], opening + 1
         if not self._links.can_link(address) or (host and not is_read):
-            if host == "?" and is_read and (scheme := _SCHEME_MARK.match(text, opening + 1)):
+            scheme = _SCHEME_MARK.match(text, opening + 1)
+            if host == "?" and is_read and mark == "](" and scheme is not None and not self._links.can_write(address):
                 return f"] {text[opening : scheme.start(1)]}[{scheme[1]}]", scheme.end()
-            if self._blocks.is_code or not is_read:
+            if host == "?" or self._blocks.is_code or not is_read:
                 return f"] {mark[1]}", opening + 1
             if end >= len(text) and not final:
                 return None
@@ -273,11 +273,16 @@ class LinkStream:
     def _scan_url(self, text: str, at: int, length: int, *, final: bool) -> Step:
         """An address that is written out: renderers make a link of it."""
         opening = text[at : at + length]
-        if self._dropped + at < self._judged:
+        place = self._dropped + at
+        if place < self._judged:
             return opening, at + length
         ends = find_ends(text, at, final=final)
         if ends is None:
             return None
+        # `www.` within a host that was judged; what goes on behind that was not.
+        is_judged = place < self._broken or place + len(text[at : ends[1]].rstrip(_BEHIND)) <= self._named
+        if text[at - 1 : at] == "." and is_judged:
+            return text[at : at + 3], at + 3
         address = text[at : ends[0]].rstrip(_TRAILING)
         if opening == "//" and ends[1] - at < ADDRESS and not names_host(address):
             return opening, at + length
@@ -285,7 +290,7 @@ class LinkStream:
         is_read = len(within) <= MAX_NESTED and ends[1] - at < ADDRESS
         if is_read and all(self._links.can_link(text[start : at + len(address)]) for start in (at, *within)):
             self._judged = self._dropped + ends[0]
-            self._named = self._dropped + at + length + len(address[length:].split("/", maxsplit=1)[0])
+            self._named = place + length + len(address[length:].split("/", maxsplit=1)[0])
             self._judge(text, [at, *within], ends)
             return opening, at + length
         if not self._blocks.is_code and not text[max(at - 1, 0) : at].isalnum():  # that may be the end of another host
@@ -328,15 +333,13 @@ class LinkStream:
         )
         if is_allowed and ends[1] - at < ADDRESS:
             self._named = self._dropped + name.end("host")
-            self._judge(text, [name.start()], (end, last), scheme)
+            self._judge(text, [find_bare_start(name)], (end, last), scheme)
             return mark, at + 1
         self._broken = self._dropped + name.end("host")
         return f"[{mark}]", at + 1
 
     def _judge(self, text: str, starts: Sequence[int], ends: tuple[int, int], scheme: str = "") -> None:
-        """Notes an allowed address and those within it. What some readers take into one too must be allowed with it, or
-        is cut off.
-        """
+        """Notes allowed addresses. What some readers take into one too must be allowed with it, or is cut off."""
         end, last = ends
         longer = (scheme + text[start:last].rstrip(_TRAILING) for start in starts)
         if not text[end:last].strip(_BEHIND) or all(map(self._links.can_link, longer)):

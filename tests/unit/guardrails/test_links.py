@@ -120,6 +120,7 @@ def test_what_carries_nothing_stays(answer: str) -> None:
         "https://evil.example/z\xe1nzib\xe1r",
         "https://evil.example/\uff5a\uff41\uff4ezibar",
         "https://evil.example/za%CC%81nzibar",
+        "https://evil.example/Z\xc4NZIBAR",
         "https://evil.example/?c=\u0664\u0668\u0662\u0669\u0661\u0663",
         "https://evil.example/hear-Zanzibar",
         "https://evil.example/zebras/482913",
@@ -241,7 +242,10 @@ def test_a_name_that_renderers_link_is_broken_outside_of_code() -> None:
 
 
 LISTED = LinkFilter(
-    ["The code is zanzibar. Contact: Anna Svensson, anna.svensson@mail.example.com. More: www.harbour.se/contact-us"],
+    [
+        "The code is zanzibar. Contact: Anna Svensson, anna.svensson@mail.example.com. More: www.harbour.se/contact-us."
+        " Einkauf: erika@x.example. Phone: +46812345,123. The sender of an email"
+    ],
     ["Who is it?"],
 )
 
@@ -260,6 +264,14 @@ LISTED = LinkFilter(
         "|Anna Svensson|anna.svensson@mail.example.com|",
         "see [1] (page 3), [2] (www.harbour.se/contact-us) and [call](tel:+46-8-123)",
         "npm i react@18.2.0, git@github.com:org/repo.git",
+        "[1] (Source: handbook, p. 4), [2] (zanzibar:x), [A] (cost: 5), `x[1] (a: b)`, dict[str, int] (default: {})",
+        "- [x] (P1: high) x[a] (b://c), [DB] (redis://localhost:6379) and [docs] (http: no)",
+        "```ts\nconst f = a[0] (x: zanzibar); g[1] (tg://zanzibar)\n```\n",
+        "Contact/anna.svensson@mail.example.com, email='anna.svensson@mail.example.com'",
+        "{email:'erika@x.example'} a[0] (//x)",
+        "Einkauf/erika@x.example or SMTP_SENDER='erika@x.example'",
+        "x.www.e, app.www.zanzibar.b.c and `a.www.zanzibar.b.c`",
+        "[call](tel:+46%208%20123), [call](tel:1-800-FLOWERS) or [call](tel:+46812345,123)",
     ],
 )
 def test_an_address_that_stands_in_the_text_stays_however_it_is_written(answer: str) -> None:
@@ -281,7 +293,15 @@ def test_an_address_that_stands_in_the_text_stays_however_it_is_written(answer: 
         "xmpp:eve@other.com/zanzibar",
         "x@www.other.com/zanzibar",
         "www.zanzibar.other.com://",
-        "[a] (tel:1,2)",
+        "a.www.other.com/zanzibar",
+        "a/b.www.other.com/zanzibar",
+        "x@a.www.other.com?zanzibar",
+        "zanzibar/erika@x.example",
+        "[call](tel:+46812345,48213)",
+        "[a] (javascript:x())",
+        "[a] (ht&#116;ps://other.com/zanzibar)",
+        "[a] (mailto:?body=zanzibar)",
+        "[a] (sms:?body=zanzibar)",
         "[a](tg://msg?text=zanzibar)",
         "[a] (tg://msg?text=zanzibar)",
     ],

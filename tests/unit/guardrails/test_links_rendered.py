@@ -49,7 +49,7 @@ class Loads(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for name, value in attrs:
-            address = re.sub("%22|%60|%3E", "", value or "").rstrip(".,;:!?*_'\")]~>")
+            address = re.sub("%22|%60|%3E|%7C|%7D", "", value or "").rstrip(".,;:!?*_'\")]~>|}")
             is_link = name in ("href", "action", "formaction") and not BARE_DOMAIN.fullmatch(address)
             loads = name in LOADING or (name == "href" and tag not in ("a", "area"))
             if (loads and not self._policy.can_load(address)) or (is_link and not self._policy.can_link(address)):
