@@ -18,12 +18,13 @@ from agent.llm.prompts import render
 from agent.planning.input_schemas import build_inputs_schema, close_object, read_inputs
 from agent.planning.known_words import KnownWords, is_known, list_known_texts, split_words
 from agent.planning.list_steps import FOR_EACH
-from agent.planning.made_up_values import find_made_up_values
+from agent.planning.made_up_values import MadeUpValue, find_made_up_values
 from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel, build_plan_steps
 from agent.planning.reply import PlanReply
 from agent.planning.request import PlanningRequest
 from agent.planning.round_attempt import Attempt
+from agent.planning.round_parts import LOOKS_UP
 from agent.planning.round_prompt import encode_decision, say
 from agent.text.own_words import OwnWords
 from agent.text.quantifiers import asks_for_each, list_joined_codes
@@ -61,7 +62,7 @@ async def ask_for_each(model: PlannerModel, request: PlanningRequest, attempt: A
     if look is not None:
         call, meant = look, _replace_call(meant, look, look.inputs)
         attempt.parts = [*dict.fromkeys(filter(None, (call.part, *attempt.parts[1:], *_list_parts(meant))))]
-        attempt.is_looking_up = True
+        meant.data[LOOKS_UP] = True
     try:
         listed = await _ask(model, attempt, call, meant)
     except ModelError:  # one of the things is better than none
@@ -152,6 +153,8 @@ def _may_follow(other: _Call, call: _Call, request: PlanningRequest) -> bool:
         steps = other.build_steps(request)
     except PlanInvalidError:
         return False
+    if all(MadeUpValue(steps[0], call.spec, name, own[name]).is_written for name in varying):
+        return False  # other words for the same thing
     if call.spec.has_side_effect:
         return all(one.is_derived for one in find_made_up_values(steps, request))
     words = KnownWords(list_known_texts(request))

@@ -26,6 +26,8 @@ NAMES_VALUE, STATED, FITS = 0.5, 0.4, 0.3
 decision says so; and the sum from which on a call is for a part."""
 CHECK = "check"
 """Why a person must see the round's changes before they are made."""
+LOOKS_UP = "looks_up"
+"""In a decision: whether its calls only look up what its first part needs, which stays open."""
 ANY_TOOL = "an action"
 """In place of the names of tools, where no decision named one."""
 MAY_CHANGE = "may_change"

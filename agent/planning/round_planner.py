@@ -32,7 +32,7 @@ from agent.planning.refused_inputs import RepeatedCallError, check_repetition
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply
 from agent.planning.request import NOTHING, PlanningRequest
 from agent.planning.round_attempt import Attempt, CopiedStepsError, UnaskedChangeError
-from agent.planning.round_parts import CHECK, MAY_CHANGE, divide_parts
+from agent.planning.round_parts import CHECK, LOOKS_UP, MAY_CHANGE, divide_parts
 from agent.planning.round_prompt import (
     ANSWER,
     build_round_messages,
@@ -220,15 +220,10 @@ class RoundPlanner:
 
     async def _take_calls(self, request: PlanningRequest, attempt: Attempt, meant: Ask | PlanReply) -> Planned:
         """The round or question of a decision. Raises `PlanInvalidError` if it cannot be used."""
-        is_looking_up = attempt.is_looking_up
         if isinstance(meant, PlanReply):
             meant = await self._changes.leave_out_unasked(request, attempt, meant)
             meant = await ask_for_each(self._model, request, attempt, meant)
-        try:
-            planned = self._build_planned(request, meant, attempt)
-        except PlanInvalidError:
-            attempt.is_looking_up = is_looking_up
-            raise
+        planned = self._build_planned(request, meant, attempt)
         new = [step for step in planned.plan.steps if step.id not in request.used_ids and not planned.question]
         part = attempt.parts[0] if attempt.parts else ""
         joined = make_join_round(request, new, part, attempt.may_change)
@@ -344,9 +339,8 @@ class RoundPlanner:
         unrequested = {step.intent for step in calls} - {step.intent for step in requested}
         named = [str(part) for part in (todo if isinstance(todo, list) else ()) if part not in unrequested]
         named = select_parts(named, request.catalogue.list_names(), attempt.is_copied)
-        args = divide_parts(
-            named, attempt.parts, requested, steps, request.catalogue.index, looks_up=attempt.is_looking_up
-        )
+        looks_up = attempt.is_looking_up or LOOKS_UP in meant.data
+        args = divide_parts(named, attempt.parts, requested, steps, request.catalogue.index, looks_up=looks_up)
         if attempt.may_change is not None:
             args[MAY_CHANGE] = [*sorted(attempt.may_change)]
         steps = (*steps, *{look.id: look for look in looks.values()}.values())

@@ -13,13 +13,12 @@ _GREETINGS = frozenset({
     "hi", "hello", "hey", "hiya", "howdy", "good morning", "good afternoon", "good evening", "good day", "greetings",
     "thanks", "thank you", "thx", "cheers", "bye", "goodbye",
     "hej", "hejsan", "hallå", "tjena", "god morgon", "god kväll", "god dag", "tack", "tack så mycket",
-    "hallo", "guten tag", "guten morgen", "guten abend", "moin", "servus", "danke", "bonjour", "salut", "bonsoir",
-    "merci", "hola", "buenos días", "gracias", "ciao", "grazie", "olá", "obrigado", "obrigada", "bedankt", "good night",
+    "hallo", "guten tag", "guten morgen", "guten abend", "danke", "bonjour", "salut", "bonsoir", "merci",
+    "hola", "buenos días", "gracias",
 })  # fmt: skip
 """Whole messages that need no plan: they need no model in rules mode, and no search in a room of documents."""
 _AFTER_GREETINGS = (
-    " there", " all", " everyone", " stepgate", " again", " so much", " very much", " a lot", " for your help", " då",
-    " på dig",
+    " there", " all", " everyone", " stepgate", " again", " so much", " very much", " a lot", " då", " på dig"
 )  # fmt: skip
 """What may follow a greeting. With any other word the message is a request."""
 _GREETING_CHARS = 60

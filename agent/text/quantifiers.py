@@ -13,16 +13,15 @@ _UNIVERSAL = """each every all both everyone everybody
     ogni ognuno ciascuno ciascuna tutti tutte entrambi entrambe elk elke ieder iedere hver hvert begge samtlige"""
 """English, German, Swedish, French, Spanish, Portuguese, Italian, Dutch, Danish, Norwegian: a closed class in each, and
 no word of one means something else in another."""
-_OF_CONTENT = "with without about that über mit dass om med att avec que sobre con com che met over dat"
-"""Words before what a text is about or comes with: "a message with all tickets" is one message."""
 _WORD = re.compile(r"[\w-]*[^\W\d_][\w-]*")
 _JOINT = re.compile(r",|,? ?(?:and|och|und|et|y|e|en|og|&)")
 _DIGITS = re.compile(r"\d+")
-_UNIVERSAL_WORDS, _CONTENT_WORDS = frozenset(_UNIVERSAL.split()), frozenset(_OF_CONTENT.split())
+_UNIVERSAL_WORDS = frozenset(_UNIVERSAL.split())
 
 
 def asks_for_each(text: str, action: str) -> bool:
-    """Whether a request asks for an action, in some words of its own, with each of several things.
+    """Whether a request may ask for an action, in some words of its own, with each of several things, so that a model is
+    asked. That "a message with all tickets" is one message is left to the model.
 
     "Read every ticket, and write ann a summary" asks for one message: the clause that shares most words with the action
     counts, and none does where no word is shared."""
@@ -46,8 +45,7 @@ def list_joined_codes(text: str) -> frozenset[str]:
 
 
 def _says_each(clause: str) -> bool:
-    words = ["", *(word.casefold() for word in _WORD.findall(clause))]
-    return any(word in _UNIVERSAL_WORDS and before not in _CONTENT_WORDS for before, word in pairwise(words))
+    return not _UNIVERSAL_WORDS.isdisjoint(word.casefold() for word in _WORD.findall(clause))
 
 
 def _shape(code: str) -> str:
