@@ -20,8 +20,8 @@ _UNIVERSAL_WORDS = frozenset(_UNIVERSAL.split())
 
 
 def asks_for_each(text: str, action: str) -> bool:
-    """Whether a request may ask for an action, in some words of its own, with each of several things, so that a model is
-    asked. That "a message with all tickets" is one message is left to the model.
+    """Whether a request may ask for an action with each of several things, in some words of its own. A model then
+    decides: "a message with all tickets" is one message.
 
     "Read every ticket, and write ann a summary" asks for one message: the clause that shares most words with the action
     counts, and none does where no word is shared."""
