@@ -10,7 +10,6 @@ import logging
 from collections.abc import AsyncIterator, Iterable, Sequence
 from functools import cached_property
 from time import monotonic, time
-from typing import TYPE_CHECKING
 
 from agent.core.errors import ConflictError, TooLargeError
 from agent.core.event_loop import INLINE_CHARS, SharedEvent
@@ -21,6 +20,7 @@ from agent.core.run_reducer import apply, fold
 from agent.core.run_state import RunState
 from agent.llm.profile import ModelProfile, choose_profile
 from agent.planning.routing import RunCommand
+from agent.policy.guardrails.chosen_values import ChosenValues
 from agent.policy.redaction.events import holds_text
 from agent.run_context.calls import ReadCalls
 from agent.run_context.engine import Engine
@@ -28,9 +28,6 @@ from agent.run_context.redaction import RunRedaction
 from agent.run_context.run_hooks import RunHooks
 from agent.storage.event_codec import encode_body
 from agent.storage.journal import Claim, Journal, RunAppend
-
-if TYPE_CHECKING:
-    from agent.policy.guardrails.chosen_values import ChosenValues
 
 log = logging.getLogger(__name__)
 
@@ -53,8 +50,7 @@ class Run:
         self.state: RunState = fold(claim.run_id, claim.events)
         self.room: Room = self.state.room
         """The room of the run. It never changes."""
-        concerned = (hooks for hooks in engine.extensions.hooks if hooks.rooms.matches(self.room))
-        self.hooks: tuple[RunHooks, ...] = tuple(concerned)
+        self.hooks: tuple[RunHooks, ...] = tuple(one for one in engine.extensions.hooks if one.rooms.matches(self.room))
         """The hooks of features that concern the run; `load_feature_data` drops those without rows of the owner."""
         self.feature_data: dict[str, object] = {}
         """What features keep of the owner, by the name of their hooks. Loaded when the run is executed."""
