@@ -1,6 +1,7 @@
 """What all tests share: next to nothing."""
 
 import atexit
+import faulthandler
 import gc
 import os
 import signal
@@ -14,6 +15,7 @@ from typing import Any
 import httpx._transports.default
 import httpx2._transports.default
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from hypothesis import HealthCheck, settings
 
 from agent.core import containers
@@ -22,6 +24,7 @@ from agent.skills import Skill, library
 from agent.skills.parse import read_skill
 from agent.storage import sqlite
 from gateway.packaged_files import PACKAGE_ROOT
+from tests.support.stuck_workers import StuckWorkers
 
 # How long an example takes is the machine's business: on a busy one it would be a failure that says nothing.
 settings.register_profile("stepgate", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
@@ -51,6 +54,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """A machine without namespaces has no sandbox to test."""
     if item.get_closest_marker("sandbox") is not None and (missing := find_missing_feature()) is not None:
         pytest.skip(f"this machine has no sandbox: {missing}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The process that hands out tests to workers watches that they come to an end."""
+    if config.getoption("numprocesses", None):
+        config.pluginmanager.register(StuckWorkers(limit_s=600))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Once a test has failed, pytest no longer watches how long it takes (`faulthandler_timeout`), and ending what it
+    has started may hang."""
+    limit_s = float(item.config.getini("faulthandler_timeout"))
+    faulthandler.dump_traceback_later(limit_s, exit=True, file=item.config.stash[fault_handler_stderr_fd_key])
 
 
 def pytest_collection_finish() -> None:
