@@ -9,6 +9,7 @@ from agent.core.settings import Settings
 from agent.storage.feature_schema import FeatureRevision, apply_revisions
 from agent.storage.feature_tables import FeatureRetention, FeatureTables
 from gateway.bootstrap_database import Storage
+from gateway.feature_events import declare_events
 from gateway.feature_loader import VARIABLE, FeatureError, LoadedFeatures, import_target, load_features
 from gateway.feature_settings import check_further_settings, check_settings
 
@@ -31,6 +32,7 @@ def choose_configured(settings: Settings) -> LoadedFeatures:
         features = load_features(settings.features, checks_hooks=True)
         check_settings(features)
         check_further_settings(settings, features)
+        declare_events(features)
     for skipped in features.skipped:
         log.warning("the feature %s is skipped: %s", skipped.name, skipped.error)
     return features

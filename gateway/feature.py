@@ -110,6 +110,9 @@ class Feature:
     """Stores the results of sub-agents: from the id of one, its `KeepResult`."""
     extensions: Target | None = None
     """Lists its `Extension`s: gates, topics, plan sources and other hooks of runs."""
+    events: Target | None = None
+    """A tuple of its `FeatureEvent`s (`agent/core/events/feature.py`), which its hooks append to runs by `Run.emit`.
+    They stay readable while it is off. One that may hold text and has no `redact` stops the start."""
     prepare: Target | None = None
     """Awaited once the tools of all features are registered. Raises `ConfigError` to stop the start."""
     dispatch: Target | None = None

@@ -35,9 +35,17 @@ def apply(state: RunState, event: ev.Event) -> RunState:
     """The state after one more event."""
     kind = type(event.body)
     field = _FIELD_OF_NEWEST.get(kind)
-    changes = {field: event.body} if field is not None else _RULES[kind](state, event, event.body)
+    if field is not None:
+        changes: Changes = {field: event.body}
+    else:
+        changes = _RULES.get(kind, _take_feature_event)(state, event, event.body)
     changes |= {"seq": event.seq, "epoch": event.epoch, "updated_at": event.at}
     return replace_fields(state, changes)
+
+
+def _take_feature_event(state: RunState, _: ev.Event, body: ev.FeatureEvent) -> Changes:
+    """The rule of all types that features declare."""
+    return {"feature_events": {**state.feature_events, body.type: body}}
 
 
 def _create(_: RunState, event: ev.Event, body: ev.RunCreated) -> Changes:

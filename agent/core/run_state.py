@@ -171,6 +171,8 @@ class RunState:
     """The model and the usage of each call, in order."""
     subagents: Mapping[str, SubAgentState] = field(default_factory=dict)
     """By span, in order of start."""
+    feature_events: Mapping[str, ev.FeatureEvent] = field(default_factory=dict)
+    """The newest event of each type that features have declared, by type."""
     failed_upstreams: tuple[ev.FailedUpstream, ...] = ()
     """Models that did not answer and were replaced by another one, oldest first."""
     completeness: Completeness | None = None

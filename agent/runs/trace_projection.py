@@ -69,6 +69,9 @@ class Projection:
         rule = _RULES.get(type(event.body))
         if rule is not None:
             rule(self, event, event.body)
+        elif isinstance(event.body, ev.FeatureEvent) and (line := event.body.describe()) is not None:
+            title, detail = line
+            self._lines.add_line(event, "notice", title, detail=detail)
 
     # The rules, in the order of a run.
 

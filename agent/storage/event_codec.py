@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from agent.core.errors import LogDamagedError, StoreNewerError, TooLargeError
-from agent.core.events import BODY_TYPES, Event, EventBody
+from agent.core.events import BODY_TYPES, FEATURE_EVENTS, Event, EventBody
 from agent.core.surrogates import replace_surrogates
 
 EventRow = tuple[str, int, int, str, int, str | None, int | None, str, float]
@@ -53,11 +53,11 @@ def decode(row: EventRow) -> Event:
 
 
 def _decode_body(run_id: str, seq: int, kind: str, version: int, data: str) -> EventBody:
-    body = BODY_TYPES.get(kind)
+    body = BODY_TYPES.get(kind) or FEATURE_EVENTS.get(kind)
     if body is None or version > body.v:
         raise StoreNewerError(
             f"event {seq} of run {run_id} is a {kind!r} (v{version}), which this version of Stepgate does not know; "
-            "upgrade Stepgate",
+            "upgrade Stepgate, or install the feature that has written it",
             agent_id="journal",
         )
     try:

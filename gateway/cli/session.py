@@ -18,6 +18,7 @@ from dotenv import load_dotenv
 
 from agent.core.settings import Settings
 from agent.core.settings.loading import load_settings
+from gateway.feature_loader import load_features
 from gateway.feature_settings import find_unknown_names
 from gateway.observe.logs import JsonFormatter, RedactingFormatter, TextFormatter
 from gateway.quiet_interrupt import QuietInterrupt
@@ -161,7 +162,11 @@ async def open_database(settings: Settings) -> AsyncIterator[Database]:
     """Opens the store, and closes it at the end."""
     from agent.storage.audit import StoredAuditLog  # noqa: PLC0415 - the store; `--help` needs none
     from gateway.bootstrap_database import build_statements, open_store  # noqa: PLC0415
+    from gateway.configured_features import explain_feature_errors  # noqa: PLC0415
+    from gateway.feature_events import declare_past_events  # noqa: PLC0415
 
+    with explain_feature_errors():
+        declare_past_events(load_features(settings.features))
     store = await open_store(settings)
     try:
         statements = build_statements(store)

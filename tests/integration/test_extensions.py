@@ -193,10 +193,27 @@ def test_a_feature_has_its_table_its_routes_its_tool_and_its_command(
     assert any("List your favourite poems." in line for line in run(environment, "--help"))
 
 
+def test_an_event_of_a_feature_is_redacted_has_its_line_and_is_read_while_the_feature_is_off(
+    client: httpx.Client, environment: dict[str, str]
+) -> None:
+    key = "ghp" + "_" + "a1B2" * 9
+    client.put(f"/v1/poems/Song of {key}")
+    answered = client.post("/v1/agent", json={"prompt": "Which are my favourite poems?", "room": "poems"}).json()
+    run_id = answered["metadata"]["run_id"]
+    title = "Song of [removed: GITHUB_TOKEN]"
+    assert answered["response"].endswith(f"Your newest favourite is {title}."), answered["response"]
+    (line,) = [step for step in answered["steps"] if step["title"] == "reminds of a favourite poem"]
+    assert (line["type"], line["detail"]) == ("notice", {"title": title})
+    assert key not in client.get(f"/v1/runs/{run_id}").text
+    off = {**environment, "AGENT_FEATURES": "-poems"}
+    shown = "\n".join(run(off, "runs", "show", run_id))
+    assert "reminds of a favourite poem" in shown
+
+
 def test_a_feature_that_is_off_is_not_there_and_keeps_its_rows(environment: dict[str, str]) -> None:
     off = {**environment, "AGENT_FEATURES": "-poems"}
     assert any("No such command 'poems'" in line for line in run(off, "poems"))
-    assert run(environment, "poems") == ["Hope"]
+    assert run(environment, "poems")[:1] == ["Hope"]
     removed = run(off, "users", "delete", "local", "--yes")
     assert any("poem_favourites" in line for line in removed), removed
     assert run(environment, "poems") == ["There are no favourite poems."]

@@ -5,7 +5,7 @@ versioned by `v`: a reader must accept every version that was ever written.
 
 To add an event: add a body beside similar ones, its name below and in `_BODY_CLASSES`, its rule in
 `agent/core/run_reducer.py`, its case in `agent/runs/trace_projection.py`, and its rule in
-`agent/policy/redaction/events.py`, or there why it needs none.
+`agent/policy/redaction/events.py`, or there why it needs none. A feature declares its own: `FeatureEvent`.
 """
 
 from collections.abc import Mapping
@@ -34,6 +34,7 @@ from agent.core.events.call import (
     ToolReturned,
 )
 from agent.core.events.envelope import Event, EventBody, EventDraft
+from agent.core.events.feature import FEATURE_EVENTS, FeatureEvent, declare_event, is_declared
 from agent.core.events.label import StepLabel, TextLabel, TextSource
 from agent.core.events.plan import (
     ApprovalDecided,
@@ -78,6 +79,7 @@ from agent.core.events.step import (
 
 __all__ = [
     "BODY_TYPES",
+    "FEATURE_EVENTS",
     "AnswerChecked",
     "AnswerDelta",
     "AnswerFinished",
@@ -97,6 +99,7 @@ __all__ = [
     "FailedUpstream",
     "Event",
     "EventBody",
+    "FeatureEvent",
     "FinishReason",
     "GateChecked",
     "GivenPlan",
@@ -135,6 +138,8 @@ __all__ = [
     "ToolCalled",
     "ToolRefused",
     "ToolReturned",
+    "declare_event",
+    "is_declared",
 ]
 
 _BODY_CLASSES: tuple[type[EventBody], ...] = (
@@ -147,4 +152,4 @@ _BODY_CLASSES: tuple[type[EventBody], ...] = (
 )  # fmt: skip
 
 BODY_TYPES: Mapping[str, type[EventBody]] = {body.type: body for body in _BODY_CLASSES}
-"""Every body class by its stored type."""
+"""Every body class of the kernel by its stored type."""

@@ -67,6 +67,10 @@ class EventRedactor:
     def redact(self, body: ev.EventBody, *, by_model: bool = True) -> ev.EventBody:
         """The event as the log may hold it. `by_model`: whether a model wrote the output of a step."""
         rule = RULES.get(type(body))
+        if rule is None and type(body) not in WITHOUT_RULE:
+            if not isinstance(body, ev.FeatureEvent) or not ev.is_declared(body):
+                raise TypeError(f"no feature declares the event {body.type!r} of {type(body).__qualname__}")
+            return body.redact(lambda text: self.redact_text(self._clean_links(text)))
         if rule is None or (isinstance(body, ev.StepFinished) and not by_model and body.output.error is None):
             return body
         redacted: ev.EventBody = rule(self, body)
@@ -161,10 +165,8 @@ class EventRedactor:
         words: JsonValue = [*bare]
         clean = ResultParts("", words, ())
         clean = self.redact_result(clean) if self.may_hold_secret(clean) else clean
-        clean_blocks = (
-            [block for block in clean.value if isinstance(block, dict)] if isinstance(clean.value, list) else []
-        )
-        whole = restore_bytes(clean_blocks, parts)
+        values = clean.value if isinstance(clean.value, list) else []
+        whole = restore_bytes([block for block in values if isinstance(block, dict)], parts)
         if not self._own:
             return whole
         why = "it holds a secret of this gateway"
@@ -237,17 +239,17 @@ class EventRedactor:
             return body
         steps = tuple(step.model_copy(update={"intent": self.redact_text(step.intent)}) for step in plan.steps)
         words = {"goal": self.redact_text(plan.goal), "reasoning": self.redact_text(plan.reasoning)}
-        origin = self.redact_text(plan.origin_reason) if plan.origin_reason else plan.origin_reason
-        return body.model_copy(
-            update={
-                "plan": plan.model_copy(update={**words, "origin_reason": origin, "steps": steps}),
-                "fallback_reason": self.redact_text(body.fallback_reason)
-                if body.fallback_reason
-                else body.fallback_reason,
-                "replan_reason": self.redact_text(body.replan_reason) if body.replan_reason else body.replan_reason,
-                "follows": self.redact_text(body.follows),
-            }
+        origin, fallback, replan = (
+            self.redact_text(reason) if reason else reason
+            for reason in (plan.origin_reason, body.fallback_reason, body.replan_reason)
         )
+        update = {
+            "plan": plan.model_copy(update={**words, "origin_reason": origin, "steps": steps}),
+            "fallback_reason": fallback,
+            "replan_reason": replan,
+            "follows": self.redact_text(body.follows),
+        }
+        return body.model_copy(update=update)
 
     def _remove_live_parts_of_plan(self, body: ev.PlanProposed) -> ev.PlanProposed:
         """A plan whose words for people load nothing and carry nothing away, at any door that renders Markdown.
@@ -332,8 +334,10 @@ class EventRedactor:
 
 
 def holds_text(body: ev.EventBody) -> bool:
-    """Whether a model or a tool may have written something in this event."""
-    return type(body) in RULES and not (isinstance(body, ev.ModelReturned) and body.message is None)
+    """Whether a model, a tool or a feature may have written something in this event."""
+    if type(body) in RULES:
+        return not (isinstance(body, ev.ModelReturned) and body.message is None)
+    return type(body) not in WITHOUT_RULE
 
 
 def read_arguments(call: JsonValue) -> str:

@@ -85,6 +85,20 @@ async def test_a_writer_that_redacts_nothing_leaves_no_secret_in_the_log(tmp_pat
         assert "[removed: " in written, event.type
 
 
+async def test_an_event_that_no_feature_declares_is_refused_before_it_is_stored(tmp_path: Path) -> None:
+    kinds = (
+        type("Undeclared", (ev.FeatureEvent,), {"type": "songs.undeclared", "__module__": __name__}),
+        type("Bare", (EventBody,), {"type": "songs.bare_body", "__module__": __name__}),
+    )
+    async with engine_bench(tmp_path, None) as bench:
+        claim = await bench.engine.journal.create_run(RUN_ID, created(), worker="w", lease_s=60)
+        run = Run(bench.engine, claim)
+        for kind in kinds:
+            with pytest.raises(TypeError, match="no feature declares the event 'songs"):
+                await run.emit(kind())
+        assert [event.type for event in await bench.engine.journal.read_events(RUN_ID)] == ["run.created"]
+
+
 async def test_what_is_redacted_before_it_is_appended_is_not_examined_again(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, None, room=Room(id="test", guard_output=OutputGuards())) as bench:
         claim = await bench.engine.journal.create_run(RUN_ID, created(), worker="w", lease_s=60)
