@@ -80,9 +80,9 @@ class ChangeQuestions:
             attempt.may_change = frozenset()
         is_first = attempt.may_change is None
         if is_first:
-            attempt.may_change = _prefer_called(
-                request, attempt, await self._ask_whether(attempt, lines), _list_calls(meant.data)
-            )
+            chosen = await self._ask_whether(attempt, lines)
+            attempt.may_change = _prefer_called(request, attempt, chosen, _list_calls(meant.data))
+            attempt.named_changes = (chosen or frozenset()) - (attempt.may_change or frozenset())
         if attempt.may_change is None and not request.has_read_outside:
             return lines.keys()  # the endpoint ignores the schema, and only the user can have asked for it
         allowed = attempt.may_change or frozenset()
