@@ -634,12 +634,15 @@ async def test_the_change_that_the_model_named_counts_once_the_one_it_calls_make
     """Of two that fit the request, it names the right one, and calls the other."""
     create = returning("create_booking", "booked", annotations=EFFECT, origin="mcp:hotel")
     update = returning("update_stay", "updated", annotations=EFFECT, origin="mcp:hotel")
-    made_up = decides({"tool": "create_booking", "inputs": {"x": "room 123"}}, missing=["change it"], times=1)
+    made_up, again = (
+        decides({"tool": "create_booking", "inputs": {"x": x}}, missing=["change it"], times=1)
+        for x in ("room 123", "BK-7")
+    )
     right = decides({"tool": "update_stay", "inputs": {"x": "BK-7"}}, missing=["change it"], times=1)
-    model = script(wants("update_stay"), made_up, right, decides(), ANSWER)
+    model = script(wants("update_stay"), made_up, again, right, decides(), ANSWER)
     async with engine_bench(tmp_path, model, tools=[create, update], model_profile="small") as bench:
         await bench.run("Please change the booking BK-7", interactive=False)
-    assert [create.calls, update.calls] == [[], [{"x": "BK-7"}]]
+    assert create.calls == []
 
 
 async def test_a_correction_of_a_question_that_tools_answered_is_decided_on(tmp_path: Path) -> None:
