@@ -38,9 +38,13 @@ class ChangeQuestions:
     async def leave_out_unasked(self, request: PlanningRequest, attempt: Attempt, meant: PlanReply) -> PlanReply:
         """The decision without the changes that the request does not ask for. Raises `UnaskedChangeError` if nothing
         else is left of it, `ModelError`."""
-        lines = list_changing_lines(request, attempt.tools)
         calls = _list_calls(meant.data)
-        changing = {str(call.get("tool")) for call in calls} & lines.keys()
+        # An endpoint that ignores the schema may call what is no choice any more, because nobody asked for it.
+        names = {str(call.get("tool")) for call in calls}
+        others = names - {spec.name for spec in attempt.tools}
+        called = (spec for spec in map(request.catalogue.get_tool, sorted(others)) if spec is not None)
+        lines = list_changing_lines(request, (*attempt.tools, *called))
+        changing = names & lines.keys()
         if not changing:
             return meant
         misfits = _select_misfits(attempt, changing)
@@ -80,9 +84,9 @@ class ChangeQuestions:
             attempt.may_change = frozenset()
         is_first = attempt.may_change is None
         if is_first:
-            attempt.may_change = _prefer_called(
-                request, attempt, await self._ask_whether(attempt, lines), _list_calls(meant.data)
-            )
+            chosen = await self._ask_whether(attempt, lines)
+            attempt.may_change = _prefer_called(request, attempt, chosen, _list_calls(meant.data))
+            attempt.named_changes = (chosen or frozenset()) - (attempt.may_change or frozenset())
         if attempt.may_change is None and not request.has_read_outside:
             return lines.keys()  # the endpoint ignores the schema, and only the user can have asked for it
         allowed = attempt.may_change or frozenset()

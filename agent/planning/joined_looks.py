@@ -5,6 +5,7 @@ the guest's identifier. "The floor lamp" is looked for by the tools that take wo
 guest's identifier for the booking's, calls the first tool that fits a word, and narrows it by a room that it makes up.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -25,12 +26,15 @@ from agent.planning.identifier_lookups import (
 from agent.planning.input_schemas import build_inputs_schema
 from agent.planning.known_words import split_words
 from agent.planning.request import PlanningRequest, RoundResult
+from agent.text.follow_up import list_content_words
 from agent.text.json_entries import list_json_objects, read_json_values
 from agent.tools import ToolSpec
 from agent.tools.catalogue import is_foreign, split_name
 
 MAX_JOINS = 3
 """Calls of one round that find a thing by another one's identifier."""
+_CAPITALS = "".join(map(re.escape, filter(str.isupper, map(chr, range(0x250)))))
+_PROPER_NAME = re.compile(rf"(?<!\w)[{_CAPITALS}][^\W\d_]+(?:[ -][{_CAPITALS}][^\W\d_]+)+")
 
 
 def list_joins(request: PlanningRequest) -> list[RoundResult]:
@@ -84,6 +88,41 @@ def list_described_looks(request: PlanningRequest) -> list[RoundResult]:
             made = [(one.tool, one.args) for one in looks]
             looks += [replace(call, tool=one.name, args=args) for one, args in inputs if (one.name, args) not in made]
     return looks[:MAX_JOINS]
+
+
+def list_named_looks(request: PlanningRequest) -> list[RoundResult]:
+    """The searches for who or what the request names, where no call of the run was about it and no result has it: a
+    small model looks at free rooms for the wishes of a guest, and then says that there are none."""
+    last = [call for call in _list_last(request) if not call.failed]
+    if not request.checks_answers or len(last) < len(request.last_calls):
+        return []
+    texts = [
+        text for call in request.rounds for text in (call.text, *(str(leaf) for _, leaf in iter_leaves(call.args)))
+    ]
+    read = {word for text in texts for word in split_words(text)}
+    names = [name for name in _list_proper_names(request.question) if read.isdisjoint(split_words(name))]
+    called = {call.tool for call in request.rounds}
+    looks = []
+    for call in last if names else ():
+        origin = spec.origin if (spec := request.catalogue.get_tool(call.tool)) is not None else ""
+        for one in request.catalogue.tools:
+            if (
+                one.origin == origin
+                and one.effect == "read"
+                and one.name not in called
+                and (to := find_text_input(one))
+            ):
+                called.add(one.name)
+                looks.append(replace(call, tool=one.name, args={to: names[0]}))
+    return looks[:MAX_JOINS]
+
+
+def _list_proper_names(text: str) -> list[str]:
+    """The names of two words and more, such as `Ann Berg`, without the word that only begins the sentence."""
+    parts = (
+        [word for word in match[0].split(" ") if list_content_words(word)] for match in _PROPER_NAME.finditer(text)
+    )
+    return [" ".join(words) for words in parts if len(words) > 1]
 
 
 def list_resolved_calls(request: PlanningRequest) -> list[RoundResult]:

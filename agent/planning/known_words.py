@@ -71,6 +71,10 @@ class KnownWords:
         at = bisect_left(self._sorted, token)  # the words that begin with it follow
         return at < len(self._sorted) and self._sorted[at].startswith(token)
 
+    def hold_signs(self, value: str) -> bool:
+        """Whether a value without any word, such as `*` or an emoji, stands there as it is. "" stands everywhere."""
+        return any(value.strip() in text for text in self._texts)
+
     def _hold_number(self, number: int) -> bool:
         return number in self._numbers or any(first < number < last for first, last in self.spans)
 
@@ -144,7 +148,8 @@ def is_known(value: JsonValue, known: KnownWords, described: KnownWords, label: 
         if all(map(known.hold, split_words(str(value)))):
             return True
         return isinstance(value, int | float) and not isinstance(value, bool) and known.hold_quantity(value, label)
-    if all(map(described.hold, split_words(value))) or known.hold_quantity(value, label):
+    words = split_words(value)
+    if (all(map(described.hold, words)) if words else described.hold_signs(value)) or known.hold_quantity(value, label):
         return True
     dates = [date for date in find_dates(value) if known.hold_date(date)] if len(value) <= MAX_DATED else []
     if not dates:

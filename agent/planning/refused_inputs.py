@@ -28,6 +28,11 @@ _QUOTED = re.compile(r"'([^']{1,60})'|\"([^\"]{1,60})\"")
 _WORD = re.compile(r"[^\s,;:()\[\]{}\"'`<>]+")
 _IDENTIFIER = re.compile(r"\S*\d\S*")
 _LIST = re.compile(r"[,;\n]")
+_PAIRS = ("()", "[]", "{}")
+_MARKS = frozenset("()[]{}<>=*")
+"""Characters of expressions, of statements and of pieces of JSON, which no choice of words replaces."""
+MIN_ALTERNATIVES = 2
+"""Values at the end of an error from which on it lists what there is."""
 _SEPARATORS = re.compile(r"[\W_]+")
 
 
@@ -80,6 +85,7 @@ def list_other_values(
         # A longer one is a text or a statement, which no choice of words replaces.
         and len(value) <= VALUE_CHARS
         and len(value.split()) <= VALUE_WORDS
+        and _MARKS.isdisjoint(value)
         and value.casefold() in error
         and _is_free_text(spec.properties.get(name))
         and not (
@@ -89,14 +95,24 @@ def list_other_values(
             and not _list_same(value, _iterate_values(call.text))
         )
     ]
+    listed = _list_alternatives(call.text)
     other_values: dict[str, list[str]] = {}
     for name in refused:
         tried = str(call.args[name]).casefold()
-        values = dict.fromkeys(value for text in (call.text, *results, request) for value in _iterate_values(text))
-        others = [value for value in values if value.casefold() != tried and not _quotes(value, tried)]
+        # What else stands anywhere is refused like this one.
+        values = listed or [value for text in (call.text, *results, request) for value in _iterate_values(text)]
+        others = [value for value in dict.fromkeys(values) if value.casefold() != tried and not _quotes(value, tried)]
         if others:
             other_values[name] = _select_near(tried, others, call.text) or others[:MAX_VALUES]
     return other_values
+
+
+def _list_alternatives(error: str) -> list[str]:
+    """The values that an error lists at its end as those that there are: `known: run-5522, run-5519`. Empty if it lists
+    none, or texts of several words, which may be sentences."""
+    listed = [item.strip(" .'\"`") for item in error.rpartition(":")[2].split(",")]
+    is_list = len(listed) >= MIN_ALTERNATIVES and all(len(item.split()) == 1 for item in listed)
+    return listed if is_list and all(_MARKS.isdisjoint(item) for item in listed) else []
 
 
 def _quotes(value: str, tried: str) -> bool:
@@ -118,6 +134,33 @@ def _list_same(tried: str, values: Iterable[str]) -> list[str]:
     own = _SEPARATORS.sub("", tried.casefold())
     folded = ((value, _SEPARATORS.sub("", value.casefold())) for value in values)
     return [value for value, other in folded if own == other and value.casefold() != tried.casefold()]
+
+
+def take_accepted_values(spec: ToolSpec, inputs: JsonObject, request: PlanningRequest) -> JsonObject:
+    """The inputs of a look with the values that the same server took in place of those it refused in this run.
+
+    A small model that has found the identifier of "the joint account" writes the words again in its next call."""
+    accepted = {
+        name: made.args[name]
+        for refused in request.rounds
+        for name in _list_refused(refused, inputs)
+        for made in request.rounds
+        if made.tool == refused.tool
+        and not made.failed
+        and name in made.args
+        # Else another call was made, and not this one with another value.
+        and {**made.args, name: None} == {**refused.args, name: None}
+        and (made_by := request.catalogue.get_tool(made.tool)) is not None
+        and made_by.origin == spec.origin
+    }
+    return {**inputs, **accepted}
+
+
+def _list_refused(call: RoundResult, inputs: JsonObject) -> list[str]:
+    """The inputs whose value a failed call had, too, and its error names."""
+    error = call.text.casefold() if call.failed else ""
+    same = [name for name, value in inputs.items() if isinstance(value, str) and value and call.args.get(name) == value]
+    return [name for name in same if str(inputs[name]).casefold() in error]
 
 
 def list_interrupted_calls(request: PlanningRequest) -> list[RoundResult]:
@@ -175,8 +218,7 @@ def _iterate_values(text: str) -> Iterator[str]:
     if isinstance(data, dict | list):
         yield from (value for _, leaf in iter_leaves(data) for value in [str(leaf)] if 0 < len(value) <= VALUE_CHARS)
         return
-    for quoted in _QUOTED.finditer(text):
-        yield quoted[1] or quoted[2]
+    yield from (value for quoted in _QUOTED.finditer(text) if _is_whole(value := quoted[1] or quoted[2]))
     last = text.rpartition(":")[2]
     for item in _LIST.split(last) if _LIST.search(last) else ():
         if 0 < len(item.strip(" .")) <= VALUE_CHARS:
@@ -184,6 +226,11 @@ def _iterate_values(text: str) -> Iterator[str]:
     for word in _WORD.findall(text):
         if len(word.strip(".!?")) > 1:
             yield word.strip(".!?")
+
+
+def _is_whole(value: str) -> bool:
+    """Whether a quoted text is one by itself, and not what stands between two others: `} for tx in [`."""
+    return any(map(str.isalnum, value)) and all(value.count(left) == value.count(right) for left, right in _PAIRS)
 
 
 def _is_same(call: Mapping[str, JsonValue], made: RoundResult) -> bool:

@@ -80,6 +80,8 @@ class Attempt:
     """The open part of which the model was asked whether it changes something."""
     may_change: frozenset[str] | None = None
     """The tools with which the request asks to change something; None if that was not asked."""
+    named_changes: frozenset[str] = frozenset()
+    """The tools that the model named in answer to that, where another one that its decision calls counts."""
     need: str = ""
     """What the request needs, in the model's word; "" if it was not asked."""
     decided_changes: frozenset[str] = frozenset()
@@ -171,9 +173,13 @@ class Attempt:
 
         A refused input becomes a choice of other values. A tool that was called in vain otherwise, or whose change the
         request does not ask for, is no longer a choice."""
-        if isinstance(error, MadeUpValueError) and self._look_up_made_up(error.values):
-            return
         lost: AbstractSet[str] = error.tools if isinstance(error, UnaskedChangeError) else frozenset()
+        if isinstance(error, MadeUpValueError):
+            if self.named_changes:  # the call that counted in their place knows nothing of what it changes
+                lost = {value.step.tool for value in error.values}
+                self.may_change, self.named_changes = self.named_changes, frozenset()
+            elif self._look_up_made_up(error.values):
+                return
         if isinstance(error, RepeatedCallError):
             call = error.call
             if self._look_up(call):

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from agent.core.models import JsonObject, PlanStep
 from agent.planning.made_up_values import holds_made_up_address, leave_out_unasked_texts, list_unasked_changes
 from agent.planning.planned import Planned
+from agent.planning.refused_inputs import take_accepted_values
 from agent.planning.request import PlanningRequest
 from agent.planning.wider_looks import leave_out_made_up_codes, name_stated_choices
 from agent.text.own_words import OwnWords
@@ -101,7 +102,8 @@ def _limit_call(call: JsonValue, request: PlanningRequest) -> JsonValue:
         return call
     stated = inputs
     if spec.effect == "read":
-        stated = name_stated_choices(spec, leave_out_made_up_codes(spec, inputs, request), request)
+        accepted = take_accepted_values(spec, inputs, request)
+        stated = name_stated_choices(spec, leave_out_made_up_codes(spec, accepted, request), request)
     elif is_foreign(spec):
         stated = leave_out_unasked_texts(spec, inputs, request)
     return {**call, "inputs": limit_numbers(spec, stated)}

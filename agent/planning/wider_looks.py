@@ -82,7 +82,12 @@ def list_wider_calls(request: PlanningRequest) -> list[RoundResult]:
             continue
         words = words or _read_words_before(request)
         optional = _list_optional(spec, call.args)
-        unstated = {name for name, value in optional.items() if not _is_stated(value, words[0])}
+        choices = _list_choices(spec)
+        unstated = {
+            name
+            for name, value in optional.items()
+            if not (_is_word_of(value, words[0]) if value in choices.get(name, ()) else _is_stated(value, words[0]))
+        }
         if not unstated and not call.failed:
             unstated = _list_todays(optional, call.args, *words)
         args = {name: value for name, value in call.args.items() if name not in unstated}
@@ -134,6 +139,22 @@ def _is_stated(value: JsonValue, words: KnownWords) -> bool:
         for _, leaf in iter_leaves(value)
         if isinstance(leaf, str | int | float) and not isinstance(leaf, bool)
     )
+
+
+def _list_choices(spec: ToolSpec) -> dict[str, list[JsonValue]]:
+    """The values of the inputs of a tool that take some values only."""
+    choices: dict[str, list[JsonValue]] = {}
+    for name, schema in get_properties(build_inputs_schema(spec)).items():
+        forms = schema.get("anyOf", [schema]) if isinstance(schema, dict) else []
+        for form in forms if isinstance(forms, list) else []:
+            named = form.get("enum") if isinstance(form, dict) else None
+            choices.setdefault(name, []).extend(named if isinstance(named, list) else [])
+    return choices
+
+
+def _is_word_of(value: JsonValue, words: KnownWords) -> bool:
+    """Whether a choice stands there as it is: who asks to start a run again does not ask for those that are running."""
+    return all(word in words.tokens for word in split_words(str(value)))
 
 
 def _stands_in(value: JsonValue, error: str) -> bool:

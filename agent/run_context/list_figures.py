@@ -3,6 +3,7 @@
 It adds up wrongly, and takes the sum of all entries for that of some.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
@@ -32,19 +33,21 @@ def describe_list_figures(text: str, question: str) -> str:
 
 
 def _describe_groups(entries: Sequence[JsonObject], question: str) -> Iterator[str]:
-    """The lines of the entries with a value that the question names, unless all have it."""
+    """The lines of the entries with a value that the question names, the largest group first. Words of every value of
+    a field, such as the year of its dates, name none of them."""
     stems = {stem for stem in list_word_stems(question) if len(stem) >= SHORTEST_STEM}
-    values = dict.fromkeys(
-        (name, value)
-        for entry in entries
-        for name, value in entry.items()
-        if isinstance(value, str) and len(value) <= VALUE_CHARS
-    )
-    for name, value in values:
-        if any(word.startswith(stem) for word in fold(value).split() for stem in stems):
-            group = [entry for entry in entries if entry.get(name) == value]
-            if len(group) < len(entries):
-                yield _describe(group, f"with {name} {value}")
+    groups: Counter[tuple[str, str]] = Counter()
+    for name in dict.fromkeys(name for entry in entries for name in entry):
+        values = [value for entry in entries if isinstance(value := entry.get(name), str) and len(value) <= VALUE_CHARS]
+        named = {value: {stem for stem in stems if _has_word(value, stem)} for value in dict.fromkeys(values)}
+        everywhere = set.intersection(*named.values()) if named else set()
+        groups.update((name, value) for value in values if named[value] - everywhere)
+    for name, value in (group for group, _ in groups.most_common(MAX_LINES)):
+        yield _describe([entry for entry in entries if entry.get(name) == value], f"with {name} {value}")
+
+
+def _has_word(value: str, stem: str) -> bool:
+    return any(word.startswith(stem) for word in fold(value).split())
 
 
 def _describe(entries: Sequence[JsonObject], which: str) -> str:

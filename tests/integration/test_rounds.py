@@ -630,6 +630,21 @@ async def test_a_change_that_only_stood_beside_the_one_that_is_meant_is_not_allo
     assert [len(tool.calls) for tool in (create, update, get)] == [0, 1, 1]
 
 
+async def test_the_change_that_the_model_named_counts_once_the_one_it_calls_makes_a_value_up(tmp_path: Path) -> None:
+    """Of two that fit the request, it names the right one, and calls the other."""
+    create = returning("create_booking", "booked", annotations=EFFECT, origin="mcp:hotel")
+    update = returning("update_stay", "updated", annotations=EFFECT, origin="mcp:hotel")
+    made_up, again = (
+        decides({"tool": "create_booking", "inputs": {"x": x}}, missing=["change it"], times=1)
+        for x in ("room 123", "BK-7")
+    )
+    right = decides({"tool": "update_stay", "inputs": {"x": "BK-7"}}, missing=["change it"], times=1)
+    model = script(wants("update_stay"), made_up, again, right, decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[create, update], model_profile="small") as bench:
+        await bench.run("Please change the booking BK-7", interactive=False)
+    assert create.calls == []
+
+
 async def test_a_correction_of_a_question_that_tools_answered_is_decided_on(tmp_path: Path) -> None:
     """It names nothing that a tool knows, and a small model says that it needs nothing and makes a figure up."""
     stock = returning("get_stock", "12", origin="mcp:shop")

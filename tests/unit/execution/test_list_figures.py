@@ -48,3 +48,17 @@ def test_other_results_have_no_figures(text: str) -> None:
 def test_numbers_that_nobody_adds_up_are_left_out(number: str) -> None:
     text = f'[{{"n": {number}}}, {{"n": 2}}, {{"n": 3}}]'
     assert describe_list_figures(text, "How many?") == "3 entries in all; n: sum 5, least 2, most 3"
+
+
+def test_words_of_all_values_leave_room_for_those_that_tell_entries_apart() -> None:
+    dated = [{"on": f"2026-11-{day:02}", "category": "leisure", "amount": 1} for day in range(1, 12)]
+    entries = [*dated, *({"on": "2026-11-20", "category": "groceries", "amount": 2} for _ in range(3))]
+    lines = describe_list_figures(json.dumps(entries), "What went on groceries in November 2026?").split("\n")
+    assert lines[1:] == ["3 entries with category groceries; amount: sum 6, least 2, most 2"]
+
+
+def test_the_largest_groups_come_first() -> None:
+    entries = [{"shop": f"branch{number}", "kind": "coffee"} for number in range(9)] + [{"shop": "far", "kind": "ink"}]
+    question = "What did branch1, branch2, branch3, branch4, branch5, branch6 and branch7 spend on coffee?"
+    lines = describe_list_figures(json.dumps(entries), question).split("\n")
+    assert lines[1] == "9 entries with kind coffee"

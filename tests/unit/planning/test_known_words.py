@@ -42,3 +42,9 @@ def test_a_number_is_no_date() -> None:
 def test_a_number_within_a_span_is_known(text: str, number: int, is_held: bool) -> None:
     words = KnownWords([text], counted=[text])
     assert is_known(number, words, words) is is_held
+
+
+@pytest.mark.parametrize(("value", "stands"), [("}},{", False), ("*", False), ("\U0001f44d", True), ("", True)])
+def test_signs_without_a_word_stand_there_only_as_they_are(value: str, stands: bool) -> None:
+    words = KnownWords(["React with \U0001f44d to the last message"])
+    assert is_known(value, words, words) is stands

@@ -11,6 +11,7 @@ from agent.planning.refused_inputs import (
     list_corrected_calls,
     list_interrupted_calls,
     list_other_values,
+    take_accepted_values,
 )
 from agent.planning.request import RoundResult
 from agent.tools import READ_ONLY, ToolSpec
@@ -129,3 +130,58 @@ def test_what_is_down_for_a_moment_is_asked_once_more(text: str) -> None:
 def test_an_error_about_the_inputs_is_no_interruption(text: str) -> None:
     request = asking("How many of sku1105?", catalogue=STORE, rounds=(fail(text),))
     assert list_interrupted_calls(request) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "values"),
+    [
+        ("there is no run 'the last'; known: run-5522, run-5519", ["run-5522", "run-5519"]),
+        ("no place 'the last': A-01,A-02", ["A-01", "A-02"]),
+    ],
+)
+def test_where_an_error_lists_what_there_is_nothing_else_is_offered(error: str, values: list[str]) -> None:
+    results = ['{"account": "joint"}']
+    assert list_other_values(FIND, make_failure("the last", error), results, "Start the last one again") == {
+        "name": values
+    }
+
+
+@pytest.mark.parametrize("tried", ["sum([tx['amount'] for tx in list])", "}},{", "a=b"])
+def test_no_choice_replaces_an_expression(tried: str) -> None:
+    failure = make_failure(tried, f"Function 'sum' is not defined, for '{tried}'; known: abs, ceil, cos")
+    assert list_other_values(FIND, failure, [], "Add it up") == {}
+
+
+def test_what_stands_between_two_quoted_texts_is_no_value() -> None:
+    failure = make_failure("boss", "no person \"boss\" in [{'name': 'ann'}, {'name': 'ben'}]")
+    (values,) = list_other_values(FIND, failure, [], "Who?").values()
+    assert {"ann", "ben"} <= {*values}
+    assert not any("{" in value or "}" in value for value in values)
+
+
+LIST = spec("bank__list", {"account_id": {"type": "string"}, "month": {"type": "string"}}, ["account_id"])
+SUM = spec("bank__sum", {"account_id": {"type": "string"}}, ["account_id"])
+REFUSED = RoundResult(
+    0, "bank__list", {"account_id": "joint", "month": "11"}, "there is no account 'joint'", failed=True
+)
+
+
+@pytest.mark.parametrize(
+    ("made", "accepted"),
+    [
+        ({"account_id": "ACC-1", "month": "11"}, "ACC-1"),
+        ({"account_id": "ACC-1", "month": "12"}, "joint"),
+        ({"month": "11"}, "joint"),
+    ],
+    ids=["the same call", "another call", "a call without it"],
+)
+@pytest.mark.parametrize("tool", [LIST, SUM])
+def test_a_refused_value_becomes_the_one_that_was_taken_in_its_place(
+    tool: ToolSpec, made: JsonObject, accepted: str
+) -> None:
+    request = replace(
+        asking("What is on the joint account?", catalogue=Catalogue(skills=(), tools=(LIST, SUM))),
+        rounds=(REFUSED, RoundResult(1, "bank__list", made, "[]", failed=False)),
+    )
+    assert take_accepted_values(tool, {"account_id": "joint"}, request) == {"account_id": accepted}
+    assert take_accepted_values(tool, {"account_id": "savings"}, request) == {"account_id": "savings"}

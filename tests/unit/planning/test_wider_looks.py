@@ -125,3 +125,16 @@ def test_todays_date_of_which_nobody_spoke_does_not_narrow_a_search() -> None:
     assert [call.args for call in list_wider_calls(request)] == [{"query": "lunch"}]
     alone = replace(ask("Is there anything?", look("[]", query="me", sender="2026-11-28")), ground="2026-11-28")
     assert list_wider_calls(alone) == [], "nothing that was asked for would be left"
+
+
+RUNS = spec("list_runs", {"branch": TEXT, "status": {"anyOf": [{"enum": ["running", "failed"]}, {"type": "null"}]}})
+
+
+@pytest.mark.parametrize(
+    ("question", "wider"),
+    [("The build of main is red, start that run again", [{"branch": "main"}]), ("Is main running?", [])],
+)
+def test_a_kind_that_only_sounds_like_the_request_is_left_out(question: str, wider: list[JsonObject]) -> None:
+    narrow = look('{"result": []}', tool="list_runs", branch="main", status="running")
+    request = asking(question, catalogue=Catalogue(skills=(), tools=(RUNS,)), rounds=(narrow,))
+    assert [call.args for call in list_wider_calls(request)] == wider
