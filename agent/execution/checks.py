@@ -6,6 +6,7 @@ returns nothing has succeeded. A SUCCESS may carry a doubt (unexplained figures,
 the judge. The checks do not compare an output with its intent: shared words prove nothing.
 """
 
+import re
 from dataclasses import dataclass
 
 from agent.answers.addresses import find_unexplained_addresses
@@ -39,6 +40,10 @@ _OUTCOME_OF_ERROR = {
 _NOTHING_TEXTS = ("", '""', "[]", "{}", "null", "None")
 """How the text of a result says that there is no value."""
 _TOOL_ACTIONS = ("tool", "memory")
+REPEATED_REQUEST = "it only repeats the request"
+"""The misfit of an answer without anything of its own."""
+MIN_REPEATED_WORDS = 5
+_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +149,12 @@ def is_empty_search(output: StepOutput, args: JsonObject, *, is_search: bool) ->
     return is_search or all(is_blank(item) or item in args.values() for item in value.values())
 
 
+def repeats_request(answer: str, request: str) -> bool:
+    """Whether an answer has the words of the request, in their order, and no others. A few may be said back."""
+    words = _WORD.findall(request.casefold())
+    return len(words) >= MIN_REPEATED_WORDS and _WORD.findall(answer.casefold()) == words
+
+
 def list_unexplained(text: str, evidence: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The figures of a text, and its names and addresses, that a model may have invented."""
     names = find_unexplained_names(text, evidence)
@@ -186,7 +197,8 @@ def _judge_misfit(misfit: str, *, may_rewrite: bool) -> CheckResult:
     """RETRY for an answer that is not in the requested form, once. Then it stays, and the run is partial."""
     doubt = f"an answer that is not in the form the request asks for: {misfit}"
     if may_rewrite:
-        fix = "reply with the JSON alone, with these problems corrected"
+        is_repeated = misfit == REPEATED_REQUEST
+        fix = "say what the results hold" if is_repeated else "reply with the JSON alone, with these problems corrected"
         return CheckResult(StepOutcome(outcome=Outcome.RETRY, reason=doubt, suggested_fix=fix))
     reason = "the answer stands, although it is not in the form the request asks for"
     return CheckResult(StepOutcome(outcome=Outcome.SUCCESS, reason=reason), doubt, misfit=misfit)

@@ -20,7 +20,7 @@ from agent.core.events import AnswerDelta, StepJudged, StepOutput
 from agent.core.models import JsonObject, Outcome, PlanStep, StepOutcome
 from agent.core.plan_references import find_references
 from agent.core.run_state import AttemptState
-from agent.execution.checks import CheckResult, check_output, is_empty_search
+from agent.execution.checks import REPEATED_REQUEST, CheckResult, check_output, is_empty_search, repeats_request
 from agent.execution.evidence import collect_figure_evidence, judge_blocks
 from agent.execution.rounds import may_look_again
 from agent.execution.unasked_sources import list_unasked_sources
@@ -246,10 +246,14 @@ class StepSupervisorAgent:
         )
 
     async def _find_misfit(self, step: PlanStep, output: StepOutput) -> str:
-        """Describes how a model's answer misses the JSON that the request asks for; "" if it fits or need not fit."""
+        """Describes how a model's answer misses the JSON that the request asks for, or that it only repeats the request
+        after something was done for it; "" if it fits or need not fit."""
         options = self._run.state.request.options
         by_model = step.is_completion and output.effective == "llm" and output.tailored is None
         whole = output.finish_reason == "stop" and not output.refused and output.error_code is None
+        has_results = any(other.is_work for other in self._run.state.plan_steps)
+        if by_model and whole and has_results and repeats_request(output.text, self._run.state.question):
+            return REPEATED_REQUEST
         planned = self._run.room.planning and "response_format" in options
         if not (by_model and whole and planned and wants_json(options)):
             return ""

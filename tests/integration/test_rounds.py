@@ -753,3 +753,15 @@ async def test_a_call_of_a_list_whose_result_is_an_error_has_failed(tmp_path: Pa
         await bench.run("Turn off every lamp", interactive=False)
         seen = [request["body"]["messages"][-1]["content"] for request in bench.client.requests]
     assert any("<failed" in text and "lamp 2 is not connected" in text for text in seen)
+
+
+async def test_an_answer_that_only_repeats_the_request_leaves_the_run_partial(tmp_path: Path) -> None:
+    stock = returning("get_stock", "12", origin="mcp:shop")
+    question = "How many of the anchors are in stock?"
+    look = decides({"tool": "get_stock", "inputs": {"x": "anchors"}}, times=1)
+    async with engine_bench(
+        tmp_path, script(look, decides(), says(question, to="completion")), tools=[stock], model_profile="small"
+    ) as bench:
+        run = await bench.run(question)
+    assert run.metadata["status"] == "partial"
+    assert "it only repeats the request" in str(run.metadata["uncertainties"])

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from agent.core.events import StepOutput
 from agent.core.failures import FAILURES
 from agent.core.models import JsonObject, Outcome, PlanStep
-from agent.execution.checks import check_output, is_empty_search
+from agent.execution.checks import REPEATED_REQUEST, check_output, is_empty_search, repeats_request
 from agent.execution.hidden_errors import find_hidden_error
 from tests.support.builders import completion_step, source, tool_step
 from tests.support.engine import engine_bench
@@ -414,3 +414,19 @@ def test_what_repeats_the_tools_own_input_is_no_error_of_the_tool(asked: str, re
     for text in (asked, {"$literal": asked}):
         step = tool_step("s1", "summarize").model_copy(update={"args": {"text": text}})
         assert check_output(step, text_output(result)).verdict.outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_repeated"),
+    [("How many anchors are there?", True), ("**how many** anchors, are there", True), ("There are 12.", False)],
+)
+def test_an_answer_with_the_words_of_the_request_alone_repeats_it(answer: str, is_repeated: bool) -> None:
+    assert repeats_request(answer, "How many anchors are there?") is is_repeated
+    assert not repeats_request("Good morning to you", "Good morning to you"), "a few words may be said back"
+
+
+def test_an_answer_that_repeats_the_request_is_written_again_unless_it_was_read() -> None:
+    step, output = completion_step("answer"), text_output("How many?", effective="llm")
+    retried = check_output(step, output, misfit=REPEATED_REQUEST).verdict
+    assert (retried.outcome, retried.suggested_fix) == (Outcome.RETRY, "say what the results hold")
+    assert check_output(step, output, misfit=REPEATED_REQUEST, was_read=True).misfit == REPEATED_REQUEST
