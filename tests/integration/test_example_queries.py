@@ -3,9 +3,11 @@
 import json
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from agent.core.models import RetrievalMode
 from gateway.features.documents.engine.ingest.corpus_mapping import load_mapping
 from gateway.features.documents.engine.ingest.corpus_prepare import prepare
 from gateway.features.documents.engine.search.vector_search import format_passage_text
@@ -54,10 +56,12 @@ def test_the_command_prints_a_table_of_the_modes_and_writes_a_report(tmp_path: P
         "EVAL_EMBEDDER": "lsa",
         "EVAL_PEERS": "off",
         "EVAL_REPORT": str(report),
-        "RETRIEVAL_MODE": "lexical",
     }
     measuring = start([sys.executable, "-m", "tests.bench.retrieval"], environment=environment)
     assert measuring.wait(120) == 0, measuring.output
-    assert any("lexical" in line for line in measuring.output)
-    (figures,) = json.loads(report.read_text())["modes"].values()
-    assert {"hit_rate@10", "recall@100", "mrr", "ms_p50"} <= set(figures)
+    modes = json.loads(report.read_text())["modes"]
+    assert modes.keys() == {*get_args(RetrievalMode)}, "each beside the others"
+    for mode, figures in modes.items():
+        assert any(line.startswith(f"{mode} ") for line in measuring.output), mode
+        assert {"hit_rate@10", "recall@100", "mrr", "ms_p50"} <= set(figures)
+        assert 0 < figures["mrr"] <= 1, mode

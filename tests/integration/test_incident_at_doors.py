@@ -183,6 +183,32 @@ async def test_a_ticket_without_a_title_has_the_summary_in_its_text(serve: Serve
             assert (hit["ticket"], hit["summary"]) == (ticket, summary)
 
 
+@pytest.mark.row("S004-22", "S004-46")
+async def test_tickets_with_the_fields_of_the_document_are_tickets_at_every_search(
+    serve: Serve, tmp_path: Path
+) -> None:
+    """Metadata as the document writes it, `issue_key` and `incident_number`, in both collections."""
+    cause = "Root cause: the cache of avatars was emptied by a purge of the folder."
+    path = write_corpus(
+        tmp_path,
+        ("jira:Eco:WLC-43", f"Summary: Grey avatars after a purge\n{cause}", {"issue_key": "WLC-43"}),
+        (
+            "incident:INC00123",
+            f"Incident: INC00123\nAvatars grey after a purge.\n{cause}",
+            {"incident_number": "INC00123"},
+        ),
+    )
+    for collection in ("company", "issues"):
+        code, output = stepgate(tmp_path, "corpus", "build", str(path), "--collection", collection)
+        assert code == 0, output
+    async with client_of(serve) as client:
+        hits = (await call(client, "search_incident_knowledge", query="grey avatars purge"))["output"]["results"]
+        brief = (await call(client, "build_incident_brief", query="P1: grey avatars after a purge"))["output"]
+    assert {(hit["source_type"], hit["source_id"]) for hit in hits} == {("ticket", "WLC-43"), ("ticket", "INC00123")}
+    assert {one["source_type"] for one in brief["citations"]} == {"ticket"}
+    assert brief["probable_causes"][0]["text"].startswith(("WLC-43: ", "INC00123: ")), brief["probable_causes"]
+
+
 @pytest.mark.row("S004-41")
 async def test_a_ticket_of_several_passages_comes_once(serve: Serve, tmp_path: Path) -> None:
     long = "\n\n".join(f"The picture of member {number} stays grey after the cache was purged." for number in range(60))

@@ -115,6 +115,7 @@ async def test_a_single_tool_returns_structured_results_and_errors_as_tool_error
         assert told in result.content[0].text
 
 
+@pytest.mark.row("Scard-01")
 async def test_skills_are_prompts_and_runs_are_resources(connect: Connect) -> None:
     async with connect() as client:
         prompts = (await client.list_prompts()).prompts

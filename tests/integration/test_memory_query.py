@@ -57,6 +57,8 @@ async def test_over_http_a_query_returns_chunks_with_their_scores_and_sources(se
         wide = {"query_text": "travel budget", "min_relevance_score": 0.0}
         both = (await client.post("/v1/search", json=wide)).json()
         first = (await client.post("/v1/search", json={**wide, "top_k": 1})).json()
+        kitchen = {"document_id": documents["budget.md"]["document_id"]}
+        filtered = (await client.post("/v1/search", json={**wide, "filters": kitchen})).json()
         kept = (await client.get(f"/v1/documents/{documents['travel.md']['document_id']}")).json()
     (best,) = found["results"]
     assert set(best) >= {"chunk_id", "content", "source_id", "source_url", "relevance_score", "metadata"}
@@ -67,6 +69,7 @@ async def test_over_http_a_query_returns_chunks_with_their_scores_and_sources(se
     assert 0.7 <= best["relevance_score"] <= 1
     assert found["total_found"] == 1
     assert (len(first["results"]), first["total_found"]) == (1, 2), "what is found and what is shown are counted apart"
+    assert [one["metadata"]["source"] for one in filtered["results"]] == ["budget.md"]
     scores = [one["relevance_score"] for one in both["results"]]
     assert [one["metadata"]["source"] for one in both["results"]] == ["travel.md", "budget.md"], "no word of rowing"
     assert scores[0] > scores[1] > 0

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import itertools
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -17,6 +18,7 @@ from aiohttp import web
 from gateway.features.documents import bootstrap_documents
 from gateway.features.documents.engine.ingest.connectors.drive import DriveConnector
 from gateway.features.documents.engine.ingest.connectors.source_client import RetryPolicy, SourceClient
+from gateway.features.documents.engine.ingest.parsers import pool
 from tests.integration.conftest import Serve
 from tests.support import documents
 from tests.support.documents import Words
@@ -200,7 +202,7 @@ async def test_a_source_that_never_answers_is_asked_once_more_and_then_given_up(
     async with site_and_client(serve) as (site, client):
         site.put("/silent.txt", never)
         job = await ingest(client, "web", site.at("/silent.txt"))
-        assert (job["status"], job["failure"]["error_code"]) == ("failed", "ERR_TIMEOUT"), job
+        assert [(one["source"], one["code"]) for one in job["report"]["skipped"]] == [("note.txt", "ERR_TIMEOUT")], job
     assert next(asked) == 2
     assert len(pauses) == 1
 
@@ -273,12 +275,30 @@ async def test_what_is_at_an_address_is_parsed_and_its_copy_is_deleted(serve: Se
     assert [one for one in left.rglob("*") if one.is_file() and one.suffix != ".lock"] == []
 
 
+async def test_a_reading_process_that_does_not_start_in_time_is_named(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a machine that is too busy: no defect, neither of a request nor of a job."""
+    monkeypatch.setattr(pool, "WORKER", (sys.executable, "-c", "import time; time.sleep(60)"))
+    monkeypatch.setattr(pool, "_START_SECONDS", 0.2)
+    folder = tmp_path / "data" / "files"
+    folder.mkdir(parents=True)
+    (folder / "note.txt").write_text(TEXT)
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        parsed = await parse(client, "note.txt", "txt")
+        job = await ingest(client, "local", "note.txt")
+    assert (parsed.status_code, parsed.json()["error"]["error_code"]) == (504, "ERR_TIMEOUT"), parsed.text
+    assert "too busy" in parsed.json()["error"]["message"]
+    assert [(one["source"], one["code"]) for one in job["report"]["skipped"]] == [("note.txt", "ERR_TIMEOUT")], job
+
+
 @pytest.mark.row("S003-16", "S003-19")
 async def test_pictures_of_text_are_read_by_ocr_or_it_is_said_what_is_missing(serve: Serve, tmp_path: Path) -> None:
     folder = tmp_path / "data" / "files"
     folder.mkdir(parents=True)
     (folder / "scan.pdf").write_bytes(documents.scanned_pdf())
     (folder / "both.pdf").write_bytes(documents.scanned_pdf([Words("A page of text.")]))
+    (folder / "text.pdf").write_bytes(documents.pdf([Words("A page of text.")]))
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=120) as client:
         for name, forced in (("scan.pdf", False), ("scan.pdf", True), ("both.pdf", True)):
             answer = await parse(client, name, "pdf", force_ocr=forced)
@@ -289,5 +309,9 @@ async def test_pictures_of_text_are_read_by_ocr_or_it_is_said_what_is_missing(se
                 assert error["error_code"] == "ERR_PARSER_EMPTY", told
                 assert "tesseract" in error["message"] or "found no text" in error["message"], told
         plain = (await parse(client, "both.pdf", "pdf")).json()
+        by_text = await parse(client, "text.pdf", "pdf")
+        by_ocr = await parse(client, "text.pdf", "pdf", force_ocr=True)
+    assert "OCR" not in by_text.text, "a page that holds its text is not read by OCR"
+    assert "OCR" in by_ocr.text, "unless that is asked for"
     assert [one["content"] for one in plain["chunks"] if one["layout_type"] == "text"][:1] == ["A page of text."]
     assert any("OCR" in one or "tesseract" in one for one in plain["uncertainties"])

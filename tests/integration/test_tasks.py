@@ -76,13 +76,14 @@ def gates(task: Any) -> dict[str, bool]:
 
 @pytest.mark.row("S004-01", "S004-02", "S004-04")
 async def test_a_task_is_created_and_kept(serve: Serve) -> None:
-    context = {"service": "  api ", "priority": 1, "severity": " ", "team": "x"}
+    context = {"service": "  api ", "priority": 1, "severity": " ", "status": "Long Term Backlog", "team": "x"}
+    facts = {"service": "api", "priority": "1", "status": "Long Term Backlog"}
     async with client_of(serve) as client:
         task = (await client.post("/tasks", json={"prompt": PLAIN, "context": context})).json()
         kept = (await client.get(f"/tasks/{task['task_id']}")).json()
         unknown = await client.get("/tasks/task_none")
         none = await client.get(f"/tasks/{task['task_id']}/runs/latest")
-    assert (task["status"], task["context"]) == ("pending", {"service": "api", "priority": "1"})
+    assert (task["status"], task["context"]) == ("pending", facts)
     assert task.pop("dropped_context") == ["team"]
     assert kept == task
     assert (unknown.status_code, unknown.json()["error"]["error_code"]) == (404, "ERR_NOT_FOUND")

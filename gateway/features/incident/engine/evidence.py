@@ -30,6 +30,8 @@ sev4 sev5 severe severity since status system systems ticket tickets today trivi
 users
 """
 """Words that every incident report uses. Having only these in common proves nothing."""
+TICKET_FIELDS = ("ticket", "issue_key", "incident_number")
+"""The metadata fields that hold a ticket's key: in the shipped mappings, and in the fifth document."""
 _LINE = re.compile(r"[^\n]+")
 _RATED = re.compile(r"\b(?:priority|severity)\s?:\s?([^\n.,;]{1,40})", re.IGNORECASE)
 _CODE = re.compile(r"\b(?:P|SEV[\s-]?)[0-5]\b")
@@ -99,7 +101,7 @@ def classify_passage(found: RetrievedContext) -> str:
     """The kind of a passage: `policy`, `runbook`, `ticket`, `incident` or `doc`; by its metadata, else its
     name."""
     kind = normalize_name(get_metadata_text(found, "kind"))
-    if kind or get_metadata_text(found, "ticket"):
+    if kind or get_metadata_text(found, *TICKET_FIELDS):
         return kind or "ticket"
     by_path = classify_name(get_metadata_text(found, "source"))
     return by_path if by_path != "doc" else classify_name(get_metadata_text(found, "title"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from agent.text.terms import extract_query_terms, extract_terms
 from gateway.features.documents.engine.search.models import RetrievedContext
-from gateway.features.incident.engine.evidence import format_title, get_metadata_text, is_policy
+from gateway.features.incident.engine.evidence import TICKET_FIELDS, format_title, get_metadata_text, is_policy
 from gateway.features.incident.engine.instructions import is_instruction
 from gateway.features.incident.engine.text import split_into_sentences
 
@@ -163,5 +163,5 @@ def _format_sentence(line: SourceSentence) -> str:
     """The sentence for the brief. A ticket's sentence is prefixed with the ticket."""
     if not line.is_from_ticket:
         return f"{line.label}: {line.text}" if line.label else line.text
-    ticket = get_metadata_text(line.source.passages[0], "ticket") or line.source.name
+    ticket = get_metadata_text(line.source.passages[0], *TICKET_FIELDS) or line.source.name
     return f"{ticket}: {line.text}"

@@ -16,6 +16,7 @@ from gateway.features.documents.engine.search.llm_rerank import rerank_with_mode
 from gateway.features.documents.engine.search.models import RetrievedContext
 from gateway.features.documents.engine.search.severity import normalize_name, parse_severity
 from gateway.features.incident.engine.evidence import (
+    TICKET_FIELDS,
     choose_collections,
     extract_snippet,
     format_source_name,
@@ -223,7 +224,7 @@ def _select_best_per_ticket(found: Sequence[RetrievedContext]) -> list[Issue]:
 
 def get_ticket(found: RetrievedContext) -> str:
     """The ticket of a passage: from its metadata, else from its name."""
-    ticket_field = get_metadata_text(found, "ticket", "issue_key", "incident_number")
+    ticket_field = get_metadata_text(found, *TICKET_FIELDS)
     named = _TICKET.search(f"{get_metadata_text(found, 'source')} {get_metadata_text(found, 'title')}")
     return ticket_field or (named[0] if named else get_metadata_text(found, "doc_id") or format_source_name(found))
 

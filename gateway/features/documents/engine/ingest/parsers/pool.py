@@ -165,7 +165,7 @@ class _Worker:
 
     @classmethod
     async def start(cls, limits: ParserLimits) -> Self:
-        """Starts a worker and waits until it is ready."""
+        """Starts a worker and waits until it is ready. Raises `ParserTimeoutError` if that takes too long."""
         process = await asyncio.create_subprocess_exec(
             *WORKER,
             limits.model_dump_json(),
@@ -180,6 +180,10 @@ class _Worker:
         try:
             async with asyncio.timeout(_START_SECONDS):
                 await worker._read_reply()
+        except TimeoutError as error:
+            await worker.kill()
+            message = f"the process that reads files was not ready within {_START_SECONDS:g} s: the machine is too busy"
+            raise ParserTimeoutError(message, timeout_s=_START_SECONDS) from error
         except BaseException:
             await worker.kill()
             raise
