@@ -165,7 +165,7 @@ class _Worker:
 
     @classmethod
     async def start(cls, limits: ParserLimits) -> Self:
-        """Starts a worker and waits until it is ready."""
+        """Starts a worker and waits until it is ready. Raises `ParserTimeoutError`."""
         process = await asyncio.create_subprocess_exec(
             *WORKER,
             limits.model_dump_json(),
@@ -180,8 +180,11 @@ class _Worker:
         try:
             async with asyncio.timeout(_START_SECONDS):
                 await worker._read_reply()
-        except BaseException:
+        except BaseException as error:
             await worker.kill()
+            if isinstance(error, TimeoutError):
+                message = f"the machine took longer than {_START_SECONDS} s to start a parser; try again later"
+                raise ParserTimeoutError(message, timeout_s=_START_SECONDS, reason="start") from error
             raise
         worker._baseline_bytes = _read_resident_bytes(process.pid)
         return worker
