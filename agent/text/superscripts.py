@@ -22,17 +22,18 @@ RISES = {"superscript": 1, "subscript": -1}
 def write_moved(rise: float, before: str, text: str, after: str) -> str:
     """A raised or lowered figure as such between what is before and after it; any other text as it is."""
     if rise > 0:
-        return raise_figures(before, text)
+        return raise_figures(before, text, after)
     return write_lowered(before, text, after) if rise < 0 else text
 
 
-def raise_figures(before: str, text: str) -> str:
-    """A raised text as superscript characters if it follows a character and is a figure itself, else as it is.
+def raise_figures(before: str, text: str, after: str = "") -> str:
+    """A raised text as superscript characters if it is a figure beside a character or before a figure, else as it is.
 
     Behind a space it may be the upper part of a fraction.
     """
     inner = text.strip()
-    if before[-1:].strip() and inner and RAISED_SIGNS.issuperset(inner) and any(map(str.isdigit, inner)):
+    is_beside = before[-1:].strip() or after[:1].isdigit()
+    if is_beside and inner and RAISED_SIGNS.issuperset(inner) and any(map(str.isdigit, inner)):
         return text.translate(_RAISED)
     return text
 

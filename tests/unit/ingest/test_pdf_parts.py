@@ -54,6 +54,8 @@ def rise(*pieces: str, height: float = 4) -> bytes:
         ),
         (("103 parts, then 10", "3", ""), "103 parts, then 10\u00b3"),
         (("A flat of 25 m", "2", " in 1903"), "A flat of 25 m\u00b2 in 1903"),
+        (("390 days, in all ", "3", "90 of 3 90"), "390 days, in all \u00b390 of 3 90"),
+        (("In all ", "12", "80, then 1280"), "In all \u00b9\u00b280, then 1280"),
     ],
 )
 def test_a_raised_figure_makes_no_larger_number(pieces: Sequence[str], expected: str, tmp_path: Path) -> None:
