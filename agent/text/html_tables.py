@@ -187,12 +187,13 @@ def extract_visible_text(element: Element, *, is_without_tables: bool = False) -
     return write_fractions(" ".join("".join(iter_words(element, is_without_tables=is_without_tables)).split()))
 
 
-def write_moved_figure(element: Element, before: str) -> str | None:
+def write_moved_figure(element: Element, before: str | None = None) -> str | None:
     """The text of a raised or lowered figure; None if the element has other text, which is part of its line. `before`
-    is what stands before it."""
+    is what stands before it, if that is not only in the tree."""
     text = element.text_content()
     if not text.strip() or next(element.iterdescendants("img", "input"), None) is not None:
         return None
+    before = _read_before(element) if before is None else before
     figure = write_moved(1 if element.tag == "sup" else -1, before, text.strip(), _read_after(element))
     return None if figure == text.strip() else figure + (" " if text[-1].isspace() else "")
 
@@ -217,13 +218,14 @@ def _read_after(element: Element) -> str:
     while not element.tail:
         following, parent = element.getnext(), element.getparent()
         if following is not None:
-            text = "" if following.tag in SPACED else following.text_content()
+            text: str = "" if following.tag in SPACED else following.text_content()
             if text or following.tag in SPACED:
                 return text
         elif parent is None or parent.tag in BLOCKS:
             return ""
         element = parent if following is None else following
-    return element.tail
+    tail: str = element.tail
+    return tail
 
 
 def iter_words(element: Element, *, is_without_tables: bool = False) -> Iterator[str]:
@@ -237,7 +239,7 @@ def iter_words(element: Element, *, is_without_tables: bool = False) -> Iterator
                 yield read_shown_value(child)
             elif child.tag in SEPARATE:
                 yield f" {''.join(iter_words(child, is_without_tables=is_without_tables))} "
-            elif child.tag in MOVED and (figure := write_moved_figure(child, _read_before(child))) is not None:
+            elif child.tag in MOVED and (figure := write_moved_figure(child)) is not None:
                 yield figure
             else:
                 spaced = " " if child.tag in BLOCKS or child.tag == "br" else ""

@@ -9,6 +9,7 @@ import unicodedata
 RAISED_DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 RAISED = f"{RAISED_DIGITS}⁺⁻"
 _RAISED = str.maketrans("0123456789+-−()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿ")  # noqa: RUF001 - the minus sign is meant
+_RAISED_FIGURES = str.maketrans("0123456789", RAISED_DIGITS)
 _LOWERED = str.maketrans(RAISED, "0123456789+-")
 _SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _SLASHES = ("/", "\u2044")
@@ -27,15 +28,18 @@ def write_moved(rise: float, before: str, text: str, after: str) -> str:
 
 
 def raise_figures(before: str, text: str, after: str = "") -> str:
-    """A raised text as superscript characters if it is a figure beside a character or before a figure, else as it is.
+    """A raised text as superscript characters if it is a figure behind a character, else as it is.
 
-    Behind a space it may be the upper part of a fraction.
+    Behind a space it may be the upper part of a fraction. In other texts, and before a figure, the figures are raised
+    that would join others: in the marks of notes "1, 2" and "1a".
     """
     inner = text.strip()
-    is_beside = before[-1:].strip() or after[:1].isdigit()
-    if is_beside and inner and RAISED_SIGNS.issuperset(inner) and any(map(str.isdigit, inner)):
+    is_behind = before[-1:].strip()
+    if not is_behind and after[:1].isdigit() and inner[-1:].isdigit():
+        return f"{text.translate(_RAISED_FIGURES)} "
+    if is_behind and inner and RAISED_SIGNS.issuperset(inner) and any(map(str.isdigit, inner)):
         return text.translate(_RAISED)
-    return text
+    return text.translate(_RAISED_FIGURES) if before[-1:].isdigit() and inner[:1].isdigit() else text
 
 
 def write_lowered(before: str, text: str, after: str) -> str:
