@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 from lxml import etree  # type: ignore[import-untyped]
 
 from agent.text.html_styles import read_own_style
-from agent.text.html_tables import BLOCKS, SEPARATE
+from agent.text.html_tables import SPACED
 from agent.text.superscripts import RAISED
 from agent.text.terms import is_space_separated
 
@@ -41,8 +41,6 @@ _INLINE_ROLES = frozenset({"button", "term", "definition"})
 _LINKS = frozenset({"a", "label"})
 _PARTS = frozenset({"sup", "sub", "wbr", "rt", "rp"})
 """Elements that belong to the word before them, wherever a sheet puts them."""
-_BREAKS = BLOCKS | SEPARATE | {"br", "img", "input"}
-"""What parts the words beside it by itself."""
 _ENDS = frozenset(")]}%!?;»”")
 """What ends words and figures; other punctuation may stand within a figure."""
 _CAPITALISED = re.compile(r"[^\W\d_][^\W\d_]")
@@ -101,7 +99,7 @@ def is_in_line(element: Element) -> bool:
     parent = element.getparent()
     while parent is not None and _read_layout(parent.get("style", "")).is_transparent:
         parent = parent.getparent()
-    if element.tag in _BREAKS or (parent is not None and _read_layout(parent.get("style", "")).is_container):
+    if element.tag in SPACED or (parent is not None and _read_layout(parent.get("style", "")).is_container):
         return False
     return _read_layout(element.get("style", "")).kind in ("", _INLINE)
 
@@ -113,7 +111,7 @@ def _iter_lines(body: Element) -> Iterator[tuple[bool, list[_Run]]]:
     moved = preformatted = 0
     for event, element in etree.iterwalk(body, events=("start", "end", "comment", "pi")):
         tag = element.tag
-        is_break = element is body or tag in _BREAKS
+        is_break = element is body or tag in SPACED
         is_start = event == "start"
         if event in ("start", "end"):
             if is_break:

@@ -34,6 +34,8 @@ SEPARATE = frozenset({"button", "meter", "progress", "output"})
 """Elements of a line that join no word and no figure beside them."""
 BLOCKS = frozenset(_BLOCK_NAMES.split())
 """Elements that begin a line of their own. All others are part of the line, also unknown ones."""
+SPACED = BLOCKS | SEPARATE | {"br", "img", "input"}
+"""What parts the words beside it by itself."""
 MOVED = frozenset({"sup", "sub"})
 """Elements whose figures are raised or lowered."""
 
@@ -185,27 +187,50 @@ def extract_visible_text(element: Element, *, is_without_tables: bool = False) -
     return write_fractions(" ".join("".join(iter_words(element, is_without_tables=is_without_tables)).split()))
 
 
-def write_moved_figure(element: Element, before: str) -> str | None:
+def write_moved_figure(element: Element, before: str | None = None) -> str | None:
     """The text of a raised or lowered figure; None if the element has other text, which is part of its line. `before`
-    is what stands before it."""
+    is what stands before it, if that is not only in the tree."""
     text = element.text_content()
     if not text.strip() or next(element.iterdescendants("img", "input"), None) is not None:
         return None
-    following = element.getnext()
-    after = element.tail or ("" if following is None else following.text or "")
-    figure = write_moved(1 if element.tag == "sup" else -1, before, text.strip(), after)
+    before = _read_before(element) if before is None else before
+    figure = write_moved(1 if element.tag == "sup" else -1, before, text.strip(), _read_after(element))
     return None if figure == text.strip() else figure + (" " if text[-1].isspace() else "")
 
 
-def _read_before(element: Element, before: str) -> str:
-    previous = element.getprevious()
-    return before if previous is None else f"{previous.text_content()}{before}"
+def _read_before(element: Element) -> str:
+    """The nearest text before an element in its line."""
+    while True:
+        previous, parent = element.getprevious(), element.getparent()
+        if previous is not None:
+            text, is_start = f"{previous.text_content()}{previous.tail or ''}", previous.tag in SPACED
+        elif parent is not None:
+            text, is_start = parent.text or "", parent.tag in BLOCKS
+        else:
+            return ""
+        if text or is_start:
+            return text
+        element = parent if previous is None else previous
+
+
+def _read_after(element: Element) -> str:
+    """The nearest text behind an element in its line."""
+    while not element.tail:
+        following, parent = element.getnext(), element.getparent()
+        if following is not None:
+            text: str = "" if following.tag in SPACED else following.text_content()
+            if text or following.tag in SPACED:
+                return text
+        elif parent is None or parent.tag in BLOCKS:
+            return ""
+        element = parent if following is None else following
+    tail: str = element.tail
+    return tail
 
 
 def iter_words(element: Element, *, is_without_tables: bool = False) -> Iterator[str]:
     """Yields the text of an element with what its pictures and inputs show."""
-    before = element.text or ""
-    yield before
+    yield element.text or ""
     for child in element:
         if isinstance(child.tag, str) and not (is_without_tables and child.tag == "table"):
             if child.tag == "img":
@@ -214,12 +239,11 @@ def iter_words(element: Element, *, is_without_tables: bool = False) -> Iterator
                 yield read_shown_value(child)
             elif child.tag in SEPARATE:
                 yield f" {''.join(iter_words(child, is_without_tables=is_without_tables))} "
-            elif child.tag in MOVED and (figure := write_moved_figure(child, _read_before(child, before))) is not None:
+            elif child.tag in MOVED and (figure := write_moved_figure(child)) is not None:
                 yield figure
             else:
                 spaced = " " if child.tag in BLOCKS or child.tag == "br" else ""
                 yield spaced
                 yield from iter_words(child, is_without_tables=is_without_tables)
                 yield spaced
-        before = child.tail or ""
-        yield before
+        yield child.tail or ""

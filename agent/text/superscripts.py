@@ -9,6 +9,7 @@ import unicodedata
 RAISED_DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 RAISED = f"{RAISED_DIGITS}⁺⁻"
 _RAISED = str.maketrans("0123456789+-−()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾ⁿ")  # noqa: RUF001 - the minus sign is meant
+_RAISED_FIGURES = str.maketrans("0123456789", RAISED_DIGITS)
 _LOWERED = str.maketrans(RAISED, "0123456789+-")
 _SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _SLASHES = ("/", "\u2044")
@@ -22,19 +23,23 @@ RISES = {"superscript": 1, "subscript": -1}
 def write_moved(rise: float, before: str, text: str, after: str) -> str:
     """A raised or lowered figure as such between what is before and after it; any other text as it is."""
     if rise > 0:
-        return raise_figures(before, text)
+        return raise_figures(before, text, after)
     return write_lowered(before, text, after) if rise < 0 else text
 
 
-def raise_figures(before: str, text: str) -> str:
-    """A raised text as superscript characters if it follows a character and is a figure itself, else as it is.
+def raise_figures(before: str, text: str, after: str = "") -> str:
+    """A raised text as superscript characters if it is a figure behind a character, else as it is.
 
-    Behind a space it may be the upper part of a fraction.
+    Behind a space it may be the upper part of a fraction. In other texts, and before a figure, the figures are raised
+    that would join others: in the marks of notes "1, 2" and "1a".
     """
     inner = text.strip()
-    if before[-1:].strip() and inner and RAISED_SIGNS.issuperset(inner) and any(map(str.isdigit, inner)):
+    is_behind = before[-1:].strip()
+    if not is_behind and after[:1].isdigit() and inner[-1:].isdigit():
+        return f"{text.translate(_RAISED_FIGURES)} "
+    if is_behind and inner and RAISED_SIGNS.issuperset(inner) and any(map(str.isdigit, inner)):
         return text.translate(_RAISED)
-    return text
+    return text.translate(_RAISED_FIGURES) if before[-1:].isdigit() and inner[:1].isdigit() else text
 
 
 def write_lowered(before: str, text: str, after: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from gateway.features.documents.engine.ingest.parsers import pool as parser_pool
 from gateway.features.documents.engine.ingest.templates import from_template
 from tests.integration.conftest import Serve
 from tests.integration.test_knowledge_doors import stepgate
@@ -211,6 +212,14 @@ async def test_what_cannot_be_read_is_refused_and_not_kept(serve: Serve, tmp_pat
         assert status == 413
         assert (await client.get("/v1/collections")).json()["data"] == []
     assert list((tmp_path / "data" / "uploads" / "local").iterdir()) == []
+
+
+async def test_a_parser_that_does_not_start_fills_no_disk(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parser_pool, "_START_SECONDS", 0)
+    async with serve() as url, client_of(url) as client:
+        status, body = await send(client, b"# A")
+        assert (status, body["error"]["error_code"]) == (504, "ERR_TIMEOUT")
+        assert "to start a parser" in body["error"]["message"]
 
 
 async def test_a_form_that_is_none_is_refused_by_name(serve: Serve) -> None:

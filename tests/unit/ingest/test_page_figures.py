@@ -49,10 +49,43 @@ def test_an_equation_in_a_cell_is_fetched_as_it_is_ingested() -> None:
         ("the 21<sup>st</sup> day", "the 21st day"),
         ("<sup>1</sup>/<sub>2</sub> cup", "1/2 cup"),
         ("word<sup>+</sup>", "word+"),
+        ("<sup>1</sup>90 days", "¹ 90 days"),
+        ("<sup>1, 2</sup>90 days", "¹, ² 90 days"),
+        ("40<sup>1,2</sup> kr and 50<sup>1\u20133</sup>", "40¹,² kr and 50¹\u2013³"),
+        ("40<sup>1a</sup> kr, 40<sup>a</sup> kr, 5<sup>1/2</sup>", "40¹a kr, 40a kr, 5¹/²"),
+        ("$40<sup>.50</sup> or 12<sup>,95</sup> €", "$40.50 or 12,95 €"),
+        ("In all <sup>12</sup>80", "In all ¹² 80"),
+        ("In all <a href='#n'><sup>5</sup></a>85", "In all ⁵ 85"),
+        ("<sup>14</sup>C and <sup>2</sup> 80", "14C and 2 80"),
+        ("log<i><sub>2</sub></i>8", "log₂8"),
     ],
 )
 def test_a_raised_figure_is_part_of_no_word_and_number(markup: str, expected: str, tmp_path: Path) -> None:
     assert lines(read(f"<p>{markup}</p>", "html", tmp_path)) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("markup", "expected"),
+    [
+        ("40<a href='#n'><sup>1</sup></a>", "40¹"),
+        ("<b>60</b><i><sup>2</sup></i>", "60²"),
+        ("75<span></span><span><em><sup>3</sup></em></span>", "75³"),
+        ("<span>10</span><a><i></i><sup>3</sup></a> l", "10³ l"),
+        ("40 <a href='#n'><sup>1</sup></a>", "40 1"),
+        ("40<br><a href='#n'><sup>1</sup></a>", "40 1"),
+        ("40<img alt='km' src='a'><i><sup>1</sup></i>", "40 km 1"),
+        ("<a href='#n'><sup>1</sup></a>", "1"),
+        ("<a href='#n'><sup>1</sup></a>90 days", "¹ 90 days"),
+        ("<a href='#n'><sup>1</sup></a><br>90 days", "1 90 days"),
+        ("log<i><sub>2</sub></i>8", "log₂8"),
+    ],
+)
+@pytest.mark.parametrize("place", ["<table><tr><td>a<td>{}</table>", "<table><tr><td>a<td><p>{}</p></table>", "<h2>{}"])
+def test_a_raised_figure_within_other_elements_joins_none(
+    place: str, markup: str, expected: str, tmp_path: Path
+) -> None:
+    (text,) = lines(read(place.format(markup), "html", tmp_path))
+    assert text.removeprefix("| a | ").removesuffix(" |\n| --- | --- |") == expected
 
 
 @pytest.mark.parametrize(

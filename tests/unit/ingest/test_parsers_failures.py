@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from agent.core.errors import BusyError
-from gateway.features.documents.engine.ingest.errors import ParserError, build_parser_error
+from gateway.features.documents.engine.ingest.errors import ParserError, ParserTimeoutError, build_parser_error
 from gateway.features.documents.engine.ingest.parsers import ParserLimits, ParserPool
 from gateway.features.documents.engine.ingest.parsers import pool as parser_pool
 from gateway.features.documents.engine.ingest.parsers.pool import _build_environment
@@ -89,6 +89,14 @@ async def test_a_bad_file_fails_with_its_code_and_the_next_one_is_read(
     assert (failure.value.code, failure.value.details.get("reason")) == (code, reason)
     output = await pool.parse(wanted(tmp_path / "good.txt", b"fine", "txt"))
     assert output.chunks[0].content == "fine"
+
+
+async def test_a_parser_that_does_not_start_in_time_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parser_pool, "_START_SECONDS", 0)
+    async with ParserPool(processes=1) as pool:
+        with pytest.raises(ParserTimeoutError, match="longer than 0 s to start a parser") as failure:
+            await pool.parse(wanted(tmp_path / "good.txt", b"fine", "txt"))
+    assert failure.value.details["reason"] == "start"
 
 
 async def test_what_a_mismatched_file_looks_like_is_said(pool: ParserPool, tmp_path: Path) -> None:

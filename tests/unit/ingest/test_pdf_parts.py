@@ -54,12 +54,25 @@ def rise(*pieces: str, height: float = 4) -> bytes:
         ),
         (("103 parts, then 10", "3", ""), "103 parts, then 10\u00b3"),
         (("A flat of 25 m", "2", " in 1903"), "A flat of 25 m\u00b2 in 1903"),
+        (("390 days, in all ", "3", "90 of 3 90"), "390 days, in all \u00b3 90 of 3 90"),
+        (("In all ", "12", "80, then 1280"), "In all \u00b9\u00b2 80, then 1280"),
     ],
 )
 def test_a_raised_figure_makes_no_larger_number(pieces: Sequence[str], expected: str, tmp_path: Path) -> None:
     output = read(drawn_pdf(rise(*pieces)), tmp_path)
     assert lines(output) == [expected]
     assert complete(output)
+
+
+def test_a_page_may_have_the_box_of_its_page_tree(tmp_path: Path) -> None:
+    node = "<</Type/Pages/Parent 2 0 R/Kids[5 0 R]/Count 1/MediaBox[0 0 595 842]>>"
+    own = b"/Parent 2 0 R/MediaBox[0 0 612 792]"
+    data = drawn_pdf(b"BT /F1 11 Tf 72 815 Td (The top of an A4 page) Tj ET", objects=[node])
+    data = data.replace(b"/Kids[5 0 R]", b"/Kids[4 0 R]", 1).replace(own, b"/Parent 4 0 R".ljust(len(own)))
+    output = read(data, tmp_path)
+    assert lines(output) == ["The top of an A4 page"]
+    assert output.coverage is not None
+    assert (output.coverage.share, output.coverage.omitted) == (1.0, {})
 
 
 @pytest.mark.parametrize(

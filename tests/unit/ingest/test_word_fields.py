@@ -114,6 +114,18 @@ def test_a_style_raises_figures_as_a_run_does(tmp_path: Path) -> None:
     assert text_of(read(word_file(body, parts=parts), tmp_path)) == "10³ and 103"
 
 
+def test_a_style_strikes_text_out_as_a_run_does(tmp_path: Path) -> None:
+    style = '<w:style w:type="character" w:styleId="{}"><w:basedOn w:val="{}"/><w:rPr>{}</w:rPr></w:style>'
+    struck = style.format("Old", "", "<w:strike/>") + style.format("Older", "Old", "<w:b/>")
+    valid = style.format("Valid", "Old", '<w:strike w:val="0"/>')
+    parts = {"s": ("styles", f"<w:styles {NAMESPACES}>{struck}{valid}</w:styles>")}
+    names = {"99 ": "Older", "89 ": "Valid"}
+    pieces = [run(text, f'<w:rStyle w:val="{name}"/>') for text, name in names.items()]
+    own = run("79 ", '<w:rStyle w:val="Old"/><w:strike w:val="0"/>')
+    body = paragraph(run("Fee "), *pieces, own, run("69", '<w:rStyle w:val="Old"/>'), run(" crowns"))
+    assert text_of(read(word_file(body, parts=parts), tmp_path)) == "Fee ~~99~~ 89 79 ~~69~~ crowns"
+
+
 @pytest.mark.parametrize(
     ("pieces", "shown"),
     [
@@ -124,6 +136,7 @@ def test_a_style_raises_figures_as_a_run_does(tmp_path: Path) -> None:
         (("Add 1", "^1", "/", "_2", " cups"), "Add 1 1/2 cups"),
         (("Add 1", "^1", "^1", " / ", "_1", "_2", " cups"), "Add 1 11/12 cups"),
         (("^1", "/", "_2", " cups, 10", "^3", "/", "m"), "1/2 cups, 10³/m"),
+        (("^1", "90 days of ", "^12", "80, ", "^14", "C"), "¹ 90 days of ¹² 80, 14C"),
     ],
 )
 @pytest.mark.parametrize("lowered", ['<w:vertAlign w:val="subscript"/>', '<w:position w:val="-6"/>'])

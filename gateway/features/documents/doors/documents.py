@@ -251,12 +251,15 @@ async def _open_form(http: Request) -> AsyncIterator[FormData]:
     if kind != "multipart/form-data":
         raise MediaTypeError(f"The body was sent as `{kind[:80]}`; send a file as `multipart/form-data`.")
     try:
-        async with http.form(max_files=1, max_fields=len(_FIELDS)) as form:
-            yield form
+        form = await http.form(max_files=1, max_fields=len(_FIELDS))
     except ClientDisconnect as error:
         raise HTTPException(400, "the client disconnected before its body was complete") from error
     except OSError as error:
         raise StoreFullError(f"the upload cannot be stored: {error.strerror}") from error
+    try:
+        yield form
+    finally:
+        await form.close()
 
 
 def _split_form(form: FormData) -> tuple[UploadFile, dict[str, str]]:

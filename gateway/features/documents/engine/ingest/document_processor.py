@@ -127,7 +127,7 @@ class DocumentProcessor:
         try:
             parsed = await self._parse(path, file_type, source_type, route.parser)
         except ParserTimeoutError as error:
-            if error.details.get("reason") == "ocr":  # it went on to the end of its time; it would do so again
+            if error.details.get("reason") in ("ocr", "start"):  # it took its whole time; it would do so again
                 raise
             parsed = await self._parse(path, file_type, source_type, route.parser, is_measured=False)
         read = monotonic()

@@ -1,6 +1,8 @@
-"""Fractions of Office files: readers write "1" with a raised "1", a slash and a lowered "2" as 1 1/2, not as 11/2."""
+"""Fractions of Office files: readers write "1" with a raised "1", a slash and a lowered "2" as 1 1/2, not as 11/2. They
+part the raised mark of a note from a figure behind it."""
 
 import re
+from collections.abc import Sequence
 from xml.etree.ElementTree import Element
 
 from gateway.features.documents.engine.ingest.coverage.office_source import get_attribute, get_name
@@ -16,13 +18,23 @@ _SIZE = 20
 
 
 def part_fractions(text: Element) -> None:
-    """Puts a space before each fraction of a paragraph or a rich text that a whole number may stand before."""
+    """Puts a space before each fraction of a paragraph or a rich text that a whole number may stand before, and behind
+    each mark before a figure."""
     runs = [[t for t in run if get_name(t) == "t" and t.text] for run in text.iter() if get_name(run) == "r"]
     kinds = [_classify(run) for run in text.iter() if get_name(run) == "r"]
     filled = [(pieces, kind) for pieces, kind in zip(runs, kinds, strict=True) if pieces]
+    for at, (pieces, kind) in enumerate(filled[:-1]):
+        following = filled[at + 1][0][0]
+        if kind == "u" and _ends_apart(filled[:at]) and (following.text or "")[0].isdigit():
+            pieces[-1].text = f"{pieces[-1].text} "
     for match in _FRACTION.finditer("".join(kind for _, kind in filled)):
         before, first = filled[match.start() - 1][0][-1].text or "", filled[match.start()][0][0]
         first.text = first.text if before[-1].isspace() else f" {first.text}"
+
+
+def _ends_apart(runs: Sequence[tuple[Sequence[Element], str]]) -> bool:
+    """Whether runs end with white space, or there are none."""
+    return not runs or (runs[-1][0][-1].text or "")[-1].isspace()
 
 
 def _classify(run: Element) -> str:

@@ -4,7 +4,7 @@ import re
 import zlib
 from collections.abc import Iterator
 
-_MAX_BYTES = 100 * 2**20
+MAX_BYTES = 100 * 2**20
 _OBJECT = re.compile(rb"(?<!\d)(\d+)\s+\d+\s+obj\b(.*?)\bendobj\b", re.DOTALL)
 _PACKED = re.compile(rb"/Type\s*/ObjStm\b.*?\bstream\r?\n(.*)", re.DOTALL)
 _FIRST = re.compile(rb"/First\s+(\d+)")
@@ -17,9 +17,9 @@ _TEXT = re.compile(rb"/Name\s*(?:\(((?:\\.|[^\\)])*)\)|<([0-9A-Fa-f\s]+)>)", re.
 
 def find_hidden_layers(data: bytes) -> list[str]:
     """The names of the layers that are off, without those that a layer has which is on."""
-    if len(data) > _MAX_BYTES or not re.search(rb"/OCProperties\b|/ObjStm\b", data):
+    if len(data) > MAX_BYTES or not re.search(rb"/OCProperties\b|/ObjStm\b", data):
         return []
-    objects = dict(_iter_objects(data))
+    objects = dict(iter_objects(data))
     catalog = next((text for text in objects.values() if b"/OCProperties" in text), b"")
     settings = _find_dictionary(b"/D", _find_dictionary(b"/OCProperties", catalog, objects), objects)
     groups = {number: _read_name(text) for number, text in objects.items() if _GROUP.search(text)}
@@ -45,7 +45,8 @@ def _find_dictionary(key: bytes, text: bytes, objects: dict[int, bytes]) -> byte
     return text[match.end() :]
 
 
-def _iter_objects(data: bytes) -> Iterator[tuple[int, bytes]]:
+def iter_objects(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yields the objects of a file by number, each without its stream."""
     for match in _OBJECT.finditer(data):
         yield int(match[1]), match[2].partition(b"stream")[0]
         packed = _PACKED.search(match[2])
@@ -53,7 +54,7 @@ def _iter_objects(data: bytes) -> Iterator[tuple[int, bytes]]:
         if packed is None or first is None:
             continue
         try:
-            text = zlib.decompressobj().decompress(packed[1], _MAX_BYTES)
+            text = zlib.decompressobj().decompress(packed[1], MAX_BYTES)
         except zlib.error:
             continue
         head = [int(one) for one in re.findall(rb"\d+", text[: int(first[1])])]

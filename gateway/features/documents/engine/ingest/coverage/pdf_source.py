@@ -3,13 +3,18 @@
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import cache, partial
 from operator import attrgetter, itemgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import pdf_oxide
 
-from gateway.features.documents.engine.ingest.coverage.pdf_layers_source import find_hidden_layers
+from gateway.features.documents.engine.ingest.coverage.pdf_layers_source import (
+    MAX_BYTES,
+    find_hidden_layers,
+    iter_objects,
+)
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
 from gateway.features.documents.engine.search.models import FileType
 
@@ -19,8 +24,14 @@ _TURNED = 5.0
 _SLACK = 2.0
 """Points."""
 
-_LETTER_PAGE = (0.0, 0.0, 612.0, 792.0)
+_Box: TypeAlias = tuple[float, float, float, float]
+"""Left, bottom, right and top of a page in points."""
+_LETTER_PAGE: Final[_Box] = (0.0, 0.0, 612.0, 792.0)
 """The size of a page that gives none, or an empty one."""
+
+_NODE = re.compile(rb"/Type\s*/Pages\b")
+_MEDIA_BOX = re.compile(rb"/MediaBox\s*\[([^\]]*)\]")
+_NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)")
 
 _PLACE = attrgetter("char", "origin_x", "origin_y")
 
@@ -55,12 +66,13 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str, deadline: flo
     document = pdf_oxide.PdfDocument.from_bytes(data)
     source = SourceText(unit="characters")
     hidden = find_hidden_layers(data)
+    find_inherited_box = cache(partial(_find_inherited_box, data))
     pages: list[_Page] = []
     for number in range(document.page_count()):
         if time.monotonic() > deadline:
             raise TimeoutError
         try:
-            pages.append(_Page(document, number, hidden))
+            pages.append(_Page(document, number, hidden, find_inherited_box))
         except RuntimeError:  # a page that the file only claims
             source.omitted["pages that cannot be opened"] += 1
     upright, repeated = _part_repeated_lines(pages)
@@ -76,8 +88,14 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str, deadline: flo
 class _Page:
     """The characters of a page: its lines with their heights, turned ones, and those that nobody sees."""
 
-    def __init__(self, document: pdf_oxide.PdfDocument, number: int, hidden_layers: Sequence[str]) -> None:
-        left, bottom, right, top = _find_box(document, number)
+    def __init__(
+        self,
+        document: pdf_oxide.PdfDocument,
+        number: int,
+        hidden_layers: Sequence[str],
+        find_inherited_box: Callable[[], _Box],
+    ) -> None:
+        left, bottom, right, top = _find_box(document, number, find_inherited_box)
         self.number = number
         self.turned: list[str] = []
         self.outside: list[str] = []
@@ -184,11 +202,25 @@ def _list_hidden(document: pdf_oxide.PdfDocument, number: int, layers: Sequence[
     return hidden
 
 
-def _find_box(document: pdf_oxide.PdfDocument, number: int) -> tuple[float, float, float, float]:
-    """The page's sides with some slack, whichever corners the file gives."""
+def _find_inherited_box(data: bytes) -> _Box:
+    """The smallest box around those that the page tree gives for pages below it; that of a page that gives none if
+    there are none."""
+    if len(data) > MAX_BYTES:
+        return _LETTER_PAGE
+    matches = (_MEDIA_BOX.search(text) for _, text in iter_objects(data) if _NODE.search(text))
+    sides = [[float(one) for one in _NUMBER.findall(match[1])] for match in matches if match is not None]
+    boxes = [one for one in sides if len(one) == len(_LETTER_PAGE)]
+    if not boxes:
+        return _LETTER_PAGE
+    across, upward = ([side for one in boxes for side in one[at::2]] for at in (0, 1))
+    return min(across), min(upward), max(across), max(upward)
+
+
+def _find_box(document: pdf_oxide.PdfDocument, number: int, find_inherited_box: Callable[[], _Box]) -> _Box:
+    """The page's sides with some slack, whichever corners the file gives. The library inherits none."""
     x1, y1, x2, y2 = document.page_crop_box(number) or document.page_media_box(number)
-    if x1 == x2 or y1 == y2:
-        x1, y1, x2, y2 = _LETTER_PAGE
+    if x1 == x2 or y1 == y2 or (x1, y1, x2, y2) == _LETTER_PAGE:
+        x1, y1, x2, y2 = find_inherited_box()
     return min(x1, x2) - _SLACK, min(y1, y2) - _SLACK, max(x1, x2) + _SLACK, max(y1, y2) + _SLACK
 
 

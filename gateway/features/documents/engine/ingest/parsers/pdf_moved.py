@@ -57,5 +57,6 @@ def _match(sign: str) -> str:
 
 def _move(moved: MovedFigure, match: re.Match[str]) -> str:
     following = match.string[match.end() : match.end() + 1]
-    gap = " " if moved.is_parted and following.isalnum() else ""
-    return match["before"] + write_moved(moved.rise, moved.before, match["moved"], moved.after) + gap
+    figure = write_moved(moved.rise, moved.before, match["moved"], moved.after)
+    gap = " " if (moved.is_parted or figure[-1:].isspace()) and following.isalnum() else ""
+    return match["before"] + figure.rstrip() + gap

@@ -15,6 +15,10 @@ _HIGHER = 0.2
 _LOWER, _LOWEST = 0.145, 0.5
 """A raised or lowered figure is smaller than the text before it, and stands higher or lower by these shares of its
 size. TeX lowers by 0.15."""
+_LONGEST_MARK = 2
+"""Digits of the mark of a note directly before a figure."""
+_LINE_END = "\r\n"
+"""PDFium ends a line also behind a raised text."""
 _NEAR = 0.35
 """The widest gap between a figure and what is moved behind it, as a share of its size."""
 _SPACE = 0.15
@@ -149,10 +153,13 @@ class PageText:
         place = 1
         while place < len(written):
             end, rise = place, 0.0
-            if written[place] in RAISED_SIGNS and not written[place - 1].isspace():
-                end, rise = self._find_end(place)
+            if written[place] in RAISED_SIGNS:
+                find_end = self._find_end_of_mark if written[place - 1].isspace() else self._find_end
+                end, rise = find_end(place)
             if end > place:
                 before, text, after = written[max(0, place - _CONTEXT) : place], written[place:end], written[end:]
+                if written[place - 1].isspace():
+                    after = after.removeprefix(_LINE_END)
                 figure = MovedFigure(before, text, after[:_CONTEXT], rise, self._has_gap(end))
                 if write_moved(rise, before, text, figure.after) != text:
                     yield figure
@@ -177,6 +184,21 @@ class PageText:
                 break
             end += 1
         return end, rise
+
+    def _find_end_of_mark(self, start: int) -> tuple[int, float]:
+        """Where the mark of a note ends that begins at `start`, directly before a figure, and how far it is raised;
+        `start` itself if there is none."""
+        size = self._library.FPDFText_GetFontSize(self._text, self._find_index(start))
+        for end in range(start + 1, start + _LONGEST_MARK + 1):
+            place = end + len(_LINE_END) * self.written.startswith(_LINE_END, end)
+            if not self.written[place : place + 1].isdigit():
+                break
+            if size <= _SMALLER * self._library.FPDFText_GetFontSize(self._text, self._find_index(place)):
+                first, last, figure = (self._read_glyph(one) for one in (start, end - 1, place))
+                rise, gap = first.base - figure.base, figure.left - last.right
+                is_moved = _HIGHER * figure.size <= rise < figure.size and abs(gap) <= _NEAR * figure.size
+                return (end, rise) if is_moved else (start, 0)
+        return start, 0
 
     def _has_gap(self, place: int) -> bool:
         if not self.written[place : place + 1].strip():

@@ -182,8 +182,8 @@ class _Worker:
                 await worker._read_reply()
         except TimeoutError as error:
             await worker.kill()
-            message = f"the process that reads files was not ready within {_START_SECONDS:g} s: the machine is too busy"
-            raise ParserTimeoutError(message, timeout_s=_START_SECONDS) from error
+            message = f"the machine took longer than {_START_SECONDS} s to start a parser; try again later"
+            raise ParserTimeoutError(message, timeout_s=_START_SECONDS, reason="start") from error
         except BaseException:
             await worker.kill()
             raise

@@ -17,7 +17,7 @@ from gateway.features.documents.engine.ingest.parsers.equations import MATH, for
 from gateway.features.documents.engine.ingest.parsers.graphics import CHOICES, choose_content
 from gateway.features.documents.engine.ingest.parsers.symbol_fonts import convert_symbol, convert_symbol_text
 from gateway.features.documents.engine.ingest.parsers.word_fields import format_field, shows_result
-from gateway.features.documents.engine.ingest.parsers.word_styles import Styles, is_on
+from gateway.features.documents.engine.ingest.parsers.word_styles import Style, Styles, is_on, read_struck
 
 Element: TypeAlias = Any
 """An lxml element; lxml has no types."""
@@ -161,15 +161,15 @@ class InlineReader:
         fonts = properties.find(qn("w:rFonts"))
         if fonts is not None and (font := fonts.get(qn("w:ascii")) or fonts.get(qn("w:hAnsi"))):
             inline.parts[start:] = [convert_symbol_text(font, part) for part in inline.parts[start:]]
-        if any(is_on(one) for name in ("w:strike", "w:dstrike") if (one := properties.find(qn(name))) is not None):
+        struck = read_struck(properties)
+        if self._find_style(properties).is_struck if struck is None else struck:
             inline.parts[start:] = [strike_out("".join(inline.parts[start:]))]
 
     def _is_hidden(self, properties: Element) -> bool:
         own = properties.find(qn("w:vanish"))
         if own is not None:
             return is_on(own)
-        style = properties.find(qn("w:rStyle"))
-        return style is not None and self._styles.find(style.get(qn("w:val"))).hidden
+        return self._find_style(properties).hidden
 
     def _read_rise(self, properties: Element) -> int:
         own = properties.find(qn("w:vertAlign"))
@@ -179,8 +179,12 @@ class InlineReader:
         if position is not None:
             rise, size = (_read_number(one) for one in (position, properties.find(qn("w:sz"))))
             return rise if _LEAST_SHARE * abs(rise) >= (size or _LEAST_SHARE * _LEAST_RISE) else 0
+        return self._find_style(properties).rise
+
+    def _find_style(self, properties: Element) -> Style:
+        """The character style of a run."""
         style = properties.find(qn("w:rStyle"))
-        return 0 if style is None else self._styles.find(style.get(qn("w:val"))).rise
+        return Style() if style is None else self._styles.find(style.get(qn("w:val")))
 
     def _visit_text(self, element: Element, inline: Inline) -> None:
         self._add(element.text or "", inline)

@@ -18,8 +18,8 @@ _BUILT_IN_HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 
 
 class Style(NamedTuple):
-    """An outline level from 0, the id and the level of a list, each empty if there is none; whether its text is hidden,
-    and how far it is raised. `name` is the id of the style that says which list."""
+    """An outline level from 0, the id and the level of a list, each empty if there is none; whether its text is hidden
+    or struck out, and how far it is raised. `name` is the id of the style that says which list."""
 
     outline: str = ""
     numbering: str = ""
@@ -27,6 +27,7 @@ class Style(NamedTuple):
     level: str = ""
     name: str = ""
     rise: int = 0
+    is_struck: bool = False
 
 
 class Styles:
@@ -52,6 +53,7 @@ class Styles:
     def _resolve(self, name: str) -> Style:
         outline = numbering = list_level = named = align = ""
         hidden: bool | None = None
+        struck: bool | None = None
         style = self._elements.get(name)
         for _ in range(_MAX_STYLES):
             if style is None:
@@ -63,8 +65,10 @@ class Styles:
             vanish = style.find("/".join(map(qn, ("w:rPr", "w:vanish"))))
             align = align or read_value(style, "w:rPr/w:vertAlign")
             hidden = is_on(vanish) if hidden is None and vanish is not None else hidden
+            properties = style.find(qn("w:rPr"))
+            struck = read_struck(properties) if struck is None and properties is not None else struck
             style = self._elements.get(read_value(style, "w:basedOn"))
-        return Style(outline, numbering, bool(hidden), list_level, named, RISES.get(align, 0))
+        return Style(outline, numbering, bool(hidden), list_level, named, RISES.get(align, 0), bool(struck))
 
 
 def _get_built_in_level(style: Element) -> str:
@@ -77,6 +81,12 @@ def _get_built_in_level(style: Element) -> str:
 def is_on(element: Element) -> bool:
     """Whether a property that is either on or off is on; without a value it is."""
     return element.get(_VALUE, "1") not in {"0", "false", "off"}
+
+
+def read_struck(properties: Element) -> bool | None:
+    """Whether properties of text strike it out; None if they do not say."""
+    marks = [one for name in ("w:strike", "w:dstrike") if (one := properties.find(qn(name))) is not None]
+    return any(map(is_on, marks)) if marks else None
 
 
 def read_value(element: Element, path: str) -> str:
