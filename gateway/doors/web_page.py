@@ -93,7 +93,8 @@ def load_files() -> dict[str, PageFile]:
     """The files by name. A requested name is only looked up here; no path is built from it."""
     named = f'"web/{get_edition()}/'.encode()
     return {
-        name: _pack(name, text.replace(b'"web/', named) if name == INDEX else text) for name, text in _read_all().items()
+        name: _pack(name, text.replace(b'"web/', named) if name == INDEX else text)
+        for name, text in _read_all().items()
     }
 
 
