@@ -100,7 +100,7 @@ def load_files() -> dict[str, PageFile]:
 
 @cache
 def get_edition() -> str:
-    """What tells the files of one version from those of another."""
+    """The version of the files: a digest of their names and contents."""
     digest = hashlib.sha256()
     for name, text in _read_all().items():
         digest.update(f"{name} {len(text)}\n".encode() + text)
