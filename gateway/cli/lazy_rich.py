@@ -87,7 +87,9 @@ def show_progress(what: str, *, counts_bytes: bool = False) -> Iterator[ReportPr
     count = DownloadColumn() if counts_bytes else MofNCompleteColumn()
     file_column = TextColumn("[dim]{task.fields[file]}[/dim]")
     columns = (TextColumn("{task.description}"), BarColumn(), count, TimeElapsedColumn(), file_column)
-    with Progress(*columns, console=get_console_class()(stderr=True), transient=True) as bar:
+    console = get_console_class()(stderr=True)
+    # Without a terminal to redraw, all that it would print is an empty line at its end.
+    with Progress(*columns, console=console, transient=True, disable=not console.is_interactive) as bar:
         task = bar.add_task(what, total=None, file="")
 
         def report(name: str, done: int, total: int | None) -> None:

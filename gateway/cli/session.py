@@ -18,6 +18,8 @@ from dotenv import load_dotenv
 
 from agent.core.settings import Settings
 from agent.core.settings.loading import load_settings
+from gateway.cli.running_gateway import find_running_gateway
+from gateway.cli.terminal_output import show_notice
 from gateway.feature_loader import load_features
 from gateway.feature_settings import find_unknown_names
 from gateway.observe.logs import JsonFormatter, RedactingFormatter, TextFormatter
@@ -103,16 +105,20 @@ def run_with_gateway(
     """
     settings = load_command_settings()
     set_up_logging(settings, logging.WARNING)
-    with QuietInterrupt():
-        from gateway.bootstrap import build_gateway  # noqa: PLC0415 - all of the engine: half a second that `--help` does not need
+    with show_notice("Starting ...") as clear_notice:
+        with QuietInterrupt():
+            from gateway.bootstrap import build_gateway  # noqa: PLC0415 - all of the engine: seconds that `--help` does not need
+        if settings.public_url is None:  # links of answers lead to the gateway that runs, whatever its port
+            settings = settings.model_copy(update={"public_url": find_running_gateway(settings)})
 
-    async def run() -> T:
-        async with build_gateway(
-            settings, recover=False, foreign=foreign, skip_broken_rooms=skip_broken_rooms
-        ) as stepgate:
-            return await work(stepgate)
+        async def run() -> T:
+            async with build_gateway(
+                settings, recover=False, foreign=foreign, skip_broken_rooms=skip_broken_rooms
+            ) as stepgate:
+                clear_notice()
+                return await work(stepgate)
 
-    return asyncio.run(run())
+        return asyncio.run(run())
 
 
 def gateway_command(

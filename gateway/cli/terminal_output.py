@@ -5,9 +5,11 @@ Bidirectional overrides show code in another order than it runs in (CVE-2021-425
 """
 
 import io
+import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -56,6 +58,32 @@ class StyledText:
 def get_styled_stdout() -> Any:
     """Stdout for text whose controls are our own."""
     return getattr(sys.stdout, "styled", sys.stdout)
+
+
+@contextmanager
+def show_notice(text: str) -> Iterator[Callable[[], None]]:
+    """Shows a short text on stderr, on a terminal only, for what takes seconds on a busy machine.
+
+    Yields the function that removes it, which is called at the end too. The cursor stays at the start of the line: a
+    line that is logged meanwhile replaces the text.
+    """
+    stream = getattr(sys.stderr, "styled", sys.stderr)
+    is_shown = sys.stderr.isatty() and os.environ.get("TERM") not in {None, "dumb"}
+
+    def clear() -> None:
+        nonlocal is_shown
+        if is_shown:
+            is_shown = False
+            stream.write("\r\x1b[K")
+            stream.flush()
+
+    if is_shown:
+        stream.write(f"{text}\r")
+        stream.flush()
+    try:
+        yield clear
+    finally:
+        clear()
 
 
 @cache

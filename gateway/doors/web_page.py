@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -35,9 +36,12 @@ HEADERS: Final = {
     ),
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
-    # Revalidated each time, with a 304 by ETag, so that files of two versions are never mixed.
+    # Revalidated each time, with a 304 by ETag: the page names the edition of its files.
     "cache-control": "no-cache",
 }
+EDITION_CACHE: Final = "public, max-age=31536000, immutable"
+"""For a file under the edition that is served: its bytes never change, so that a reload asks for none of them."""
+_EDITION: Final = re.compile(r"[0-9a-f]{12}")
 
 
 class BrowserRoute(OpenRoute):
@@ -59,7 +63,15 @@ async def get_page(http: Request) -> Response:
 
 @router.api_route("/web/{name:path}", methods=_METHODS)
 async def get_page_file(name: str, http: Request) -> Response:
-    """Return a file of the page; 404 for any other name."""
+    """Return a file of the page, by its name or by `EDITION/name`; 404 for any other name.
+
+    The page names the edition that it was made for, and modules import each other relative to it. Another edition, of a
+    gateway that was replaced meanwhile, gets today's file, revalidated each time.
+    """
+    edition, slash, rest = name.partition("/")
+    if slash and _EDITION.fullmatch(edition):
+        lasting = EDITION_CACHE if edition == get_edition() else HEADERS["cache-control"]
+        return _respond(http, rest, vary="accept-encoding", cache_control=lasting)
     return _respond(http, name, vary="accept-encoding")
 
 
@@ -79,24 +91,41 @@ class PageFile:
 @cache
 def load_files() -> dict[str, PageFile]:
     """The files by name. A requested name is only looked up here; no path is built from it."""
-    files = {}
-    for path in sorted(WEB_FOLDER.iterdir()):
-        if path.suffix in _TYPES:
-            plain = path.read_bytes()
-            # A fixed time, so that the same content always gives the same bytes.
-            packed = gzip.compress(plain, mtime=0)
-            files[path.name] = PageFile(_TYPES[path.suffix], plain, packed, hashlib.sha256(plain).hexdigest()[:20])
-    return files
+    named = f'"web/{get_edition()}/'.encode()
+    return {
+        name: _pack(name, text.replace(b'"web/', named) if name == INDEX else text)
+        for name, text in _read_all().items()
+    }
 
 
-def _respond(http: Request, name: str, *, vary: str) -> Response:
+@cache
+def get_edition() -> str:
+    """The version of the files: a digest of their names and contents."""
+    digest = hashlib.sha256()
+    for name, text in _read_all().items():
+        digest.update(f"{name} {len(text)}\n".encode() + text)
+    return digest.hexdigest()[:12]
+
+
+@cache
+def _read_all() -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(WEB_FOLDER.iterdir()) if path.suffix in _TYPES}
+
+
+def _pack(name: str, plain: bytes) -> PageFile:
+    # A fixed time, so that the same content always gives the same bytes.
+    packed = gzip.compress(plain, mtime=0)
+    return PageFile(_TYPES[Path(name).suffix], plain, packed, hashlib.sha256(plain).hexdigest()[:20])
+
+
+def _respond(http: Request, name: str, *, vary: str, cache_control: str = HEADERS["cache-control"]) -> Response:
     file = load_files().get(name)
     if file is None:
         raise NotFoundError(f"there is nothing at {http.method} {http.url.path}")
     packs = "gzip" in http.headers.get("accept-encoding", "")
     # Different bytes need a different tag (RFC 9110, section 8.8.3).
     tag = f'"{file.etag}-gz"' if packs else f'"{file.etag}"'
-    headers = {**HEADERS, "etag": tag, "vary": vary}
+    headers = {**HEADERS, "cache-control": cache_control, "etag": tag, "vary": vary}
     etags = {one.strip().removeprefix("W/") for one in http.headers.get("if-none-match", "").split(",")}
     if tag in etags or "*" in etags:
         return Response(status_code=304, headers=headers)

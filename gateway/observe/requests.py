@@ -15,13 +15,13 @@ from gateway.render.error_responses import build_defect_response, make_request_i
 
 log = logging.getLogger("gateway.requests")
 
-PROBE_ROUTES = frozenset({"/health", "/ready", "/metrics"})
-"""Routes that machines poll every few seconds; only their failures are logged."""
+QUIET_ROUTES = frozenset({"/health", "/ready", "/metrics", "/web/{name:path}"})
+"""Routes that machines poll every few seconds, and the page's sixty files; only their failures are logged."""
 
 
 def log_request(scope: Scope, method: str, route: str, status: int, seconds: float) -> None:
     """Logs a request after its last byte. The request id comes from the context."""
-    if (route in PROBE_ROUTES and status < 400) or not log.isEnabledFor(logging.INFO):
+    if (route in QUIET_ROUTES and status < 400) or not log.isEnabledFor(logging.INFO):
         return
     caller = scope["state"].get("caller")
     key = caller.key.id if isinstance(caller, Caller) and caller.key is not None else None

@@ -122,7 +122,7 @@ async def test_a_picture_that_a_program_made_is_shown(devtools: str, serve: Serv
     async with serve() as url, page_at(devtools, url) as page, httpx.AsyncClient(base_url=url, timeout=30) as http:
         answer = (await http.post("/v1/agent", json={"metadata": {"tool_calls": calls}})).json()
         await page.evaluate(
-            "import('/web/html.js').then(({ showMarkdown }) => {"
+            "import(new URL('html.js', document.querySelector('script[type=module]').src)).then(({ showMarkdown }) => {"
             " const node = document.createElement('div'); document.body.append(node);"
             f" showMarkdown(node, {answer['response']!r}); }})"
         )

@@ -1,11 +1,16 @@
 """What the command prints: whole where it is read by programs, short where it is read by people."""
 
+import asyncio
 import json
+import os
+import pty
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
+from gateway.cli.running_gateway import ADDRESS_FILE
+from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
 from tests.support.processes import ROOT, start
 
@@ -34,6 +39,43 @@ def test_lines_that_are_piped_are_whole_and_say_a_thing_once(tmp_path: Path) -> 
     sum_of_ones = "+".join("1" * 60)
     lines = _at_80_columns(tmp_path, "ask", sum_of_ones)[1].splitlines()
     assert lines[1].startswith(f"  ✓ s1 calculator calculate {sum_of_ones} 0.")
+
+
+async def test_a_source_is_linked_at_the_gateway_that_runs(tmp_path: Path, serve: Serve) -> None:
+    note = tmp_path / "note.md"
+    note.write_text("# Devices\n\nLost devices go to the blue desk.\n")
+    code, output = await asyncio.to_thread(stepgate, tmp_path, "ingest", str(note), "--collection", "it")
+    assert (code, output.splitlines()[0][:11]) == (0, "it: 1 read,"), "no empty line where no bar is drawn"
+    async with serve() as url:
+        (tmp_path / "data" / ADDRESS_FILE).write_text(url)
+        question = ("ask", "--room", "knowledge", "Where do lost devices go?")
+        code, output = await asyncio.to_thread(stepgate, tmp_path, *question)
+    assert code == 0
+    assert f"note.md  {url}/v1/documents/doc_" in output
+
+
+def test_a_terminal_says_that_a_command_starts(tmp_path: Path) -> None:
+    terminal, side = pty.openpty()
+    environment = os.environ | {"AGENT_DATA_DIR": str(tmp_path / "data"), "TERM": "xterm", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "gateway", "ask", "2+2"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=side, stderr=side) as process:
+        os.close(side)
+        written = b""
+        while part := _read(terminal):
+            written += part
+    os.close(terminal)
+    assert process.returncode == 0
+    assert written.startswith(b"Starting ...\r\r\x1b[K"), written
+    assert written.count(b"Starting") == 1
+    assert b"2+2 = 4" in written
+
+
+def _read(terminal: int) -> bytes:
+    """What a command wrote; nothing once it has ended."""
+    try:
+        return os.read(terminal, 4096)
+    except OSError:  # Linux: nobody has the other side open
+        return b""
 
 
 def test_bare_commands_print_help_and_the_version_is_told(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import re
 import httpx
 import pytest
 
-from gateway.doors.web_page import WEB_FOLDER, load_files
+from gateway.doors.web_page import WEB_FOLDER, get_edition, load_files
 from tests.integration.conftest import Serve
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -72,9 +72,29 @@ async def test_a_file_has_its_type_and_is_sent_once(serve: Serve, name: str, kin
     assert stale.status_code == 200
 
 
+async def test_a_reload_asks_for_no_file_again(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=15) as client:
+        page = await client.get("/", headers=BROWSER)
+        named = re.findall(r'"(web/[^"]+)"', page.text)
+        files = [await client.get(f"/{path}") for path in named]
+        edition = named[0].split("/")[1]
+        other = await client.get(f"/web/{'0' * len(edition)}/app.js")
+        missing = await client.get(f"/web/{edition}/nothing.js")
+    assert page.headers["cache-control"] == "no-cache", "the next version names other files"
+    assert {path.split("/")[1] for path in named} == {get_edition()} == {edition}
+    for path, file in zip(named, files, strict=True):
+        assert file.content == (WEB_FOLDER / path.rsplit("/", 1)[1]).read_bytes()
+        assert file.headers["cache-control"] == "public, max-age=31536000, immutable"
+        assert policy(file) == POLICY
+    assert (other.status_code, other.headers["cache-control"]) == (200, "no-cache"), "of a gateway that was replaced"
+    assert missing.status_code == 404
+
+
 @pytest.mark.parametrize(
     "path",
     [
+        "/web/0123456789ab/../app.js", "/web/0123456789ab//app.js", "/web/0123456789ab/0123456789ab/app.js",
+        "/web/0123456789ab/", "/web/0123456789ab", "/web/0123456789AB/app.js", "/web/x/app.js", "/web//app.js",
         "/web/nothing.js", "/web/", "/web/../app.py", "/web/%2e%2e/app.py", "/web/..%2fapp.py", "/web//etc/passwd",
         "/web/%2fetc%2fpasswd", "/web/....//app.py", "/web/app.js%00.css", "/web/..\\app.py", "/web/./app.js",
     ],
@@ -127,7 +147,7 @@ def test_it_is_small_and_names_no_other_host() -> None:
 def test_every_module_that_is_named_is_there() -> None:
     scripts = {name: one.plain.decode() for name, one in load_files().items() if name.endswith(".js")}
     named = {found for text in scripts.values() for found in re.findall(r'from "\./([\w.]+)"', text)}
-    page = load_files()["index.html"].plain.decode()
+    page = (WEB_FOLDER / "index.html").read_text()
     named |= set(re.findall(r'"web/([\w.]+)"', page))
     assert named <= set(load_files())
     assert set(scripts) <= named, "no module that nobody loads"

@@ -235,6 +235,8 @@ async def test_without_javascript_the_page_says_what_it_needs(devtools: str, ser
                 break
         assert "This page needs JavaScript" in said
         assert "openapi.json" in said
+        assert "Documents" not in said, "no way to a view that cannot open"
+        assert await page.evaluate("document.querySelector('noscript p').offsetHeight") < 80, "one paragraph"
 
 
 async def test_a_yes_in_one_tab_approves_nothing_that_only_the_other_displays(devtools: str, serve: Serve) -> None:

@@ -88,7 +88,8 @@ async def test_a_key_that_adds_no_files_attaches_pictures_only(devtools: str, se
 async def test_a_picture_that_a_key_may_not_see_says_so(devtools: str, serve: Serve) -> None:
     async with page_of(devtools, serve, ["chat"]) as page:
         result = await page.evaluate("""(async () => {
-            const { showHtml } = await import("./web/html.js");
+            const app = document.querySelector("script[type=module]").src;
+            const { showHtml } = await import(new URL("html.js", app));
             const prose = document.querySelector(".log").appendChild(document.createElement("div"));
             showHtml(prose, '<p>Here: <img alt="The plot" src="/v1/runs/run_1/artifacts/plot.png"></p>');
             await new Promise((done) => setTimeout(done, 500));
