@@ -279,9 +279,10 @@ class LinkStream:
         ends = find_ends(text, at, final=final)
         if ends is None:
             return None
-        # `www.` within a host that was judged; what goes on behind that was not.
+        # `www.` within a host that was judged; what goes on behind that, and what a scheme begins, was not.
         is_judged = place < self._broken or place + len(text[at : ends[1]].rstrip(_BEHIND)) <= self._named
-        if text[at - 1 : at] == "." and is_judged:
+        before = text[max(at - 1, 0) : at]
+        if before == "." and opening[-1] == "." and is_judged:
             return text[at : at + 3], at + 3
         address = text[at : ends[0]].rstrip(_TRAILING)
         if opening == "//" and ends[1] - at < ADDRESS and not names_host(address):
@@ -293,7 +294,7 @@ class LinkStream:
             self._named = place + length + len(address[length:].split("/", maxsplit=1)[0])
             self._judge(text, [at, *within], ends)
             return opening, at + length
-        if not self._blocks.is_code and not text[max(at - 1, 0) : at].isalnum():  # that may be the end of another host
+        if not self._blocks.is_code and not before.isalnum() and (before != "." or opening == "//"):  # within no host
             return _format_removed(self._links, address), at + max(len(address), length)
         self._broken = self._dropped + max(ends[0], at + length)
         return (opening[:-3] + "[:]//" if ":" in opening else opening.replace(".", "[.]")), at + length
