@@ -196,9 +196,15 @@ class OwnWords:
         return self.find_restated(text)
 
     def _hold_text(self, value: str, label: str = "") -> bool:
-        text = normalise_spelling(value).strip().rstrip(".!?").strip("\"'`").strip()
+        text = normalise_spelling(value).strip()
         if not text:
             return True
+        sentence = text.rstrip(".!?")
+        # Behind a separator or a space, a period ends no sentence: `reports/..` is another folder.
+        is_path = "." in text[len(sentence) :] and (not sentence or sentence[-1] in "/\\ ")
+        text = (text if is_path else sentence).strip("\"'`").strip() or text
+        if not text.strip(".!?"):
+            return text in self._normalised.split()
         if len(text) > MAX_VALUE_CHARS:
             return False
         if self._hold_phrase(text) or self._hold_address(text) or self._hold_code(text):

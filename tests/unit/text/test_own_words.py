@@ -90,6 +90,10 @@ HELD: list[tuple[str, Any]] = [
     ("on 3 May 2026 50 kr", "50"),
     ("invoice 2024, 1500 kr", "1500"),
     ("call 0701234567, 100 times", "100"),
+    ("move it to .. now", ".."),
+    ("delete reports/old", "reports/old."),
+    ("say hello!", "Hello!!"),
+    ("say Bonjour !", "Bonjour !"),
 ]
 NOT_HELD: list[tuple[str, Any]] = [
     ("pay 500", 50),
@@ -164,6 +168,12 @@ NOT_HELD: list[tuple[str, Any]] = [
     ("IBAN SE45 5000 0000 0583 9825 7466", "SE45 5000"),
     ("IBAN SE45 5000 0000 0583 9825 7466", "5000 0000"),
     ("ring 070-123 45 67", "123 45"),
+    ("delete reports/old (all of it).", "reports/old/.."),
+    ("delete reports/old (all of it).", "reports/old ..."),
+    ("delete reports/old (all of it).", ".."),
+    ("delete reports/old (all of it).", "."),
+    ("delete reports/old", ["reports/old", ".."]),
+    ("delete C:\\reports", "C:\\reports\\.."),
 ]
 
 
