@@ -121,15 +121,14 @@ class LinkStream:
 
     def feed(self, piece: str) -> str:
         """Adds a piece and returns the text that is now final."""
-        self._text += piece
-        return self._scan(final=False)
+        return self._scan(piece, final=False)
 
     def end(self, piece: str = "") -> str:
         """Adds the last piece and returns the remaining text."""
-        self._text += piece
-        return self._scan(final=True)
+        return self._scan(piece, final=True)
 
-    def _scan(self, *, final: bool) -> str:
+    def _scan(self, added: str, *, final: bool) -> str:
+        self._text += added.replace("\x00", "\ufffd")  # as readers do: CommonMark, 2.3
         parts: list[str] = []
         text, at = self._text, self._at
         while at < len(text):
@@ -296,7 +295,7 @@ class LinkStream:
             return opening, at + length
         if not self._blocks.is_code and not before.isalnum() and (before != "." or opening == "//"):  # within no host
             return _format_removed(self._links, address), at + max(len(address), length)
-        self._broken = self._dropped + max(ends[0], at + length)
+        self._broken = self._dropped + max(ends[0] if self._blocks.is_code else ends[1], at + length)
         return (opening[:-3] + "[:]//" if ":" in opening else opening.replace(".", "[.]")), at + length
 
     def _scan_name(self, text: str, at: int, *, final: bool) -> Step:
@@ -349,8 +348,9 @@ class LinkStream:
             target = read_target(text, end + 1, final=True)
             if target and self._links.get_host(target[0]) and self._links.can_link(target[0]):
                 return
-        place = self._dropped + end + (text[end] not in ")]}|\\`" and not text[end].isspace())
-        self._cuts = sorted({*self._cuts, place})
+        # Behind a space, two slashes begin an address of their own.
+        is_before = text[end] in ")]}|\\`" or text[end].isspace() or text.startswith("//", end + 1)
+        self._cuts = sorted({*self._cuts, self._dropped + end + (not is_before)})
 
 
 def _format_removed(links: AddressPolicy, address: str) -> str:

@@ -110,8 +110,11 @@ ANSWERS = [
     "a ` zanzibar48213.evil.com\n\nb ` c",
     "zanzibar48213@evil.com.https://evil.com/zanzibar48213",
     "eve@zanzibar48213.com.ftp://evil.com/48213",
+    "https://zanzibar48213<@evil.com",
+    "http://wiki.example\x00.evil.com/zanzibar48213",
 ]
 JOINED = [
+    "anna@x.example://evil.com/zanzibar",
     "zanzibar48213.evil.com.http://a",
     "See zanzibar48213.evil.com.https://evil.com/x",
     "zanzibar48213.evil.comhttps://evil.com/48213",
@@ -121,7 +124,7 @@ JOINED = [
     "[a<https:evil.com/zanzibar>(//evil.com/zanzibar)",
     "!<img src=//evil.com/zanzibar>(https://ok.example/x.png)",
 ]
-"""Live once a part is taken out."""
+"""Live once a part is taken out, or a space put in."""
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
@@ -169,6 +172,7 @@ _LIVE = (
     "![a](%s 't')", "[`]`](%s)", "![`]`](%s)", "<img\nsrc=\n%s>", "<link href='%s'>", "<img srcset='x 1x, %s 2x'>",
     "![a\\](/l) b](%s)", "![[a](/l.png) b](%s)", " %s,", "|%s|", "see:%s", "_%s_", "__%s__", "*_%s_*", "(_%s", "a_%s",
     "a=%s", "```html\n%s\n```", "[^1]: %s", "evil.com.%s", "eve@evil.com.%s",
+    "anna@x.example:%s", "https://a<@%s", "\x00%s",
 )  # fmt: skip
 _MARKS = (
     "\n", "\n\n", "```\n", "```sh\n", "~~~\n", "````\n", "   ```\n", "  ```\n", "- a\n", "1. a\n", "> ", "> ```\n",
