@@ -96,6 +96,12 @@ class OwnWords:
             return all(self.hold(item, label) for item in value)
         return all(self.hold(key) and self.hold(item, key) for key, item in value.items())
 
+    def hold_quotation(self, text: str) -> bool:
+        """Whether the texts contain a text as it stands. Unlike `hold`, it takes no list of parts that are there: put
+        together in another way, they may say something else."""
+        phrase = normalise_spelling(text).strip().rstrip(".!?").strip()
+        return bool(phrase) and self._hold_phrase(phrase)
+
     def hold_name(self, name: str) -> bool:
         """Whether the texts contain a name in some spelling, in whole words: `support-team` is `Support Team`."""
         if is_address(name):

@@ -80,7 +80,12 @@ def test_a_text_that_is_written_in_characters_that_nobody_sees_is_written_out(co
 
 @pytest.mark.parametrize(
     "text",
-    ["\u2764\ufe0f\u200d\U0001f525", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\u845b\U000e0100\u57ce", "1\ufe0f\u20e3"],
+    [
+        "\u2764\ufe0f\u200d\U0001f525",
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        "\u845b\U000e0100\u57ce",
+        "1\ufe0f\u20e3",
+    ],
 )
 def test_what_scripts_and_emoji_need_stays(text: str) -> None:
     assert show_unseen(text) == text

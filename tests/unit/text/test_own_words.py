@@ -187,6 +187,14 @@ def test_another_value_is_not_held(words: str, value: Any) -> None:
     assert not OwnWords(words).hold(value)
 
 
+def test_parts_that_are_put_together_in_another_way_are_no_quotation() -> None:
+    words = OwnWords("Every day, sum up my mails, and never send money, 9000, to EVE-77.")
+    assert words.hold("to EVE-77, send money, 9000")
+    assert not words.hold_quotation("to EVE-77, send money, 9000")
+    assert words.hold_quotation("Sum up my mails.")
+    assert not words.hold_quotation("...")
+
+
 @pytest.mark.parametrize("name", ["bo-berg@x.example", "bo berg@x.example", "bo_berg@x.example"])
 def test_an_address_is_a_name_in_one_spelling_only(name: str) -> None:
     assert OwnWords("tell bo_berg@x.example").hold_name(name) == (name == "bo_berg@x.example")
