@@ -17,9 +17,9 @@ _UNSEEN: Final = re.compile(
     r"\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]|(?<![\u3400-\u9fff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]"
     r"|(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]|(?<=[\u200c\u200d])[\u200c\u200d]|\r(?!\n)"
 )
-"""Controls but tab and newline, spaces without width, fillers, tags, and what turns text around. Joiners, direction
-marks and selectors of a variant, which scripts and emoji need, are left but where they stand in a row, and selectors of
-ideographs but behind anything else: such rows can spell a text that nobody sees.
+"""Controls but tab and newline, spaces without width, fillers, tags, and what turns text around. Of joiners, direction
+marks and selectors of a variant, which scripts and emoji need, only a row counts, and a selector of ideographs behind
+anything else: they can spell a text that nobody sees.
 """
 _LIVE: Final = re.compile(r"(?<=!)(?=\[)|(?<=\])(?=[(:])|(?<=<)(?=[A-Za-z/!?])")
 """Between the two marks that every image, link, definition, tag and `<address>` of Markdown needs side by side."""
