@@ -1,12 +1,12 @@
-"""Sanitizes links and images of an answer, so that nothing loads by itself and no address carries data to a third
-party.
+"""Sanitizes links and images of an answer: nothing loads by itself, no address carries data to a third party.
 
-A browser loads images at once, and a link is one click away; a text from outside can ask a model to put data into such
-an address. Remote images therefore become links. A link is removed if its host comes from outside and the address does
-not (something was added), or if it contains words from outside.
+A browser loads images at once, a link is one click away, and a text from outside can ask a model to put data into such
+an address. Remote images become links. A link is removed if its host comes from outside and the address does not
+(something was added), or if it contains words from outside.
 
-Readers of Markdown differ in what they take for code, for a label or for the end of an address. So nothing here depends
-on a structure: each mark that makes something live (`](`, `]:`, `![`, `<`, `=` behind the name of an attribute, a
+Readers of Markdown differ in what they take for code, for a label or for the end of an address. A parser is one of them:
+what markdown-it-py takes for text is live for others, and it needs the whole answer. So nothing here depends on a
+structure: each mark that makes something live (`](`, `]:`, `![`, `<`, `=` behind the name of an attribute, a
 scheme, the dot of a host) is judged by itself, wherever it stands, in code as well. What must not be live is broken
 at its mark, and what cannot be read is. The output does not depend on how a stream is cut.
 """
