@@ -4,8 +4,8 @@ A browser loads images at once, a link is one click away, and a text from outsid
 an address. Remote images become links. A link is removed if its host comes from outside and the address does not
 (something was added), or if it contains words from outside.
 
-Readers of Markdown differ in what they take for code, for a label or for the end of an address. A parser is one of them:
-what markdown-it-py takes for text is live for others, and it needs the whole answer. So nothing here depends on a
+Readers of Markdown differ in what they take for code, for a label or for the end of an address. A parser is one of
+them, and needs the whole answer: what markdown-it-py takes for text is live for others. So nothing here depends on a
 structure: each mark that makes something live (`](`, `]:`, `![`, `<`, `=` behind the name of an attribute, a
 scheme, the dot of a host) is judged by itself, wherever it stands, in code as well. What must not be live is broken
 at its mark, and what cannot be read is. The output does not depend on how a stream is cut.
