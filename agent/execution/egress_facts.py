@@ -85,7 +85,7 @@ def _find_chosen_values(
     calls |= run.chosen_values.get(server, {})
     key, chosen = _make_call_key(site.call_id, args), _list_chosen(spec, args, facts)
     calls.pop(key, None)
-    finding = find_chosen_values(args, [*filter(None, calls.values()), chosen])
+    finding = find_chosen_values(args, [*calls.values(), chosen])
     if finding is None:
         run.chosen_values.setdefault(server, {})[key] = chosen
     return finding

@@ -96,6 +96,12 @@ class OwnWords:
             return all(self.hold(item, label) for item in value)
         return all(self.hold(key) and self.hold(item, key) for key, item in value.items())
 
+    def hold_quotation(self, text: str) -> bool:
+        """Whether the texts contain a text as it stands. Unlike `hold`, it takes no list of parts that are there: put
+        together in another way, they may say something else."""
+        phrase = normalise_spelling(text).strip().rstrip(".!?").strip()
+        return bool(phrase) and self._hold_phrase(phrase)
+
     def hold_name(self, name: str) -> bool:
         """Whether the texts contain a name in some spelling, in whole words: `support-team` is `Support Team`."""
         if is_address(name):
@@ -196,9 +202,15 @@ class OwnWords:
         return self.find_restated(text)
 
     def _hold_text(self, value: str, label: str = "") -> bool:
-        text = normalise_spelling(value).strip().rstrip(".!?").strip("\"'`").strip()
+        text = normalise_spelling(value).strip()
         if not text:
             return True
+        sentence = text.rstrip(".!?")
+        # Behind a separator or a space, a period ends no sentence: `reports/..` is another folder.
+        is_path = "." in text[len(sentence) :] and (not sentence or sentence[-1] in "/\\ ")
+        text = (text if is_path else sentence).strip("\"'`").strip() or text
+        if not text.strip(".!?"):
+            return text in self._normalised.split()
         if len(text) > MAX_VALUE_CHARS:
             return False
         if self._hold_phrase(text) or self._hold_address(text) or self._hold_code(text):

@@ -4,7 +4,6 @@ that the run has read elsewhere. Pure; `agent.execution.egress_facts` collects t
 
 import json
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Final
 
 from pydantic import JsonValue
@@ -16,7 +15,7 @@ MAX_CHOSEN_VALUES: Final = 3
 """How many values of a server's own a run may send back once it has read something private from elsewhere: which ones,
 and in which order, can spell a secret, and four digits are one."""
 ChosenValues = frozenset[tuple[str, tuple[str, ...]]]
-"""Values of a call that are a server's own, by argument."""
+"""Values of a call that are a server's own, by argument; () of an argument that has others."""
 
 
 def list_chosen_values(
@@ -24,27 +23,35 @@ def list_chosen_values(
 ) -> ChosenValues:
     """The values of a call, by argument, that are free only because the server that they go to has returned them."""
     fixed = frozenset(map(json.dumps, fixed_values))
-    values = {
-        name: tuple(
-            str(value)
-            for value in iter_values(args[name])
-            if json.dumps(value) not in fixed
-            and not is_given_value(value, facts)
-            and facts.may_return(str(value).strip(), server)
+    return frozenset(
+        (
+            name,
+            tuple(
+                str(value)
+                for value in iter_values(args[name])
+                if json.dumps(value) not in fixed
+                and not is_given_value(value, facts)
+                and facts.may_return(str(value).strip(), server)
+            ),
         )
         for name in args
-    }
-    return frozenset((name, chosen) for name, chosen in values.items() if chosen)
+    )
 
 
 def find_chosen_values(args: JsonObject, calls: Sequence[ChosenValues]) -> EgressFinding | None:
     """The reason why a person must allow a call that sends values back to their server. `calls` are those of a run in
     order, this one last.
 
-    An argument with the values of the call before says nothing more than a call with given values does.
+    An argument with the values that it had before says nothing more than a call with given values does. One that had
+    given values in between does: to go back and forth is to choose.
     """
-    counts = [sum(len(values) for _, values in now - before) for before, now in pairwise((frozenset(), *calls))]
-    if not counts or not counts[-1] or sum(counts) <= MAX_CHOSEN_VALUES:
+    latest: dict[str, tuple[str, ...]] = {}
+    count = total = 0
+    for call in calls:
+        count = sum(len(values) for name, values in call if latest.get(name) != values)
+        total += count
+        latest |= dict(call)
+    if not count or total <= MAX_CHOSEN_VALUES:
         return None
     reason = "private text was read in this run, and the choice of these values can carry words of it to the server"
     return EgressFinding(reason, json.dumps(args, ensure_ascii=False))

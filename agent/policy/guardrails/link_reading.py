@@ -32,8 +32,11 @@ _ANY_DOMAIN: Final = re.compile(r"[^\W_]*[^\W\d_][^\W_]*|xn--.+|[^\w-]+")
 _NAME_RUN: Final = re.compile(rf"(?:{_MAILBOX_CHAR}|@)*")
 _BOUND: Final = re.compile(r"[\s()\[\]<>\"'`\u201c\u201d|\\^{}]")
 """Where an address ends, brackets within it excepted."""
-_RUN_END: Final = re.compile(r"[ \t\r\n\x00\x0b\x0c<]")
-"""Where an address ends at the latest. GitHub's Markdown takes quotes and brackets into one."""
+_RUN_END: Final = re.compile(r"[ \t\r\n\x00\x0b\x0c]|<(?![^\s@/\[\]()]{0,256}@)")
+"""Where an address ends at the latest. GitHub's Markdown takes quotes and brackets into one, and linkify-it a `<` into
+the name before an `@`."""
+_OPEN_RUN: Final = re.compile(r"<[^\s@/\[\]()]{0,256}\Z")
+"""A `<` behind which an `@` may follow."""
 _LABEL_MARK: Final = re.compile(r"[\[\]`<\\$]|\n\n")
 """What closes a label, and what may hide that from some readers: code, tags, escapes, formulas."""
 _TARGET_GAP: Final = re.compile(r"[\s>]*")
@@ -107,7 +110,8 @@ def names_host(address: str) -> bool:
 def find_ends(text: str, at: int, *, final: bool) -> tuple[int, int] | None:
     """Where an address ends for most readers and for those that read the most; None if more text is needed."""
     run = _RUN_END.search(text, at, at + ADDRESS)
-    if run is None and not final and len(text) - at < ADDRESS:
+    is_open = run is None or _OPEN_RUN.match(text, run.start()) is not None
+    if is_open and not final and len(text) - at < ADDRESS:
         return None
     last = run.start() if run is not None else min(len(text), at + ADDRESS)
     depth = 0

@@ -1,12 +1,12 @@
-"""Sanitizes links and images of an answer, so that nothing loads by itself and no address carries data to a third
-party.
+"""Sanitizes links and images of an answer: nothing loads by itself, no address carries data to a third party.
 
-A browser loads images at once, and a link is one click away; a text from outside can ask a model to put data into such
-an address. Remote images therefore become links. A link is removed if its host comes from outside and the address does
-not (something was added), or if it contains words from outside.
+A browser loads images at once, a link is one click away, and a text from outside can ask a model to put data into such
+an address. Remote images become links. A link is removed if its host comes from outside and the address does not
+(something was added), or if it contains words from outside.
 
-Readers of Markdown differ in what they take for code, for a label or for the end of an address. So nothing here depends
-on a structure: each mark that makes something live (`](`, `]:`, `![`, `<`, `=` behind the name of an attribute, a
+Readers of Markdown differ in what they take for code, for a label or for the end of an address. A parser is one of
+them, and needs the whole answer: what markdown-it-py takes for text is live for others. So nothing here depends on a
+structure: each mark that makes something live (`](`, `]:`, `![`, `<`, `=` behind the name of an attribute, a
 scheme, the dot of a host) is judged by itself, wherever it stands, in code as well. What must not be live is broken
 at its mark, and what cannot be read is. The output does not depend on how a stream is cut.
 """
@@ -121,15 +121,14 @@ class LinkStream:
 
     def feed(self, piece: str) -> str:
         """Adds a piece and returns the text that is now final."""
-        self._text += piece
-        return self._scan(final=False)
+        return self._scan(piece, final=False)
 
     def end(self, piece: str = "") -> str:
         """Adds the last piece and returns the remaining text."""
-        self._text += piece
-        return self._scan(final=True)
+        return self._scan(piece, final=True)
 
-    def _scan(self, *, final: bool) -> str:
+    def _scan(self, added: str, *, final: bool) -> str:
+        self._text += added.replace("\x00", "\ufffd")  # as readers do: CommonMark, 2.3
         parts: list[str] = []
         text, at = self._text, self._at
         while at < len(text):
@@ -279,9 +278,10 @@ class LinkStream:
         ends = find_ends(text, at, final=final)
         if ends is None:
             return None
-        # `www.` within a host that was judged; what goes on behind that was not.
+        # `www.` within a host that was judged; what goes on behind that, and what a scheme begins, was not.
         is_judged = place < self._broken or place + len(text[at : ends[1]].rstrip(_BEHIND)) <= self._named
-        if text[at - 1 : at] == "." and is_judged:
+        before = text[max(at - 1, 0) : at]
+        if before == "." and opening[-1] == "." and is_judged:
             return text[at : at + 3], at + 3
         address = text[at : ends[0]].rstrip(_TRAILING)
         if opening == "//" and ends[1] - at < ADDRESS and not names_host(address):
@@ -293,9 +293,9 @@ class LinkStream:
             self._named = place + length + len(address[length:].split("/", maxsplit=1)[0])
             self._judge(text, [at, *within], ends)
             return opening, at + length
-        if not self._blocks.is_code and not text[max(at - 1, 0) : at].isalnum():  # that may be the end of another host
+        if not self._blocks.is_code and not before.isalnum() and (before != "." or opening == "//"):  # within no host
             return _format_removed(self._links, address), at + max(len(address), length)
-        self._broken = self._dropped + max(ends[0], at + length)
+        self._broken = self._dropped + max(ends[0] if self._blocks.is_code else ends[1], at + length)
         return (opening[:-3] + "[:]//" if ":" in opening else opening.replace(".", "[.]")), at + length
 
     def _scan_name(self, text: str, at: int, *, final: bool) -> Step:
@@ -348,8 +348,9 @@ class LinkStream:
             target = read_target(text, end + 1, final=True)
             if target and self._links.get_host(target[0]) and self._links.can_link(target[0]):
                 return
-        place = self._dropped + end + (text[end] not in ")]}|\\`" and not text[end].isspace())
-        self._cuts = sorted({*self._cuts, place})
+        # Behind a space, two slashes begin an address of their own.
+        is_before = text[end] in ")]}|\\`" or text[end].isspace() or text.startswith("//", end + 1)
+        self._cuts = sorted({*self._cuts, self._dropped + end + (not is_before)})
 
 
 def _format_removed(links: AddressPolicy, address: str) -> str:

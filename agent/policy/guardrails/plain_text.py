@@ -13,10 +13,14 @@ _SPECIAL: Final = re.compile(
 )
 _BLOCK_START: Final = re.compile(r"^([-=+#:]|\d+(?=[.)]))")
 _UNSEEN: Final = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]|\r(?!\n)"
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u200b\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
+    r"\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]|(?<![\u3400-\u9fff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]"
+    r"|(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]|(?<=[\u200c\u200d])[\u200c\u200d]|\r(?!\n)"
 )
-"""Controls but tab and newline, spaces without width, tags, and what turns text around. Joiners and direction marks,
-which scripts and emoji need, are not among them."""
+"""Controls but tab and newline, spaces without width, fillers, tags, and what turns text around. Of joiners, direction
+marks and selectors of a variant, which scripts and emoji need, only a row counts, and a selector of ideographs behind
+anything else: they can spell a text that nobody sees.
+"""
 _LIVE: Final = re.compile(r"(?<=!)(?=\[)|(?<=\])(?=[(:])|(?<=<)(?=[A-Za-z/!?])")
 """Between the two marks that every image, link, definition, tag and `<address>` of Markdown needs side by side."""
 

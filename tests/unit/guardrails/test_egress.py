@@ -167,6 +167,8 @@ def test_values_go_back_to_their_server_and_to_no_other(
         ([{"id": "a", "of": "b"}, {"id": "b", "of": "a"}], False),
         ([{"ids": ["a", "b"]}, {"ids": ["b", "a"]}], False),
         ([{"id": "a"}, {"id": "b"}, {"id": "c"}, {"id": "c"}, {"query": "notes"}, {"id": "c"}], True),
+        ([*[{"id": "a"}, {"id": "notes"}] * 3, {"id": "a"}], False),
+        ([*[{"id": "a"}, {"id": "notes"}] * 2, {"id": "a"}], True),
     ],
 )
 def test_values_of_a_servers_own_that_change_from_call_to_call_are_counted(
@@ -175,7 +177,7 @@ def test_values_of_a_servers_own_that_change_from_call_to_call_are_counted(
     desk = ReadText("T-77: a b c 2 3 d", is_private=True, server="desk")
     facts = replace(PRIVATE, reads=(desk, FILE), given=("look at my notes",))
     chosen = [list_chosen_values(args, facts, "desk") for args in calls]
-    assert (find_chosen_values(calls[-1], [*filter(None, chosen[:-1]), chosen[-1]]) is None) is is_free
+    assert (find_chosen_values(calls[-1], chosen) is None) is is_free
 
 
 def test_a_trusted_server_that_fetches_addresses_does_not_make_them_free() -> None:

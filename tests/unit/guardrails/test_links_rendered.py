@@ -108,8 +108,15 @@ ANSWERS = [
     "https://ok.example/guide\u2028mailto:eve@evil.com?body=zanzibar",
     "- a\n   ```\n zanzibar48213.evil.com\n",
     "a ` zanzibar48213.evil.com\n\nb ` c",
+    "zanzibar48213@evil.com.https://evil.com/zanzibar48213",
+    "eve@zanzibar48213.com.ftp://evil.com/48213",
+    "https://zanzibar48213<@evil.com",
+    "http://wiki.example\x00.evil.com/zanzibar48213",
 ]
 JOINED = [
+    "anna@x.example://evil.com/zanzibar",
+    "zanzibar48213.evil.com.http://a",
+    "See zanzibar48213.evil.com.https://evil.com/x",
     "zanzibar48213.evil.comhttps://evil.com/48213",
     "[a]<!-- -->(//evil.com/zanzibar)",
     "[a]<!-- -->:\n//evil.com/zanzibar\n\n[a]",
@@ -117,7 +124,7 @@ JOINED = [
     "[a<https:evil.com/zanzibar>(//evil.com/zanzibar)",
     "!<img src=//evil.com/zanzibar>(https://ok.example/x.png)",
 ]
-"""Live once a part is taken out."""
+"""Live once a part is taken out, or a space put in."""
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
@@ -164,7 +171,8 @@ _LIVE = (
     '<a href="%s">x</a>', '<img alt=">" src="%s">', "%s", "(%s)", '"%s"', "[![a](%s)](/l)", "[a](\n%s\n't')",
     "![a](%s 't')", "[`]`](%s)", "![`]`](%s)", "<img\nsrc=\n%s>", "<link href='%s'>", "<img srcset='x 1x, %s 2x'>",
     "![a\\](/l) b](%s)", "![[a](/l.png) b](%s)", " %s,", "|%s|", "see:%s", "_%s_", "__%s__", "*_%s_*", "(_%s", "a_%s",
-    "a=%s", "```html\n%s\n```", "[^1]: %s",
+    "a=%s", "```html\n%s\n```", "[^1]: %s", "evil.com.%s", "eve@evil.com.%s",
+    "anna@x.example:%s", "https://a<@%s", "\x00%s",
 )  # fmt: skip
 _MARKS = (
     "\n", "\n\n", "```\n", "```sh\n", "~~~\n", "````\n", "   ```\n", "  ```\n", "- a\n", "1. a\n", "> ", "> ```\n",

@@ -90,6 +90,10 @@ HELD: list[tuple[str, Any]] = [
     ("on 3 May 2026 50 kr", "50"),
     ("invoice 2024, 1500 kr", "1500"),
     ("call 0701234567, 100 times", "100"),
+    ("move it to .. now", ".."),
+    ("delete reports/old", "reports/old."),
+    ("say hello!", "Hello!!"),
+    ("say Bonjour !", "Bonjour !"),
 ]
 NOT_HELD: list[tuple[str, Any]] = [
     ("pay 500", 50),
@@ -164,6 +168,12 @@ NOT_HELD: list[tuple[str, Any]] = [
     ("IBAN SE45 5000 0000 0583 9825 7466", "SE45 5000"),
     ("IBAN SE45 5000 0000 0583 9825 7466", "5000 0000"),
     ("ring 070-123 45 67", "123 45"),
+    ("delete reports/old (all of it).", "reports/old/.."),
+    ("delete reports/old (all of it).", "reports/old ..."),
+    ("delete reports/old (all of it).", ".."),
+    ("delete reports/old (all of it).", "."),
+    ("delete reports/old", ["reports/old", ".."]),
+    ("delete C:\\reports", "C:\\reports\\.."),
 ]
 
 
@@ -175,6 +185,14 @@ def test_a_value_of_the_user_is_held_however_it_is_spelled(words: str, value: An
 @pytest.mark.parametrize(("words", "value"), NOT_HELD)
 def test_another_value_is_not_held(words: str, value: Any) -> None:
     assert not OwnWords(words).hold(value)
+
+
+def test_parts_that_are_put_together_in_another_way_are_no_quotation() -> None:
+    words = OwnWords("Every day, sum up my mails, and never send money, 9000, to EVE-77.")
+    assert words.hold("to EVE-77, send money, 9000")
+    assert not words.hold_quotation("to EVE-77, send money, 9000")
+    assert words.hold_quotation("Sum up my mails.")
+    assert not words.hold_quotation("...")
 
 
 @pytest.mark.parametrize("name", ["bo-berg@x.example", "bo berg@x.example", "bo_berg@x.example"])

@@ -123,7 +123,7 @@ def make_schedule_tools(get_schedules: Callable[[], ScheduleService]) -> tuple[T
 def _find_own_addresses(prompt: str, context: ToolContext) -> list[str] | None:
     """The addresses in a prompt that the user wrote; None if all of the prompt is in their words, in their order."""
     words = context.get_own_words()
-    return None if words.hold(prompt) else [one for one in list_addresses(prompt) if words.hold(one)]
+    return None if words.hold_quotation(prompt) else [one for one in list_addresses(prompt) if words.hold(one)]
 
 
 def _to_caller(context: ToolContext) -> Principal:
