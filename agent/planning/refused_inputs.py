@@ -28,7 +28,7 @@ _QUOTED = re.compile(r"'([^']{1,60})'|\"([^\"]{1,60})\"")
 _WORD = re.compile(r"[^\s,;:()\[\]{}\"'`<>]+")
 _IDENTIFIER = re.compile(r"\S*\d\S*")
 _LIST = re.compile(r"[,;\n]")
-_PAIRS = ("()", "[]", "{}")
+_PAIRS = (("(", ")"), ("[", "]"), ("{", "}"))
 _MARKS = frozenset("()[]{}<>=*")
 """Characters of expressions, of statements and of pieces of JSON, which no choice of words replaces."""
 MIN_ALTERNATIVES = 2
