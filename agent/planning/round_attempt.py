@@ -4,18 +4,23 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeGuard
+
+from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
+from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
 from agent.llm.port import ResponseSchema
 from agent.llm.prompts import render
-from agent.planning.decision_schema import MAX_TOOLS, build_decision_schema
+from agent.planning.decision_schema import MAX_TOOLS, PART_CHARS, build_decision_schema
 from agent.planning.identifier_lookups import (
     find_described_value,
     is_identifier,
     list_lookup_tools,
     list_lookups,
 )
+from agent.planning.known_words import SHORTEST_STEM, KnownWords, split_words
 from agent.planning.looks import list_followers
 from agent.planning.made_up_values import MadeUpValue, MadeUpValueError
 from agent.planning.part_texts import make_copy_check
@@ -92,6 +97,8 @@ class Attempt:
     """Whether only tools are offered that find an identifier, which the first open part needs."""
     has_copied: bool = False
     """Whether the model was asked for steps of its own."""
+    only_copies: bool = False
+    """Whether it copied them again: it did not say what is needed."""
     refusals: int = 0
     """Unusable replies to the question that is asked now."""
 
@@ -192,12 +199,34 @@ class Attempt:
             lost = {spec.name for spec in self.tools} - {call.tool} if values else {call.tool}
         self.tools = tuple(spec for spec in self.tools if spec.name not in lost)
 
-    def refuse_copied_steps(self, decision: JsonObject) -> None:
-        """Raises `CopiedStepsError`, once, for a decision that only has steps of the prompt's examples."""
-        todo = decision.get("todo")
+    def take_own_calls(self, decision: JsonObject) -> JsonObject:
+        """The decision. Of one whose steps are all copied from the prompt's examples, the calls with values of the
+        request, for the whole of it: a small model calls what is asked for, and names it after an example. Raises
+        `CopiedStepsError`, once, if it has none."""
+        todo, calls = decision.get("todo"), decision.get("steps")
         steps = [str(step) for step in (todo if isinstance(todo, list) else [])]
-        if steps and not self.parts and not self.has_copied and all(map(self.is_copied, steps)):
+        if not steps or self.parts or not all(map(self.is_copied, steps)):
+            return decision
+        own = [call for call in (calls if isinstance(calls, list) else []) if self._names_request(call)]
+        if own:
+            part = self.request.question[:PART_CHARS].strip()
+            return {**decision, "todo": [part], "steps": [{**call, "intent": part} for call in own]}
+        if not self.has_copied:
             raise CopiedStepsError(steps[0])
+        self.only_copies = True
+        return decision
+
+    def _names_request(self, call: JsonValue) -> TypeGuard[JsonObject]:
+        """Whether a text in a call's inputs consists of words of the request, and one of them is longer than a few
+        letters, or a number."""
+        words = KnownWords((self.request.question, self.request.original))
+        inputs = call.get("inputs") if isinstance(call, dict) else None
+        values = ([*split_words(leaf)] for _, leaf in iter_leaves(inputs) if isinstance(leaf, str))
+        return any(
+            all(word in words.tokens for word in value)
+            and any(len(word) > SHORTEST_STEM or word.isdigit() for word in value)
+            for value in values
+        )
 
     def ask_for_own_steps(self, error: CopiedStepsError) -> None:
         """Has the next decision list the steps of the request. Shown all that it copied, a small model copies again."""

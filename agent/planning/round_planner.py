@@ -235,8 +235,7 @@ class RoundPlanner:
         meant = read_decision(reply, {spec.name: spec.input_schema for spec in attempt.tools})
         if not isinstance(meant, PlanReply):
             return meant
-        attempt.refuse_copied_steps(meant.data)
-        tidy = tidy_calls(meant.data, request, attempt.is_copied)
+        tidy = tidy_calls(attempt.take_own_calls(meant.data), request, attempt.is_copied)
         if not tidy.data["steps"] and tidy.made_up and not attempt.refusals:
             attempt.call_others(tidy.made_up)
         return PlanReply(tidy.data) if tidy.data["steps"] or attempt.must_call else Answer("")
@@ -253,7 +252,8 @@ class RoundPlanner:
         reply = await self._model.ask(messages, build_choice_schema([*names, NO_TOOL]))
         chosen = read_choice(reply)
         if chosen not in names:
-            attempt.is_undecided = chosen != NO_TOOL and _may_need_tool(request, attempt.tools)
+            is_unsaid = chosen != NO_TOOL or attempt.only_copies
+            attempt.is_undecided = is_unsaid and _may_need_tool(request, attempt.tools)
             return True
         attempt.messages = (*messages, say("assistant", encode_decision({"tool": chosen})))
         attempt.messages = (*attempt.messages, say("user", render("decide_again", tool=chosen)))

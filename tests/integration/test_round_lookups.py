@@ -365,3 +365,24 @@ async def test_a_decision_that_copies_the_examples_is_asked_for_steps_of_the_req
     assert "These are steps of an example" in asked
     assert "What do my mails say about the rent?" in asked
     assert mails.calls == [{"x": "rent"}]
+
+
+async def test_a_call_with_values_of_the_request_is_made_whatever_its_step_was_copied_from(tmp_path: Path) -> None:
+    mails = returning("mail__search", "the rent is 700", origin="mcp:mail", properties={"x": STRING})
+    copied = ("find the newest book on trees and its author", "lend it to member 7")
+    calls = [{"tool": "mail__search", "inputs": {"x": words}} for words in ("rent", "trees")]
+    model = script(decides(*calls, missing=copied, times=1), decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[mails], model_profile="small") as bench:
+        await bench.run("What do my mails say about the rent?")
+    assert mails.calls == [{"x": "rent"}]
+
+
+async def test_a_model_that_only_copies_the_examples_answers_from_memory_and_the_run_is_partial(tmp_path: Path) -> None:
+    mails = returning("mail__search", "the rent is 700", origin="mcp:mail", properties={"x": STRING})
+    copied = ("find the newest book on trees and its author", "lend it to member 7")
+    wrong = decides({"tool": "mail__search", "inputs": {"x": "trees"}}, missing=copied)
+    model = script(wrong, says('{"tool": "none"}', to="planner", about="Before it is answered"), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[mails], model_profile="small") as bench:
+        run = await bench.run("What does mail 17 say about the rent?")
+    assert mails.calls == []
+    assert run.metadata["status"] == "partial"
