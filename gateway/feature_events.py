@@ -50,7 +50,9 @@ def _import_events(feature: Feature) -> Sequence[type[FeatureEvent]]:
 
 def _check_event(kind: type[FeatureEvent], feature: str) -> None:
     if not _is_event(kind):
-        raise FeatureError(f"the feature {feature!r}: its events name {kind!r}, which is not a FeatureEvent with a type")
+        raise FeatureError(
+            f"the feature {feature!r}: its events name {kind!r}, which is not a FeatureEvent with a type"
+        )
     if kind.terminal:
         raise FeatureError(f"the feature {feature!r}: its event {kind.type!r} cannot end a run")
     if kind.redact is FeatureEvent.redact and may_hold_text(kind):
