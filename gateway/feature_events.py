@@ -4,14 +4,15 @@ The rule of redaction is a part of an event's class, `redact`. Whether one can b
 schema of its fields.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from agent.core.events import BODY_TYPES, FEATURE_EVENTS, FeatureEvent, declare_event
-from gateway.feature_loader import KERNEL, FeatureError, HookError, LoadedFeatures, claim, import_target
+from gateway.feature import Feature
+from gateway.feature_loader import KERNEL, FeatureError, LoadedFeatures, claim, import_target
 
 _TEXTLESS_FORMATS = {"date", "date-time", "time", "duration", "uuid"}
 
@@ -23,7 +24,7 @@ def declare_events(features: LoadedFeatures) -> None:
     """
     claims = dict.fromkeys(BODY_TYPES, KERNEL)
     for feature in features:
-        for kind in import_target(feature.events) if feature.events is not None else ():
+        for kind in _import_events(feature):
             _check_event(kind, feature.name)
             claim(claims, kind.type, feature.name, "the event")
             declare_event(kind)
@@ -33,15 +34,25 @@ def declare_events(features: LoadedFeatures) -> None:
 def declare_past_events(features: LoadedFeatures) -> None:
     """Declares what all features may have written, on or off, so far as it can be imported: enough to read logs."""
     for feature in features.known:
-        with suppress(HookError):
-            for kind in import_target(feature.events) if feature.events is not None else ():
+        with suppress(FeatureError):
+            for kind in _import_events(feature):
                 if _is_event(kind) and kind.type not in BODY_TYPES and kind.type not in FEATURE_EVENTS:
                     declare_event(kind)
 
 
+def _import_events(feature: Feature) -> Sequence[type[FeatureEvent]]:
+    """The events that a feature names. Raises `FeatureError` if it names anything else than a list of them."""
+    kinds = import_target(feature.events) if feature.events is not None else ()
+    if not isinstance(kinds, tuple | list):
+        raise FeatureError(f"the feature {feature.name!r}: its events are {kinds!r}, not a tuple of FeatureEvents")
+    return kinds
+
+
 def _check_event(kind: type[FeatureEvent], feature: str) -> None:
     if not _is_event(kind):
-        raise FeatureError(f"the feature {feature!r}: its events name {kind!r}, which is not a FeatureEvent")
+        raise FeatureError(
+            f"the feature {feature!r}: its events name {kind!r}, which is not a FeatureEvent with a type"
+        )
     if kind.terminal:
         raise FeatureError(f"the feature {feature!r}: its event {kind.type!r} cannot end a run")
     if kind.redact is FeatureEvent.redact and may_hold_text(kind):
@@ -52,7 +63,7 @@ def _check_event(kind: type[FeatureEvent], feature: str) -> None:
 
 
 def _is_event(kind: object) -> bool:
-    return isinstance(kind, type) and issubclass(kind, FeatureEvent)
+    return isinstance(kind, type) and issubclass(kind, FeatureEvent) and isinstance(getattr(kind, "type", None), str)
 
 
 def may_hold_text(kind: type[FeatureEvent]) -> bool:

@@ -67,7 +67,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
     """Once a test has failed, pytest no longer watches how long it takes (`faulthandler_timeout`), and ending what it
     has started may hang."""
     limit_s = float(item.config.getini("faulthandler_timeout"))
-    faulthandler.dump_traceback_later(limit_s, exit=True, file=item.config.stash[fault_handler_stderr_fd_key])
+    if limit_s > 0:  # 0 switches it off
+        faulthandler.dump_traceback_later(limit_s, exit=True, file=item.config.stash[fault_handler_stderr_fd_key])
 
 
 def pytest_collection_finish() -> None:

@@ -86,7 +86,8 @@ class ChangeQuestions:
         if is_first:
             chosen = await self._ask_whether(attempt, lines)
             attempt.may_change = _prefer_called(request, attempt, chosen, _list_calls(meant.data))
-            attempt.named_changes = (chosen or frozenset()) - (attempt.may_change or frozenset())
+            # The one that stands first is named for its place.
+            attempt.named_changes = (chosen or frozenset()) - (attempt.may_change or frozenset()) - {*[*lines][:1]}
         if attempt.may_change is None and not request.has_read_outside:
             return lines.keys()  # the endpoint ignores the schema, and only the user can have asked for it
         allowed = attempt.may_change or frozenset()

@@ -5,6 +5,7 @@ compare with `agent.text.stated_values`.
 """
 
 import re
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable
 from datetime import tzinfo
@@ -34,6 +35,8 @@ _SPAN = re.compile(
 """Two numbers that a span is between: "from 8 to 17", "rooms 101-105", but no date."""
 MAX_SPAN = 50
 """Numbers between the ends of a span. Two ends that are further apart are other things: "transfer 100 to 5551234"."""
+_WITHOUT_MEANING = frozenset({"So", "Sk", "Mn", "Cf", "Zs"})
+"""Categories of emoji and what belongs to them, and of spaces."""
 _TIME_MARK = re.compile(r"^t(?=\d)", re.IGNORECASE)
 _MOMENT = re.compile(r"(?<=\d\d-\d\d)t(?=\d\d:\d\d)")
 
@@ -66,14 +69,22 @@ class KnownWords:
             return token.isdecimal() and len(token) < MAX_DIGITS and self._hold_number(int(token))
         if len(token) < SHORTEST_STEM:
             return False
-        if any(token[:length] in self._stems for length in range(SHORTEST_STEM, len(token))):
-            return True
+        return any(token[:length] in self._stems for length in range(SHORTEST_STEM, len(token))) or self.hold_longer(
+            token
+        )
+
+    def hold_longer(self, token: str) -> bool:
+        """Whether a word with this beginning stands there."""
         at = bisect_left(self._sorted, token)  # the words that begin with it follow
-        return at < len(self._sorted) and self._sorted[at].startswith(token)
+        return len(token) >= SHORTEST_STEM and at < len(self._sorted) and self._sorted[at].startswith(token)
 
     def hold_signs(self, value: str) -> bool:
-        """Whether a value without any word, such as `*` or an emoji, stands there as it is. "" stands everywhere."""
-        return any(value.strip() in text for text in self._texts)
+        """Whether a value without any word, such as `*`, stands there as it is, or each of its signs by a word of its
+        name: `%` where "percent" is. "" stands everywhere, and of emoji any may be meant by "react to it"."""
+        signs = [sign for sign in value if unicodedata.category(sign) not in _WITHOUT_MEANING]
+        return any(value.strip() in text for text in self._texts) or all(
+            any(map(self.hold, split_words(unicodedata.name(sign, "").replace("-", " ")))) for sign in signs
+        )
 
     def _hold_number(self, number: int) -> bool:
         return number in self._numbers or any(first < number < last for first, last in self.spans)

@@ -95,7 +95,7 @@ def list_other_values(
             and not _list_same(value, _iterate_values(call.text))
         )
     ]
-    listed = _list_alternatives(call.text)
+    listed = _list_alternatives(call.text, call.args)
     other_values: dict[str, list[str]] = {}
     for name in refused:
         tried = str(call.args[name]).casefold()
@@ -107,12 +107,14 @@ def list_other_values(
     return other_values
 
 
-def _list_alternatives(error: str) -> list[str]:
+def _list_alternatives(error: str, tried: JsonObject) -> list[str]:
     """The values that an error lists at its end as those that there are: `known: run-5522, run-5519`. Empty if it lists
-    none, or texts of several words, which may be sentences."""
+    none, those that the call tried, or texts of several words, which may be sentences."""
     listed = [item.strip(" .'\"`") for item in error.rpartition(":")[2].split(",")]
     is_list = len(listed) >= MIN_ALTERNATIVES and all(len(item.split()) == 1 for item in listed)
-    return listed if is_list and all(_MARKS.isdisjoint(item) for item in listed) else []
+    refused = {str(leaf).casefold() for _, leaf in iter_leaves(tried)}
+    is_other = refused.isdisjoint(item.casefold() for item in listed)
+    return listed if is_list and is_other and all(_MARKS.isdisjoint(item) for item in listed) else []
 
 
 def _quotes(value: str, tried: str) -> bool:
@@ -140,20 +142,24 @@ def take_accepted_values(spec: ToolSpec, inputs: JsonObject, request: PlanningRe
     """The inputs of a look with the values that the same server took in place of those it refused in this run.
 
     A small model that has found the identifier of "the joint account" writes the words again in its next call."""
-    accepted = {
-        name: made.args[name]
-        for refused in request.rounds
-        for name in _list_refused(refused, inputs)
-        for made in request.rounds
-        if made.tool == refused.tool
-        and not made.failed
-        and name in made.args
-        # Else another call was made, and not this one with another value.
-        and {**made.args, name: None} == {**refused.args, name: None}
-        and (made_by := request.catalogue.get_tool(made.tool)) is not None
-        and made_by.origin == spec.origin
-    }
-    return {**inputs, **accepted}
+    own_words = f"{request.question}\n{request.original}".casefold()
+    accepted: dict[str, list[JsonValue]] = {}
+    for refused in request.rounds:
+        made_by = request.catalogue.get_tool(refused.tool)
+        for name in _list_refused(refused, inputs) if made_by is not None and made_by.origin == spec.origin else ():
+            accepted.setdefault(name, []).extend(
+                made.args[name]
+                for made in request.rounds
+                if made.tool == refused.tool
+                and not made.failed
+                and made.number > refused.number
+                and name in made.args
+                # Else another call was made, and not this one with another value.
+                and {**made.args, name: None} == {**refused.args, name: None}
+                # What the request names itself is another thing: of "bolts and nuts", one is no bolt.
+                and str(made.args[name]).casefold() not in own_words
+            )
+    return inputs | {name: values[0] for name, values in accepted.items() if len({*map(str, values)}) == 1}
 
 
 def _list_refused(call: RoundResult, inputs: JsonObject) -> list[str]:

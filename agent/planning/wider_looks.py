@@ -153,8 +153,9 @@ def _list_choices(spec: ToolSpec) -> dict[str, list[JsonValue]]:
 
 
 def _is_word_of(value: JsonValue, words: KnownWords) -> bool:
-    """Whether a choice stands there as it is: who asks to start a run again does not ask for those that are running."""
-    return all(word in words.tokens for word in split_words(str(value)))
+    """Whether a choice stands there as it is, or with an ending, as in "errors": who asks to start a run again does not
+    ask for those that are running."""
+    return all(word in words.tokens or words.hold_longer(word) for word in split_words(str(value)))
 
 
 def _stands_in(value: JsonValue, error: str) -> bool:

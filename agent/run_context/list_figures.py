@@ -40,7 +40,8 @@ def _describe_groups(entries: Sequence[JsonObject], question: str) -> Iterator[s
     for name in dict.fromkeys(name for entry in entries for name in entry):
         values = [value for entry in entries if isinstance(value := entry.get(name), str) and len(value) <= VALUE_CHARS]
         named = {value: {stem for stem in stems if _has_word(value, stem)} for value in dict.fromkeys(values)}
-        everywhere = set.intersection(*named.values()) if named else set()
+        is_shared = len(named) > 1 or len(values) == len(entries)  # else it tells the entries apart that have it
+        everywhere = set.intersection(*named.values()) if named and is_shared else set()
         groups.update((name, value) for value in values if named[value] - everywhere)
     for name, value in (group for group, _ in groups.most_common(MAX_LINES)):
         yield _describe([entry for entry in entries if entry.get(name) == value], f"with {name} {value}")

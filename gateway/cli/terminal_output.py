@@ -67,17 +67,17 @@ def show_notice(text: str) -> Iterator[Callable[[], None]]:
     Yields the function that removes it, which is called at the end too. The cursor stays at the start of the line: a
     line that is logged meanwhile replaces the text.
     """
-    stream = getattr(sys.stderr, "styled", sys.stderr)
-    is_shown = sys.stderr.isatty() and os.environ.get("TERM") not in {None, "dumb"}
+    stream: IO[str] | None = getattr(sys.stderr, "styled", sys.stderr)  # None if the caller has closed it
+    is_shown = stream is not None and stream.isatty() and os.environ.get("TERM") not in {None, "dumb"}
 
     def clear() -> None:
         nonlocal is_shown
-        if is_shown:
+        if is_shown and stream is not None:
             is_shown = False
             stream.write("\r\x1b[K")
             stream.flush()
 
-    if is_shown:
+    if is_shown and stream is not None:
         stream.write(f"{text}\r")
         stream.flush()
     try:

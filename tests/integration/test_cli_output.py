@@ -70,6 +70,14 @@ def test_a_terminal_says_that_a_command_starts(tmp_path: Path) -> None:
     assert b"2+2 = 4" in written
 
 
+def test_a_command_runs_without_stderr(tmp_path: Path) -> None:
+    environment = os.environ | {"AGENT_DATA_DIR": str(tmp_path / "data"), "PYTHONPATH": str(ROOT)}
+    command = ["sh", "-c", 'exec "$0" -m gateway ask 2+2 2>&-', sys.executable]
+    ended = subprocess.run(command, check=False, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
+    assert ended.returncode == 0
+    assert "2+2 = 4" in ended.stdout
+
+
 def _read(terminal: int) -> bytes:
     """What a command wrote; nothing once it has ended."""
     try:

@@ -645,6 +645,30 @@ async def test_the_change_that_the_model_named_counts_once_the_one_it_calls_make
     assert create.calls == []
 
 
+@pytest.mark.parametrize("has_search", [False, True])
+async def test_the_change_that_stands_first_does_not_replace_one_with_a_value_to_look_up(
+    has_search: bool, tmp_path: Path
+) -> None:
+    """Asked for one of all changes, a small model names the first: a booking that is to be updated is not cancelled."""
+    options: dict[str, Any] = {"origin": "mcp:hotel", "required": ["booking_id"]}
+    options["properties"] = {"booking_id": {"type": "string"}}
+    cancel = returning("cancel_booking", "cancelled", annotations=EFFECT, **options)
+    update = returning("update_booking", "updated", annotations=EFFECT, **options)
+    name: dict[str, Any] = {"properties": {"name": {"type": "string"}}, "required": ["name"]}
+    find = returning("find_bookings", '{"booking_id": "BK-7", "guest": "Ann"}', origin="mcp:hotel", **name)
+    made_up, wrong, right = (
+        decides({"tool": f"{word}_booking", "inputs": {"booking_id": value}}, missing=["update the booking"], times=1)
+        for word, value in (("update", "BK-555"), ("cancel", "Ann"), ("update", "BK-7"))
+    )
+    search = decides({"tool": "find_bookings", "inputs": {"name": "Ann"}}, missing=["update the booking"], times=1)
+    replies = [made_up, search, right] if has_search else [made_up, wrong]
+    model = script(wants("cancel_booking", times=1), wants(), *replies, decides(), ANSWER)
+    tools = [cancel, update, *([find] if has_search else [])]
+    async with engine_bench(tmp_path, model, tools=tools, model_profile="small") as bench:
+        await bench.run("Please update the booking of Ann to the sea view", interactive=False)
+    assert [cancel.calls, update.calls] == [[], [{"booking_id": "BK-7"}] if has_search else []]
+
+
 async def test_a_correction_of_a_question_that_tools_answered_is_decided_on(tmp_path: Path) -> None:
     """It names nothing that a tool knows, and a small model says that it needs nothing and makes a figure up."""
     stock = returning("get_stock", "12", origin="mcp:shop")

@@ -65,7 +65,7 @@ class Verse(FrozenModel):
 
 
 SONGS = (Sung, Counted)
-BARE, ENDING, TWIN, NO_EVENT = (Bare,), (Ending,), (Twin,), (Verse,)
+BARE, ENDING, TWIN, NO_EVENT, NO_TYPE = (Bare,), (Ending,), (Twin,), (Verse,), (FeatureEvent,)
 
 
 @pytest.fixture(autouse=True)
@@ -91,6 +91,8 @@ def declare(name: str, choice: str = "", **further: str) -> None:
         ("ENDING", "cannot end a run"),
         ("TWIN", r"'kernel' and 'songs' both claim the event 'answer\.finished'"),
         ("NO_EVENT", "which is not a FeatureEvent"),
+        ("NO_TYPE", "which is not a FeatureEvent with a type"),
+        ("Sung", "not a tuple of FeatureEvents"),
         ("NOTHING", "NOTHING cannot be imported"),
     ],
 )

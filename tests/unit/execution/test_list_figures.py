@@ -62,3 +62,9 @@ def test_the_largest_groups_come_first() -> None:
     question = "What did branch1, branch2, branch3, branch4, branch5, branch6 and branch7 spend on coffee?"
     lines = describe_list_figures(json.dumps(entries), question).split("\n")
     assert lines[1] == "9 entries with kind coffee"
+
+
+def test_entries_that_alone_have_a_named_value_are_a_group() -> None:
+    entries = [{"amount": 5, "tag": "travel"}, {"amount": 3}, {"amount": 2, "tag": "travel"}]
+    lines = describe_list_figures(json.dumps(entries), "How much went on travel?").split("\n")
+    assert lines[1:] == ["2 entries with tag travel; amount: sum 7, least 2, most 5"]

@@ -1,5 +1,7 @@
 """Where the identifier of what a call only describes is looked up."""
 
+from dataclasses import replace
+
 import pytest
 from pydantic import JsonValue
 
@@ -172,10 +174,12 @@ def look(text: str, tool: str = "store__list_bins", **args: JsonValue) -> RoundR
         ("Does Amélie Fontaine wish for anything?", [look("none", tool="store__search_items", query="x")], []),
         ("Does Amélie Fontaine wish for anything?", [look("none"), fail(UNKNOWN)], []),
         ("Is there a room with a view?", [look("none")], []),
+        ("Please Send Me The Latest Report", [look("none")], []),
+        ("Welche Termine habe ich am Montag Abend?", [look("none")], []),
     ],
     ids=[
         "a name", "three words", "a result has it", "a call had it", "a tool of ours", "it was searched", "a failure",
-        "no name",
+        "no name", "a title", "German nouns",
     ],
 )  # fmt: skip
 def test_who_the_request_names_is_searched_for_if_nothing_was_read_of_them(
@@ -185,3 +189,11 @@ def test_who_the_request_names_is_searched_for_if_nothing_was_read_of_them(
     request = asking(question, catalogue=tools, rounds=calls, checks_answers=True)
     assert [call.args for call in list_named_looks(request)] == looks
     assert list_named_looks(asking(question, catalogue=tools, rounds=calls)) == []
+
+
+def test_a_name_is_no_input_of_tools_that_take_other_words() -> None:
+    price = spec("store__get_price", {"room_type": TEXT}, ["room_type"], origin="mcp:store")
+    request = asking("I am Ann Berg, what is free?", rounds=[look("[101]")], checks_answers=True)
+    for tools, looks in (((LIST, price), []), ((LIST, price, SEARCH), ["store__search_items"])):
+        offered = replace(request, catalogue=Catalogue(skills=(), tools=tools))
+        assert [call.tool for call in list_named_looks(offered)] == looks

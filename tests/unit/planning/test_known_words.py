@@ -48,3 +48,19 @@ def test_a_number_within_a_span_is_known(text: str, number: int, is_held: bool) 
 def test_signs_without_a_word_stand_there_only_as_they_are(value: str, stands: bool) -> None:
     words = KnownWords(["React with \U0001f44d to the last message"])
     assert is_known(value, words, words) is stands
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "stands"),
+    [
+        ("Set the unit to percent", "%", True),
+        ("Alert me when it is greater than 80", ">", True),
+        ("React with a thumbs up to her message", "\U0001f44d\U0001f3fd", True),
+        ("React to her message", "\u2764\ufe0f", True),
+        ("Delete the last file, right away", "*", False),
+        ("Take the left bracket", "}},{", False),
+    ],
+)
+def test_a_sign_may_be_named_in_words_and_an_emoji_is_chosen_freely(text: str, value: str, stands: bool) -> None:
+    words = KnownWords([text])
+    assert is_known(value, words, words) is stands

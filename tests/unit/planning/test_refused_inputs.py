@@ -185,3 +185,32 @@ def test_a_refused_value_becomes_the_one_that_was_taken_in_its_place(
     )
     assert take_accepted_values(tool, {"account_id": "joint"}, request) == {"account_id": accepted}
     assert take_accepted_values(tool, {"account_id": "savings"}, request) == {"account_id": "savings"}
+
+
+def take_price(*rounds: RoundResult, question: str = "What is on the joint account?") -> JsonObject:
+    request = asking(question, catalogue=Catalogue(skills=(), tools=(LIST, SUM)), rounds=rounds)
+    return take_accepted_values(SUM, {"account_id": "joint"}, request)
+
+
+def take(number: int, account: str) -> RoundResult:
+    return RoundResult(number, "bank__list", {"account_id": account, "month": "11"}, "[]")
+
+
+@pytest.mark.parametrize(
+    ("rounds", "question"),
+    [
+        ((REFUSED, take(0, "savings")), "What is on the joint account and the other one?"),
+        ((REFUSED, take(1, "Savings")), "What is on the joint account and on the savings?"),
+        ((take(0, "ACC-1"), replace(REFUSED, number=1)), "What is on the joint account?"),
+        ((REFUSED, take(1, "ACC-1"), take(1, "ACC-2")), "What is on the joint account?"),
+    ],
+    ids=["beside it", "another thing that is named", "before it", "several"],
+)
+def test_a_value_that_was_taken_for_another_thing_replaces_none(rounds: tuple[RoundResult, ...], question: str) -> None:
+    assert take_price(*rounds, question=question) == {"account_id": "joint"}
+    assert take_price(REFUSED, take(1, "ACC-1")) == {"account_id": "ACC-1"}
+
+
+def test_an_error_that_lists_what_it_refused_lists_no_alternatives() -> None:
+    failure = make_failure("anna", "Unknown people: anna, bert")
+    assert "carla" in list_other_values(FIND, failure, ['{"name": "carla"}'], "Who is it?")["name"]

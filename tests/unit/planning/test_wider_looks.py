@@ -138,3 +138,11 @@ def test_a_kind_that_only_sounds_like_the_request_is_left_out(question: str, wid
     narrow = look('{"result": []}', tool="list_runs", branch="main", status="running")
     request = asking(question, catalogue=Catalogue(skills=(), tools=(RUNS,)), rounds=(narrow,))
     assert [call.args for call in list_wider_calls(request)] == wider
+
+
+@pytest.mark.parametrize("question", ["Has main had errors today?", "Is there an error on main?"])
+def test_a_kind_of_which_the_request_names_several_stays(question: str) -> None:
+    logs = spec("list_logs", {"branch": TEXT, "level": {"enum": ["error", "warning"]}})
+    narrow = look('{"result": []}', tool="list_logs", branch="main", level="error")
+    request = asking(question, catalogue=Catalogue(skills=(), tools=(logs,)), rounds=(narrow,))
+    assert list_wider_calls(request) == []
