@@ -193,7 +193,10 @@ def test_merged_cells_and_moved_figures(tmp_path: Path) -> None:
             following.font._element.set("baseline", baseline)
 
     output = read(presentation(build), "pptx", tmp_path)
-    assert lines(output) == ["| Zone | Plan |\n| --- | --- |\n| East | S |\n| East | M |", "10³ and log₂8 and 1 1/2 in 2019"]
+    assert lines(output) == [
+        "| Zone | Plan |\n| --- | --- |\n| East | S |\n| East | M |",
+        "10³ and log₂8 and 1 1/2 in 2019",
+    ]
     assert complete(output)
 
 
