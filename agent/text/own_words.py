@@ -99,8 +99,8 @@ class OwnWords:
     def hold_quotation(self, text: str) -> bool:
         """Whether the texts contain a text as it stands. Unlike `hold`, it takes no list of parts that are there: put
         together in another way, they may say something else."""
-        phrase = normalise_spelling(text).strip().rstrip(".!?").strip()
-        return bool(phrase) and self._hold_phrase(phrase)
+        phrase = _strip_end(normalise_spelling(text).strip()).strip()
+        return bool(phrase.strip(".!?")) and self._hold_phrase(phrase)
 
     def hold_name(self, name: str) -> bool:
         """Whether the texts contain a name in some spelling, in whole words: `support-team` is `Support Team`."""
@@ -205,10 +205,7 @@ class OwnWords:
         text = normalise_spelling(value).strip()
         if not text:
             return True
-        sentence = text.rstrip(".!?")
-        # Behind a separator or a space, a period ends no sentence: `reports/..` is another folder.
-        is_path = "." in text[len(sentence) :] and (not sentence or sentence[-1] in "/\\ ")
-        text = (text if is_path else sentence).strip("\"'`").strip() or text
+        text = _strip_end(text).strip("\"'`").strip() or text
         if not text.strip(".!?"):
             return text in self._normalised.split()
         if len(text) > MAX_VALUE_CHARS:
@@ -380,3 +377,11 @@ def _collect_content(text: str) -> frozenset[str]:
     pieces = (plain[piece.start : piece.end] for piece in split_pieces(plain))
     # By piece, because `map_query_terms` keeps the most frequent terms only.
     return frozenset(term for piece in pieces if has_content_words(piece) for term in map_query_terms(piece)) - _SPEAKER
+
+
+def _strip_end(text: str) -> str:
+    """A text without the mark that ends its sentence. Behind a separator or a space, a period ends none: `reports/..`
+    is another folder."""
+    sentence = text.rstrip(".!?")
+    is_path = "." in text[len(sentence) :] and (not sentence or sentence[-1] in "/\\ ")
+    return text if is_path else sentence

@@ -15,6 +15,9 @@ _SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _SLASHES = ("/", "\u2044")
 _FRACTION = re.compile(rf"(\S?)([{RAISED_DIGITS}]+)\s?[/\u2044]\s?([₀-₉]+)")
 _SLASHED = re.compile(r"(?<=[/\u2044])\s?[₀-₉]+")
+_FIRST_FIGURES = re.compile(r"\A(?:[\W\d]|(?<=\d)[^\W\d](?![^\W\d]))+")
+_LAST_FIGURES = re.compile(r"[\W\d]+")
+"""Figures at an edge of a text, before its words or, backwards, behind them. A letter may follow each of the first."""
 RAISED_SIGNS = frozenset("0123456789+-−()")  # noqa: RUF001 - as above
 RISES = {"superscript": 1, "subscript": -1}
 """How far a text is raised by what Office files say of it (ECMA-376 part 1, 22.9.2.17)."""
@@ -31,15 +34,25 @@ def raise_figures(before: str, text: str, after: str = "") -> str:
     """A raised text as superscript characters if it is a figure behind a character, else as it is.
 
     Behind a space it may be the upper part of a fraction. In other texts, and before a figure, the figures are raised
-    that would join others: in the marks of notes "1, 2" and "1a".
+    that would join others: in the marks of notes "1, 2" and "1a", but not the years of a sentence.
     """
     inner = text.strip()
     is_behind = before[-1:].strip()
     if not is_behind and after[:1].isdigit() and inner[-1:].isdigit():
-        return f"{text.translate(_RAISED_FIGURES)} "
+        return f"{_raise_last(text)} "
     if is_behind and inner and RAISED_SIGNS.issuperset(inner) and any(map(str.isdigit, inner)):
         return text.translate(_RAISED)
-    return text.translate(_RAISED_FIGURES) if before[-1:].isdigit() and inner[:1].isdigit() else text
+    return _FIRST_FIGURES.sub(_raise_match, text) if before[-1:].isdigit() and inner[:1].isdigit() else text
+
+
+def _raise_last(text: str) -> str:
+    match = _LAST_FIGURES.match(text[::-1])
+    start = len(text) - (match.end() if match is not None else 0)
+    return text[:start] + text[start:].translate(_RAISED_FIGURES)
+
+
+def _raise_match(match: re.Match[str]) -> str:
+    return match[0].translate(_RAISED_FIGURES)
 
 
 def write_lowered(before: str, text: str, after: str) -> str:

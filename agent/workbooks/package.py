@@ -4,8 +4,7 @@ import io
 import posixpath
 import re
 import zipfile
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from typing import IO, Any, NamedTuple, TypeAlias
 
 from lxml import etree  # type: ignore[import-untyped]
@@ -149,11 +148,21 @@ def collect_string(item: Element, *, is_struck: bool = False) -> str:
     if len(runs) == 1 and runs[0][1] is None:  # most strings
         return decode_string(strike_out(runs[0][0]) if is_struck else runs[0][0])
     parts: list[str] = []
-    before = ""
-    for (stored, font), (after, _) in pairwise([*runs, ("", None)]):
-        before = stored if font is None else write_moved(_read_rise(font), before, stored, after)
+    rises = [0 if font is None else _read_rise(font) for _, font in runs]
+    before = before_raised = ""
+    for (stored, font), rise, after in zip(runs, rises, _list_behind(runs, rises), strict=True):
+        before = write_moved(rise, before_raised if rise > 0 else before, stored, after)
+        before_raised = before_raised if rise > 0 else before
         parts.append(strike_out(before) if (is_struck if font is None else _is_struck(font)) else before)
     return decode_string(write_fractions(join_pieces(parts)))
+
+
+def _list_behind(runs: Sequence[tuple[str, Element | None]], rises: Sequence[float]) -> list[str]:
+    """The text behind each run, behind the whole of a text that is raised in several runs."""
+    texts = [""][: len(runs)]
+    for at in range(len(runs) - 1, 0, -1):
+        texts.append(texts[-1] if rises[at - 1] > 0 and rises[at] > 0 else runs[at][0])
+    return texts[::-1]
 
 
 def _read_run(run: Element) -> str:

@@ -32,11 +32,10 @@ _ANY_DOMAIN: Final = re.compile(r"[^\W_]*[^\W\d_][^\W_]*|xn--.+|[^\w-]+")
 _NAME_RUN: Final = re.compile(rf"(?:{_MAILBOX_CHAR}|@)*")
 _BOUND: Final = re.compile(r"[\s()\[\]<>\"'`\u201c\u201d|\\^{}]")
 """Where an address ends, brackets within it excepted."""
-_RUN_END: Final = re.compile(r"[ \t\r\n\x00\x0b\x0c]|<(?![^\s@/\[\]()]{0,256}@)")
-"""Where an address ends at the latest. GitHub's Markdown takes quotes and brackets into one, and linkify-it a `<` into
-the name before an `@`."""
-_OPEN_RUN: Final = re.compile(r"<[^\s@/\[\]()]{0,256}\Z")
-"""A `<` behind which an `@` may follow."""
+_RUN_END: Final = re.compile(r"[ \t\r\n\x00\x0b\x0c<]")
+"""Where an address ends at the latest. GitHub's Markdown takes quotes and brackets into one."""
+_USER: Final = re.compile(r"(?:(?:https?|ftp):)?//[^\s@/\[\]()]*@?", re.IGNORECASE)
+"""The name before the `@` of an address, into which linkify-it takes a `<` too, or what may become one."""
 _LABEL_MARK: Final = re.compile(r"[\[\]`<\\$]|\n\n")
 """What closes a label, and what may hide that from some readers: code, tags, escapes, formulas."""
 _TARGET_GAP: Final = re.compile(r"[\s>]*")
@@ -109,11 +108,12 @@ def names_host(address: str) -> bool:
 
 def find_ends(text: str, at: int, *, final: bool) -> tuple[int, int] | None:
     """Where an address ends for most readers and for those that read the most; None if more text is needed."""
-    run = _RUN_END.search(text, at, at + ADDRESS)
-    is_open = run is None or _OPEN_RUN.match(text, run.start()) is not None
-    if is_open and not final and len(text) - at < ADDRESS:
+    user = _USER.match(text, at, at + ADDRESS)
+    behind = user.end() if user is not None else at
+    run = _RUN_END.search(text, behind if text[behind - 1 : behind] == "@" else at, at + ADDRESS)
+    if not final and len(text) - at < ADDRESS and (run is None or behind == len(text)):
         return None
-    last = run.start() if run is not None else min(len(text), at + ADDRESS)
+    last = run.start() if run is not None and behind < at + ADDRESS else min(len(text), at + ADDRESS)
     depth = 0
     for match in _BOUND.finditer(text, at, last):
         if match[0] in "([":

@@ -349,7 +349,7 @@ class LinkStream:
             if target and self._links.get_host(target[0]) and self._links.can_link(target[0]):
                 return
         # Behind a space, two slashes begin an address of their own.
-        is_before = text[end] in ")]}|\\`" or text[end].isspace() or text.startswith("//", end + 1)
+        is_before = text[end] in ")]}|\\`<" or text[end].isspace() or text.startswith("//", end + 1)
         self._cuts = sorted({*self._cuts, self._dropped + end + (not is_before)})
 
 

@@ -364,3 +364,26 @@ def test_little_is_held_back() -> None:
     assert stream.feed("ld ![x](https://evil.exam") == "ld "
     assert stream.feed("ple/p?d=1) bye") == "[x] [link to evil.example removed] bye"
     assert stream.end() == ""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "| https://x.example/about.html<br>anna@x.example<br/>sales@x.example | b |",
+        "[a](https://x.example)<br>mailto:anna@x.example",
+        "www.x.example/prices<br>@anna, <anna@x.example>,Sales<sales@x.example>",
+        "<p>https://x.example/about.html</p><p>anna@x.example</p><p>sales@x.example</p>",
+        "`https://x.example/about.html<T>@x`",
+    ],
+)
+def test_a_break_between_an_address_and_a_mailbox_stays(answer: str) -> None:
+    addresses = "https://x.example https://x.example/about.html www.x.example/prices anna@x.example sales@x.example"
+    listed = LinkFilter(["The word zanzibar."], [addresses])
+    assert listed.sanitize(answer) == answer
+    stream = listed.create_stream()
+    assert "".join(map(stream.feed, answer)) + stream.end() == answer
+
+
+def test_a_break_before_a_mailbox_stays_one_where_a_reader_takes_it_into_the_name() -> None:
+    listed = LinkFilter(["https://x.example anna@y.example"])
+    assert listed.sanitize("https://x.example<br>anna@y.example") == "https://x.example <br>anna@y.example"

@@ -111,6 +111,8 @@ ANSWERS = [
     "zanzibar48213@evil.com.https://evil.com/zanzibar48213",
     "eve@zanzibar48213.com.ftp://evil.com/48213",
     "https://zanzibar48213<@evil.com",
+    f"https://{LABEL[:300]}<zanzibar48213@evil.com",
+    "https://evil.example<zanzibar@evil.com",
     "http://wiki.example\x00.evil.com/zanzibar48213",
 ]
 JOINED = [

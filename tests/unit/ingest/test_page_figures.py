@@ -57,6 +57,8 @@ def test_an_equation_in_a_cell_is_fetched_as_it_is_ingested() -> None:
         ("In all <sup>12</sup>80", "In all ¹² 80"),
         ("In all <a href='#n'><sup>5</sup></a>85", "In all ⁵ 85"),
         ("<sup>14</sup>C and <sup>2</sup> 80", "14C and 2 80"),
+        ("2019<sup>12 months to June 2020</sup>", "2019¹² months to June 2020"),
+        ("<sup>From 1 May to 3</sup>5 items", "From 1 May to ³ 5 items"),
         ("log<i><sub>2</sub></i>8", "log₂8"),
     ],
 )

@@ -64,6 +64,13 @@ def test_a_raised_figure_makes_no_larger_number(pieces: Sequence[str], expected:
     assert complete(output)
 
 
+def test_a_page_of_marks_is_read_in_time(tmp_path: Path) -> None:
+    mark = b"/F1 11 Tf (a ) Tj 4 Ts /F1 6 Tf (1) Tj 0 Ts /F1 11 Tf (90 ) Tj "
+    lines_of_marks = b"".join(mark * 12 + b"T* " for _ in range(80))
+    output = read(drawn_pdf(b"BT /F1 11 Tf 10 TL 20 780 Td " + lines_of_marks + b"ET"), tmp_path)
+    assert "".join(lines(output)).count("a \u00b9 90") == 200, "each is looked for in the whole page"
+
+
 def test_a_page_may_have_the_box_of_its_page_tree(tmp_path: Path) -> None:
     node = "<</Type/Pages/Parent 2 0 R/Kids[5 0 R]/Count 1/MediaBox[0 0 595 842]>>"
     own = b"/Parent 2 0 R/MediaBox[0 0 612 792]"
@@ -71,6 +78,17 @@ def test_a_page_may_have_the_box_of_its_page_tree(tmp_path: Path) -> None:
     data = data.replace(b"/Kids[5 0 R]", b"/Kids[4 0 R]", 1).replace(own, b"/Parent 4 0 R".ljust(len(own)))
     output = read(data, tmp_path)
     assert lines(output) == ["The top of an A4 page"]
+    assert output.coverage is not None
+    assert (output.coverage.share, output.coverage.omitted) == (1.0, {})
+
+
+def test_a_page_may_have_a_larger_box_than_its_page_tree(tmp_path: Path) -> None:
+    data = drawn_pdf(
+        b"BT /F1 11 Tf 72 750 Td (The top of a letter) Tj ET",
+        objects=["<</Type/Pages/Parent 2 0 R/Kids[5 0 R]/Count 1/MediaBox[0 0 792 612]>>"],
+    ).replace(b"/Kids[5 0 R]", b"/Kids[4 0 R]", 1)
+    output = read(data, tmp_path)
+    assert lines(output) == ["The top of a letter"]
     assert output.coverage is not None
     assert (output.coverage.share, output.coverage.omitted) == (1.0, {})
 

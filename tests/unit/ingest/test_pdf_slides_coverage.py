@@ -186,13 +186,17 @@ def test_merged_cells_and_moved_figures(tmp_path: Path) -> None:
         raised.text = "3"
         raised.font._element.set("baseline", "30000")
         fraction = (("1", "30000"), ("/", "0"), ("2", "-25000"))
-        for text, baseline in ((" and log", "0"), ("2", "-25000"), ("8 and 1", "0"), *fraction):
+        year = ((" in ", "0"), ("20", "30000"), ("19", "30000"))
+        for text, baseline in ((" and log", "0"), ("2", "-25000"), ("8 and 1", "0"), *fraction, *year):
             following = paragraph.add_run()
             following.text = text
             following.font._element.set("baseline", baseline)
 
     output = read(presentation(build), "pptx", tmp_path)
-    assert lines(output) == ["| Zone | Plan |\n| --- | --- |\n| East | S |\n| East | M |", "10³ and log₂8 and 1 1/2"]
+    assert lines(output) == [
+        "| Zone | Plan |\n| --- | --- |\n| East | S |\n| East | M |",
+        "10³ and log₂8 and 1 1/2 in 2019",
+    ]
     assert complete(output)
 
 

@@ -227,6 +227,10 @@ def test_a_raised_figure_of_a_rich_text_is_raised(tmp_path: Path) -> None:
         (("CO", "-2", " 415"), "CO2 415"),
         (("10", "+-6", " l"), "10⁻⁶ l"),
         (("1 ", "+3", "/", "-4"), "1 3/4"),
+        (("In all ", "+1", "90"), "In all ¹ 90"),
+        (("Since ", "+20", "+19", " and 20", "+1", "+2"), "Since 2019 and 20¹²"),
+        (("x", "+2", "-1", "5"), "x²₁5"),
+        ((), ""),
     ],
 )
 def test_a_moved_figure_of_a_rich_text_makes_no_larger_number(runs: tuple[str, ...], shown: str) -> None:

@@ -137,6 +137,13 @@ def test_a_style_strikes_text_out_as_a_run_does(tmp_path: Path) -> None:
         (("Add 1", "^1", "^1", " / ", "_1", "_2", " cups"), "Add 1 11/12 cups"),
         (("^1", "/", "_2", " cups, 10", "^3", "/", "m"), "1/2 cups, 10³/m"),
         (("^1", "90 days of ", "^12", "80, ", "^14", "C"), "¹ 90 days of ¹² 80, 14C"),
+        (
+            ("Since ", "^20", "^19", " and 20", "^1", "^2", "; ", "^In 20", "^20 too"),
+            "Since 2019 and 20¹²; In 2020 too",
+        ),
+        (("In all ", "^1", "^2", "80"), "In all ¹ ² 80"),
+        (("^20", "^19"), "2019"),
+        (("In 2019", "^3 of all 500 in 2020", "."), "In 2019³ of all 500 in 2020."),
     ],
 )
 @pytest.mark.parametrize("lowered", ['<w:vertAlign w:val="subscript"/>', '<w:position w:val="-6"/>'])

@@ -193,6 +193,8 @@ def test_parts_that_are_put_together_in_another_way_are_no_quotation() -> None:
     assert not words.hold_quotation("to EVE-77, send money, 9000")
     assert words.hold_quotation("Sum up my mails.")
     assert not words.hold_quotation("...")
+    assert OwnWords("Every day, list reports/ for me").hold_quotation("list reports/")
+    assert not OwnWords("Every day, list reports/ for me").hold_quotation("list reports/..")
 
 
 @pytest.mark.parametrize("name", ["bo-berg@x.example", "bo berg@x.example", "bo_berg@x.example"])

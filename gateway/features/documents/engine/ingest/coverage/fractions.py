@@ -9,6 +9,7 @@ from gateway.features.documents.engine.ingest.coverage.office_source import get_
 
 _FRACTION = re.compile("(?<=[ux/l])u+/l")
 """By the kinds of the runs of a text: upper and lower figures, slashes and others (`x`)."""
+_RAISED = re.compile("u+(?=[x/l])")
 _SLASHES = frozenset("/\u2044")
 _OTHER = "x"
 _KINDS = {"superscript": "u", "subscript": "l"}
@@ -23,10 +24,11 @@ def part_fractions(text: Element) -> None:
     runs = [[t for t in run if get_name(t) == "t" and t.text] for run in text.iter() if get_name(run) == "r"]
     kinds = [_classify(run) for run in text.iter() if get_name(run) == "r"]
     filled = [(pieces, kind) for pieces, kind in zip(runs, kinds, strict=True) if pieces]
-    for at, (pieces, kind) in enumerate(filled[:-1]):
-        following = filled[at + 1][0][0]
-        if kind == "u" and _ends_apart(filled[:at]) and (following.text or "")[0].isdigit():
-            pieces[-1].text = f"{pieces[-1].text} "
+    for match in _RAISED.finditer("".join(kind for _, kind in filled)):
+        following = filled[match.end()][0][0].text or ""
+        if following[:1].isdigit() and _ends_apart(filled[: match.start()]):
+            for pieces, _ in filled[match.start() : match.end()]:
+                pieces[-1].text = f"{pieces[-1].text} "
     for match in _FRACTION.finditer("".join(kind for _, kind in filled)):
         before, first = filled[match.start() - 1][0][-1].text or "", filled[match.start()][0][0]
         first.text = first.text if before[-1].isspace() else f" {first.text}"

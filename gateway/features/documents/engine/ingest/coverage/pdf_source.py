@@ -30,6 +30,7 @@ _LETTER_PAGE: Final[_Box] = (0.0, 0.0, 612.0, 792.0)
 """The size of a page that gives none, or an empty one."""
 
 _NODE = re.compile(rb"/Type\s*/Pages\b")
+_PAGE = re.compile(rb"/Type\s*/Page\b")
 _MEDIA_BOX = re.compile(rb"/MediaBox\s*\[([^\]]*)\]")
 _NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)")
 
@@ -203,13 +204,18 @@ def _list_hidden(document: pdf_oxide.PdfDocument, number: int, layers: Sequence[
 
 
 def _find_inherited_box(data: bytes) -> _Box:
-    """The smallest box around those that the page tree gives for pages below it; that of a page that gives none if
-    there are none."""
+    """The smallest box around those that the page tree gives for pages below it, and pages as `_LETTER_PAGE`;
+    that of a page that gives none if there are none."""
     if len(data) > MAX_BYTES:
         return _LETTER_PAGE
-    matches = (_MEDIA_BOX.search(text) for _, text in iter_objects(data) if _NODE.search(text))
-    sides = [[float(one) for one in _NUMBER.findall(match[1])] for match in matches if match is not None]
-    boxes = [one for one in sides if len(one) == len(_LETTER_PAGE)]
+    boxes: list[list[float]] = []
+    for _, text in iter_objects(data):
+        match = _MEDIA_BOX.search(text)
+        box = [float(one) for one in _NUMBER.findall(match[1])] if match is not None else []
+        if len(box) == len(_LETTER_PAGE) and (
+            _NODE.search(text) or (tuple(box) == _LETTER_PAGE and _PAGE.search(text))
+        ):
+            boxes.append(box)
     if not boxes:
         return _LETTER_PAGE
     across, upward = ([side for one in boxes for side in one[at::2]] for at in (0, 1))

@@ -38,18 +38,17 @@ def _make_pattern(moved: MovedFigure, before: int, after: int) -> re.Pattern[str
     digits = figure[0] if figure else ""
     context = moved.before[: len(moved.before) - len(digits)][-before:] if before else ""
     end = "" if moved.after[:1].isdigit() else r"(?!\d)"
-    ahead = "".join(rf"\s*{_match(sign)}" for sign in moved.after[:after])
+    # One pattern for white space between two characters: several make it slow where most of a text is alike.
+    ahead = "".join(rf"\s*{_match(sign)}" for sign in moved.after[:after] if not sign.isspace())
     return re.compile(
         r"(?P<before>"
-        + "".join(rf"{_match(sign)}\s*" for sign in context)
+        + (r"\s*" if context.isspace() else "".join(rf"{_match(sign)}\s*" for sign in context if not sign.isspace()))
         + rf"(?<!\d){re.escape(digits)})\s?(?P<moved>{re.escape(moved.text)}){end}(?={ahead})"
     )
 
 
 def _match(sign: str) -> str:
-    """A pattern for a character, which may have been moved already, or for white space."""
-    if sign.isspace():
-        return r"\s*"
+    """A pattern for a character, which may have been moved already."""
     if sign in RAISED_SIGNS:
         return f"[{re.escape(''.join({sign, write_moved(1, '1', sign, ''), write_moved(-1, '1', sign, '')}))}]"
     return re.escape(sign)

@@ -17,6 +17,8 @@ _LOWER, _LOWEST = 0.145, 0.5
 size. TeX lowers by 0.15."""
 _LONGEST_MARK = 2
 """Digits of the mark of a note directly before a figure."""
+_MAX_MARKS = 200
+"""Such marks of a page; each is looked for in its blocks, and a page with more holds data."""
 _LINE_END = "\r\n"
 """PDFium ends a line also behind a raised text."""
 _NEAR = 0.35
@@ -150,12 +152,14 @@ class PageText:
 
     def _iter_moved(self) -> Iterator[MovedFigure]:
         written = self.written
-        place = 1
+        place, marks = 1, 0
         while place < len(written):
             end, rise = place, 0.0
-            if written[place] in RAISED_SIGNS:
-                find_end = self._find_end_of_mark if written[place - 1].isspace() else self._find_end
-                end, rise = find_end(place)
+            if written[place] in RAISED_SIGNS and not written[place - 1].isspace():
+                end, rise = self._find_end(place)
+            elif written[place] in RAISED_SIGNS and marks < _MAX_MARKS:
+                end, rise = self._find_end_of_mark(place)
+                marks += end > place
             if end > place:
                 before, text, after = written[max(0, place - _CONTEXT) : place], written[place:end], written[end:]
                 if written[place - 1].isspace():

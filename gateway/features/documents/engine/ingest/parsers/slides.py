@@ -7,6 +7,7 @@ refuses slides with linked pictures (docs/adr/0004-parsers.md).
 import io
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pptx import Presentation
@@ -37,6 +38,8 @@ Element: TypeAlias = Any
 _REPEATED = frozenset({PP_PLACEHOLDER.SLIDE_NUMBER, PP_PLACEHOLDER.DATE, PP_PLACEHOLDER.HEADER, PP_PLACEHOLDER.FOOTER})
 """Placeholders of a notes page that say the same on each."""
 
+_NEAR = 5
+"""Runs behind a moved text that are looked at."""
 _CONTROL = re.compile("_x00[01][0-9A-Fa-f]_")
 """Control characters as XML that forbids them writes them: a line break in a title is one."""
 _DEFAULT_TITLE_WORDS = 3
@@ -206,19 +209,28 @@ def _iter_items(frame: "TextFrame") -> Iterator[tuple[str, str]]:
 
 def _iter_inline(paragraph: Element) -> Iterator[str]:
     """Yields the runs, fields, line breaks and equations of a paragraph."""
-    before = ""
+    before = before_raised = ""
     for child in paragraph:
         name = child.tag.rpartition("}")[2] if isinstance(child.tag, str) else ""
         if name in {"r", "fld"}:
             properties = child.find("{*}rPr")
-            text = write_moved(_read_rise(properties), before, _read_run(child), _read_run(child.getnext()))
-            before = text
+            rise = _read_rise(properties)
+            text = write_moved(rise, before_raised if rise > 0 else before, _read_run(child), _read_behind(child, rise))
+            before, before_raised = text, before_raised if rise > 0 else text
             is_struck = properties is not None and properties.get("strike", "noStrike") != "noStrike"
             yield strike_out(text) if is_struck else text
         elif name == "br":
             yield "\n"
         elif name == "m":
             yield from map(format_equation, child)  # `a14:m` holds the equation; an `m:m` is a matrix
+
+
+def _read_behind(run: Element, rise: int) -> str:
+    """The text of the next run, behind the whole of a text that is raised in several runs."""
+    for one in islice(run.itersiblings(), _NEAR):
+        if rise <= 0 or _read_rise(one.find("{*}rPr")) <= 0:
+            return _read_run(one)
+    return ""
 
 
 def _read_run(run: Element | None) -> str:

@@ -95,6 +95,8 @@ class InlineReader:
         self._fields: list[_OpenField] = []
         self._hides = False
         """Whether the style of the paragraph hides text that does not say itself that it is shown."""
+        self._raised: tuple[Inline, int, str] | None = None
+        """Where the last raised text stands, its end, and what is before it: Word parts one text into several runs."""
         self.unstored: list[str] = []
         """The instructions of fields that Word computes: the file has no result of theirs."""
         self._visits: dict[str, Callable[[Element, Inline], None]] = {
@@ -156,8 +158,9 @@ class InlineReader:
         self._visit_children(run, inline)
         self._hides = hides
         if rise := self._read_rise(properties):
-            before = inline.parts[start - 1] if start else ""
-            inline.parts[start:] = [write_moved(rise, before, "".join(inline.parts[start:]), _read_behind(run))]
+            before, after = self._read_before(inline, start, rise), self._read_behind(run, rise)
+            inline.parts[start:] = [write_moved(rise, before, "".join(inline.parts[start:]), after)]
+            self._raised = (inline, len(inline.parts), before) if rise > 0 else None
         fonts = properties.find(qn("w:rFonts"))
         if fonts is not None and (font := fonts.get(qn("w:ascii")) or fonts.get(qn("w:hAnsi"))):
             inline.parts[start:] = [convert_symbol_text(font, part) for part in inline.parts[start:]]
@@ -180,6 +183,21 @@ class InlineReader:
             rise, size = (_read_number(one) for one in (position, properties.find(qn("w:sz"))))
             return rise if _LEAST_SHARE * abs(rise) >= (size or _LEAST_SHARE * _LEAST_RISE) else 0
         return self._find_style(properties).rise
+
+    def _read_before(self, inline: Inline, start: int, rise: int) -> str:
+        """What stands before a moved text; before the whole of it if it is raised in several runs."""
+        if rise > 0 and self._raised is not None and self._raised[0] is inline and self._raised[1] == start:
+            return self._raised[2]
+        return inline.parts[start - 1] if start else ""
+
+    def _read_behind(self, run: Element, rise: int) -> str:
+        """The text of the next run that has any and belongs to no raised text that goes on."""
+        for one in islice(run.itersiblings(), _NEAR):
+            properties = one.find(qn("w:rPr"))
+            text = "".join(text.text or "" for text in one.iter(qn("w:t")))
+            if text and (rise < 0 or properties is None or self._read_rise(properties) <= 0):
+                return text
+        return ""
 
     def _find_style(self, properties: Element) -> Style:
         """The character style of a run."""
@@ -269,13 +287,6 @@ def _read_number(element: Element | None) -> int:
     """The whole number of a property; 0 without one."""
     value = "" if element is None else str(element.get(qn("w:val"), ""))
     return int(value) if value.removeprefix("-").isdecimal() else 0
-
-
-def _read_behind(run: Element) -> str:
-    """The text of the next run that has any."""
-    near = islice(run.itersiblings(), _NEAR)
-    texts = ("".join(text.text or "" for text in one.iter(qn("w:t"))) for one in near)
-    return next(filter(None, texts), "")
 
 
 def _read_form_field(mark: Element) -> str:
