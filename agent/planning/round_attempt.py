@@ -182,11 +182,13 @@ class Attempt:
         request does not ask for, is no longer a choice."""
         lost: AbstractSet[str] = error.tools if isinstance(error, UnaskedChangeError) else frozenset()
         if isinstance(error, MadeUpValueError):
-            if self._look_up_made_up(error.values):
-                return
-            if self.named_changes:  # the call that counted in their place knows nothing of what it changes
+            # An identifier can be looked up. Other values that stand nowhere show that the call is the wrong one.
+            is_other = any(not is_identifier(one.name, str(one.value)) for one in error.values)
+            if self.named_changes and is_other:
                 lost = {value.step.tool for value in error.values}
                 self.may_change, self.named_changes = self.named_changes, frozenset()
+            elif self._look_up_made_up(error.values):
+                return
         if isinstance(error, RepeatedCallError):
             call = error.call
             if self._look_up(call):
