@@ -5,7 +5,6 @@ the guest's identifier. "The floor lamp" is looked for by the tools that take wo
 guest's identifier for the booking's, calls the first tool that fits a word, and narrows it by a room that it makes up.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -26,18 +25,12 @@ from agent.planning.identifier_lookups import (
 from agent.planning.input_schemas import build_inputs_schema
 from agent.planning.known_words import split_words
 from agent.planning.request import PlanningRequest, RoundResult
-from agent.text.follow_up import list_content_words
 from agent.text.json_entries import list_json_objects, read_json_values
-from agent.text.stop_words import detect_candidate_languages
 from agent.tools import ToolSpec
 from agent.tools.catalogue import is_foreign, split_name
 
 MAX_JOINS = 3
 """Calls of one round that find a thing by another one's identifier."""
-_SEARCHES = frozenset({"search", "find", "lookup"})
-"""What a tool that searches is called, in most servers."""
-_CAPITALS = "".join(map(re.escape, filter(str.isupper, map(chr, range(0x250)))))
-_PROPER_NAME = re.compile(rf"(?<!\w)[{_CAPITALS}][^\W\d_]+(?:[ -][{_CAPITALS}][^\W\d_]+)+")
 
 
 def list_joins(request: PlanningRequest) -> list[RoundResult]:
@@ -91,48 +84,6 @@ def list_described_looks(request: PlanningRequest) -> list[RoundResult]:
             made = [(one.tool, one.args) for one in looks]
             looks += [replace(call, tool=one.name, args=args) for one, args in inputs if (one.name, args) not in made]
     return looks[:MAX_JOINS]
-
-
-def list_named_looks(request: PlanningRequest) -> list[RoundResult]:
-    """The searches for who or what the request names, where no call of the run was about it and no result has it: a
-    small model looks at free rooms for the wishes of a guest, and then says that there are none."""
-    last = [call for call in _list_last(request) if not call.failed]
-    if not request.checks_answers or len(last) < len(request.last_calls):
-        return []
-    texts = [
-        text for call in request.rounds for text in (call.text, *(str(leaf) for _, leaf in iter_leaves(call.args)))
-    ]
-    read = {word for text in texts for word in split_words(text)}
-    names = [name for name in _list_proper_names(request.question) if read.isdisjoint(split_words(name))]
-    called = {call.tool for call in request.rounds}
-    looks = []
-    searches = [(one, to) for one in request.catalogue.tools if _is_search(one) and (to := find_text_input(one))]
-    for call in last if names else ():
-        origin = spec.origin if (spec := request.catalogue.get_tool(call.tool)) is not None else ""
-        for one, to in searches:
-            if one.origin == origin and one.name not in called:
-                called.add(one.name)
-                looks.append(replace(call, tool=one.name, args={to: names[0]}))
-    return looks[:MAX_JOINS]
-
-
-def _is_search(spec: ToolSpec) -> bool:
-    """Whether a tool that reads is named as a search. One that translates or prices something takes words too."""
-    return spec.effect == "read" and not _SEARCHES.isdisjoint(split_name(spec.name).casefold().split())
-
-
-def _list_proper_names(text: str) -> list[str]:
-    """The names of two words and more, such as `Ann Berg`, without the word that only begins the sentence. None in
-    German, where nouns have capitals, and of what is written as a title is."""
-    names = []
-    for match in _PROPER_NAME.finditer(text) if "de" not in detect_candidate_languages(text) else ():
-        words = match[0].split(" ")
-        content = [bool(list_content_words(word)) for word in words]
-        first = content.index(True) if True in content else len(words)
-        last = len(words) - content[::-1].index(True) if True in content else 0
-        if last - first > 1 and all(content[first:last]):
-            names.append(" ".join(words[first:last]))
-    return names
 
 
 def list_resolved_calls(request: PlanningRequest) -> list[RoundResult]:

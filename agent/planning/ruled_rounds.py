@@ -18,7 +18,6 @@ from agent.planning.joined_looks import (
     list_further_looks,
     list_joins,
     list_joins_before,
-    list_named_looks,
     list_next_looks,
     list_resolved_calls,
 )
@@ -48,7 +47,6 @@ RULES: Final = (
     _Rule("what a call only described was found", list_resolved_calls),
     _Rule("a call described what is meant in place of its identifier", list_described_looks, looks_up=True),
     _Rule("it found nothing with inputs that nobody gave", list_wider_calls),
-    _Rule("nothing was read of what the request names", list_named_looks, looks_up=True),
     FURTHER._replace(list_calls=list_next_looks),
 )
 """The first that has any calls makes the round."""

@@ -1,12 +1,10 @@
 """Where the identifier of what a call only describes is looked up."""
 
-from dataclasses import replace
-
 import pytest
 from pydantic import JsonValue
 
 from agent.planning.identifier_lookups import find_described_value, list_lookups
-from agent.planning.joined_looks import list_described_looks, list_joins, list_named_looks, list_resolved_calls
+from agent.planning.joined_looks import list_described_looks, list_joins, list_resolved_calls
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
@@ -157,43 +155,3 @@ def test_a_call_that_described_a_thing_is_made_with_the_identifier_that_was_foun
 def test_it_is_made_once() -> None:
     look = RoundResult(1, "store__search_items", {"query": "strapping tape"}, TAPE)
     assert list_resolved_calls(ask(fail(UNKNOWN), fail("SKU-7 is gone", item_id="SKU-7"), look)) == []
-
-
-def look(text: str, tool: str = "store__list_bins", **args: JsonValue) -> RoundResult:
-    return RoundResult(0, tool, args, text)
-
-
-@pytest.mark.parametrize(
-    ("question", "calls", "looks"),
-    [
-        ("Does Amélie Fontaine wish for anything?", [look("[101, 102]")], [{"query": "Amélie Fontaine"}]),
-        ("What does Ann Berg-Lund pay?", [look("none")], [{"query": "Ann Berg-Lund"}]),
-        ("Does Amélie Fontaine wish for anything?", [look('{"guest": "A. Fontaine"}')], []),
-        ("Does Amélie Fontaine wish for anything?", [look("none", zone="fontaine")], []),
-        ("Does Amélie Fontaine wish for anything?", [look("none", tool="web_search")], []),
-        ("Does Amélie Fontaine wish for anything?", [look("none", tool="store__search_items", query="x")], []),
-        ("Does Amélie Fontaine wish for anything?", [look("none"), fail(UNKNOWN)], []),
-        ("Is there a room with a view?", [look("none")], []),
-        ("Please Send Me The Latest Report", [look("none")], []),
-        ("Welche Termine habe ich am Montag Abend?", [look("none")], []),
-    ],
-    ids=[
-        "a name", "three words", "a result has it", "a call had it", "a tool of ours", "it was searched", "a failure",
-        "no name", "a title", "German nouns",
-    ],
-)  # fmt: skip
-def test_who_the_request_names_is_searched_for_if_nothing_was_read_of_them(
-    question: str, calls: list[RoundResult], looks: list[dict[str, JsonValue]]
-) -> None:
-    tools = Catalogue(skills=(), tools=TOOLS)
-    request = asking(question, catalogue=tools, rounds=calls, checks_answers=True)
-    assert [call.args for call in list_named_looks(request)] == looks
-    assert list_named_looks(asking(question, catalogue=tools, rounds=calls)) == []
-
-
-def test_a_name_is_no_input_of_tools_that_take_other_words() -> None:
-    price = spec("store__get_price", {"room_type": TEXT}, ["room_type"], origin="mcp:store")
-    request = asking("I am Ann Berg, what is free?", rounds=[look("[101]")], checks_answers=True)
-    for tools, looks in (((LIST, price), []), ((LIST, price, SEARCH), ["store__search_items"])):
-        offered = replace(request, catalogue=Catalogue(skills=(), tools=tools))
-        assert [call.tool for call in list_named_looks(offered)] == looks
