@@ -138,18 +138,22 @@ def _is_within(date: DateValue, mentioned: DateValue) -> bool:
 
 
 def list_known_texts(request: PlanningRequest) -> list[str]:
-    """The texts that a value of a call may come from."""
-    return [
-        request.question,
-        request.original,
-        request.ground.partition("\n")[2],  # without the date, which a request need not mean
-        *(message.content for message in request.history),
-        *(item.text for item in request.memories),
-        *(one.text for one in request.earlier_results),
-        *(call.text for call in request.rounds if not call.failed),
-        *request.replies,
-        *request.named_days,
-    ]
+    """The texts that a value of a call may come from.
+
+    Not today's date, which a request need not mean, unless it names today, or a tool told it and no text has another
+    date."""
+    now_texts: list[str] = []
+    texts = [request.question, request.original, request.ground.partition("\n")[2]]
+    texts += (message.content for message in request.history)
+    texts += (item.text for item in request.memories)
+    texts += (one.text for one in request.earlier_results)
+    for call in request.rounds:
+        spec = request.catalogue.get_tool(call.tool)
+        if not call.failed:
+            (now_texts if spec is not None and spec.hints.tells_now else texts).append(call.text)
+    texts += (*request.replies, *request.named_days)
+    is_dated = bool(now_texts) and any(find_dates(text[:DATED_CHARS]) for text in texts)
+    return texts if is_dated else [*texts, *now_texts]
 
 
 def is_known(value: JsonValue, known: KnownWords, described: KnownWords, label: str = "") -> bool:

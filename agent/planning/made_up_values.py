@@ -17,6 +17,7 @@ from agent.core.json_texts import read_json_text
 from agent.core.json_walk import iter_leaves
 from agent.core.models import ChatMessage, JsonObject, PlanStep
 from agent.core.plan_references import is_literal, list_literals, list_references
+from agent.planning.identifier_lookups import takes_identifier
 from agent.planning.known_words import WORD, KnownWords, is_known, list_known_texts, split_words
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.text.dates import DateMention, TimeMention
@@ -264,13 +265,19 @@ def _collect_unknown_values(rounds: Iterable[RoundResult]) -> dict[str, str]:
     model goes on with "the manager of ..." where it was to look up a name."""
     refused: dict[str, str] = {}
     for call in rounds:
-        texts = (leaf.casefold() for _, leaf in iter_leaves(call.args) if isinstance(leaf, str))
-        for value in [text for text in texts if len(text.split()) >= DESCRIBING_WORDS]:
+        leaves = [(path, leaf.casefold()) for path, leaf in iter_leaves(call.args) if isinstance(leaf, str)]
+        for value in [leaf for path, leaf in leaves if len(leaf.split()) >= _get_fewest_words(path)]:
             if not call.failed:
                 refused.pop(value, None)
             elif value in call.text.casefold():
                 refused[value] = call.tool
     return refused
+
+
+def _get_fewest_words(path: Sequence[str | int]) -> int:
+    """The words from which on a value at a place describes what is meant: two are a new thing's name, but no
+    identifier."""
+    return 2 if path and takes_identifier(str(path[-1])) else DESCRIBING_WORDS
 
 
 def _list_unasked_texts(values: Sequence[MadeUpValue], asked: KnownWords) -> list[MadeUpValue]:

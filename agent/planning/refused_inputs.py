@@ -15,6 +15,7 @@ from agent.core.errors import PlanInvalidError
 from agent.core.json_texts import read_json_text
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
+from agent.planning.known_words import KnownWords, split_words
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.tools import ToolSpec
 from agent.tools.catalogue import is_foreign
@@ -31,8 +32,8 @@ _LIST = re.compile(r"[,;\n]")
 _PAIRS = (("(", ")"), ("[", "]"), ("{", "}"))
 _MARKS = frozenset("()[]{}<>=*")
 """Characters of expressions, of statements and of pieces of JSON, which no choice of words replaces."""
-MIN_ALTERNATIVES = 2
-"""Values at the end of an error from which on it lists what there is."""
+MIN_ALTERNATIVES, MAX_LOOKS = 2, 8
+"""Values at the end of an error from which on it lists what there is, and up to which each of them is looked at."""
 _SEPARATORS = re.compile(r"[\W_]+")
 
 
@@ -212,6 +213,43 @@ def list_corrected_calls(request: PlanningRequest) -> list[RoundResult]:
             made.append((call.tool, args))
             corrected_calls.append(replace(call, args=args))
     return corrected_calls
+
+
+def list_looks_at_each(request: PlanningRequest) -> list[RoundResult]:
+    """The calls of the last round that read, and only described what is meant, once for each of the few values that
+    their errors list: `get_stock(item="sold out")` for all five items. Which one is meant, the results show; of the
+    values alone, a small model takes the first.
+
+    None where the request or some results name some of the values: then one of these is meant."""
+    made = request.made_calls
+    stated = KnownWords([request.question, request.original, *(one.text for one in request.rounds if not one.failed)])
+    looks: list[RoundResult] = []
+    for call in request.last_calls:
+        spec = request.catalogue.get_tool(call.tool)
+        if not call.failed or spec is None or spec.effect != "read" or not is_foreign(spec):
+            continue
+        listed = _list_alternatives(call.text, call.args)
+        choices = list_other_values(spec, call, (), request.question, request.rounds)
+        named = [value for value in listed if all(map(stated.hold, split_words(value)))]
+        if len(listed) > MAX_LOOKS or [*choices.values()] != [listed] or 0 < len(named) < len(listed):
+            continue
+        (name,) = choices
+        if any(map(str.isdigit, str(call.args[name]))):
+            continue  # an identifier that nobody knows describes nothing
+        for value in listed:
+            args = {**call.args, name: value}
+            if (call.tool, args) not in made:
+                made.append((call.tool, args))
+                looks.append(replace(call, args=args))
+    return looks[:MAX_LOOKS]
+
+
+def list_named_alternatives(request: PlanningRequest, tried: str) -> list[str]:
+    """The values that the request names, of those that an error of this run lists in place of `tried`; itself not."""
+    errors = (one for one in request.rounds if one.failed and tried.casefold() in one.text.casefold())
+    listed = dict.fromkeys(value for one in errors for value in _list_alternatives(one.text, one.args))
+    words = {word.strip(".,;:!?'\"()").casefold() for word in request.question.split()}
+    return [value for value in listed if value.casefold() in words]
 
 
 def _is_free_text(schema: JsonValue) -> bool:

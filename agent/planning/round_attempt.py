@@ -25,7 +25,7 @@ from agent.planning.looks import list_followers
 from agent.planning.made_up_values import MadeUpValue, MadeUpValueError
 from agent.planning.part_texts import make_copy_check
 from agent.planning.planned import Rejection
-from agent.planning.refused_inputs import RepeatedCallError, list_other_values
+from agent.planning.refused_inputs import RepeatedCallError, list_named_alternatives, list_other_values
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.planning.round_prompt import (
     ANSWER,
@@ -189,6 +189,7 @@ class Attempt:
                 self.may_change, self.named_changes = self.named_changes, frozenset()
             elif self._look_up_made_up(error.values):
                 return
+            self._offer_named(error.values)
         if isinstance(error, RepeatedCallError):
             call = error.call
             if self._look_up(call):
@@ -269,6 +270,14 @@ class Attempt:
         needed = next((one for one in values if one.is_required and is_identifier(one.name, str(one.value))), None)
         lookups = list_lookup_tools(self.request, needed.spec) if needed is not None else ()
         return needed is not None and self._offer(lookups, needed.spec.name, str(needed.value))
+
+    def _offer_named(self, values: Sequence[MadeUpValue]) -> None:
+        """Has the next decision choose, for what a change only describes, among the values that the request names and
+        that an error lists in its place."""
+        for one in values:
+            named = list_named_alternatives(self.request, str(one.value)) if one.refused_by and not one.path else []
+            if named:
+                self.values[one.spec.name] = {**self.values.get(one.spec.name, {}), one.name: named}
 
     def _offer(self, lookups: Sequence[ToolSpec], tool: str, value: str) -> bool:
         if lookups:

@@ -23,7 +23,7 @@ from agent.planning.joined_looks import (
 )
 from agent.planning.planned import Planned
 from agent.planning.planner import append_new_steps, build_plan_steps
-from agent.planning.refused_inputs import list_corrected_calls, list_interrupted_calls
+from agent.planning.refused_inputs import list_corrected_calls, list_interrupted_calls, list_looks_at_each
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.planning.round_parts import MAY_CHANGE, divide_parts, serve_parts
 from agent.planning.round_steps import build_plan_more
@@ -46,6 +46,7 @@ RULES: Final = (
     JOINED,
     _Rule("what a call only described was found", list_resolved_calls),
     _Rule("a call described what is meant in place of its identifier", list_described_looks, looks_up=True),
+    _Rule("a call described which of the values is meant that its error lists", list_looks_at_each),
     _Rule("it found nothing with inputs that nobody gave", list_wider_calls),
     FURTHER._replace(list_calls=list_next_looks),
 )

@@ -93,6 +93,8 @@ class PlanHints:
     """Whether all that it changes is a draft, which nothing uses before a person has allowed it."""
     user_inputs: tuple[str, ...] = ()
     """Inputs that only the user knows, although the schema has a default: a small model would make them up."""
+    tells_now: bool = False
+    """Whether its result is the moment of the call. A day that only this result states is one that nobody named."""
     is_search: bool = False
     """Whether its empty result says only that its source holds nothing. An empty list of tickets is an answer."""
 

@@ -32,7 +32,7 @@ class CurrentTimeOutput(DeferredModel):
 
 class CurrentTimeTool(TypedTool[CurrentTimeInput, CurrentTimeOutput]):
     name = "current_time"
-    hints = PlanHints(commands=TIME)
+    hints = PlanHints(commands=TIME, tells_now=True)
     description = "The current date, time and weekday in a time zone. Use it whenever today's date or the time matters."
     keywords = ("time", "date", "today", "now", "clock", "weekday", "day", "hour")
 

@@ -7,11 +7,12 @@ from typing import Any
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject
-from agent.tools import READ_ONLY, ToolAnnotations, ToolContext, ToolResult, ToolSpec
+from agent.tools import READ_ONLY, PlanHints, ToolAnnotations, ToolContext, ToolResult, ToolSpec
 
 Work = Callable[[JsonObject], Awaitable[JsonValue]]
 
 EFFECT = ToolAnnotations(read_only=False, idempotent=False)
+NO_HINTS = PlanHints()
 IDEMPOTENT = ToolAnnotations(read_only=False, idempotent=True)
 
 
@@ -31,6 +32,7 @@ class FunctionTool:
         output_schema: JsonObject | None = None,
         requires_approval: bool = False,
         origin: str = "builtin",
+        hints: PlanHints = NO_HINTS,
     ) -> None:
         self.calls: list[JsonObject] = []
         self.keys: list[str] = []
@@ -49,6 +51,7 @@ class FunctionTool:
             timeout_s=timeout_s,
             requires_approval=requires_approval,
             origin=origin,
+            hints=hints,
         )
 
     @property

@@ -1,0 +1,129 @@
+"""Rounds of a small model that describes what is meant where a tool takes its name. The model is scripted."""
+
+from pathlib import Path
+from typing import Any
+
+from agent.core.events import PlanProposed
+from agent.tools import PlanHints
+from tests.support.engine import engine_bench
+from tests.support.script import decides, says, script, wants
+from tests.support.tools import EFFECT, FunctionTool, returning
+
+STRING = {"type": "string"}
+STOCK = {"anchor": 12, "boiler": 3, "drill": 0}
+ANSWER = says("It is done.", to="completion")
+
+
+def make_stock_tool() -> FunctionTool:
+    async def get_stock(inputs: dict[str, Any]) -> str:
+        if inputs["item"] not in STOCK:
+            raise RuntimeError(f"there is no item {inputs['item']!r}; known: {', '.join(STOCK)}")
+        return f'{{"item": "{inputs["item"]}", "quantity": {STOCK[inputs["item"]]}}}'
+
+    return FunctionTool("shop__get_stock", get_stock, origin="mcp:shop", properties={"item": STRING}, required=["item"])
+
+
+async def test_each_of_the_few_values_that_an_error_lists_is_looked_at(tmp_path: Path) -> None:
+    """A real 1.5B looked at the first one only, and ordered it."""
+    stock = make_stock_tool()
+    model = script(
+        decides({"tool": stock.spec.name, "inputs": {"item": "sold out"}}, missing=["find what is sold out"], times=1),
+        decides(),
+        says("The drill is sold out.", to="completion"),
+    )
+    async with engine_bench(tmp_path, model, tools=[stock], model_profile="small") as bench:
+        events = await bench.events("Which item of the shop is sold out?")
+        purposes = bench.client.purposes()
+    second = [event.body for event in events if isinstance(event.body, PlanProposed)][1]
+    assert [call["item"] for call in stock.calls if call["item"] in STOCK] == [*STOCK]
+    assert second.plan.origin == "rules"
+    assert purposes.count("planner") == 2, "the looks are made by rule"
+
+
+async def test_a_value_that_the_request_names_is_looked_at_alone(tmp_path: Path) -> None:
+    stock = make_stock_tool()
+    model = script(
+        decides({"tool": stock.spec.name, "inputs": {"item": "the big boiler"}}, missing=["find it"], times=1),
+        decides({"tool": stock.spec.name, "inputs": {"item": "boiler"}}, missing=["find it"], times=1),
+        decides(),
+        ANSWER,
+    )
+    async with engine_bench(tmp_path, model, tools=[stock], model_profile="small") as bench:
+        await bench.run("How many are left of the big boiler?")
+    assert [call["item"] for call in stock.calls if call["item"] in STOCK] == ["boiler"]
+
+
+async def test_a_change_is_made_for_no_value_of_an_error(tmp_path: Path) -> None:
+    async def order(inputs: dict[str, Any]) -> str:
+        if inputs["item"] not in STOCK:
+            raise RuntimeError(f"there is no item {inputs['item']!r}; known: {', '.join(STOCK)}")
+        return "ordered"
+
+    orders = FunctionTool(
+        "shop__order", order, origin="mcp:shop", annotations=EFFECT, properties={"item": STRING}, required=["item"]
+    )
+    call = {"tool": "shop__order", "inputs": {"item": "sold out"}}
+    model = script(wants("shop__order"), decides(call, missing=["order what is sold out"], times=2), decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[orders], model_profile="small") as bench:
+        await bench.run("Order what is sold out")
+    assert {call["item"] for call in orders.calls} == {"sold out"}
+
+
+async def test_what_a_look_did_not_know_is_not_changed(tmp_path: Path) -> None:
+    """A person would have to approve a call that is bound to fail. Of what the error lists, the request names one."""
+
+    async def get(inputs: dict[str, Any]) -> str:
+        if inputs["ticket_id"] not in ("T-6", "T-7", "T-8"):
+            raise RuntimeError(f"there is no ticket {inputs['ticket_id']!r}; known: T-6, T-7, T-8")
+        return "a ticket"
+
+    properties, needed = {"ticket_id": STRING}, ["ticket_id"]
+    look = FunctionTool("desk__get_ticket", get, origin="mcp:desk", properties=properties, required=needed)
+    close = returning(
+        "desk__close_ticket", "closed", origin="mcp:desk", annotations=EFFECT, properties=properties, required=needed
+    )
+    everything = returning("desk__list_tickets", "T-6, T-7, T-8", origin="mcp:desk")
+    described = {"ticket_id": "Norden's ticket"}
+    part = "close the ticket"
+    model = script(
+        wants("desk__close_ticket"),
+        decides({"tool": look.spec.name, "inputs": described}, missing=[part], times=1),
+        decides({"tool": close.spec.name, "inputs": described}, missing=[part], times=1),
+        decides({"tool": close.spec.name, "inputs": {"ticket_id": "T-7"}}, missing=[part], times=1),
+        decides(),
+        ANSWER,
+    )
+    async with engine_bench(tmp_path, model, tools=[look, close, everything], model_profile="small") as bench:
+        await bench.run("Close Norden's ticket T-7")
+        forms = [str(request["form"]) for request in bench.client.requests]
+    assert close.calls == [{"ticket_id": "T-7"}]
+    assert any("'enum': ['T-7']" in form for form in forms)
+
+
+async def book(tmp_path: Path, question: str, *days: str) -> list[Any]:
+    """The days that are booked, after a page and a clock were read, if the model decides on these in turn."""
+    page = returning("show__read", "The talk is on 20 December 2031.", origin="mcp:show")
+    clock = returning("tell_time", "It is 21:26:26 on Monday, 2031-11-29 (UTC).", hints=PlanHints(tells_now=True))
+    booking = returning(
+        "office__book", "booked", origin="mcp:office", annotations=EFFECT, properties={"day": STRING}, required=["day"]
+    )
+    looks = [{"tool": page.spec.name, "inputs": {}}, {"tool": clock.spec.name, "inputs": {}}]
+    calls = [{"tool": booking.spec.name, "inputs": {"day": day}} for day in days]
+    decisions = [decides(call, missing=["book the room"], times=1) for call in calls]
+    model = script(
+        wants("office__book"), decides(*looks, missing=["read", "look"], times=1), *decisions, decides(), ANSWER
+    )
+    async with engine_bench(tmp_path, model, tools=[page, clock, booking], model_profile="small") as bench:
+        await bench.run(question)
+    return [call["day"] for call in booking.calls]
+
+
+async def test_a_day_that_only_the_clock_told_is_refused_once_where_a_result_has_another(tmp_path: Path) -> None:
+    """A real 1.5B asked for the time where a page had the day, and booked today."""
+    days = await book(tmp_path, "On which day is the talk? Book the room Elm on that day", "2031-11-29", "2031-12-20")
+    assert days == ["2031-12-20"]
+
+
+async def test_today_may_be_meant_by_name(tmp_path: Path) -> None:
+    days = await book(tmp_path, "Read about the talk, and book the room Elm for 29 November 2031", "2031-11-29")
+    assert days == ["2031-11-29"]
