@@ -34,11 +34,13 @@ from agent.core.plan_outcome import (
 )
 from agent.core.run_state import RunState, StepState
 from agent.llm.port import describe_interruption
-from agent.run_context.outputs import list_results, load_output, number_sources, parse_cited_ids
+from agent.run_context.outputs import list_results, load_output, number_sources, obeys_all_it_reads, parse_cited_ids
 from agent.run_context.run import Run
 from agent.text.language import ENGLISH, get_language_name
 from agent.text.repetition import find_loop
 
+ORDER_CHARS = 120
+"""Characters of a part of a result that an uncertainty quotes."""
 CUT = "the text of {} is not whole: its model was cut off by a token limit, a filter or its endpoint"
 
 
@@ -71,7 +73,26 @@ async def build_final_answer(run: Run) -> AnswerFinished:
     for hooks in run.hooks:
         missing = [sentence for sentence in await hooks.list_caveats(run) if sentence not in text]
         text = "\n\n".join((text, *missing))
-    return drafted.model_copy(update={"text": text})
+    doubts = (*drafted.uncertainties, *await _list_orders_left_out(run))
+    return drafted.model_copy(update={"text": text, "uncertainties": doubts})
+
+
+async def _list_orders_left_out(run: Run) -> list[Uncertainty]:
+    """What a small model did not get to read of results because it gives orders to assistants."""
+    if not obeys_all_it_reads(run):
+        return []
+    from agent.policy.guardrails.orders import find_orders  # noqa: PLC0415 - loaded with the first such result
+
+    return [
+        Uncertainty(
+            level="notable",
+            message=f"the model did not read a part that gives orders to assistants: {order[:ORDER_CHARS]!r}",
+            step_id=step.id,
+        )
+        for step, output in await list_results(run)
+        if output.tainted
+        for order in find_orders(output.text)
+    ]
 
 
 async def _build_translated_answer(run: Run) -> AnswerFinished:

@@ -12,7 +12,7 @@ from agent.execution.repeated_calls import UNKNOWN_OUTCOME
 from agent.planning.list_steps import FOR_EACH
 from agent.planning.request import RoundResult
 from agent.planning.round_parts import MISSING, PARTS
-from agent.run_context.outputs import load_output, to_step_output
+from agent.run_context.outputs import load_output, read_for_model, to_step_output
 from agent.run_context.run import Run
 from agent.tools.catalogue import Catalogue
 
@@ -81,7 +81,7 @@ async def _list_calls_of_list(run: Run, step: PlanStep, state: StepState) -> lis
         is_raising = spec is not None and spec.always_raises_errors
         error = output.error or ("" if is_raising or output.error_code else find_failure_of_item(one, output))
         failed, is_unknown = bool(output.error_code or error), output.error_code == UNKNOWN_OUTCOME
-        text = error or output.text
+        text = error or read_for_model(run, output)
         calls.append(RoundResult(0, step.tool, args, text, failed, may_have_happened=is_unknown, list_step=step.id))
     return calls
 
@@ -94,4 +94,4 @@ async def _describe_result(run: Run, step: StepState) -> str:
     verdict = step.last.verdict if step.last is not None else None
     if step.status != "succeeded" and verdict is not None:
         return output.error or verdict.reason
-    return (await load_output(run, output)).text
+    return read_for_model(run, await load_output(run, output))

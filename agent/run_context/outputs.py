@@ -105,6 +105,21 @@ def format_data_block(tag: str, text: str, /, *, limit: int, **attributes: str) 
     return format_block(tag, cut_text(text, limit), **attributes)
 
 
+def read_for_model(run: Run, output: StepOutput) -> str:
+    """The text of a loaded output as the model of a run reads it: a small one does what it reads, and gets texts from
+    outside without what gives orders to assistants."""
+    if not output.tainted or not obeys_all_it_reads(run):
+        return output.text
+    from agent.policy.guardrails.orders import leave_out_orders  # noqa: PLC0415 - loaded with the first such result
+
+    return leave_out_orders(output.text)
+
+
+def obeys_all_it_reads(run: Run) -> bool:
+    """Whether the model of a run is one that takes orders in results for the user's."""
+    return run.profile.decides == "rounds"
+
+
 def format_args(args: JsonObject) -> str:
     """Arguments as lines of text for a model."""
     return cut_text("\n".join(f"{key}: {write_text(value)}" for key, value in args.items()), SKILL_CHARS)
@@ -231,10 +246,11 @@ def build_result_blocks(
 def _select_text(run: Run, step: PlanStep, output: StepOutput, limit: int) -> str:
     """What a small model reads of a long result. Passages with sources are in the order of their relevance."""
     spec = run.engine.registry.find_spec(step.tool)
+    text = read_for_model(run, output)
     if output.sources or spec is None or spec.hints.is_search:
-        return cut_text(output.text, limit)
+        return cut_text(text, limit)
     figures = describe_list_figures(output.text, run.state.question)
-    excerpt = cut_to_excerpt(output.text, limit, run.state.question)
+    excerpt = cut_to_excerpt(text, limit, run.state.question)
     return f"{excerpt}\n[computed: {figures}]" if figures else excerpt
 
 

@@ -187,7 +187,7 @@ MIN_PROSE_PROBABILITY: Final = 0.9
 results use 0.5."""
 MAX_RULE_MATCHES: Final = 100
 """At most this many rule matches are reported per text."""
-_ADDRESSES_MACHINE: Final = re.compile(
+ADDRESSES_MACHINE: Final = re.compile(
     r"\b(?:ai|a\.i\.|llms?|language models?|chat ?bots?|assistants?|(?:ai|coding) agents?|agents"
     r"|chatgpt|gpt|claude|gemini|copilots?|ki|ki-\w{1,20}|sprachmodelle?|ai-\w{1,20}|språkmodell(?:er)?)\b",
     re.IGNORECASE,
@@ -288,7 +288,7 @@ def _find_in_piece(
     plain_text = normalize_disguises(piece.text).text
     rule = next(find_rule_matches(plain_text), None)
     is_hidden = piece.disguise in (COMMENT, HIDDEN_TEXT)
-    addresses_machine = _ADDRESSES_MACHINE.search(plain_text) is not None if is_hidden else from_outside
+    addresses_machine = ADDRESSES_MACHINE.search(plain_text) is not None if is_hidden else from_outside
     worst = next(iter(find_suspicions(plain_text, model, carrier=addresses_machine)), None)
     if piece.disguise == TAG_CHARACTERS or rule is not None:
         says = f"{piece.disguise} that {rule.description}" if rule is not None else piece.disguise
