@@ -12,13 +12,15 @@ from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
-from agent.core.errors import PlanInvalidError
-from agent.core.json_texts import read_json_text
+from agent.core.errors import PlanInvalidError, ReferenceMissingError
+from agent.core.events import StepOutput
+from agent.core.json_texts import read_json_text, write_text
 from agent.core.json_walk import iter_leaves
 from agent.core.models import ChatMessage, JsonObject, PlanStep
-from agent.core.plan_references import is_literal, list_literals, list_references
+from agent.core.plan_references import ITEM, is_literal, list_literals, list_references, resolve_references
 from agent.planning.identifier_lookups import takes_identifier
 from agent.planning.known_words import WORD, KnownWords, is_known, list_known_texts, split_words
+from agent.planning.list_steps import MAX_ITEMS, is_list_step, split_list_inputs
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.text.dates import DateMention, TimeMention
 from agent.text.values import find_values
@@ -304,14 +306,29 @@ def _list_borrowed(values: Sequence[MadeUpValue], known_texts: Sequence[str], de
 
 def _iter_values(step: PlanStep, spec: ToolSpec) -> Iterator[MadeUpValue]:
     """Yields the texts and numbers in the inputs of a call, and the keys that its tool does not declare. References to
-    results, booleans and null name nothing.
+    results, booleans and null name nothing. Of a list step, each value of its calls once.
     """
-    for name, value in step.args.items():
+    listed: set[tuple[object, ...]] = set()
+    for name, value in (one for args in _list_inputs(step, spec) for one in args.items()):
         for path, leaf, is_key in _iter_leaves(value):
             is_declared = is_key and bool(_find_schema(spec, (name, *path)))
             for literal in () if is_declared else list_literals(leaf):
-                if literal is not None and not isinstance(literal, bool):
+                key = (name, path, type(literal), str(literal))
+                if literal is not None and not isinstance(literal, bool) and key not in listed:
+                    listed.add(key)
                     yield MadeUpValue(step, spec, name, literal, path)
+
+
+def _list_inputs(step: PlanStep, spec: ToolSpec) -> list[JsonObject]:
+    """The inputs of the calls that a step makes, as far as they are known before it."""
+    items, inputs = split_list_inputs(step.args) if is_list_step(step, spec) else (None, step.args)
+    if not isinstance(items, list):
+        return [step.args]
+    outputs = [{ITEM: StepOutput(value=item, text=write_text(item))} for item in items[:MAX_ITEMS]]
+    try:
+        return [resolve_references(inputs, output.__getitem__).args for output in outputs]
+    except (KeyError, ReferenceMissingError):  # the inputs refer to results, too
+        return [step.args]
 
 
 def _iter_leaves(value: JsonValue, path: Path = ()) -> Iterator[tuple[Path, JsonValue, bool]]:

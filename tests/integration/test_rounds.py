@@ -709,6 +709,25 @@ async def test_a_change_for_each_of_several_things_is_made_with_all_of_them(
     assert lamp.calls == made
 
 
+async def test_a_list_whose_calls_differ_in_two_inputs_is_not_refused(tmp_path: Path) -> None:
+    """What a list calls the inputs that differ is no value that anybody made up."""
+    text = {"type": "string"}
+    properties = {"room": text, "person": text}
+    book = returning("book", "booked", annotations=EFFECT, origin="mcp:inn", properties=properties, required=["room"])
+    people = returning("list_people", "Oak: ann, Elm: ben, Ash: carla", origin="mcp:inn")
+    rooms = {"Oak": "ann", "Elm": "ben", "Ash": "carla"}
+    calls: list[dict[str, JsonValue]] = [{"room": room, "person": person} for room, person in rooms.items()]
+    first = decides({"tool": "book", "inputs": calls[0]}, missing=["book Oak", "book Elm", "book Ash"], times=1)
+    all_calls = says(json.dumps({"calls": calls}), to="planner", about="with each of several things")
+    model = script(wants("book"), all_calls, decides({"tool": "list_people"}, times=1), first, decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[book, people], model_profile="small") as bench:
+        response = await bench.run("Book every room for its person", interactive=False)
+        asked = [str(request["body"]["messages"][-1]["content"]) for request in bench.client.requests]
+    assert book.calls == calls
+    assert not any("stands neither in the request nor in a result" in text for text in asked)
+    assert response.metadata["status"] == "complete"
+
+
 async def test_a_change_for_one_thing_beside_a_look_at_all_is_made_once(tmp_path: Path) -> None:
     send = returning("send", "sent", annotations=EFFECT, origin="mcp:mail")
     lamps = returning("list_lamps", "lamp 1, lamp 2", origin="mcp:home")
