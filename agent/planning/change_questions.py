@@ -161,7 +161,7 @@ def _select_fitting(request: PlanningRequest, tools: Sequence[ToolSpec], calls: 
 
 def _select_named(request: PlanningRequest, attempt: Attempt, meant: PlanReply) -> frozenset[str]:
     """The called tools that a step of the decision names in the request's own words, beside the tool's name. One that
-    has nothing but the tool's name says only what the model sees on offer.
+    has nothing but the tool's name, or has it as it stands in the list, says only what the model sees on offer.
 
     Asked about a second change alone, a small model says yes to it. A step in the words of a request in another
     language is translated, so all tools count there."""
@@ -173,7 +173,7 @@ def _select_named(request: PlanningRequest, attempt: Attempt, meant: PlanReply) 
     spoken_terms = {*extract_terms("\n".join((request.question, *(message.content for message in request.history))))}
     index = CatalogueIndex([spec for spec in attempt.tools if spec.effect != "read"])
     named: set[str] = set()
-    for part in parts:
+    for part in (one for one in parts if not any(spec.name in one for spec in attempt.tools if "_" in spec.name)):
         scores = index.compute_scores(part)
         best = {name for name, score in scores.items() if score and score == max(scores.values())}
         words = {term for term, word in map_query_terms(split_name(part)).items() if not is_filler(word)}

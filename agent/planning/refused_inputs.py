@@ -18,7 +18,7 @@ from agent.core.models import JsonObject
 from agent.planning.known_words import KnownWords, split_words
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.tools import ToolSpec
-from agent.tools.catalogue import is_foreign
+from agent.tools.catalogue import is_foreign, split_name
 
 MAX_VALUES = 60
 """Values that are offered for one input; each is a rule of the grammar."""
@@ -29,11 +29,14 @@ _QUOTED = re.compile(r"'([^']{1,60})'|\"([^\"]{1,60})\"")
 _WORD = re.compile(r"[^\s,;:()\[\]{}\"'`<>]+")
 _IDENTIFIER = re.compile(r"\S*\d\S*")
 _LIST = re.compile(r"[,;\n]")
+_WEB_ADDRESS = re.compile(r"https?://[^\s\"'<>()\[\]{}]+")
+_ADDRESS_MARKS = ("://", "@")
 _PAIRS = (("(", ")"), ("[", "]"), ("{", "}"))
 _MARKS = frozenset("()[]{}<>=*")
 """Characters of expressions, of statements and of pieces of JSON, which no choice of words replaces."""
 MIN_ALTERNATIVES, MAX_LOOKS = 2, 8
 """Values at the end of an error from which on it lists what there is, and up to which each of them is looked at."""
+_TOOL_WORD = re.compile(r"\w+")
 _SEPARATORS = re.compile(r"[\W_]+")
 
 
@@ -84,7 +87,7 @@ def list_other_values(
         for name, value in call.args.items()
         if isinstance(value, str)
         # A longer one is a text or a statement, which no choice of words replaces.
-        and len(value) <= VALUE_CHARS
+        and (len(value) <= VALUE_CHARS or _WEB_ADDRESS.fullmatch(value))
         and len(value.split()) <= VALUE_WORDS
         and _MARKS.isdisjoint(value)
         and value.casefold() in error
@@ -103,6 +106,7 @@ def list_other_values(
         # What else stands anywhere is refused like this one.
         values = listed or [value for text in (call.text, *results, request) for value in _iterate_values(text)]
         others = [value for value in dict.fromkeys(values) if value.casefold() != tried and not _quotes(value, tried)]
+        others = [value for value in others if _has_form_of(value, tried)]
         if others:
             other_values[name] = _select_near(tried, others, call.text) or others[:MAX_VALUES]
     return other_values
@@ -116,6 +120,11 @@ def _list_alternatives(error: str, tried: JsonObject) -> list[str]:
     refused = {str(leaf).casefold() for _, leaf in iter_leaves(tried)}
     is_other = refused.isdisjoint(item.casefold() for item in listed)
     return listed if is_list and is_other and all(_MARKS.isdisjoint(item) for item in listed) else []
+
+
+def _has_form_of(value: str, tried: str) -> bool:
+    """Whether a value may be meant by its form: in place of a web or a mail address, only another one."""
+    return all(mark in value for mark in _ADDRESS_MARKS if mark in tried)
 
 
 def _quotes(value: str, tried: str) -> bool:
@@ -182,6 +191,39 @@ def list_interrupted_calls(request: PlanningRequest) -> list[RoundResult]:
         if len({*made}) == len(made) and not _speaks_of_inputs(call):
             interrupted.append(call)
     return interrupted
+
+
+def list_named_calls(request: PlanningRequest) -> list[RoundResult]:
+    """The calls that an error of the last round tells to make instead: "its last level is in `read_gauge_log`".
+
+    Only tools of the same server that read, with the inputs of the failed call."""
+    made = request.made_calls
+    calls: list[RoundResult] = []
+    for call, spec in _list_named(request):
+        args = {name: call.args[name] for name in spec.required if name in call.args}
+        if args and args.keys() >= {*spec.required} and (spec.name, args) not in made:
+            made.append((spec.name, args))
+            calls.append(replace(call, tool=spec.name, args=args))
+    return calls
+
+
+def list_named_looks(request: PlanningRequest) -> list[RoundResult]:
+    """The calls without inputs that an error of the last round tells to make first: "`list_files` shows the files"."""
+    called = {call.tool for call in request.rounds}
+    looks = {spec.name: call for call, spec in _list_named(request) if not spec.required and spec.name not in called}
+    return [replace(call, tool=name, args={}) for name, call in looks.items()]
+
+
+def _list_named(request: PlanningRequest) -> Iterator[tuple[RoundResult, ToolSpec]]:
+    """Yields the failed calls of the last round, each with the reading tools of its server that its error names."""
+    for call in request.last_calls:
+        made_by = request.catalogue.get_tool(call.tool)
+        words = {*_TOOL_WORD.findall(call.text.replace(call.tool, " "))} if call.failed else set()
+        for spec in request.catalogue.tools if made_by is not None else ():
+            name = spec.name.rpartition("__")[2]
+            is_other = spec.name != call.tool and len(split_name(name).split()) > 1 and name in words
+            if is_other and spec.effect == "read" and made_by is not None and spec.origin == made_by.origin:
+                yield call, spec
 
 
 def _speaks_of_inputs(call: RoundResult) -> bool:
@@ -262,6 +304,7 @@ def _iterate_values(text: str) -> Iterator[str]:
     if isinstance(data, dict | list):
         yield from (value for _, leaf in iter_leaves(data) for value in [str(leaf)] if 0 < len(value) <= VALUE_CHARS)
         return
+    yield from (address.rstrip(".,;:!?") for address in _WEB_ADDRESS.findall(text))
     yield from (value for quoted in _QUOTED.finditer(text) if _is_whole(value := quoted[1] or quoted[2]))
     last = text.rpartition(":")[2]
     for item in _LIST.split(last) if _LIST.search(last) else ():

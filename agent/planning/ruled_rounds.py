@@ -23,7 +23,13 @@ from agent.planning.joined_looks import (
 )
 from agent.planning.planned import Planned
 from agent.planning.planner import append_new_steps, build_plan_steps
-from agent.planning.refused_inputs import list_corrected_calls, list_interrupted_calls, list_looks_at_each
+from agent.planning.refused_inputs import (
+    list_corrected_calls,
+    list_interrupted_calls,
+    list_looks_at_each,
+    list_named_calls,
+    list_named_looks,
+)
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.planning.round_parts import MAY_CHANGE, divide_parts, serve_parts
 from agent.planning.round_steps import build_plan_more
@@ -42,6 +48,8 @@ JOINED: Final = _Rule("a call named what is meant by the identifier of another t
 FURTHER: Final = _Rule("one thing was found, and these take its identifier", list_further_looks, looks_up=True)
 RULES: Final = (
     _Rule("the error of a call names the value that was meant", list_corrected_calls),
+    _Rule("the error of a call names this tool", list_named_calls),
+    _Rule("the error of a call names this tool", list_named_looks, looks_up=True),
     _Rule("it failed, and the error speaks of nothing that it named", list_interrupted_calls),
     JOINED,
     _Rule("what a call only described was found", list_resolved_calls),

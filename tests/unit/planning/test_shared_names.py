@@ -54,3 +54,32 @@ def test_a_list_of_many_and_a_long_text_are_no_choice() -> None:
     assert find("cancel the Schmidt booking", "BK-1", text=many) == ()
     long = " ".join(["Schmidt"] * 40)
     assert find("cancel the Schmidt booking", "BK-1", text=f'{PETRA}\n{{"booking": "BK-2", "name": "{long}"}}') == ()
+
+
+PRINTER = '{"id": "T-1", "title": "Printer on floor 2 jams", "assignee": "ben", "status": "open"}'
+LOBBY = '{"id": "T-2", "title": "Printer in the lobby is offline", "assignee": "", "status": "open"}'
+VPN = '{"id": "T-3", "title": "VPN drops every hour", "assignee": "carla", "status": "open"}'
+TICKETS = f"{PRINTER}\n{LOBBY}\n{VPN}"
+
+
+def test_titles_that_share_what_the_request_has_are_named_with_their_identifiers() -> None:
+    names = find("Close the ticket about the printer.", "T-1", text=TICKETS)
+    assert names == ("Printer on floor 2 jams (T-1)", "Printer in the lobby is offline (T-2)")
+
+
+@pytest.mark.parametrize(
+    ("question", "tickets"),
+    [
+        ("Close the ticket about the printer in the lobby.", ["T-2"]),
+        ("Close the printer ticket of ben.", ["T-1"]),
+        ("Close the printer ticket T-1.", ["T-1"]),
+        ("Close the last ticket about the printer.", ["T-1"]),
+        ("Update each ticket about the printer.", ["T-1"]),
+        ("Close the tickets about the printer.", ["T-1", "T-2"]),
+        ("Close the ticket about the VPN.", ["T-3"]),
+        ("Close it.", ["T-1"]),
+    ],
+    ids=["in its words", "by a field", "by its code", "by its place", "each", "all of them", "the only one", "unnamed"],
+)
+def test_a_title_that_the_request_tells_apart_is_not_asked_about(question: str, tickets: list[str]) -> None:
+    assert find(question, *tickets, text=TICKETS) == ()
