@@ -5,6 +5,7 @@ has read wants it. Asked about the request alone, on the beginning of the conver
 knows whether the user wants a change. Only what the user wants is changed.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -161,7 +162,8 @@ def _select_fitting(request: PlanningRequest, tools: Sequence[ToolSpec], calls: 
 
 def _select_named(request: PlanningRequest, attempt: Attempt, meant: PlanReply) -> frozenset[str]:
     """The called tools that a step of the decision names in the request's own words, beside the tool's name. One that
-    has nothing but the tool's name, or has it as it stands in the list, says only what the model sees on offer.
+    has nothing but the tool's name, or has it as it stands in the list, says only what the model sees on offer; so does
+    one with words that several tools of a server share: "create ticket" for "close the ticket".
 
     Asked about a second change alone, a small model says yes to it. A step in the words of a request in another
     language is translated, so all tools count there."""
@@ -171,14 +173,18 @@ def _select_named(request: PlanningRequest, attempt: Attempt, meant: PlanReply) 
     todo = meant.data.get("todo")
     parts = [*map(str, todo if isinstance(todo, list) else ()), *attempt.parts]
     spoken_terms = {*extract_terms("\n".join((request.question, *(message.content for message in request.history))))}
-    index = CatalogueIndex([spec for spec in attempt.tools if spec.effect != "read"])
+    changing = [spec for spec in attempt.tools if spec.effect != "read"]
+    index = CatalogueIndex(changing)
+    terms = {spec.name: {*extract_terms(split_name(spec.name))} for spec in changing}
+    counts = Counter((spec.origin, term) for spec in changing if is_foreign(spec) for term in terms[spec.name])
+    telling = spoken_terms - {term for (_, term), count in counts.items() if count > 1}
     named: set[str] = set()
-    for part in (one for one in parts if not any(spec.name in one for spec in attempt.tools if "_" in spec.name)):
+    for part in (one for one in parts if not any(spec.name in one for spec in changing if "_" in spec.name)):
         scores = index.compute_scores(part)
         best = {name for name, score in scores.items() if score and score == max(scores.values())}
         words = {term for term, word in map_query_terms(split_name(part)).items() if not is_filler(word)}
-        if not words or words & spoken_terms:
-            named |= {name for name in best if words <= spoken_terms | {*extract_terms(split_name(name))}}
+        if not words or words & telling:
+            named |= {name for name in best if words <= spoken_terms | terms[name]}
     return frozenset(named)
 
 

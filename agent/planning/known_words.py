@@ -15,9 +15,10 @@ from itertools import islice
 
 from pydantic import JsonValue
 
-from agent.planning.request import PlanningRequest
+from agent.planning.request import PlanningRequest, RoundResult
 from agent.text.dates import DateMention, DateValue, find_dates
 from agent.text.stated_values import StatedValues
+from agent.tools.catalogue import CatalogueIndex
 
 DATED_CHARS, MAX_DATED = 20_000, 200
 """Characters of each text in which dates are looked for, and of a value that may be a date."""
@@ -138,22 +139,40 @@ def _is_within(date: DateValue, mentioned: DateValue) -> bool:
 
 
 def list_known_texts(request: PlanningRequest) -> list[str]:
-    """The texts that a value of a call may come from.
+    """The texts that a value of a call may come from, without those of `list_today_texts`."""
+    results = (call.text for call in request.rounds if not call.failed and not _tells_now(request, call))
+    texts = [
+        request.question,
+        request.original,
+        request.ground.partition("\n")[2],
+        *(message.content for message in request.history),
+        *(item.text for item in request.memories),
+        *(one.text for one in request.earlier_results),
+        *results,
+        *request.replies,
+        *request.named_days,
+    ]
+    clock = [call.text for call in request.rounds if not call.failed and _tells_now(request, call)]
+    # Asked for the time, a clock is read for it. Where a text has another date, the clock was read in its place.
+    is_meant = clock and _asks_for_time(request) and not any(find_dates(text[:DATED_CHARS]) for text in texts)
+    return [*texts, *clock] if is_meant else texts
 
-    Not today's date, which a request need not mean, unless it names today, or a tool told it and no text has another
-    date."""
-    now_texts: list[str] = []
-    texts = [request.question, request.original, request.ground.partition("\n")[2]]
-    texts += (message.content for message in request.history)
-    texts += (item.text for item in request.memories)
-    texts += (one.text for one in request.earlier_results)
-    for call in request.rounds:
-        spec = request.catalogue.get_tool(call.tool)
-        if not call.failed:
-            (now_texts if spec is not None and spec.hints.tells_now else texts).append(call.text)
-    texts += (*request.replies, *request.named_days)
-    is_dated = bool(now_texts) and any(find_dates(text[:DATED_CHARS]) for text in texts)
-    return texts if is_dated else [*texts, *now_texts]
+
+def list_today_texts(request: PlanningRequest) -> list[str]:
+    """The texts that have today's date, which a request that names no day need not mean."""
+    clock = (call.text for call in request.rounds if not call.failed and _tells_now(request, call))
+    return [request.ground.partition("\n")[0], *clock]
+
+
+def _tells_now(request: PlanningRequest, call: RoundResult) -> bool:
+    spec = request.catalogue.get_tool(call.tool)
+    return spec is not None and spec.hints.tells_now
+
+
+def _asks_for_time(request: PlanningRequest) -> bool:
+    """Whether words of the request fit a tool that tells the time."""
+    scores = CatalogueIndex([*request.catalogue.tools]).compute_scores(f"{request.question}\n{request.original}")
+    return any(scores.get(spec.name) for spec in request.catalogue.tools if spec.hints.tells_now)
 
 
 def is_known(value: JsonValue, known: KnownWords, described: KnownWords, label: str = "") -> bool:

@@ -19,10 +19,17 @@ from agent.core.json_walk import iter_leaves
 from agent.core.models import ChatMessage, JsonObject, PlanStep
 from agent.core.plan_references import ITEM, is_literal, list_literals, list_references, resolve_references
 from agent.planning.identifier_lookups import takes_identifier
-from agent.planning.known_words import WORD, KnownWords, is_known, list_known_texts, split_words
+from agent.planning.known_words import (
+    WORD,
+    KnownWords,
+    is_known,
+    list_known_texts,
+    list_today_texts,
+    split_words,
+)
 from agent.planning.list_steps import MAX_ITEMS, is_list_step, split_list_inputs
 from agent.planning.request import PlanningRequest, RoundResult
-from agent.text.dates import DateMention, TimeMention
+from agent.text.dates import DateMention, TimeMention, find_dates
 from agent.text.values import find_values
 from agent.tools import ToolSpec
 from agent.tools.catalogue import get_first_sentence, split_name
@@ -67,6 +74,9 @@ class MadeUpValue:
     is_borrowed: bool = False
     """Whether only a quoted text of the same call has it."""
 
+    is_today: bool = False
+    """Whether it is today's date, of which nobody spoke."""
+
     @property
     def is_required(self) -> bool:
         """Whether the tool cannot be called without the input."""
@@ -76,7 +86,7 @@ class MadeUpValue:
     def may_follow(self) -> bool:
         """Whether the value may follow from the request in a way that no rule sees: a date or a time, the wording of a
         title, a sum, or the one of a count that nobody counts. The user sees it, and is not asked for it."""
-        if self.is_borrowed or self.refused_by:
+        if self.is_borrowed or self.refused_by or self.is_today:
             return False
         if self.is_derived or any(
             isinstance(mention, DateMention | TimeMention) for mention in find_values(str(self.value))
@@ -135,7 +145,7 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
     known_texts, request_texts = list_known_texts(request), list_known_texts(replace(request, ground=""))
     own_texts = [request.question, request.original, *request.replies]
     known_words = KnownWords(known_texts, zone=request.zone, counted=own_texts)
-    given_words = KnownWords(own_texts)
+    given_words, today_words = KnownWords(own_texts), KnownWords(list_today_texts(request))
     unknown_values = _collect_unknown_values(request.rounds)
     made_up_values = []
     for step in changing:
@@ -149,7 +159,12 @@ def find_made_up_values(steps: Iterable[PlanStep], request: PlanningRequest) -> 
         made_up = [one for one in named_values if not is_known(one.value, known_words, allowed_words, one.label)]
         made_up = [one for one in made_up if not _ends_span(one, named_values, known_words)]
         made_up = [
-            replace(one, is_derived=_is_derived(one.value, known_words, allowed_words, given_words)) for one in made_up
+            replace(
+                one,
+                is_derived=_is_derived(one.value, known_words, allowed_words, given_words),
+                is_today=_is_date_of(one.value, today_words),
+            )
+            for one in made_up
         ]
         borrowed = _list_borrowed(values, known_texts, described)
         places = {one.place for one in borrowed}
@@ -253,6 +268,12 @@ def _ends_span(value: MadeUpValue, values: Iterable[MadeUpValue], known: KnownWo
     return any(other[1] == moment[1] and is_known(other[0], known, known) for other in others)
 
 
+def _is_date_of(value: JsonValue, words: KnownWords) -> bool:
+    """Whether a value is a date that stands there."""
+    dates = find_dates(value) if isinstance(value, str) else []
+    return len(dates) == 1 and words.hold_date(dates[0])
+
+
 def _is_derived(value: JsonValue, known: KnownWords, allowed: KnownWords, given: KnownWords) -> bool:
     """Whether a value is computed of a known number by one of the request, or is known words with a file's ending."""
     if isinstance(value, int | float):
@@ -264,7 +285,9 @@ def _is_derived(value: JsonValue, known: KnownWords, allowed: KnownWords, given:
 
 def _collect_unknown_values(rounds: Iterable[RoundResult]) -> dict[str, str]:
     """The descriptions that a tool's error did not know, in lower case, and that tool. A small
-    model goes on with "the manager of ..." where it was to look up a name."""
+    model goes on with "the manager of ..." where it was to look up a name.
+
+    An identifier that an error did not know may be that of a thing to be made."""
     refused: dict[str, str] = {}
     for call in rounds:
         leaves = [(path, leaf.casefold()) for path, leaf in iter_leaves(call.args) if isinstance(leaf, str)]

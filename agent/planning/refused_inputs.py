@@ -28,6 +28,7 @@ NEAR = 0.75
 _QUOTED = re.compile(r"'([^']{1,60})'|\"([^\"]{1,60})\"")
 _WORD = re.compile(r"[^\s,;:()\[\]{}\"'`<>]+")
 _IDENTIFIER = re.compile(r"\S*\d\S*")
+_DIGITS = re.compile(r"\d+")
 _LIST = re.compile(r"[,;\n]")
 _WEB_ADDRESS = re.compile(r"https?://[^\s\"'<>()\[\]{}]+")
 _ADDRESS_MARKS = ("://", "@")
@@ -46,6 +47,12 @@ class RepeatedCallError(PlanInvalidError):
     def __init__(self, call: RoundResult, problem: str) -> None:
         super().__init__([problem])
         self.call = call
+
+
+def check_calls(data: JsonObject, request: PlanningRequest) -> None:
+    """Raises `PlanInvalidError` for a decision that makes earlier calls again, or the same call for another thing."""
+    check_repetition(data, request.rounds)
+    check_replaced_codes(data, request)
 
 
 def check_repetition(data: JsonObject, rounds: Sequence[RoundResult]) -> None:
@@ -69,6 +76,40 @@ def check_repetition(data: JsonObject, rounds: Sequence[RoundResult]) -> None:
         "Call another tool for what is missing, with values of the results, or answer"
     )
     raise RepeatedCallError(call, problem)
+
+
+def check_replaced_codes(data: JsonObject, request: PlanningRequest) -> None:
+    """Raises `PlanInvalidError` for a decision that looks at another thing than the user named, once that one was not
+    known: `budget-2030.csv` for `budget-2031.csv`, which stands in no text but the error that refused the other."""
+    steps = data.get("steps")
+    calls = [one for one in (steps if isinstance(steps, list) else []) if isinstance(one, dict)]
+    refused = _list_unknown_codes(request)
+    if not refused or not calls:
+        return
+    stated = "\n".join((request.question, *(one.text for one in request.rounds if not one.failed))).casefold()
+    for call in calls:
+        spec = request.catalogue.get_tool(str(call.get("tool")))
+        leaves = (leaf for _, leaf in iter_leaves(call.get("inputs")) if isinstance(leaf, str))
+        for value in leaves if spec is not None and spec.effect == "read" else ():
+            named = next((one for one in refused if _differs_in_digits(value, one)), "")
+            if named and value.casefold() not in stated:
+                raise PlanInvalidError(
+                    [f"the user named {named}, which is not there; {value} is another one. Answer so"]
+                )
+
+
+def _list_unknown_codes(request: PlanningRequest) -> list[str]:
+    """The values with digits that the request names and that errors did not know."""
+    question = request.question.casefold()
+    leaves = [(one, leaf) for one in request.rounds if one.failed for _, leaf in iter_leaves(one.args)]
+    texts = [(one, leaf) for one, leaf in leaves if isinstance(leaf, str) and _IDENTIFIER.fullmatch(leaf)]
+    return [leaf for one, leaf in texts if leaf.casefold() in question and leaf.casefold() in one.text.casefold()]
+
+
+def _differs_in_digits(value: str, other: str) -> bool:
+    return value.casefold() != other.casefold() and _DIGITS.sub("0", value.casefold()) == _DIGITS.sub(
+        "0", other.casefold()
+    )
 
 
 def list_other_values(

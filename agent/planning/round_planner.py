@@ -28,7 +28,7 @@ from agent.planning.made_up_values import (
 from agent.planning.part_texts import find_named_tool, is_made, select_parts
 from agent.planning.planned import Planned, Rejection
 from agent.planning.planner import PlannerModel, append_new_steps, build_completion_plan, build_plan_steps
-from agent.planning.refused_inputs import RepeatedCallError, check_repetition
+from agent.planning.refused_inputs import RepeatedCallError, check_calls
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply
 from agent.planning.request import NOTHING, PlanningRequest
 from agent.planning.round_attempt import Attempt, CopiedStepsError, UnaskedChangeError
@@ -326,7 +326,7 @@ class RoundPlanner:
                 raise PlanInvalidError(["nobody is there to answer a question; go on with what is known"])
             return Planned(build_completion_plan(request, None), "llm", "llm", question=meant.question)
         notes: list[str] = []
-        check_repetition(meant.data, request.rounds)
+        check_calls(meant.data, request)
         made = build_plan_steps(meant.data, request, notes=notes)
         calls = tuple(step for step in made.steps if step.is_work)  # the answer follows when no call is missing
         if not calls:

@@ -1,5 +1,6 @@
 """Rounds of a small model that describes what is meant where a tool takes its name. The model is scripted."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -127,3 +128,110 @@ async def test_a_day_that_only_the_clock_told_is_refused_once_where_a_result_has
 async def test_today_may_be_meant_by_name(tmp_path: Path) -> None:
     days = await book(tmp_path, "Read about the talk, and book the room Elm for 29 November 2031", "2031-11-29")
     assert days == ["2031-11-29"]
+
+
+async def test_a_request_without_a_day_is_asked_for_one(tmp_path: Path) -> None:
+    """A real 1.5B booked today, and a person was only shown the date."""
+    book = returning(
+        "office__book", "booked", origin="mcp:office", annotations=EFFECT,
+        properties={"room": STRING, "day": STRING}, required=["room", "day"],
+    )  # fmt: skip
+    call = {"tool": book.spec.name, "inputs": {"room": "Oak", "day": datetime.now(UTC).date().isoformat()}}
+    model = script(wants("office__book"), decides(call, missing=["book the room"]), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[book], model_profile="small") as bench:
+        response = await bench.run("Book the room Oak for ann.")
+    assert book.calls == []
+    assert "`day`" in response.response
+
+
+async def test_the_tool_that_an_error_names_is_called(tmp_path: Path) -> None:
+    """A real 1.5B asked the broken gauge again."""
+    broken = RuntimeError("the gauge of tank-4 is broken; its last level is in read_gauge_log")
+    properties, needed = {"tank": STRING}, ["tank"]
+    gauge = returning("plant__read_gauge", broken, origin="mcp:plant", properties=properties, required=needed)
+    log = returning("plant__read_gauge_log", "88", origin="mcp:plant", properties=properties, required=needed)
+    other = returning("store__read_gauge_log", "1", origin="mcp:store", properties=properties, required=needed)
+    first = decides({"tool": gauge.spec.name, "inputs": {"tank": "tank-4"}}, missing=["read the level"], times=1)
+    model = script(first, decides(), says("It is at 88.", to="completion"))
+    async with engine_bench(tmp_path, model, tools=[gauge, log, other], model_profile="small") as bench:
+        events = await bench.events("What is the level of tank-4?")
+    second = [event.body for event in events if isinstance(event.body, PlanProposed)][1]
+    assert (log.calls, other.calls) == ([{"tank": "tank-4"}], [])
+    assert second.plan.origin == "rules"
+
+
+async def test_a_list_that_an_error_names_is_looked_at_first(tmp_path: Path) -> None:
+    async def read(inputs: dict[str, Any]) -> str:
+        if inputs["shelf"] != "S-2":
+            raise RuntimeError(f"there is no shelf {inputs['shelf']!r}; list_shelves shows the shelves")
+        return "3 boxes"
+
+    shelf = FunctionTool("store__read_shelf", read, origin="mcp:store", properties={"shelf": STRING})
+    shelves = returning("store__list_shelves", "S-1 (lower), S-2 (upper)", origin="mcp:store", properties={})
+    part = "read the upper shelf"
+    model = script(
+        decides({"tool": shelf.spec.name, "inputs": {"shelf": "upper"}}, missing=[part], times=1),
+        decides({"tool": shelf.spec.name, "inputs": {"shelf": "S-2"}}, missing=[part], times=1),
+        decides(),
+        ANSWER,
+    )
+    async with engine_bench(tmp_path, model, tools=[shelf, shelves], model_profile="small") as bench:
+        await bench.run("What is on the upper shelf?")
+    assert len(shelves.calls) == 1
+    assert shelf.calls[-1] == {"shelf": "S-2"}
+
+
+async def test_another_thing_than_the_one_that_is_not_there_is_not_looked_at(tmp_path: Path) -> None:
+    """A real 1.5B told the total of another year's file as that of the one the user named."""
+
+    async def read(inputs: dict[str, Any]) -> str:
+        if inputs["path"] != "budget-2030.csv":
+            raise RuntimeError(f"there is no file {inputs['path']!r}; did you mean budget-2030.csv?")
+        return "rent 1200"
+
+    files = FunctionTool("read_table", read, properties={"path": STRING}, required=["path"])
+    first = decides({"tool": files.spec.name, "inputs": {"path": "budget-2031.csv"}}, missing=["read it"], times=1)
+    other = decides({"tool": files.spec.name, "inputs": {"path": "budget-2030.csv"}}, missing=["read it"])
+    model = script(first, other, says("The total is 1200.", to="completion"))
+    async with engine_bench(tmp_path, model, tools=[files], model_profile="small") as bench:
+        response = await bench.run("Read budget-2031.csv and tell me its total")
+    assert "1200" not in response.response
+    assert "there is no file 'budget-2031.csv'" in response.response
+
+
+async def test_a_name_that_the_user_misspelt_is_looked_at(tmp_path: Path) -> None:
+    async def read(inputs: dict[str, Any]) -> str:
+        if inputs["path"] != "budget-2030.csv":
+            raise RuntimeError(f"there is no file {inputs['path']!r}; did you mean budget-2030.csv?")
+        return "rent 1200"
+
+    files = FunctionTool("read_table", read, properties={"path": STRING}, required=["path"])
+    first = decides({"tool": files.spec.name, "inputs": {"path": "budgte-2030.csv"}}, missing=["read it"], times=1)
+    other = decides({"tool": files.spec.name, "inputs": {"path": "budget-2030.csv"}}, missing=["read it"], times=1)
+    model = script(first, other, decides(), says("The total is 1200.", to="completion"))
+    async with engine_bench(tmp_path, model, tools=[files], model_profile="small") as bench:
+        response = await bench.run("Read budgte-2030.csv and tell me its total")
+    assert response.response == "The total is 1200."
+
+
+async def test_another_address_takes_the_place_of_one_that_is_missing(tmp_path: Path) -> None:
+    """A real 1.5B fetched `http`, a word of the request."""
+
+    async def fetch(inputs: dict[str, Any]) -> str:
+        if not inputs["url"].endswith("prices.html"):
+            raise RuntimeError(f"{inputs['url']} answered with HTTP status 404")
+        return "The year pass costs 58."
+
+    first_page, second_page = "https://museum.example/tickets.html", "https://museum.example/prices.html"
+    page = FunctionTool("show__read_page", fetch, origin="mcp:show", properties={"url": STRING}, required=["url"])
+    part = "find the cost of the year pass"
+    model = script(
+        decides({"tool": page.spec.name, "inputs": {"url": first_page}}, missing=[part], times=1),
+        decides({"tool": page.spec.name, "inputs": {"url": second_page}}, missing=[part], times=1),
+        decides(),
+        ANSWER,
+    )
+    async with engine_bench(tmp_path, model, tools=[page], model_profile="small") as bench:
+        await bench.run(f"What does the year pass cost by {first_page} or, if that is missing, {second_page} ?")
+        forms = [str(request["form"]) for request in bench.client.requests]
+    assert any(f"'enum': ['{second_page}']" in form for form in forms), "no word is a choice"

@@ -515,6 +515,21 @@ async def test_an_answer_after_a_change_that_was_rejected_says_that_nothing_was_
     assert response.metadata["status"] == "partial"
 
 
+@pytest.mark.parametrize("step", ["create ticket", "desk__create_ticket(T-99)"])
+async def test_a_second_change_of_a_server_is_not_named_by_a_word_that_its_tools_share(
+    tmp_path: Path, step: str
+) -> None:
+    """A real 1.5B created a ticket after the one to be closed was not there, and was confirmed by itself."""
+    close = returning("desk__close_ticket", "closed", annotations=EFFECT, origin="mcp:desk")
+    create = returning("desk__create_ticket", "T-8", annotations=EFFECT, origin="mcp:desk")
+    calls = ({"tool": close.spec.name, "inputs": {"x": "T-99"}}, {"tool": create.spec.name, "inputs": {"x": "T-99"}})
+    first = decides(*calls, missing=["close the ticket T-99", step], times=1)
+    model = script(wants(close.spec.name, create.spec.name), first, decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[close, create], model_profile="small") as bench:
+        await bench.run("Close the ticket T-99 and name it")
+    assert [len(tool.calls) for tool in (close, create)] == [1, 0]
+
+
 async def test_a_second_change_counts_if_its_step_is_in_the_words_of_the_request(tmp_path: Path) -> None:
     """Asked about it alone, a small model says yes to any change."""
     save = {"tool": "save_note", "inputs": {"x": "carla"}}
