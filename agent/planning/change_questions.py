@@ -138,6 +138,20 @@ def list_changing_lines(request: PlanningRequest, tools: Sequence[ToolSpec]) -> 
     return lines | {spec.name: format_tool_line(spec) for spec in changing}
 
 
+def select_untried(request: PlanningRequest, wanted: Sequence[str], tried: AbstractSet[str]) -> list[str]:
+    """The wanted tools that no call was made of, without those that share no word with the request beside a change that
+    was made and does: of several changes a small model names another one than it then makes."""
+    spoken_terms = {*extract_terms(f"{request.question}\n{request.original}")}
+
+    def is_spoken_of(name: str) -> bool:
+        return not spoken_terms.isdisjoint(extract_terms(split_name(name.rpartition("__")[2])))
+
+    made = {call.tool for call in request.rounds if not call.failed and call.tool in tried}
+    changes = (spec.name for spec in map(request.catalogue.get_tool, made) if spec is not None and spec.has_side_effect)
+    is_made = any(map(is_spoken_of, changes))
+    return [name for name in wanted if name not in tried and (not is_made or is_spoken_of(name))]
+
+
 def _add_question(attempt: Attempt, question: str) -> tuple[JsonObject, ...]:
     """The conversation up to the request, without anything that was read since, with a question."""
     system, first, *_ = attempt.messages

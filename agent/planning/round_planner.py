@@ -13,7 +13,7 @@ from itertools import takewhile
 from agent.core.errors import ModelContextError, ModelError, ModelUnreachableError, PlanInvalidError
 from agent.llm.port import ModelReply
 from agent.llm.prompts import render
-from agent.planning.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines
+from agent.planning.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines, select_untried
 from agent.planning.decision_schema import build_choice_schema
 from agent.planning.each_calls import ask_for_each
 from agent.planning.identifier_lookups import may_work_now
@@ -187,7 +187,7 @@ class RoundPlanner:
         tried = {call.tool for call in request.rounds if not may_work_now(request, call)}
         wanted = await self._changes.find_wanted(request, attempt)
         lines = list_changing_lines(request, attempt.tools)
-        missing = [name for name in sorted(wanted) if name not in tried and name in lines]
+        missing = select_untried(request, sorted(wanted & lines.keys()), tried)
         if not missing:
             return False
         attempt.questioned_part = request.question

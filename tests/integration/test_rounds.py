@@ -515,6 +515,28 @@ async def test_an_answer_after_a_change_that_was_rejected_says_that_nothing_was_
     assert response.metadata["status"] == "partial"
 
 
+async def test_a_change_that_the_model_named_beside_the_one_that_was_made_is_not_brought_up_again(
+    tmp_path: Path,
+) -> None:
+    """A real 1.5B named the order, set the price, and the user was asked how many to order."""
+    order = returning("shop__order_item", "ordered", annotations=EFFECT, origin="mcp:shop")
+    price = returning("shop__set_price", "it costs 5", annotations=EFFECT, origin="mcp:shop")
+    setting = {"tool": price.spec.name, "inputs": {"x": "cable"}}
+    ordering = {"tool": order.spec.name, "inputs": {"x": "cable"}}
+    needed = says(f'{{"tool": "{order.spec.name}"}}', to="planner", about="need? none if it is done already")
+    items = returning("shop__list_items", "cable, drill", origin="mcp:shop")
+    parts = ["find it", "set the price of the cable", "find the new price"]
+    first = decides({"tool": items.spec.name, "inputs": {}}, ordering, missing=parts, times=1)
+    second = decides(setting, missing=parts[1:2], times=1)
+    third = decides({"tool": items.spec.name, "inputs": {"x": "cable"}}, missing=parts[2:], times=1)
+    model = script(wants(order.spec.name, price.spec.name), needed, first, second, third, decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[order, price, items], model_profile="small") as bench:
+        await bench.run("Set the price of the cable to 5 and tell me the new price")
+        asked = [str(request["body"]["messages"][-1]["content"]) for request in bench.client.requests]
+    assert (order.calls, len(price.calls)) == ([], 1)
+    assert not any("need? none if it is done already" in text for text in asked)
+
+
 @pytest.mark.parametrize("step", ["create ticket", "desk__create_ticket(T-99)"])
 async def test_a_second_change_of_a_server_is_not_named_by_a_word_that_its_tools_share(
     tmp_path: Path, step: str
