@@ -94,8 +94,9 @@ _SYNTAX_RULES: Final = (
     ),
     (
         "false_turn",
-        re.compile(r"(?:^|\n)\s{0,9}(?:#{2,3} ?|\[|<)/?(?:system|system prompt|system message|instruction)(?:\]|>"
-        r"|:)", re.IGNORECASE),
+        # Behind a line's number, as tools show files.
+        re.compile(r"(?:^|\n)\s{0,9}(?:\d{1,7}[:|\t] ?)?(?:#{2,3} ?|\[|<)/?(?:(?:new|updated) )?"
+        r"(?:system|system prompt|system message|instruction)(?:\]|>|:)", re.IGNORECASE),
         "pretends to be a turn of the conversation",
     ),
     (

@@ -67,11 +67,12 @@ def _gives_orders(text: str, finding: Finding) -> bool:
 
 def _extend(text: str, finding: Finding) -> tuple[int, int]:
     """Where an order begins and ends, with the rest of its sentence and what follows in the paragraph."""
-    begin = _SENTENCE_BEGIN.search(text, 0, finding.start)
+    first = finding.start + len(text[finding.start : finding.end]) - len(text[finding.start : finding.end].lstrip())
+    begin = _SENTENCE_BEGIN.search(text, 0, first)
     start = begin.end() if begin is not None else 0
     line = text.find("\n", max(start, finding.end - 1))
     end = max(finding.end, line if line >= 0 else len(text))
     far = finding.end + FOLLOWING_CHARS
     if end > far and (sentence := _SENTENCE_END.search(text, far, end)) is not None:
         end = sentence.end()
-    return min(start, finding.start), end
+    return min(start, first), end
