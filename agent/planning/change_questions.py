@@ -176,7 +176,7 @@ def _select_fitting(request: PlanningRequest, tools: Sequence[ToolSpec], calls: 
 
 def _select_named(request: PlanningRequest, attempt: Attempt, meant: PlanReply) -> frozenset[str]:
     """The called tools that a step of the decision names in the request's own words, beside the tool's name. One that
-    has nothing but the tool's name, or has it as it stands in the list, says only what the model sees on offer; so does
+    has nothing but the tool's name, or has it as it is listed, says only what the model sees on offer; so does
     one with words that several tools of a server share: "create ticket" for "close the ticket".
 
     Asked about a second change alone, a small model says yes to it. A step in the words of a request in another

@@ -170,7 +170,7 @@ def _tells_now(request: PlanningRequest, call: RoundResult) -> bool:
 
 
 def _asks_for_time(request: PlanningRequest) -> bool:
-    """Whether words of the request fit a tool that tells the time."""
+    """Whether words of the request fit a tool whose result is the time."""
     scores = CatalogueIndex([*request.catalogue.tools]).compute_scores(f"{request.question}\n{request.original}")
     return any(scores.get(spec.name) for spec in request.catalogue.tools if spec.hints.tells_now)
 

@@ -80,7 +80,7 @@ def check_repetition(data: JsonObject, rounds: Sequence[RoundResult]) -> None:
 
 def check_replaced_codes(data: JsonObject, request: PlanningRequest) -> None:
     """Raises `PlanInvalidError` for a decision that looks at another thing than the user named, once that one was not
-    known: `budget-2030.csv` for `budget-2031.csv`, which stands in no text but the error that refused the other."""
+    known: `budget-2030.csv` for `budget-2031.csv`, which is in no text but the error that refused the other."""
     steps = data.get("steps")
     calls = [one for one in (steps if isinstance(steps, list) else []) if isinstance(one, dict)]
     refused = _list_unknown_codes(request)
@@ -235,7 +235,7 @@ def list_interrupted_calls(request: PlanningRequest) -> list[RoundResult]:
 
 
 def list_named_calls(request: PlanningRequest) -> list[RoundResult]:
-    """The calls that an error of the last round tells to make instead: "its last level is in `read_gauge_log`".
+    """The calls that an error of the last round names in place of its own: "its last level is in `read_gauge_log`".
 
     Only tools of the same server that read, with the inputs of the failed call."""
     made = request.made_calls
@@ -249,7 +249,7 @@ def list_named_calls(request: PlanningRequest) -> list[RoundResult]:
 
 
 def list_named_looks(request: PlanningRequest) -> list[RoundResult]:
-    """The calls without inputs that an error of the last round tells to make first: "`list_files` shows the files"."""
+    """The calls without inputs that an error of the last round names for a first look: "`list_files` shows the files"."""
     called = {call.tool for call in request.rounds}
     looks = {spec.name: call for call, spec in _list_named(request) if not spec.required and spec.name not in called}
     return [replace(call, tool=name, args={}) for name, call in looks.items()]

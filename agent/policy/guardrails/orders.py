@@ -20,7 +20,7 @@ MAX_SCANNED = 50_000
 MAX_PARTS = 8
 """Parts that are left out of one text. The detector names the most suspicious one at a time."""
 FOLLOWING_CHARS = 500
-"""What follows an order in its paragraph says what is to be done. It belongs to it up to the end of a sentence here."""
+"""What follows an order in its paragraph says what it wants. It belongs to it up to the end of a sentence here."""
 MIN_SCORES = {"addressed": 0.85, "attack": 0.85, "hidden": 0.5, "false_turn": 0.5, "control_tokens": 0.5}
 """Findings that count, and from which score on. Plain requests ("please send me the list") are what a mail is about."""
 _SENTENCE_BEGIN = re.compile(r"[.!?\n](?=[^.!?\n]*\Z)\s*")
