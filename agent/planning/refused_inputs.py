@@ -249,7 +249,7 @@ def list_named_calls(request: PlanningRequest) -> list[RoundResult]:
 
 
 def list_named_looks(request: PlanningRequest) -> list[RoundResult]:
-    """The calls without inputs that an error of the last round names for a first look: "`list_files` shows the files"."""
+    """The calls without inputs that an error of the last round names for a first look: "`list_files` shows them"."""
     called = {call.tool for call in request.rounds}
     looks = {spec.name: call for call, spec in _list_named(request) if not spec.required and spec.name not in called}
     return [replace(call, tool=name, args={}) for name, call in looks.items()]

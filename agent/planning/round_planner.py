@@ -5,7 +5,6 @@ answer is a plan of one completion, which has a prompt of its own. An answer tha
 questioned once: small models answer from memory what a tool would look up.
 """
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import takewhile
@@ -14,6 +13,7 @@ from agent.core.errors import ModelContextError, ModelError, ModelUnreachableErr
 from agent.llm.port import ModelReply
 from agent.llm.prompts import render
 from agent.planning.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines, select_untried
+from agent.planning.chosen_things import choose_things
 from agent.planning.decision_schema import build_choice_schema
 from agent.planning.each_calls import ask_for_each
 from agent.planning.identifier_lookups import may_work_now
@@ -54,12 +54,9 @@ from agent.planning.round_steps import (
 from agent.planning.ruled_rounds import make_further_round, make_join_round, make_ruled_round
 from agent.planning.rules import RulePlanner
 from agent.planning.shared_names import find_shared_names, format_choice
-from agent.planning.tool_need import ask_need, fits_request, follows_own_thing
+from agent.planning.tool_need import ask_need, fits_request, follows_own_thing, may_need_tool
 from agent.planning.validate import format_problems
-from agent.text.codes import find_codes
-from agent.text.numbers import find_numbers
-from agent.tools import ToolSpec
-from agent.tools.catalogue import CatalogueIndex, keep_ends
+from agent.tools.catalogue import CatalogueIndex
 from agent.tools.client_tools import CLIENT_ORIGIN
 
 MAX_REPLIES = 10
@@ -222,6 +219,7 @@ class RoundPlanner:
         """The round or question of a decision. Raises `PlanInvalidError` if it cannot be used."""
         if isinstance(meant, PlanReply):
             meant = await self._changes.leave_out_unasked(request, attempt, meant)
+            meant = await choose_things(self._model, request, meant)
             meant = await ask_for_each(self._model, request, attempt, meant)
         planned = self._build_planned(request, meant, attempt)
         new = [step for step in planned.plan.steps if step.id not in request.used_ids and not planned.question]
@@ -253,7 +251,7 @@ class RoundPlanner:
         chosen = read_choice(reply)
         if chosen not in names:
             is_unsaid = chosen != NO_TOOL or attempt.only_copies
-            attempt.is_undecided = is_unsaid and _may_need_tool(request, attempt.tools)
+            attempt.is_undecided = is_unsaid and may_need_tool(request, attempt.tools)
             return True
         attempt.messages = (*messages, say("assistant", encode_decision({"tool": chosen})))
         attempt.messages = (*attempt.messages, say("user", render("decide_again", tool=chosen)))
@@ -385,13 +383,6 @@ def _is_forced_change(attempt: Attempt, error: PlanInvalidError) -> bool:
     """Whether an unasked change comes from asking for a call: a small model then changes something for a part that only
     says how to answer."""
     return isinstance(error, UnaskedChangeError) and attempt.must_call and bool(attempt.parts)
-
-
-def _may_need_tool(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
-    """Whether the request holds figures or codes, or words that fit a tool."""
-    scores = CatalogueIndex([*tools]).compute_scores(request.question)
-    ends = keep_ends(request.question)
-    return bool(find_numbers(ends) or find_codes(ends)) or any(scores.values())
 
 
 def _fails_on(request: PlanningRequest) -> bool:

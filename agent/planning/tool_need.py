@@ -26,6 +26,8 @@ from agent.planning.planner import PlannerModel
 from agent.planning.request import PlanningRequest
 from agent.planning.round_prompt import DESCRIPTION_CHARS, SHOWN_INPUTS, encode_decision, say
 from agent.planning.rules import read_calls
+from agent.text.codes import find_codes
+from agent.text.numbers import find_numbers
 from agent.text.terms import extract_terms
 from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex, get_first_sentence, keep_ends, split_name
@@ -71,6 +73,13 @@ def follows_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bo
     asked what it needs, a small model says nothing and makes a figure up."""
     before = [message.content for message in request.history if message.role == "user"]
     return bool(before) and _names_an_own_thing(replace(request, question=before[-1]), tools)
+
+
+def may_need_tool(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
+    """Whether the request holds figures or codes, or words that fit a tool."""
+    scores = CatalogueIndex([*tools]).compute_scores(request.question)
+    ends = keep_ends(request.question)
+    return bool(find_numbers(ends) or find_codes(ends)) or any(scores.values())
 
 
 def build_first_question() -> tuple[JsonObject, ...]:

@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agent.core.events import PlanProposed
 from agent.tools import PlanHints
 from tests.support.engine import engine_bench
@@ -39,6 +41,29 @@ async def test_each_of_the_few_values_that_an_error_lists_is_looked_at(tmp_path:
     assert [call["item"] for call in stock.calls if call["item"] in STOCK] == [*STOCK]
     assert second.plan.origin == "rules"
     assert purposes.count("planner") == 2, "the looks are made by rule"
+
+
+@pytest.mark.parametrize(("word", "ordered"), [("drill", "drill"), ("the drill", "anchor"), ("lamp", "anchor")])
+async def test_of_the_things_that_were_looked_at_the_one_that_fits_is_changed(
+    tmp_path: Path, word: str, ordered: str
+) -> None:
+    """A real 1.5B orders the first one, and names the right one when it is asked for that alone."""
+    stock = make_stock_tool()
+    order = returning(
+        "shop__order", "ordered", origin="mcp:shop", annotations=EFFECT, properties={"item": STRING}, required=["item"]
+    )
+    parts = ["find what is sold out", "order 10 of it"]
+    model = script(
+        wants(order.spec.name),
+        says(word, to="planner", about="Which one fits: find what is sold out?"),
+        decides({"tool": stock.spec.name, "inputs": {"item": "sold out"}}, missing=parts, times=1),
+        decides({"tool": order.spec.name, "inputs": {"item": "anchor"}}, missing=parts[1:], times=1),
+        decides(),
+        ANSWER,
+    )
+    async with engine_bench(tmp_path, model, tools=[stock, order], model_profile="small") as bench:
+        await bench.run("Which item of the shop is sold out? Order 10 of it")
+    assert order.calls == [{"item": ordered}], "a reply that names none of them changes nothing"
 
 
 async def test_a_value_that_the_request_names_is_looked_at_alone(tmp_path: Path) -> None:
