@@ -22,6 +22,7 @@ from agent.tools.catalogue import CatalogueIndex
 
 DATED_CHARS, MAX_DATED = 20_000, 200
 """Characters of each text in which dates are looked for, and of a value that may be a date."""
+MAX_DAYS = 12
 MAX_DIGITS = 30
 MAX_SPANS = 20
 MAX_OPERANDS, MAX_CHANGES = 500, 20
@@ -162,6 +163,14 @@ def list_today_texts(request: PlanningRequest) -> list[str]:
     """The texts that have today's date, which a request that names no day need not mean."""
     clock = (call.text for call in request.rounds if not call.failed and _tells_now(request, call))
     return [request.ground.partition("\n")[0], *clock]
+
+
+def list_stated_days(request: PlanningRequest) -> list[str]:
+    """The days that results state, as ISO dates, in order; not more than a person would choose among."""
+    results = [call.text for call in request.rounds if not call.failed and not _tells_now(request, call)]
+    mentions = [mention for text in results for mention in find_dates(text[:DATED_CHARS])]
+    days = [one.readings[0] for one in mentions if len(one.readings) == 1]
+    return [*dict.fromkeys(day.iso for day in days if day.year is not None and day.day is not None)][:MAX_DAYS]
 
 
 def _tells_now(request: PlanningRequest, call: RoundResult) -> bool:

@@ -20,7 +20,7 @@ from agent.planning.identifier_lookups import (
     list_lookup_tools,
     list_lookups,
 )
-from agent.planning.known_words import SHORTEST_STEM, KnownWords, split_words
+from agent.planning.known_words import SHORTEST_STEM, KnownWords, list_stated_days, split_words
 from agent.planning.looks import list_followers
 from agent.planning.made_up_values import MadeUpValue, MadeUpValueError
 from agent.planning.part_texts import make_copy_check
@@ -267,15 +267,20 @@ class Attempt:
 
     def _look_up_made_up(self, values: Sequence[MadeUpValue]) -> bool:
         """Has the next decision look up the identifier that a change needs, if there is a tool for it."""
-        needed = next((one for one in values if one.is_required and is_identifier(one.name, str(one.value))), None)
+        named = [one for one in values if one.is_required and not one.is_today]
+        needed = next((one for one in named if is_identifier(one.name, str(one.value))), None)
         lookups = list_lookup_tools(self.request, needed.spec) if needed is not None else ()
         return needed is not None and self._offer(lookups, needed.spec.name, str(needed.value))
 
     def _offer_named(self, values: Sequence[MadeUpValue]) -> None:
         """Has the next decision choose, for what a change only describes, among the values that the request names and
-        that an error lists in its place."""
+        that an error lists in its place; for today, of which nobody spoke, among the days of results."""
         for one in values:
-            named = list_named_alternatives(self.request, str(one.value)) if one.refused_by and not one.path else []
+            named: list[str] = []
+            if one.is_today and not one.path:
+                named = list_stated_days(self.request)
+            elif one.refused_by and not one.path:
+                named = list_named_alternatives(self.request, str(one.value))
             if named:
                 self.values[one.spec.name] = {**self.values.get(one.spec.name, {}), one.name: named}
 

@@ -126,8 +126,9 @@ async def test_what_a_look_did_not_know_is_not_changed(tmp_path: Path) -> None:
     assert any("'enum': ['T-7']" in form for form in forms)
 
 
-async def book(tmp_path: Path, question: str, *days: str) -> list[Any]:
-    """The days that are booked, after a page and a clock were read, if the model decides on these in turn."""
+async def book(tmp_path: Path, question: str, *days: str) -> tuple[list[Any], str]:
+    """The days that are booked, if the model decides on these in turn after a page and a clock were read; and the
+    schemas of the decisions."""
     page = returning("show__read", "The talk is on 20 December 2031.", origin="mcp:show")
     clock = returning("tell_time", "It is 21:26:26 on Monday, 2031-11-29 (UTC).", hints=PlanHints(tells_now=True))
     booking = returning(
@@ -141,17 +142,20 @@ async def book(tmp_path: Path, question: str, *days: str) -> list[Any]:
     )
     async with engine_bench(tmp_path, model, tools=[page, clock, booking], model_profile="small") as bench:
         await bench.run(question)
-    return [call["day"] for call in booking.calls]
+        forms = "".join(str(request["form"]) for request in bench.client.requests)
+    return [call["day"] for call in booking.calls], forms
 
 
 async def test_a_day_that_only_the_clock_told_is_refused_once_where_a_result_has_another(tmp_path: Path) -> None:
     """A real 1.5B asked for the time where a page had the day, and booked today."""
-    days = await book(tmp_path, "On which day is the talk? Book the room Elm on that day", "2031-11-29", "2031-12-20")
+    question = "On which day is the talk? Book the room Elm on that day"
+    days, forms = await book(tmp_path, question, "2031-11-29", "2031-12-20")
     assert days == ["2031-12-20"]
+    assert "'enum': ['2031-12-20']" in forms, "the days of the results are a choice"
 
 
 async def test_today_may_be_meant_by_name(tmp_path: Path) -> None:
-    days = await book(tmp_path, "Read about the talk, and book the room Elm for 29 November 2031", "2031-11-29")
+    days, _ = await book(tmp_path, "Read about the talk, and book the room Elm for 29 November 2031", "2031-11-29")
     assert days == ["2031-11-29"]
 
 
