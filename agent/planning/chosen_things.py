@@ -36,8 +36,8 @@ async def choose_things(model: PlannerModel, request: PlanningRequest, meant: Pl
     group = _find_group(request)
     steps = meant.data.get("steps")
     calls = [one for one in (steps if isinstance(steps, list) else []) if isinstance(one, dict)]
-    taken = [call for call in calls if group is not None and _takes_one(call, group, request)]
-    if group is None or not taken:
+    changes = [call for call in calls if group is not None and _takes_one(call, group, request)]
+    if group is None or not changes:
         return meant
     results = (format_block("result", look.text[:RESULT_CHARS], of=name) for name, look in group.looks.items())
     question = render("decide_which", results="\n".join(results), part=group.part, values=", ".join(group.looks))
@@ -45,7 +45,7 @@ async def choose_things(model: PlannerModel, request: PlanningRequest, meant: Pl
     chosen = next((name for name in group.looks if name.casefold() == word), None)
     if chosen is None:
         return meant
-    replaced: list[JsonValue] = [_replace(one, group, chosen) if one in taken else one for one in calls]
+    replaced: list[JsonValue] = [_replace(one, group, chosen) if one in changes else one for one in calls]
     return PlanReply({**meant.data, "steps": replaced})
 
 
@@ -82,6 +82,6 @@ def _takes_one(call: JsonObject, group: _LookedAt, request: PlanningRequest) -> 
 
 def _replace(call: JsonObject, group: _LookedAt, chosen: str) -> JsonObject:
     inputs = call.get("inputs")
-    taken = inputs if isinstance(inputs, dict) else {}
-    others = {name: chosen for name, value in taken.items() if isinstance(value, str) and value in group.looks}
-    return {**call, "inputs": {**taken, **others}}
+    own = inputs if isinstance(inputs, dict) else {}
+    others = {name: chosen for name, value in own.items() if isinstance(value, str) and value in group.looks}
+    return {**call, "inputs": {**own, **others}}
