@@ -32,6 +32,11 @@ ANY_TOOL = "an action"
 """In place of the names of tools, where no decision named one."""
 MAY_CHANGE = "may_change"
 """The tools with which the request asks to change something."""
+TOGETHER = "together"
+"""The ids of the changes that are made one after the other, as a person saw them in one question. In a decision:
+whether its changes are such."""
+WAITS = "waits"
+"""In a decision: whether all of its changes wait for what it reads."""
 
 
 def divide_parts(
@@ -170,12 +175,49 @@ def _list_work(state: RunState) -> list[PlanStep]:
 
 
 def _list_failed(state: RunState, end: PlanStep) -> list[str]:
-    """The parts whose call has to be made again in another way. What a person did not allow is settled."""
-    parts = end.args.get(PARTS)
-    tried = parts if isinstance(parts, dict) else {}
+    """The parts whose call has to be made again in another way. What a person did not allow is settled, and so is what
+    was to follow it."""
+    tried = _read_parts(end)
     steps = state.steps_of_all_plans
-    failed = (steps[name] for name in tried if name in steps and state.get_step(name).status != "succeeded")
-    return [*dict.fromkeys(str(tried[step.id]) for step in failed if not was_refused(state, step))]
+    failed = [steps[name] for name in tried if name in steps and state.get_step(name).status != "succeeded"]
+    settled: set[str] = set()
+    for step in failed:  # dependencies come first
+        if was_refused(state, step) or not settled.isdisjoint(step.depends_on):
+            settled.add(step.id)
+    return [*dict.fromkeys(tried[step.id] for step in failed if step.id not in settled)]
+
+
+def _read_parts(end: PlanStep) -> dict[str, str]:
+    """The part that each step of a round is for, by the step's id."""
+    parts = end.args.get(PARTS)
+    return {name: str(part) for name, part in parts.items()} if isinstance(parts, dict) else {}
+
+
+def is_together(plan: Plan) -> bool:
+    """Whether a plan is a round whose changes a person sees in one question."""
+    return any(step.is_plan_more and TOGETHER in step.args for step in plan.steps)
+
+
+def list_changes_together(state: RunState) -> list[PlanStep]:
+    """The changes that a person saw together, in their order. One that was not made is the newest call of a later round
+    for the same part of the request, if there is one."""
+    changes: list[tuple[str, PlanStep]] = []
+    for proposed in state.plans:
+        for end in (step for step in proposed.plan.steps if step.is_plan_more):
+            parts, listed = _read_parts(end), end.args.get(TOGETHER)
+            for step in (one for one in proposed.plan.steps if one.id in end.depends_on):
+                part = parts.get(step.id, step.intent)
+                place = next((at for at, (other, one) in enumerate(changes) if _replaces(state, part, other, one)), -1)
+                if place >= 0 and step.effect != "read":
+                    changes[place] = part, step
+                elif isinstance(listed, list) and step.id in listed:
+                    changes.append((part, step))
+    return [step for _, step in changes]
+
+
+def _replaces(state: RunState, part: str, other: str, step: PlanStep) -> bool:
+    """Whether a call for a part is made in place of an earlier one that was not made for it."""
+    return part == other and state.get_step(step.id).status != "succeeded"
 
 
 def find_check_reason(plan: Plan) -> str:

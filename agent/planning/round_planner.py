@@ -5,7 +5,6 @@ answer is a plan of one completion, which has a prompt of its own. An answer tha
 questioned once: small models answer from memory what a tool would look up.
 """
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import takewhile
@@ -13,6 +12,7 @@ from itertools import takewhile
 from agent.core.errors import ModelContextError, ModelError, ModelUnreachableError, PlanInvalidError
 from agent.llm.port import ModelReply
 from agent.llm.prompts import render
+from agent.planning.change_lists import ask_for_all_changes
 from agent.planning.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines
 from agent.planning.decision_schema import build_choice_schema
 from agent.planning.each_calls import ask_for_each
@@ -32,7 +32,7 @@ from agent.planning.refused_inputs import RepeatedCallError, check_repetition
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply
 from agent.planning.request import NOTHING, PlanningRequest
 from agent.planning.round_attempt import Attempt, CopiedStepsError, UnaskedChangeError
-from agent.planning.round_parts import CHECK, LOOKS_UP, MAY_CHANGE, divide_parts
+from agent.planning.round_parts import CHECK, LOOKS_UP, MAY_CHANGE, TOGETHER, WAITS, divide_parts, is_together
 from agent.planning.round_prompt import (
     ANSWER,
     build_round_messages,
@@ -54,12 +54,9 @@ from agent.planning.round_steps import (
 from agent.planning.ruled_rounds import make_further_round, make_join_round, make_ruled_round
 from agent.planning.rules import RulePlanner
 from agent.planning.shared_names import find_shared_names, format_choice
-from agent.planning.tool_need import ask_need, fits_request, follows_own_thing
+from agent.planning.tool_need import ask_need, fits_request, follows_own_thing, may_need_tool
 from agent.planning.validate import format_problems
-from agent.text.codes import find_codes
-from agent.text.numbers import find_numbers
-from agent.tools import ToolSpec
-from agent.tools.catalogue import CatalogueIndex, keep_ends
+from agent.tools.catalogue import CatalogueIndex
 from agent.tools.client_tools import CLIENT_ORIGIN
 
 MAX_REPLIES = 10
@@ -223,6 +220,7 @@ class RoundPlanner:
         if isinstance(meant, PlanReply):
             meant = await self._changes.leave_out_unasked(request, attempt, meant)
             meant = await ask_for_each(self._model, request, attempt, meant)
+            meant = await ask_for_all_changes(self._model, self._changes, request, attempt, meant)
         planned = self._build_planned(request, meant, attempt)
         new = [step for step in planned.plan.steps if step.id not in request.used_ids and not planned.question]
         part = attempt.parts[0] if attempt.parts else ""
@@ -253,7 +251,7 @@ class RoundPlanner:
         chosen = read_choice(reply)
         if chosen not in names:
             is_unsaid = chosen != NO_TOOL or attempt.only_copies
-            attempt.is_undecided = is_unsaid and _may_need_tool(request, attempt.tools)
+            attempt.is_undecided = is_unsaid and may_need_tool(request, attempt.tools)
             return True
         attempt.messages = (*messages, say("assistant", encode_decision({"tool": chosen})))
         attempt.messages = (*attempt.messages, say("user", render("decide_again", tool=chosen)))
@@ -310,6 +308,8 @@ class RoundPlanner:
         made_up = find_made_up_values(steps, request)
         if not made_up:
             return planned
+        if is_together(planned.plan):  # what nobody gave is not needed, and a person sees it
+            return mark_round(planned, {CHECK: MADE_UP})
         computed = all(one.is_derived for one in made_up)  # asked again, the model computes it once more
         if not computed and (not attempt.refusals or len(attempt.parts) > 1):  # then the part is passed over
             raise MadeUpValueError(made_up)
@@ -332,7 +332,7 @@ class RoundPlanner:
         if not calls:
             raise PlanInvalidError(["a round holds at least one call; if all is known, decide to answer"])
         requested = leave_out_unasked(calls, request, notes) if attempt.refusals else calls
-        steps = defer_effects(requested, request, notes)
+        steps = defer_effects(requested, request, notes, all_wait=WAITS in meant.data)
         looks = look_first(steps, request, notes)
         steps = drop_steps(steps, looks)
         todo = meant.data.get("todo")
@@ -343,6 +343,8 @@ class RoundPlanner:
         args = divide_parts(named, attempt.parts, requested, steps, request.catalogue.index, looks_up=looks_up)
         if attempt.may_change is not None:
             args[MAY_CHANGE] = [*sorted(attempt.may_change)]
+        if TOGETHER in meant.data:
+            args[TOGETHER] = [step.id for step in steps]
         steps = (*steps, *{look.id: look for look in looks.values()}.values())
         plan = made.model_copy(update={"steps": (*steps, build_plan_more(request.used_ids, steps, args))})
         return Planned(append_new_steps(plan, request), "llm", "llm", adjusted=tuple(notes))
@@ -385,13 +387,6 @@ def _is_forced_change(attempt: Attempt, error: PlanInvalidError) -> bool:
     """Whether an unasked change comes from asking for a call: a small model then changes something for a part that only
     says how to answer."""
     return isinstance(error, UnaskedChangeError) and attempt.must_call and bool(attempt.parts)
-
-
-def _may_need_tool(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
-    """Whether the request holds figures or codes, or words that fit a tool."""
-    scores = CatalogueIndex([*tools]).compute_scores(request.question)
-    ends = keep_ends(request.question)
-    return bool(find_numbers(ends) or find_codes(ends)) or any(scores.values())
 
 
 def _fails_on(request: PlanningRequest) -> bool:

@@ -26,6 +26,8 @@ from agent.planning.planner import PlannerModel
 from agent.planning.request import PlanningRequest
 from agent.planning.round_prompt import DESCRIPTION_CHARS, SHOWN_INPUTS, encode_decision, say
 from agent.planning.rules import read_calls
+from agent.text.codes import find_codes
+from agent.text.numbers import find_numbers
 from agent.text.terms import extract_terms
 from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex, get_first_sentence, keep_ends, split_name
@@ -130,6 +132,13 @@ def _describe(request: PlanningRequest, begin_chars: int = BEGIN_CHARS, end_char
     before = " - ".join(text[:BEFORE_CHARS].replace("\n", " ") for text in request.last_turn)
     question = _shorten(request.question, begin_chars, end_chars)
     return f"(before: {before})\n{question}" if before else question
+
+
+def may_need_tool(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
+    """Whether the request holds figures or codes, or words that fit a tool."""
+    scores = CatalogueIndex([*tools]).compute_scores(request.question)
+    ends = keep_ends(request.question)
+    return bool(find_numbers(ends) or find_codes(ends)) or any(scores.values())
 
 
 def _shorten(text: str, begin_chars: int = BEGIN_CHARS, end_chars: int = END_CHARS) -> str:
