@@ -172,8 +172,8 @@ def _admit_results(inputs: JsonObject) -> JsonObject:
 
 
 def _join_decided(decided: Sequence[_Change], listed: Sequence[_Change], request: PlanningRequest) -> list[_Change]:
-    """The listed changes, each once, without calls that were made before. The decided ones keep their inputs, to which a
-    small model may add when it writes them again. Only these, if the list leaves one of them out."""
+    """The listed changes, each once, without calls that were made before. The decided ones keep their inputs: when it
+    writes them again, a small model may add to them. Only these, if the list leaves one of them out."""
     joined = [*listed]
     for one in decided:
         same = [place for place, other in enumerate(joined) if other.spec.name == one.spec.name]
@@ -198,8 +198,8 @@ async def _select_usable(
     listed: Sequence[_Change],
     parts: Sequence[str],
 ) -> list[_Change]:
-    """The changes that the request asks for and that can be made as they are listed, with references to the results of
-    earlier ones. One that needs a value that nobody gave stays open, with all that use what it makes. Raises
+    """The changes that the request asks for, with references to the results of earlier ones, up to the first that
+    cannot be made as it is listed: that stays open with those behind it, so that all are made in order. Raises
     `ModelError`, and `UnaskedChangeError` if none is left."""
     steps: list[JsonValue] = [one.to_step() for one in listed]
     wanted = await questions.leave_out_unasked(request, attempt, PlanReply({"todo": [*parts], "steps": steps}))
@@ -209,16 +209,19 @@ async def _select_usable(
         if one.id not in ids:
             continue
         inputs = _refer_to_results(one.inputs, changes, request)
-        if inputs is None:
-            continue
-        change = replace(one, inputs=inputs)
-        try:
-            made = build_plan_steps({"steps": [other.to_step() for other in (*changes, change)]}, request).steps
-        except PlanInvalidError:
-            continue
-        if not _needs_value(made, request):
-            changes.append(change)
+        if inputs is None or not _is_usable(changed := [*changes, replace(one, inputs=inputs)], request):
+            break
+        changes = changed
     return changes
+
+
+def _is_usable(changes: Sequence[_Change], request: PlanningRequest) -> bool:
+    """Whether the last of these changes is valid and needs no value that nobody gave."""
+    try:
+        steps = build_plan_steps({"steps": [one.to_step() for one in changes]}, request).steps
+    except PlanInvalidError:
+        return False
+    return not _needs_value(steps, request)
 
 
 def _needs_value(steps: Sequence[PlanStep], request: PlanningRequest) -> bool:

@@ -199,20 +199,23 @@ def is_together(plan: Plan) -> bool:
 
 
 def list_changes_together(state: RunState) -> list[PlanStep]:
-    """The changes that a person saw together, in their order. One that was not made is the newest call of a later round
-    for the same part of the request, if there is one."""
-    changes: list[tuple[str, PlanStep]] = []
+    """The changes of a run, in their order, if a person saw several of them in one question; [] otherwise. One that was
+    not made is the newest call of a later round for the same part of the request, if there is one."""
+    if not any(is_together(proposed.plan) for proposed in state.plans):
+        return []
+    changes: dict[str, tuple[str, PlanStep]] = {}
+    seen: set[str] = set()
     for proposed in state.plans:
-        for end in (step for step in proposed.plan.steps if step.is_plan_more):
-            parts, listed = _read_parts(end), end.args.get(TOGETHER)
-            for step in (one for one in proposed.plan.steps if one.id in end.depends_on):
-                part = parts.get(step.id, step.intent)
-                place = next((at for at, (other, one) in enumerate(changes) if _replaces(state, part, other, one)), -1)
-                if place >= 0 and step.effect != "read":
-                    changes[place] = part, step
-                elif isinstance(listed, list) and step.id in listed:
-                    changes.append((part, step))
-    return [step for _, step in changes]
+        steps = proposed.plan.steps
+        parts = {name: part for step in steps if step.is_plan_more for name, part in _read_parts(step).items()}
+        for step in steps:
+            if step.effect == "read" or step.id in seen:
+                continue
+            seen.add(step.id)
+            part = parts.get(step.id, step.intent)
+            place = next((at for at, (other, one) in changes.items() if _replaces(state, part, other, one)), step.id)
+            changes[place] = part, step
+    return [step for _, step in changes.values()]
 
 
 def _replaces(state: RunState, part: str, other: str, step: PlanStep) -> bool:
