@@ -199,28 +199,33 @@ def is_together(plan: Plan) -> bool:
 
 
 def list_changes_together(state: RunState) -> list[PlanStep]:
-    """The changes of a run, in their order, if a person saw several of them in one question; [] otherwise. One that was
-    not made is the newest call of a later round for the same part of the request, if there is one."""
+    """The changes of a run, in their order, if a person saw several of them in one question; [] otherwise.
+
+    One that was not made is the newest call of a later round for the same part of the request, if there is one. Those
+    that a person's reply left out of the plan are left out here."""
     if not any(is_together(proposed.plan) for proposed in state.plans):
         return []
     changes: dict[str, tuple[str, PlanStep]] = {}
     seen: set[str] = set()
     for proposed in state.plans:
-        steps = proposed.plan.steps
-        parts = {name: part for step in steps if step.is_plan_more for name, part in _read_parts(step).items()}
-        for step in steps:
+        if proposed.asked_for:
+            changes = {name: one for name, one in changes.items() if state.get_step(name).attempts}
+        undone = {name: part for name, (part, step) in changes.items() if not _is_made(state, step)}
+        ends = (step for step in proposed.plan.steps if step.is_plan_more)
+        parts = {name: part for end in ends for name, part in _read_parts(end).items()}
+        for step in proposed.plan.steps:
             if step.effect == "read" or step.id in seen:
                 continue
             seen.add(step.id)
             part = parts.get(step.id, step.intent)
-            place = next((at for at, (other, one) in changes.items() if _replaces(state, part, other, one)), step.id)
-            changes[place] = part, step
+            name = next((one for one, other in undone.items() if other == part), step.id)
+            undone.pop(name, None)
+            changes[name] = part, step
     return [step for _, step in changes.values()]
 
 
-def _replaces(state: RunState, part: str, other: str, step: PlanStep) -> bool:
-    """Whether a call for a part is made in place of an earlier one that was not made for it."""
-    return part == other and state.get_step(step.id).status != "succeeded"
+def _is_made(state: RunState, step: PlanStep) -> bool:
+    return state.get_step(step.id).status == "succeeded"
 
 
 def find_check_reason(plan: Plan) -> str:

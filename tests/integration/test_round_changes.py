@@ -13,12 +13,15 @@ from typing import Any
 import httpx
 import pytest
 
+from agent.core.models import AgentRequest, Room
 from tests.integration.conftest import Serve
 from tests.support.change_crash_worker import change_bench, list_made
+from tests.support.engine import engine_bench
 from tests.support.processes import GatewayProcess, start
 from tests.support.script import Rule, Script, decides, says, script, wants
 from tests.support.scripted_server import ScriptedServer
 from tests.support.tool_scripts import WRITES_TESTS, ToolScript
+from tests.support.tools import EFFECT, FunctionTool, returning
 
 TOOL = "convert_part_number"
 JSON = {"accept": "application/json"}
@@ -320,6 +323,19 @@ async def test_a_reply_changes_the_list_before_anything_is_made(serve: Serve, ro
     assert done["status"] == "complete", done
 
 
+async def test_a_reply_may_leave_a_change_out(serve: Serve, rooms: Path) -> None:
+    """It is then neither open nor undone."""
+    changed = decides(MAKE, missing=THREE[:1], about="leave the description", times=1)
+    model = script(changed, *names(THREE[::2], decides(), lists(MAKE, times=1), listed=(MAKE, SHOW)).rules)
+    async with talking(serve, rooms, model) as talk:
+        await talk.say("Make a room Parts, and describe the room as ours")
+        asked = await talk.say("leave the description as it is")
+        assert "`room_edit`" not in asked["answer"], asked
+        done = await talk.approve(asked)
+    assert done["status"] == "complete", done
+    assert "not begun" not in done["answer"]
+
+
 @pytest.mark.parametrize(
     ("approval", "parts"),
     [("side_effects", THREE[:1]), ("never", THREE[::2]), ("side_effects", ["make a room Parts", "say it"])],
@@ -331,3 +347,70 @@ async def test_one_change_and_a_room_that_asks_for_none_cost_nothing_more(
     async with talking(serve, rooms, names(parts, listed=(MAKE, SHOW))) as talk:
         await talk.say("Make a room Parts")
     assert not any("The user sees all changes" in str(one["body"]["messages"]) for one in model_server.requests())
+
+
+THING = {"properties": {"name": {"type": "string"}}, "required": ["name"]}
+MEMBER = {
+    "properties": {"member_id": {"type": "integer"}, "price": {"type": "string"}},
+    "required": ["member_id", "price"],
+}
+
+
+def make_shop(*, tells_id: bool = True) -> list[FunctionTool]:
+    """A server whose `add_member` makes the number that `sell_card` takes."""
+    declared: dict[str, Any] = {"type": "object", "properties": {"member_id": {"type": "integer"}}}
+    options: dict[str, Any] = {"annotations": EFFECT, "origin": "mcp:club"}
+    output = {"output_schema": declared} if tells_id else {}
+    return [
+        returning("add_member", {"member_id": 7}, **THING, **output, **options),
+        returning("sell_card", "sold", **MEMBER, **options),
+    ]
+
+
+CLUB = ["add the member Ann", "sell her a card for $2"]
+ADD = {"tool": "add_member", "inputs": {"name": "Ann"}}
+
+
+async def ask_club(
+    tmp_path: Path, second: dict[str, Any], **options: Any
+) -> tuple[list[dict[str, Any]], list[FunctionTool]]:
+    """The items of the first question, and the tools after it is approved, for a request to a club's server."""
+    tools = make_shop(**options)
+    model = script(
+        wants("add_member", "sell_card"), lists(ADD, second, times=1), decides(ADD, missing=CLUB, times=1), decides(),
+        says("Done.", to="completion"),
+    )  # fmt: skip
+    room = Room(id="test", approval="side_effects", supervision="checks")
+    async with engine_bench(tmp_path, model, tools=tools, room=room, model_profile="small") as bench:
+        run_id = await bench.service.start_run(AgentRequest(prompt="Add the member Ann, and sell her a card for $2"))
+        asked = await bench.service.wait_for_response(run_id)
+        decided = await bench.service.submit_decision(run_id, "approve")
+        await bench.service.wait_for_response(run_id, seen_seq=decided.last_seq)
+    items: list[dict[str, Any]] = asked.metadata["approvals"][0]["items"]
+    return items, tools
+
+
+async def test_a_number_may_be_what_an_earlier_change_makes(tmp_path: Path) -> None:
+    """An amount of the request is none: `$2` there is money."""
+    sell = {"tool": "sell_card", "inputs": {"member_id": "$1", "price": "$2"}}
+    items, (_, card) = await ask_club(tmp_path, sell)
+    assert [item["tool"] for item in items] == ["add_member", "sell_card"]
+    assert items[1]["args"]["price"] == "$2"
+    assert card.calls == [{"member_id": 7, "price": "$2"}]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "options"),
+    [
+        ({"member_id": "$1", "price": "$2"}, {"tells_id": False}),  # nobody knows where its result has the number
+        ({"member_id": 9, "price": "$2"}, {}),  # nobody gave it
+        ({"member_id": "$3", "price": "$2"}, {}),  # there is no third
+        ({"member_id": "Ann", "price": "$2"}, {}),  # the tool takes a number
+    ],
+)
+async def test_a_change_without_its_values_is_decided_on_when_they_are_known(
+    tmp_path: Path, inputs: dict[str, Any], options: dict[str, Any]
+) -> None:
+    items, (member, _) = await ask_club(tmp_path, {"tool": "sell_card", "inputs": inputs}, **options)
+    assert [item["tool"] for item in items] == ["add_member"]
+    assert member.calls == [{"name": "Ann"}]
