@@ -32,6 +32,7 @@ from agent.planning.request import PlanningRequest
 from agent.planning.round_attempt import Attempt
 from agent.planning.round_parts import TOGETHER, WAITS
 from agent.planning.round_prompt import choose_tools, encode_decision, list_offered, say
+from agent.text.own_words import OwnWords
 from agent.tools import ToolSpec
 from agent.tools.client_tools import CLIENT_ORIGIN
 from agent.tools.spec import limit_numbers
@@ -72,8 +73,8 @@ async def ask_for_all_changes(
     """The decision with all changes that the request asks for, in their order; as it is if it asks for one, or if this
     room asks nobody about it.
 
-    Beside calls that read, all changes wait for the results. The parts of the request that are open are then in `todo`,
-    and no longer in the attempt."""
+    Beside calls that read, all changes wait for the results unless the request gives their values. The parts of the
+    request that are open are then in `todo`, and no longer in the attempt."""
     decided = _list_decided(request, meant.data)
     if not request.asks_about_changes or not decided or any(FOR_EACH in one.inputs for one in decided):
         return meant
@@ -83,7 +84,9 @@ async def ask_for_all_changes(
     if _count_asked(decided) + len(others) < 2:
         return meant
     if len(decided) < len(_list_objects(meant.data.get("steps"))):
-        return PlanReply({**meant.data, WAITS: True})
+        words = OwnWords(request.question, request.original)
+        is_known = not others and all(words.hold(one.inputs) for one in decided)
+        return meant if is_known else PlanReply({**meant.data, WAITS: True})
     open_parts, attempt.parts = attempt.parts, []  # the list is about all of them
     try:
         listed = await _ask(model, request, attempt, decided, parts) if others else decided

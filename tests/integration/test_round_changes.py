@@ -291,6 +291,20 @@ async def test_changes_wait_together_for_what_is_read_beside_one(serve: Serve, r
     assert len(talk.asked) == 1
 
 
+async def test_changes_that_are_decided_on_with_a_look_are_one_question(serve: Serve, rooms: Path) -> None:
+    """Nothing that is read can make them others, and no further decision is needed."""
+    sales = {"tool": "room_create", "inputs": {"name": "Sales"}}
+    parts = ["find out the time", "make a room Parts", "make a room Sales"]
+    first = decides({"tool": "current_time", "inputs": {}}, MAKE, sales, missing=parts, times=1)
+    model = script(wants("room_create"), first, decides(), says("It is nine.", to="completion"))
+    async with talking(serve, rooms, model) as talk:
+        asked = await talk.say("Find out the time, and make the rooms with the name Parts and the name Sales")
+        assert asked["answer"].count("`room_create`") == 2, asked
+        done = await talk.approve(asked)
+    assert done["status"] == "complete", done
+    assert len(talk.asked) == 1
+
+
 async def test_changes_of_two_rooms_keep_their_rooms(serve: Serve, rooms: Path, door: str) -> None:
     second = {"tool": "room_create", "inputs": {"name": "Sales"}}
     tools = {"tool": "room_edit", "inputs": {"room_id": "$2", "field": "tools", "value": '["calculator"]'}}
