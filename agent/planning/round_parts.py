@@ -206,17 +206,16 @@ def list_changes_together(state: RunState) -> list[PlanStep]:
     if not any(is_together(proposed.plan) for proposed in state.plans):
         return []
     changes: dict[str, tuple[str, PlanStep]] = {}
-    seen: set[str] = set()
     for proposed in state.plans:
         if proposed.asked_for:
-            changes = {name: one for name, one in changes.items() if state.get_step(name).attempts}
+            changes = {name: one for name, one in changes.items() if state.get_step(one[1].id).attempts}
+        seen = {step.id for _, step in changes.values()}
         undone = {name: part for name, (part, step) in changes.items() if not _is_made(state, step)}
         ends = (step for step in proposed.plan.steps if step.is_plan_more)
         parts = {name: part for end in ends for name, part in _read_parts(end).items()}
         for step in proposed.plan.steps:
             if step.effect == "read" or step.id in seen:
                 continue
-            seen.add(step.id)
             part = parts.get(step.id, step.intent)
             name = next((one for one, other in undone.items() if other == part), step.id)
             undone.pop(name, None)

@@ -350,6 +350,45 @@ async def test_a_reply_may_leave_a_change_out(serve: Serve, rooms: Path) -> None
     assert "not begun" not in done["answer"]
 
 
+async def test_an_edited_plan_has_the_outcomes_of_its_own_steps(tmp_path: Path) -> None:
+    tools = make_shop()
+    sell = {"tool": "sell_card", "inputs": {"member_id": "$1", "price": "$2"}}
+    model = script(
+        wants("add_member", "sell_card"), lists(ADD, sell, times=1), decides(ADD, missing=CLUB, times=1), decides(),
+        says("Done.", to="completion"),
+    )  # fmt: skip
+    room = Room(id="test", approval="side_effects", supervision="checks")
+    async with engine_bench(tmp_path, model, tools=tools, room=room, model_profile="small") as bench:
+        run_id = await bench.service.start_run(AgentRequest(prompt="Add the member Ann, and sell her a card for $2"))
+        asked = await bench.service.wait_for_response(run_id)
+        first = asked.metadata["plan"]["steps"][0]
+        edited = {**asked.metadata["plan"], "steps": [{**first, "args": {"name": "Bo"}}]}
+        decided = await bench.service.submit_decision(run_id, "approve", plan=edited)
+        done = await bench.service.wait_for_response(run_id, seen_seq=decided.last_seq)
+    assert tools[0].calls == [{"name": "Bo"}]
+    assert "1. add the member Ann (`add_member`): done" in done.response
+    assert "sell_card" not in done.response
+    assert done.metadata["status"] == "complete"
+
+
+async def test_a_stream_ends_with_the_outcomes(serve: Serve, rooms: Path) -> None:
+    async with talking(serve, rooms, names(THREE[::2], listed=(MAKE, SHOW))) as talk:
+        request = "Make a room Parts, and describe the room as ours"
+        body = {"model": "workshop", "messages": [{"role": "user", "content": request}]}
+        asked = (await talk.client.post("/v1/chat/completions", json=body)).json()["choices"][0]["message"]["content"]
+        spoken = [*body["messages"], {"role": "assistant", "content": asked}, {"role": "user", "content": "approve"}]
+        answer = ""
+        async with talk.client.stream(
+            "POST", "/v1/chat/completions", json={**body, "messages": spoken, "stream": True}
+        ) as response:
+            async for line in response.aiter_lines():
+                if line.startswith("data: {"):
+                    choices = json.loads(line.removeprefix("data: ")).get("choices") or [{}]
+                    answer += choices[0].get("delta", {}).get("content") or ""
+    assert answer.startswith("It is done as asked.")
+    assert answer.endswith("2. describe the room as ours (`room_edit`): done")
+
+
 @pytest.mark.parametrize(
     ("approval", "parts"),
     [("side_effects", THREE[:1]), ("never", THREE[::2]), ("side_effects", ["make a room Parts", "say it"])],
