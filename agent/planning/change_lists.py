@@ -61,9 +61,9 @@ class _Change:
         """The id of its step."""
         return f"s{self.number}"
 
-    def to_step(self, depends_on: Sequence[str] = ()) -> JsonObject:
-        """The step of a decision that makes it."""
-        after: JsonObject = {"depends_on": [*depends_on]} if depends_on else {}
+    def to_step(self, earlier: "_Change | None" = None) -> JsonObject:
+        """The step of a decision that makes it, after an earlier one."""
+        after: JsonObject = {"depends_on": [earlier.id]} if earlier is not None else {}
         return {"id": self.id, "tool": self.spec.name, "inputs": self.inputs, "intent": self.part, **after}
 
 
@@ -97,8 +97,7 @@ async def ask_for_all_changes(
     if _count_asked(changes) < 2 or sum(one.is_decided for one in changes) < len(decided):
         attempt.parts = open_parts
         return meant
-    before = [(), *((one.id,) for one in changes)]
-    steps: list[JsonValue] = [one.to_step(needed) for one, needed in zip(changes, before, strict=False)]
+    steps: list[JsonValue] = [one.to_step(earlier) for earlier, one in zip((None, *changes), changes, strict=False)]
     return PlanReply({**meant.data, "todo": [*parts], "steps": steps, TOGETHER: True})
 
 
@@ -121,7 +120,10 @@ def _count_asked(changes: Sequence[_Change]) -> int:
 
 
 def _names_change(part: str, request: PlanningRequest) -> bool:
-    """Whether a tool that a person is asked about is among those that the words of a part fit best."""
+    """Whether a tool that a person is asked about is among those that the words of a part fit best. The words of
+    another language fit none: each part may name a change there."""
+    if request.answer_language:
+        return True
     scores = request.catalogue.index.compute_scores(part)
     highest = max(scores.values(), default=0.0)
     best = (request.catalogue.get_tool(name) for name, score in scores.items() if score == highest > 0)
@@ -211,7 +213,7 @@ async def _select_usable(
     for one in listed:
         if one.id not in ids:
             continue
-        inputs = _refer_to_results(one.inputs, changes, request)
+        inputs = one.inputs if one.is_decided else _refer_to_results(one.inputs, changes, request)
         if inputs is None or not _is_usable(changed := [*changes, replace(one, inputs=inputs)], request):
             break
         changes = changed

@@ -308,7 +308,7 @@ class RoundPlanner:
         made_up = find_made_up_values(steps, request)
         if not made_up:
             return planned
-        if is_together(planned.plan):  # what nobody gave is not needed, and a person sees it
+        if is_together(planned.plan):  # only optional ones are left, and a person sees them
             return mark_round(planned, {CHECK: MADE_UP})
         computed = all(one.is_derived for one in made_up)  # asked again, the model computes it once more
         if not computed and (not attempt.refusals or len(attempt.parts) > 1):  # then the part is passed over

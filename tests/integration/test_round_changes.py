@@ -371,6 +371,18 @@ async def test_an_edited_plan_has_the_outcomes_of_its_own_steps(tmp_path: Path) 
     assert done.metadata["status"] == "complete"
 
 
+async def test_a_request_in_another_language_is_one_question_too(serve: Serve, rooms: Path) -> None:
+    parts = ["den Raum Parts anlegen", "den Raum als unseren beschreiben"]
+    show = {"tool": "room_edit", "inputs": {"room_id": "$1", "field": "description", "value": "unserer"}}
+    async with talking(serve, rooms, names(parts, listed=(MAKE, show))) as talk:
+        asked = await talk.say("Lege bitte den Raum Parts an und beschreibe ihn danach als unserer")
+        assert "2. `room_edit`" in asked["answer"], asked
+        done = await talk.approve(asked)
+    assert done["status"] == "complete", done
+    assert "2. den Raum als unseren beschreiben (`room_edit`): erledigt" in done["answer"], done
+    assert len(talk.asked) == 1
+
+
 async def test_a_stream_ends_with_the_outcomes(serve: Serve, rooms: Path) -> None:
     async with talking(serve, rooms, names(THREE[::2], listed=(MAKE, SHOW))) as talk:
         request = "Make a room Parts, and describe the room as ours"
