@@ -103,7 +103,7 @@ async def ask_for_all_changes(
 
 def _list_decided(request: PlanningRequest, data: JsonObject) -> list[_Change]:
     """The calls of a decision that change something; [] if one of its calls is a skill's or a client's."""
-    changes = []
+    changes: list[_Change] = []
     for call in _list_objects(data.get("steps")):
         spec, inputs = request.catalogue.get_tool(str(call.get("tool"))), call.get("inputs")
         if spec is None or spec.origin == CLIENT_ORIGIN:
@@ -148,7 +148,7 @@ async def _ask(
         say("user", render("decide_all", parts=lines)),
     )
     reply = await model.ask(messages, _build_schema([*tools.values()], len(parts)))
-    listed = []
+    listed: list[_Change] = []
     for call in _list_objects(read_last_object(reply.text, "changes").get("changes"))[:MAX_CHANGES]:
         spec, inputs, place = tools.get(str(call.get("tool"))), call.get("inputs"), call.get("for")
         if spec is not None and isinstance(inputs, dict):
