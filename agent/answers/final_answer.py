@@ -16,6 +16,7 @@ from agent.answers.answer_without_model import (
     has_several_intents,
     list_intent_outcomes,
 )
+from agent.answers.change_outcomes import add_change_outcomes
 from agent.answers.figure_marks import mark_figures
 from agent.answers.loops import end_looping_answer
 from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, ClientToolCall, StepOutput
@@ -156,7 +157,8 @@ def _add_sentences(run: Run, text: str, *, by_rules: bool) -> str:
     if figures := list_unexplained_figures(run.state):
         text = mark_figures(text, figures, language, inline=not _was_streamed(run))
     if list_missing_changes(run):
-        return add_unmade_changes(text, language)
+        return add_change_outcomes(add_unmade_changes(text, language), run.state, language)
+    text = add_change_outcomes(text, run.state, language)
     is_checked = run.decides_in_rounds or bool(find_refusal_of_plan(run.state))
     undecided = find_undecided_reason(run.state) if is_checked else ""
     return add_memory_sentence(text, language, undecided) if undecided else text
@@ -172,6 +174,7 @@ async def _build_partial_answer(run: Run) -> AnswerFinished:
     answer = await assemble_answer(run) if is_complete(run.state) else None
     if answer is not None and answer.text.strip():
         text = f"{answer.text}\n\n---\nThis answer did not pass every check: {describe_stop_reason(run)}."
+    text = add_change_outcomes(text, run.state, ENGLISH)
     sources = answer.sources if answer else number_sources(await list_results(run))
     return AnswerFinished(
         text=text,

@@ -4,7 +4,9 @@ import tomllib
 from pathlib import Path
 from typing import Literal
 
-Sentence = Literal["unmade", "from_memory", "repeated", "unexplained", "all_failed"]
+Sentence = Literal[
+    "unmade", "from_memory", "repeated", "unexplained", "all_failed", "done", "failed", "refused", "not_begun", "waits"
+]
 _SENTENCES: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("sentences.toml").read_text("utf-8"))
 
 

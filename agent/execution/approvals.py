@@ -5,6 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+from agent.answers.change_outcomes import describe_progress
 from agent.core.events import ApprovalDecided, ApprovalItem, EventDraft, ToolReturned
 from agent.core.models import ArgumentRole, JsonObject
 from agent.core.plan_references import find_references
@@ -117,6 +118,8 @@ async def check_approval(
     if waits:
         raise ApprovalPendingError
     why = explain_pending_call(tool.spec) if reason is None or decision == "answered" else reason
+    if progress := describe_progress(run.state, site.step_id):
+        why = f"{why}. What you approved so far: {progress}"
     details: dict[str, object] = {
         **build_shown_text(run, examined.egress, await explain()),
         **describe_arguments(run, tool, args, site),

@@ -92,9 +92,9 @@ class ChangeQuestions:
         if attempt.may_change is None and not request.has_read_outside:
             return lines.keys()  # the endpoint ignores the schema, and only the user can have asked for it
         allowed = attempt.may_change or frozenset()
-        # Only tools that reach others are asked about again: what is remembered unasked is just noise.
-        reaching = {spec.name for spec in attempt.tools if spec.has_side_effect}
-        new = fitting & reaching - allowed if attempt.may_change != frozenset() else frozenset()
+        # What is remembered is not asked about again: unasked, it is just noise.
+        lasting = {spec.name for spec in attempt.tools if spec.effect != "read" and not spec.hints.is_memory}
+        new = fitting & lasting - allowed if attempt.may_change != frozenset() else frozenset()
         calls = _list_calls(meant.data)
         is_called = not allowed.isdisjoint(str(call.get("tool")) for call in calls)
         new &= _select_named(request, attempt, meant) | (set() if is_called else _select_stated(request, calls))

@@ -42,11 +42,11 @@ def build_decision_schema(
     skill_names = {card.name for card in skills}
     number: JsonObject = {"type": "integer", "enum": [*range(1, 2 if part else MAX_PARTS + 1)]}
     calls = [
-        _build_call_schema(number, spec.name, build_inputs_schema(spec, values.get(spec.name, MappingProxyType({}))))
+        build_call_schema(number, spec.name, build_inputs_schema(spec, values.get(spec.name, MappingProxyType({}))))
         for spec in tools
         if spec.name not in skill_names
     ]
-    calls += [_build_call_schema(number, card.name, close_object({"task": _TEXT}), card.tools) for card in skills]
+    calls += [build_call_schema(number, card.name, close_object({"task": _TEXT}), card.tools) for card in skills]
     if calls and not part:
         calls.append(close_object({"for": number, "tool": {"type": "string", "enum": [LATER]}}))
     bodies: dict[str, JsonObject] = {
@@ -81,7 +81,7 @@ def build_choices_schema(names: Iterable[str], most: int) -> ResponseSchema:
     return ResponseSchema("choices", close_object({"tools": listed}))
 
 
-def _build_call_schema(number: JsonObject, name: str, inputs: JsonObject, tools: Sequence[str] = ()) -> JsonObject:
+def build_call_schema(number: JsonObject, name: str, inputs: JsonObject, tools: Sequence[str] = ()) -> JsonObject:
     """The schema of a call; that of a skill names those of its tools that the call may use."""
     choice: JsonObject = {"type": "array", "items": {"type": "string", "enum": [*tools]}, "maxItems": len(tools)}
     named: JsonObject = {"tools": choice} if tools else {}

@@ -100,6 +100,8 @@ class PlanningRequest:
     """What the model said that the request needs, in one word; "" if it was not asked."""
     doubt: str = ""
     """What the last answer held without evidence; a tool is called for it before the next one."""
+    asks_about_changes: bool = False
+    """Whether a person is asked about each plan that changes something."""
     may_call: bool = True
     """Whether the planner may plan another round."""
     checks_answers: bool = False

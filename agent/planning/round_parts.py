@@ -32,6 +32,11 @@ ANY_TOOL = "an action"
 """In place of the names of tools, where no decision named one."""
 MAY_CHANGE = "may_change"
 """The tools with which the request asks to change something."""
+TOGETHER = "together"
+"""The ids of the changes that are made one after the other, as a person saw them in one question. In a decision:
+whether its changes are such."""
+WAITS = "waits"
+"""In a decision: whether all of its changes wait for what it reads."""
 
 
 def divide_parts(
@@ -170,12 +175,56 @@ def _list_work(state: RunState) -> list[PlanStep]:
 
 
 def _list_failed(state: RunState, end: PlanStep) -> list[str]:
-    """The parts whose call has to be made again in another way. What a person did not allow is settled."""
-    parts = end.args.get(PARTS)
-    tried = parts if isinstance(parts, dict) else {}
+    """The parts whose call has to be made again in another way. What a person did not allow is settled, and so is what
+    was to follow it."""
+    tried = _read_parts(end)
     steps = state.steps_of_all_plans
-    failed = (steps[name] for name in tried if name in steps and state.get_step(name).status != "succeeded")
-    return [*dict.fromkeys(str(tried[step.id]) for step in failed if not was_refused(state, step))]
+    failed = [steps[name] for name in tried if name in steps and state.get_step(name).status != "succeeded"]
+    settled: set[str] = set()
+    for step in failed:  # dependencies come first
+        if was_refused(state, step) or not settled.isdisjoint(step.depends_on):
+            settled.add(step.id)
+    return [*dict.fromkeys(tried[step.id] for step in failed if step.id not in settled)]
+
+
+def _read_parts(end: PlanStep) -> dict[str, str]:
+    """The part that each step of a round is for, by the step's id."""
+    parts = end.args.get(PARTS)
+    return {name: str(part) for name, part in parts.items()} if isinstance(parts, dict) else {}
+
+
+def is_together(plan: Plan) -> bool:
+    """Whether a plan is a round whose changes a person sees in one question."""
+    return any(step.is_plan_more and TOGETHER in step.args for step in plan.steps)
+
+
+def list_changes_together(state: RunState) -> list[PlanStep]:
+    """The changes of a run, in their order, if a person saw several of them in one question; [] otherwise.
+
+    One that was not made is the newest call of a later round for the same part of the request, if there is one. Those
+    that a person's reply left out of the plan are left out here."""
+    if not any(is_together(proposed.plan) for proposed in state.plans):
+        return []
+    changes: dict[str, tuple[str, PlanStep]] = {}
+    for proposed in state.plans:
+        if proposed.asked_for:
+            changes = {name: one for name, one in changes.items() if state.get_step(one[1].id).attempts}
+        seen = {step.id for _, step in changes.values()}
+        undone = {name: part for name, (part, step) in changes.items() if not _is_made(state, step)}
+        ends = (step for step in proposed.plan.steps if step.is_plan_more)
+        parts = {name: part for end in ends for name, part in _read_parts(end).items()}
+        for step in proposed.plan.steps:
+            if step.effect == "read" or step.id in seen:
+                continue
+            part = parts.get(step.id, step.intent)
+            name = next((one for one, other in undone.items() if other == part), step.id)
+            undone.pop(name, None)
+            changes[name] = part, step
+    return [step for _, step in changes.values()]
+
+
+def _is_made(state: RunState, step: PlanStep) -> bool:
+    return state.get_step(step.id).status == "succeeded"
 
 
 def find_check_reason(plan: Plan) -> str:

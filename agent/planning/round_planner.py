@@ -12,6 +12,7 @@ from itertools import takewhile
 from agent.core.errors import ModelContextError, ModelError, ModelUnreachableError, PlanInvalidError
 from agent.llm.port import ModelReply
 from agent.llm.prompts import render
+from agent.planning.change_lists import ask_for_all_changes
 from agent.planning.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines, select_untried
 from agent.planning.chosen_things import choose_things
 from agent.planning.decision_schema import build_choice_schema
@@ -32,7 +33,7 @@ from agent.planning.refused_inputs import RepeatedCallError, check_calls
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply
 from agent.planning.request import NOTHING, PlanningRequest
 from agent.planning.round_attempt import Attempt, CopiedStepsError, UnaskedChangeError
-from agent.planning.round_parts import CHECK, LOOKS_UP, MAY_CHANGE, divide_parts
+from agent.planning.round_parts import CHECK, LOOKS_UP, MAY_CHANGE, TOGETHER, WAITS, divide_parts, is_together
 from agent.planning.round_prompt import (
     ANSWER,
     build_round_messages,
@@ -221,6 +222,7 @@ class RoundPlanner:
             meant = await self._changes.leave_out_unasked(request, attempt, meant)
             meant = await choose_things(self._model, request, meant)
             meant = await ask_for_each(self._model, request, attempt, meant)
+            meant = await ask_for_all_changes(self._model, self._changes, request, attempt, meant)
         planned = self._build_planned(request, meant, attempt)
         new = [step for step in planned.plan.steps if step.id not in request.used_ids and not planned.question]
         part = attempt.parts[0] if attempt.parts else ""
@@ -308,6 +310,8 @@ class RoundPlanner:
         made_up = find_made_up_values(steps, request)
         if not made_up:
             return planned
+        if is_together(planned.plan):  # only optional ones are left, and a person sees them
+            return mark_round(planned, {CHECK: MADE_UP})
         computed = all(one.is_derived for one in made_up)  # asked again, the model computes it once more
         if not computed and (not attempt.refusals or len(attempt.parts) > 1):  # then the part is passed over
             raise MadeUpValueError(made_up)
@@ -330,7 +334,7 @@ class RoundPlanner:
         if not calls:
             raise PlanInvalidError(["a round holds at least one call; if all is known, decide to answer"])
         requested = leave_out_unasked(calls, request, notes) if attempt.refusals else calls
-        steps = defer_effects(requested, request, notes)
+        steps = defer_effects(requested, request, notes, all_wait=WAITS in meant.data)
         looks = look_first(steps, request, notes)
         steps = drop_steps(steps, looks)
         todo = meant.data.get("todo")
@@ -341,6 +345,8 @@ class RoundPlanner:
         args = divide_parts(named, attempt.parts, requested, steps, request.catalogue.index, looks_up=looks_up)
         if attempt.may_change is not None:
             args[MAY_CHANGE] = [*sorted(attempt.may_change)]
+        if TOGETHER in meant.data:
+            args[TOGETHER] = [step.id for step in steps]
         steps = (*steps, *{look.id: look for look in looks.values()}.values())
         plan = made.model_copy(update={"steps": (*steps, build_plan_more(request.used_ids, steps, args))})
         return Planned(append_new_steps(plan, request), "llm", "llm", adjusted=tuple(notes))

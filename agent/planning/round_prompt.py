@@ -63,7 +63,7 @@ def build_round_messages(request: PlanningRequest, tools: Sequence[ToolSpec]) ->
     messages.append({"role": "user", "content": "\n".join((*format_context(request), question))})
     for _, calls in groupby(request.rounds, key=lambda call: call.number):
         messages += _build_round(request, list(calls))
-    if request.rounds:
+    if request.rounds or request.replan_reason is not None:
         messages[-1]["content"] = f"{messages[-1]['content']}\n{build_reminder(request, request.open_parts)}"
     return tuple(messages)
 

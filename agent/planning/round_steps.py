@@ -119,16 +119,18 @@ def leave_out_unasked(steps: tuple[PlanStep, ...], request: PlanningRequest, not
     return remaining
 
 
-def defer_effects(steps: Sequence[PlanStep], request: PlanningRequest, notes: list[str]) -> tuple[PlanStep, ...]:
+def defer_effects(
+    steps: Sequence[PlanStep], request: PlanningRequest, notes: list[str], *, all_wait: bool = False
+) -> tuple[PlanStep, ...]:
     """The steps of a round without changes beside calls that read: the planner sees what was read first.
 
     A change does not wait if the request gives its inputs, by their names and their values: nothing that is read can
-    make it another one."""
+    make it another one. With `all_wait` each waits: a person is to see them together."""
     changing = [step for step in steps if request.catalogue.has_side_effect(step)]
     if not changing or len(changing) == len(steps):
         return tuple(steps)
     words = OwnWords(request.question, request.original)
-    waiting = [step for step in changing if not words.hold(dict(step.args))]
+    waiting = [step for step in changing if all_wait or not words.hold(dict(step.args))]
     remaining = drop_steps(steps, {step.id for step in waiting})
     if not remaining:  # everything that reads needs what is changed: there is nothing to see first
         return tuple(steps)

@@ -4,6 +4,7 @@ import logging
 
 from agent.answers.additions import find_undecided_reason, list_missing_changes
 from agent.answers.answer_without_model import asks_for_help, describe_stop_reason
+from agent.answers.change_outcomes import list_undone_changes
 from agent.answers.final_answer import (
     build_final_answer,
     ends_in_loop,
@@ -107,7 +108,7 @@ def _find_partial_reason(run: Run, figures: tuple[str, ...]) -> str:
         return LOOP_REASON
     if interruption := find_interruption(state):
         return describe_interruption(interruption)
-    if undone := list_undone(state):
+    if undone := list_undone(state) or list_undone_changes(state):
         return "not done: " + "; ".join(undone)
     if misfit := find_misfit(state):
         return f"the answer is not in the form that the request asks for: {misfit}"

@@ -16,7 +16,7 @@ from agent.execution.rounds import build_round_catalogue, list_rounds
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import extract_context
 from agent.planning.round_parts import find_allowed_changes, has_changed, list_open_parts, list_untried_parts
-from agent.policy.approval import get_plan_feedback
+from agent.policy.approval import asks_about_changes, get_plan_feedback
 from agent.run_context.message_labels import collect_replies, list_days
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run
@@ -92,6 +92,7 @@ async def _add_rounds(run: Run, request: PlanningRequest) -> PlanningRequest:
         rounds=await list_rounds(run),
         decides_in_rounds=True,
         open_parts=list_open_parts(state),
+        asks_about_changes=asks_about_changes(state),
         untried_parts=list_untried_parts(state),
         has_changed=has_changed(state),
         may_change=find_allowed_changes(state),

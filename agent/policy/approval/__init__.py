@@ -45,6 +45,7 @@ from agent.policy.approval.reply import (
     parse_decision,
 )
 from agent.policy.approval.rules import (
+    asks_about_changes,
     changes_several,
     find_approval_reason,
     get_approved_item,
@@ -71,6 +72,7 @@ __all__ = [
     "OpenApproval",
     "ToolFingerprint",
     "WaitingRuns",
+    "asks_about_changes",
     "build_approval_request",
     "build_decision_events",
     "build_expiry_events",

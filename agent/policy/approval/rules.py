@@ -45,6 +45,11 @@ def find_approval_reason(state: RunState) -> str | None:
     return None
 
 
+def asks_about_changes(state: RunState) -> bool:
+    """Whether a person is asked about each plan that changes something, whatever its values are."""
+    return state.room.approval != "never" or state.request.metadata.get("approve_plan") is True
+
+
 def _is_asked_about_with_plan(state: RunState, step: PlanStep) -> bool:
     """Whether untrusted text may have chosen something in a step that a person must allow before the plan begins.
 
