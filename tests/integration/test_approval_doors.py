@@ -401,7 +401,6 @@ async def test_who_edits_a_plan_adds_no_tool_that_their_key_lacks(bank: Any, roo
     pay = {"tool": "srv__send_money", "inputs": {"to": "BO-12", "amount": 50}}
     model = plans(read, pay, {"tool": "completion"}, about="Read and pay", times=1)
     async with bank(model, rooms_dir=rooms) as it:
-        whole = bearer(await created_key(tmp_path / "data", "whole"))
         limited = bearer(await created_key(tmp_path / "data", "limited", tools="srv__read_page"))
         asked = await it.chat({"role": "user", "content": "Read and pay"}, model="careful")
         run_id = asked["metadata"]["run_id"]
@@ -410,6 +409,5 @@ async def test_who_edits_a_plan_adds_no_tool_that_their_key_lacks(bank: Any, roo
             edited = {**body, "plan": {"steps": [{**step, "id": f"s{n}"} for n, step in enumerate(steps, start=1)]}}
             decided = await it.client.post(f"/v1/runs/{run_id}/approve", json=edited, headers=limited)
             assert decided.status_code == status, decided.text
-        while (await it.client.get(f"/v1/runs/{run_id}", headers=whole)).json()["status"] == "running":
-            await asyncio.sleep(0.05)
-        assert it.effects == [["send_money", {"to": "BO-12", "amount": 50.0}]], "what was planned before may be approved"
+        await it.client.get(f"/v1/runs/{run_id}/events", headers=limited)  # until its end
+        assert it.effects == [["send_money", {"to": "BO-12", "amount": 50.0}]], "what was planned may be approved"

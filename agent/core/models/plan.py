@@ -11,8 +11,8 @@ from agent.core.models.words import Action, Effect, Executor, FrozenModel, JsonO
 
 STEP_ID_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,31}$"
 MAX_WRITTEN_STEPS: Final = 500
-"""Steps of a plan that a person edits, finished ones included: no room plans that many, and reading 100,000 takes minutes
-in which nobody else is served."""
+"""Steps of a plan that a person edits, finished ones included: no room plans that many, and reading 100,000 takes
+minutes, in which nobody else is served."""
 
 
 def check_written_steps(steps: Sequence[JsonValue]) -> None:

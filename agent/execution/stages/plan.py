@@ -168,8 +168,8 @@ def _list_taint_sources(run: Run, planned: Planned) -> tuple[TaintSource, ...]:
 
 
 def _list_message_sources(state: RunState, planned: Planned) -> tuple[TaintSource, ...]:
-    """The untrusted text that a request brings into a plan. A plan made by rules reads the prompt only, but the model of
-    its skill reads the room's instructions, and that of the room's own skill the messages too.
+    """The untrusted text that a request brings into a plan. A plan made by rules reads the prompt only, but the model
+    of its skill reads the room's instructions, and that of the room's own skill the messages too.
     """
     if state.retrieval is None:
         return ()

@@ -7,7 +7,10 @@ FIELDS: JsonObject = {
     "reasoning_content": "one",
     "reasoning": "two",
     "reasoning_details": [{"text": "three"}, {"summary": "four"}, {"data": "sealed"}],
-    "thinking_blocks": [{"type": "thinking", "thinking": "five", "signature": "sealed"}, {"type": "redacted", "data": "x"}],
+    "thinking_blocks": [
+        {"type": "thinking", "thinking": "five", "signature": "sealed"},
+        {"type": "redacted", "data": "x"},
+    ],
     "extra_content": {"google": {"thought_signature": "sealed"}},
 }
 
