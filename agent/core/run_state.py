@@ -365,8 +365,8 @@ class RunState:
     @property
     def uses_hosted_tools(self) -> bool:
         """Whether the provider of the model may search the web, or use other tools of its own, for the answer."""
-        is_passed_on = not self.room.planning and self.room.skill is None
-        kinds = (tool.get("type", "function") for tool in self.request.client_tools if is_passed_on)
+        passed_on = () if self.room.planning else self.request.client_tools
+        kinds = (tool.get("type", "function") for tool in passed_on)
         return "web_search_options" in self.request.options or any(kind not in _CLIENT_TOOL_TYPES for kind in kinds)
 
     @property
