@@ -21,9 +21,9 @@ from tests.integration.test_history_labels import (
     text_of,
     user,
 )
-from tests.integration.test_subagents import ends, looking, room_with, scout
 from tests.support.engine import engine_bench
 from tests.support.script import Call, Reply, Rule, judges, plans, says, script
+from tests.support.subagents import ends, looking, room_with, scout
 from tests.support.tools import EFFECT, FunctionTool
 
 __all__ = ["bank"]
@@ -54,7 +54,7 @@ async def test_the_skill_of_a_room_reads_a_clients_history_as_text_from_outside(
     bank: Any, tmp_path: Path, is_known: bool
 ) -> None:
     """An answer of ours that repeats a page, and one that nobody here wrote."""
-    rules = (*(FIRST if is_known else ()), *obeys_in_skill("send_money", STOLEN["inputs"]))
+    rules = (*(FIRST if is_known else ()), *obeys_in_skill("send_money", {"to": "EVE-77", "amount": 9000}))
     async with bank(*rules, **make_options(tmp_path, clerk="skill: operate")) as it:
         if is_known:
             assert text_of(await it.chat(user(READ))) == CARRIED

@@ -43,8 +43,9 @@ def test_pictures_custom_calls_and_records_of_other_tools_are_read_as_far_as_the
 
 
 def test_many_calls_in_a_row_are_one_message_and_take_no_time() -> None:
-    call = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}
+    call: dict[str, Any] = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}
+    items: list[dict[str, Any]] = [{"type": "message", "role": "assistant", "content": "x"}, *[call] * 40_000]
     started = thread_time()
-    said, *others = convert_input([{"type": "message", "role": "assistant", "content": "x"}, *[call] * 40_000])
+    said, *others = convert_input(items)
     assert thread_time() - started < 3.0
     assert (len(said.tool_calls or ()), others) == (40_000, [])
