@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from agent.core.models import Budgets
+from agent.core.models.plan import MAX_WRITTEN_STEPS
 from agent.core.models.request import MAX_METADATA_ENTRIES, MAX_TOOLS_IN_BODY
 from agent.core.settings import PREFIX, Settings
 from agent.core.settings.constants import ConstantSettings
@@ -120,6 +121,7 @@ FIXED = (
     ("tools of a client in a body", MAX_TOOLS_IN_BODY, "413; 400 at the OpenAI door"),
     ("tools of a client that a model is offered", MAX_OFFERED_TOOLS, "400"),
     ("entries of a request's `metadata`", MAX_METADATA_ENTRIES, "413"),
+    ("steps of a plan that a person edits", MAX_WRITTEN_STEPS, "413"),
     ("characters of the JSON schema of `response_format`", MAX_CHARS, "400"),
     ("redirects of one fetch", MAX_REDIRECTS, "the fetch fails"),
     ("characters of an `Idempotency-Key`", MAX_KEY_CHARS, "400"),

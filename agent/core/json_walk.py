@@ -27,3 +27,11 @@ def iter_leaves(node: object, path: tuple[str | int, ...] = ()) -> Iterator[tupl
             yield from iter_leaves(part, (*path, at))
     else:
         yield path, node
+
+
+def iter_nodes(node: object) -> Iterator[object]:
+    """Yields the tree and every value in it, lists and objects too."""
+    yield node
+    parts = node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ()
+    for part in parts:
+        yield from iter_nodes(part)

@@ -131,6 +131,8 @@ _STATUS_OF: Mapping[Outcome, StepStatus] = {
 }
 
 _NO_STEP = StepState("")
+_CLIENT_TOOL_TYPES = ("function", "custom")
+"""The types of tools that the client runs itself. No set: a client may send a list as the type."""
 _OUTSIDE_INSTRUCTIONS = ev.TextLabel(source="instructions", trusted=False, private=True)
 
 
@@ -354,9 +356,18 @@ class RunState:
 
     @property
     def has_outside_text(self) -> bool:
-        """Whether text from outside is in the conversation or attached to the prompt."""
+        """Whether text from outside is in the conversation or attached to the prompt, or the model's provider looks for
+        such.
+        """
         checks = (label.source != "unknown_answer" and not label.trusted for label in self.message_labels)
-        return self.tainted or any(checks)
+        return self.tainted or self.uses_hosted_tools or any(checks)
+
+    @property
+    def uses_hosted_tools(self) -> bool:
+        """Whether the provider of the model may search the web, or use other tools of its own, for the answer."""
+        passed_on = () if self.room.planning else self.request.client_tools
+        kinds = (tool.get("type", "function") for tool in passed_on)
+        return "web_search_options" in self.request.options or any(kind not in _CLIENT_TOOL_TYPES for kind in kinds)
 
     @property
     def has_unknown_answers(self) -> bool:

@@ -23,6 +23,7 @@ from agent.text.own_words import OwnWords
 from agent.text.spelling import space_words
 from agent.tools import ToolSpec
 from agent.tools.catalogue import get_server_name, is_foreign, split_name
+from agent.tools.client_tools import is_from_outside
 
 EXACT_CHARS: Final = 5
 _TOKEN: Final = re.compile(r"[\w@.+:/-]+")
@@ -97,13 +98,13 @@ class GroundQuotes:
 
     def _quotes_description(self, spec: ToolSpec, step: PlanStep) -> bool:
         """Whether an exact value is in what a server that nobody vouches for writes about its tools, and the call does
-        not go to that server.
+        not go to that server. A client's own tools are such ones too: it passes on those of servers that it knows.
         """
-        own_server = get_server_name(spec) if is_foreign(spec) else ""
+        author = _get_author(spec)
         texts = [
             text
             for other in self._specs.values()
-            if is_foreign(other) and not other.is_trusted_server and get_server_name(other) != own_server
+            if is_from_outside(other) and not other.is_trusted_server and _get_author(other) != author
             for text in (other.description, *iter_texts(other.input_schema))
         ]
         described = _keep_letters("\n".join(texts))
@@ -186,6 +187,11 @@ class GroundQuotes:
 
 
 _OTHER_HEADS: Final = (COLLECTIONS_HEAD, INSTRUCTIONS_HEAD)
+
+
+def _get_author(spec: ToolSpec) -> str:
+    """The server whose tool it is; of a client's tools, and of ours, the origin."""
+    return get_server_name(spec) if is_foreign(spec) else spec.origin
 
 
 def _iter_lines(ground: str) -> Iterator[tuple[str, str]]:

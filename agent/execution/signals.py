@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 from agent.core.errors import BadRequestError, PlanInvalidError
 from agent.core.models import JsonObject, Plan
+from agent.core.models.plan import check_written_steps
 from agent.execution.approvals import make_tool_fingerprinter
 from agent.execution.catalogue import build_catalogue
 from agent.planning.normalise import normalise_plan
@@ -40,6 +41,7 @@ def revise_plan(run: Run, data: JsonObject) -> Plan:
     steps = data.get("steps")
     if previous is None or not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         raise BadRequestError('plan: it must be an object with a list "steps"', param="plan")
+    check_written_steps(steps)
     succeeded_steps = run.state.list_succeeded_steps()
     done = {step.id for step in succeeded_steps}
     open_steps = [step for step in steps if isinstance(step, dict) and step.get("id") not in done]

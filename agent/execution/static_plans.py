@@ -7,7 +7,7 @@ from agent.core.models.request import read_explicit_tool_calls
 from agent.core.plan_references import find_references, quote_literal, quote_texts
 from agent.planning.reply_schema import describe_requested_call
 from agent.planning.validate import build_completion
-from agent.run_context.outputs import cut_text
+from agent.run_context.outputs import HISTORY_INPUT, cut_text
 from agent.run_context.run import Run
 from agent.skills import Skill
 from agent.tools.catalogue import find_worst_effect
@@ -35,7 +35,7 @@ def _plan_room_skill(run: Run, skill: Skill, task: str, why: str) -> Plan:
         f"{one.role}: {cut_text(one.content, HISTORY_CHARS)}" for one in history[-HISTORY_MESSAGES:] if one.content
     ]
     if lines:
-        given_args["conversation"] = quote_literal("\n".join(lines))
+        given_args[HISTORY_INPUT] = quote_literal("\n".join(lines))
     tools = skill.select_tools(run.allowed_tools)
     last = PlanStep(
         id=f"s{len(before) + 1}",

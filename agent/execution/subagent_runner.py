@@ -76,7 +76,9 @@ class CallSpawner:
             self._check_limits(agent_id)
         kind = registered.kind
         agent = self._create_agent(registered, task)
-        tainted = self._tainted or (kind.READS_HISTORY and self._is_history_from_outside())
+        # Each reads the room's instructions.
+        tainted = self._tainted or self._run.room.from_outside
+        tainted = tainted or (kind.READS_HISTORY and self._is_history_from_outside())
         try:
             tools = await self._prepare(kind, agent, span, task, is_new=subagent is None, tainted=tainted)
             work = SubAgentWork(self._run, self._site, span, agent, tools, tainted=tainted)

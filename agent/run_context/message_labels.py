@@ -16,9 +16,11 @@ from agent.core.models import ChatMessage
 from agent.core.plan_references import list_literals
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
+from agent.llm.provider_fields import drop_reasoning
 from agent.policy.approval import format_approval_question, parse_reference
 from agent.policy.guardrails.message_labels import (
     compute_digests,
+    compute_reasoning_digests,
     keep_known_text,
     label_message,
     list_digests,
@@ -42,8 +44,13 @@ INLINE_CHARS: Final = 200_000
 async def label_messages(
     run: Run, history: Sequence[ChatMessage]
 ) -> tuple[tuple[ChatMessage, ...], tuple[TextLabel, ...]]:
-    """The messages that a client sent, as models may read them, and their labels in the same order."""
+    """The messages that a client sent, as models may read them, and their labels in the same order.
+
+    A room that plans or has a skill reads no reasoning of earlier answers: a client could have written it.
+    """
     sent = run.state.request.messages or ()
+    if run.room.planning or run.room.skill is not None:
+        sent, history = tuple(map(_drop_reasoning, sent)), tuple(map(_drop_reasoning, history))
     if sum(len(message.content) for message in sent) > INLINE_CHARS:
         digests = await asyncio.to_thread(list_digests, sent)
     else:
@@ -52,6 +59,13 @@ async def label_messages(
     answer_labels |= await _find_questions(run, sent)
     labels = tuple(label_message(message, answer_labels) for message in sent)
     return tuple(keep_known_text(message, answer_labels) for message in history), labels
+
+
+def _drop_reasoning(message: ChatMessage) -> ChatMessage:
+    """An answer without its reasoning. With calls it is kept: providers want it back with the results."""
+    if message.role != "assistant" or message.tool_calls or not message.provider_fields:
+        return message
+    return message.model_copy(update={"provider_fields": drop_reasoning(message.provider_fields)})
 
 
 async def _find_questions(run: Run, sent: Sequence[ChatMessage]) -> dict[str, TextLabel]:
@@ -151,7 +165,8 @@ def label_answer(run: Run, answer: AnswerFinished) -> AnswerFinished:
         return answer
     recalled = run.state.retrieval.items if run.state.retrieval is not None else ()
     label = label.model_copy(update={"private": bool(recalled) or _has_read_private(run)})
-    return answer.model_copy(update={"label": label, "digests": compute_digests(answer.text)})
+    digests = dict.fromkeys((*compute_digests(answer.text), *compute_reasoning_digests(answer.provider_fields)))
+    return answer.model_copy(update={"label": label, "digests": tuple(digests)})
 
 
 def _label_text(state: RunState) -> TextLabel | None:

@@ -31,6 +31,9 @@ EXCERPT_NOTES_CHARS = 1_500
 SKILL_CHARS = 8_000
 """Characters of a result that a skill or a completion reads."""
 
+HISTORY_INPUT = "conversation"
+"""The input with which the skill of a room gets the messages before the request."""
+
 
 def to_step_output(returned: ToolReturned, *, fallback_reason: str | None = None) -> StepOutput:
     """A tool's return as the output of its step."""
@@ -181,10 +184,17 @@ def _replace_citation(own: dict[int, int], match: re.Match[str]) -> str:
 def has_tainted_inputs(state: RunState, step: PlanStep) -> bool:
     """Whether any input of this step is tainted."""
     inputs = (state.get_step(dependency).output for dependency in step.depends_on)
+    reads_all = reads_history(state, step)
     attached = any(  # a skill reads the request and the room's instructions
-        label.source in ("attachment", "instructions") and not label.trusted for label in state.message_labels
+        not label.trusted and (reads_all or label.source in ("attachment", "instructions"))
+        for label in state.message_labels
     )
     return state.tainted or attached or any(output.tainted for output in inputs if output is not None)
+
+
+def reads_history(state: RunState, step: PlanStep) -> bool:
+    """Whether a step is the skill of its room, which gets the messages before the request (`HISTORY_INPUT`)."""
+    return step.action == "skill" and step.tool == state.room.skill and HISTORY_INPUT in step.args
 
 
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)

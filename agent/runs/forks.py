@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from agent.core.errors import BadRequestError, ConflictError, TooLargeError
 from agent.core.events import GivenPlan
 from agent.core.models import ENDED_STATUSES, AgentRequest, JsonObject, Plan, PlanStep, Room
+from agent.core.models.plan import check_written_steps
 from agent.core.plan_references import find_references
 from agent.core.principal import Principal
 from agent.core.run_reducer import fold
@@ -148,6 +149,7 @@ def _edit_steps(plan: Plan, fork: ForkRequest) -> list[JsonObject]:
         steps = fork.plan.get("steps")
         if not isinstance(steps, list) or not steps or not all(isinstance(step, dict) for step in steps):
             raise BadRequestError('plan: it must be an object with a list "steps"', param="plan")
+        check_written_steps(steps)
         edited = [step for step in steps if isinstance(step, dict)]
     else:
         edited = [step.model_dump(mode="json") for step in plan.steps]
@@ -206,14 +208,16 @@ def _list_dependencies(step: JsonObject) -> set[str]:
 
 def _sort_steps(wanted: Iterable[JsonObject]) -> list[JsonObject]:
     """The steps with dependencies first. Steps in a cycle come last; the validation refuses them."""
-    rest, done = list(wanted), set[str]()
-    ids = {str(step.get("id")) for step in rest}
+    steps = list(wanted)
+    ids = {str(step.get("id")) for step in steps}
+    rest = [(step, _list_dependencies(step) & ids) for step in steps]
     ordered: list[JsonObject] = []
-    while ready := [step for step in rest if _list_dependencies(step) & ids <= done]:
+    done = set[str]()
+    while ready := [step for step, needed in rest if needed <= done]:
         ordered += ready
+        rest = [(step, needed) for step, needed in rest if not needed <= done]
         done |= {str(step.get("id")) for step in ready}
-        rest = [step for step in rest if step not in ready]
-    return ordered + rest
+    return [*ordered, *(step for step, _ in rest)]
 
 
 def _find_repeated_effects(

@@ -30,6 +30,7 @@ from agent.core.models import (
 from agent.core.principal import LOCAL, Principal
 from agent.core.progress import RunProgress
 from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
 from agent.policy.approval import build_signal_payload
 from agent.runs.rooms import Rooms
 from agent.runs.run_reader import RunReader
@@ -270,7 +271,8 @@ class AgentService(RunReader[Live]):
             if not any(one.call_id is None for one in waiting if one.approval_id in (approvals or open_ids)):
                 message = "plan: the run waits for decisions on single calls, not on its plan; approve or reject them"
                 raise BadRequestError(message, param="plan")
-            self._executor.validate_edited_plan(Claim(run_id, row.epoch, tuple(events)), plan)
+            edited = self._executor.validate_edited_plan(Claim(run_id, row.epoch, tuple(events)), plan)
+            _require_added_tools(principal, state, edited)
         elif decision == "approve":
             to_approve = [one for one in waiting if one.approval_id in (approvals or open_ids)]
             self._executor.require_asked_tools(state, to_approve)
@@ -304,3 +306,15 @@ class AgentService(RunReader[Live]):
             raise ConflictError(f"run {run_id!r} has ended already ({row.status})")
         if not await self.worker.resume_run(run_id):
             raise ConflictError(f"run {run_id!r} is executed by another process ({row.worker})")
+
+
+def _require_added_tools(principal: Principal, state: RunState, edited: Plan) -> None:
+    """Raises `ScopeError` if a plan that the principal edited calls something that the run's plan did not, with a tool
+    that the principal's key does not allow. The run may be that of a key which allows more.
+    """
+    planned = [(step.tool, step.args, step.tools) for step in state.plan_steps]
+    for step in edited.steps:
+        if not step.is_work or (step.tool, step.args, step.tools) in planned:
+            continue
+        for tool in (step.tools or (step.tool,)) if step.action == "skill" else (step.tool,):
+            principal.require_tool(tool)

@@ -101,10 +101,14 @@ def to_chat_message(message: WireMessage, index: int, *, is_past: bool = False) 
         where = f"messages[{index}].content"
         raise RequestFormatError(f"Invalid '{where}': empty array. Expected at least 1 item.", where, "empty_array")
     elif message.content is not None:
+        line_count = 0  # counted on: a message may have 100,000 parts
         for part_index, part in enumerate(message.content):
             where = f"messages[{index}].content[{part_index}]"
             _add_part(part, where, texts, images, is_past=is_past)
-            lines += [len("\n".join(texts).split("\n")) if texts else 0] * (len(images) - len(lines))
+            if len(images) > len(lines):
+                lines.append(line_count)
+            else:
+                line_count += texts[-1].count("\n") + 1
     elif message.role in ("user", "system", "developer"):
         raise RequestFormatError(
             f"Invalid type for 'messages[{index}].content': expected a string or an array, got null.",

@@ -122,7 +122,7 @@ def _split_prompt(prompt: str) -> tuple[str, str]:
         end = ends + len(_PASSAGE_TAGS[1])
     rest = prompt[end:].lstrip()
     if rest.startswith(_FILE_TAGS[0]) and _FILE_TAGS[1] in rest:
-        rest = rest[rest.index(_FILE_TAGS[1]) + len(_FILE_TAGS[1]) :].lstrip()
+        rest = rest[rest.rindex(_FILE_TAGS[1]) + len(_FILE_TAGS[1]) :].lstrip()
     if not rest or len(rest) == len(prompt):
         return "", prompt
     return prompt[: len(prompt) - len(rest)].rstrip(), rest

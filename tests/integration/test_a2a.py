@@ -45,6 +45,7 @@ from gateway.features.protocols.doors import lazy_a2a
 from gateway.features.protocols.render.a2a import STATES
 from tests.integration.conftest import Serve
 from tests.support.keys import bearer, created_key
+from tests.support.loop_turns import MAX_TURN_S, measuring_turns
 from tests.support.script import Script, answers, plans, says, script
 from tests.support.scripted_server import ScriptedServer
 
@@ -406,9 +407,22 @@ async def test_errors_are_those_of_the_protocol(serve: Serve, streaming: bool) -
         )
         with pytest.raises(ContentTypeNotSupportedError):
             await stream(client, SendMessageRequest(message=video))
-        many = Message(message_id="m", role=Role.ROLE_USER, parts=[Part(text="x") for _ in range(10_000)])
-        with pytest.raises((A2AError, A2AClientError), match="may have 1,000 parts; this one has 10,000"):
+        many = Message(message_id="m", role=Role.ROLE_USER, parts=[Part(text="x") for _ in range(5_000)])
+        with pytest.raises((A2AError, A2AClientError), match="may have 1,000 parts; this one has 5,000"):
             await stream(client, SendMessageRequest(message=many))
+
+
+@pytest.mark.parametrize(("count", "status"), [(200_000, 413), (14_000, 200)])
+async def test_data_of_ever_so_many_values_holds_up_nobody(serve: Serve, count: int, status: int) -> None:
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"list": ["x"] * count}}]}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+    async with serve(MODEL) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        headers = {"A2A-Version": "1.0"}
+        await client.post("/a2a", json={**call, "method": "GetTask", "params": {"id": "x"}}, headers=headers)
+        async with measuring_turns() as longest:
+            answer = await client.post("/a2a", json=call, headers=headers)
+    assert answer.status_code == status, answer.text
+    assert longest.seconds < MAX_TURN_S
 
 
 async def test_a_failed_run_is_a_failed_task_that_says_why(serve: Serve, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from openai.types.chat import ChatCompletionChunk
 from tests.integration.conftest import Serve
 from tests.integration.test_history_labels import bank
 from tests.integration.test_openai_door import ASK, MODEL, frames, sdk, user
-from tests.support.approvals import ids_of
+from tests.support.approvals import ids_of, list_open_ids
 from tests.support.keys import bearer, created_key
 from tests.support.script import plans, says, script
 
@@ -393,3 +393,21 @@ async def test_a_reply_reaches_a_question_that_a_later_message_of_its_branch_fol
         await client.get(f"/v1/runs/{(await client.post(path, json=later)).json()['run_id']}/events")
         decided = await client.post(path, json={"content": "yes", "room": "careful", "approvals": ids_of(asked)})
         assert (decided.status_code, decided.json().get("run_id")) == (202, run_id), decided.text
+
+
+async def test_who_edits_a_plan_adds_no_tool_that_their_key_lacks(bank: Any, rooms: Path, tmp_path: Path) -> None:
+    """The run may be of a key that has it."""
+    read = {"tool": "srv__read_page", "inputs": {"url": "https://bank.example/hours"}}
+    pay = {"tool": "srv__send_money", "inputs": {"to": "BO-12", "amount": 50}}
+    model = plans(read, pay, {"tool": "completion"}, about="Read and pay", times=1)
+    async with bank(model, rooms_dir=rooms) as it:
+        limited = bearer(await created_key(tmp_path / "data", "limited", tools="srv__read_page"))
+        asked = await it.chat({"role": "user", "content": "Read and pay"}, model="careful")
+        run_id = asked["metadata"]["run_id"]
+        body = {"approvals": await list_open_ids(it.client, run_id)}
+        for steps, status in (([pay | {"inputs": {"to": "EVE-77", "amount": 9}}], 403), ([read, pay], 202)):
+            edited = {**body, "plan": {"steps": [{**step, "id": f"s{n}"} for n, step in enumerate(steps, start=1)]}}
+            decided = await it.client.post(f"/v1/runs/{run_id}/approve", json=edited, headers=limited)
+            assert decided.status_code == status, decided.text
+        await it.client.get(f"/v1/runs/{run_id}/events", headers=limited)  # until its end
+        assert it.effects == [["send_money", {"to": "BO-12", "amount": 50.0}]], "what was planned may be approved"

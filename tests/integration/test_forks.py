@@ -15,6 +15,7 @@ from agent.core.settings import Settings
 from agent.runs.forks import ForkRequest
 from gateway.bootstrap import Stepgate, build_gateway
 from tests.support.approvals import ids_of
+from tests.support.loop_turns import MAX_TURN_S, measuring_turns
 from tests.support.script import plans, says, script
 from tests.support.scripted_server import ScriptedServer
 from tests.support.serving import serving
@@ -206,6 +207,21 @@ async def test_forks_that_make_no_sense_say_why(
     assert refused.status_code == status, refused.text
     assert told in refused.json()["error"]["message"]
     assert len(runs) == 1, "nothing was started"
+
+
+async def test_a_plan_of_ever_so_many_steps_is_refused_and_holds_up_nobody(
+    tmp_path: Path, model_server: ScriptedServer
+) -> None:
+    """Each step waits for the one before it: sorted by looking at all of them again, 2,000 took half a minute."""
+    chain = [{"id": f"s{n}", "tool": "describe", "depends_on": [f"s{n - 1}"] if n else []} for n in range(2_000)]
+    async with world(tmp_path, model_server, *READS) as made:
+        first = (await made.run())["metadata"]["run_id"]
+        async with measuring_turns() as longest:
+            for steps, status in ((chain, 413), (chain[:500], 400)):
+                answer = await made.fork(first, plan={"steps": steps})
+                assert answer.status_code == status, answer.text
+                assert f"{len(steps):,} steps" in answer.text
+    assert longest.seconds < MAX_TURN_S
 
 
 async def test_a_waiting_run_cannot_be_forked(tmp_path: Path, model_server: ScriptedServer) -> None:

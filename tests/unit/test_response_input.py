@@ -1,5 +1,6 @@
 """Input items of the Responses API whose parts are not what they should be."""
 
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -39,3 +40,12 @@ def test_pictures_custom_calls_and_records_of_other_tools_are_read_as_far_as_the
     assert function == {"name": "patch", "arguments": '{"input": "*** Begin \\"x\\""}'}
     assert patched.content == '{"ok": true}'
     assert list_records(items) == {"web_search_call", "item_reference"}
+
+
+def test_many_calls_in_a_row_are_one_message_and_take_no_time() -> None:
+    call: dict[str, Any] = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}
+    items: list[dict[str, Any]] = [{"type": "message", "role": "assistant", "content": "x"}, *[call] * 40_000]
+    started = thread_time()
+    said, *others = convert_input(items)
+    assert thread_time() - started < 3.0
+    assert (len(said.tool_calls or ()), others) == (40_000, [])

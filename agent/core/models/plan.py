@@ -1,13 +1,25 @@
 """Plans: a goal, its steps, and the verdicts on them."""
 
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
+from agent.core.errors import TooLargeError
 from agent.core.models.words import Action, Effect, Executor, FrozenModel, JsonObject, Tier
 
 STEP_ID_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,31}$"
+MAX_WRITTEN_STEPS: Final = 500
+"""Steps of a plan that a person edits, finished ones included: no room plans that many, and reading 100,000 takes
+minutes, in which nobody else is served."""
+
+
+def check_written_steps(steps: Sequence[JsonValue]) -> None:
+    """Raises `TooLargeError` for a plan of more steps than are read."""
+    if len(steps) > MAX_WRITTEN_STEPS:
+        message = f"the plan has {len(steps):,} steps; at most {MAX_WRITTEN_STEPS} are read"
+        raise TooLargeError(message, param="plan")
 
 
 class PlanStep(FrozenModel):

@@ -144,7 +144,8 @@ class AgentRequest(FrozenModel):
         start = text.rfind(question)
         if start < 0 or question.count("\n") != self.prompt.count("\n"):
             return ()
-        return tuple(text.count("\n", 0, start) + line for line in self.image_lines)
+        before = text.count("\n", 0, start)
+        return tuple(before + line for line in self.image_lines)
 
     @model_validator(mode="before")
     @classmethod

@@ -44,6 +44,7 @@ from agent.planning.rules import RulePlanner
 from agent.policy.approval import get_plan_feedback
 from agent.policy.guardrails.message_labels import split_attachments
 from agent.policy.guardrails.run_links import split_messages
+from agent.run_context.outputs import reads_history
 from agent.run_context.run import Run
 from agent.run_context.run_hooks import PlanInquiry
 
@@ -163,16 +164,19 @@ def _list_taint_sources(run: Run, planned: Planned) -> tuple[TaintSource, ...]:
         "results": state.plan is not None and has_read_outside(state),
         "ground": _quotes_ground(run, planned),
     }
-    by_model = planned.effective == "llm" or planned.repeats_model
-    return (*(name for name, is_there in sources.items() if is_there), *_list_message_sources(state, by_model=by_model))
+    return (*(name for name, is_there in sources.items() if is_there), *_list_message_sources(state, planned))
 
 
-def _list_message_sources(state: RunState, *, by_model: bool) -> tuple[TaintSource, ...]:
-    """The untrusted text that a request brings into a plan. A plan made by rules reads the prompt only."""
+def _list_message_sources(state: RunState, planned: Planned) -> tuple[TaintSource, ...]:
+    """The untrusted text that a request brings into a plan. A plan made by rules reads the prompt only, but the model
+    of its skill reads the room's instructions, and that of the room's own skill the messages too.
+    """
     if state.retrieval is None:
         return ()
-    labels = state.retrieval.labels if by_model else ()
-    in_room: list[TaintSource] = ["room"] if by_model and state.room.from_outside else []
+    by_model = planned.effective == "llm" or planned.repeats_model
+    skills = [step for step in planned.plan.steps if step.action == "skill"]
+    labels = state.retrieval.labels if by_model or any(reads_history(state, step) for step in skills) else ()
+    in_room: list[TaintSource] = ["room"] if (by_model or skills) and state.room.from_outside else []
     sources: list[TaintSource] = [
         "unknown_answers" if label.source == "unknown_answer" else "history" for label in labels if not label.trusted
     ]

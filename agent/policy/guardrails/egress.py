@@ -38,6 +38,8 @@ _BARE_ADDRESS: Final = re.compile(
     re.IGNORECASE,
 )
 """A host that somebody wrote without `https://`."""
+_ORIGIN: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//[^/?#\s]+", re.IGNORECASE)
+"""An address that ends with its host."""
 _MARKDOWN_TARGET: Final = re.compile(r"\]\(\s*<?([^)\s>]+)")
 _TRAILING: Final = ".,;:!?)]*_~'\""
 _SENT_SCHEMES: Final = frozenset({"", "http", "https", "ftp", "ws", "wss", "mailto"})
@@ -342,6 +344,8 @@ def _is_written(text: str, texts: Iterable[str]) -> bool:
         return True
     begin = r"(?<!\w)" if re.match(r"\w", text) else ""
     end = r"(?!\w)" if re.search(r"\w\Z", text) else ""
+    if _ORIGIN.fullmatch(text):  # `https://bbc.co` is another host than that of `https://bbc.co.uk`
+        end = rf"{end}(?![.:@-]+\w)"
     pattern = re.compile(f"{begin}{re.escape(text)}{end}")
     return any(pattern.search(other) is not None for other in texts)
 

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from agent.core.events import TextLabel
-from agent.core.models import ChatMessage
+from agent.core.models import ChatMessage, JsonObject
 from agent.core.surrogates import replace_surrogates
+from agent.llm.provider_fields import iter_reasoning_texts
 
 WRAPPERS_OF_CLIENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "Open WebUI": (
@@ -97,10 +98,17 @@ def compute_digests(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((whole, _digest(shorter)) if shorter else (whole,)))
 
 
+def compute_reasoning_digests(fields: JsonObject) -> tuple[str, ...]:
+    """The digests of the reasoning in a message's provider fields, which goes to models beside its text."""
+    return tuple(dict.fromkeys(_digest(text) for text in iter_reasoning_texts(fields) if text.strip()))
+
+
 def list_digests(messages: Sequence[ChatMessage]) -> tuple[str, ...]:
     """The digests by which the assistant messages may be known, each once."""
-    texts = (one.content for one in messages if one.role == "assistant" and not one.tool_calls)
-    return tuple(dict.fromkeys(digest for text in texts if text.strip() for digest in compute_digests(text)))
+    answers = [one for one in messages if one.role == "assistant" and not one.tool_calls]
+    texts = (digest for one in answers if one.content.strip() for digest in compute_digests(one.content))
+    reasoning = (digest for one in answers for digest in compute_reasoning_digests(one.provider_fields))
+    return tuple(dict.fromkeys((*texts, *reasoning)))
 
 
 def label_message(message: ChatMessage, known: Mapping[str, TextLabel]) -> TextLabel:
@@ -108,13 +116,23 @@ def label_message(message: ChatMessage, known: Mapping[str, TextLabel]) -> TextL
     if message.role == "tool" or message.tool_calls:
         return TextLabel(source="tool", trusted=False, private=True)
     if message.role == "assistant":
-        if not message.content.strip():
-            return TextLabel(source="answer", trusted=True)
-        label = next((known[digest] for digest in compute_digests(message.content) if digest in known), None)
-        return label or TextLabel(source="unknown_answer", trusted=False, private=True)
+        return _label_answer(message, known)
     if message.images or split_attachments(message.content).attached:  # a picture can hold a text
         return TextLabel(source="attachment", trusted=False, private=True)
     return TextLabel(source="user" if message.role == "user" else "instructions", trusted=True)
+
+
+def _label_answer(message: ChatMessage, known: Mapping[str, TextLabel]) -> TextLabel:
+    """The label of an assistant message: the worst of those of its text and its reasoning. Without either, it says
+    nothing.
+    """
+    labels = [known.get(digest) for digest in compute_reasoning_digests(message.provider_fields)]
+    if message.content.strip():
+        labels.append(next((known[one] for one in compute_digests(message.content) if one in known), None))
+    known_labels = [label for label in labels if label is not None]
+    if len(known_labels) < len(labels) or message.images:  # no answer of ours is a picture
+        return TextLabel(source="unknown_answer", trusted=False, private=True)
+    return next((one for one in known_labels if not one.trusted), TextLabel(source="answer", trusted=True))
 
 
 def keep_known_text(message: ChatMessage, known: Mapping[str, TextLabel]) -> ChatMessage:

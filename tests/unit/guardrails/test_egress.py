@@ -28,6 +28,7 @@ NOTHING = EgressFacts(given=(USER,))
 WEB = EgressFacts(given=(USER,), reads=(PUBLIC,))
 PRIVATE = EgressFacts(given=(USER,), reads=(FILE, PUBLIC))
 UNNAMED = EgressFacts(given=("Read my notes.",), reads=(FILE, PUBLIC))
+UK = replace(PRIVATE, given=("Look at https://bbc.co.uk/it's-here",))
 PLANNED = replace(PRIVATE, planned=('{"url": "https://planned.example/x?y=2"}',))
 
 
@@ -51,6 +52,9 @@ def judge(address: str, facts: EgressFacts) -> EgressFinding | None:
         # A private text was read: what was given, and clean links of pages that the user named.
         (PRIVATE, PAGE, True),
         (PRIVATE, f"{PAGE}#part", True),
+        # The beginning of an address that was given is another host's; the beginning of its path is not.
+        (UK, "https://bbc.co", False),
+        (UK, "https://bbc.co.uk/it", True),
         (PRIVATE, "https://status.example/today", True),
         (PRIVATE, "http://status.example/today", True),
         (PRIVATE, "https://status.example/today?x=1", False),

@@ -3,13 +3,17 @@ gateways without A2A clients save.
 """
 
 import asyncio
-from typing import TYPE_CHECKING
+import contextlib
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from agent.core.errors import TooLargeError
 from agent.core.extras import EXTRAS
+from agent.core.json_walk import iter_nodes
 from agent.core.settings import Settings
 from gateway.access.dependencies import get_caller
 from gateway.doors.dependencies import get_stepgate
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
 
 CARD_PATH = "/.well-known/agent-card.json"
 RPC_PATH = "/a2a"
+MAX_VALUES: Final = 15_000
+"""Values in the JSON of a call. The SDK converts each in Python: 200,000 held up everybody else for three seconds."""
 
 
 class LazyA2ADoor:
@@ -42,8 +48,13 @@ class LazyA2ADoor:
         return JSONResponse(door.build_card(stepgate, base_url.rstrip("/")))
 
     async def _handle_call(self, request: Request) -> Response:
-        """Handles a JSON-RPC call. Raises `AuthError`, `ScopeError` and `RateLimitError`."""
+        """Handles a JSON-RPC call. Raises `AuthError`, `ScopeError`, `RateLimitError`, and `TooLargeError` for more
+        values than the SDK reads in a moment.
+        """
         (await get_caller(request)).require_scope("agent")
+        with contextlib.suppress(ValueError):  # the SDK says what is wrong with a body that is no JSON
+            if sum(1 for _ in islice(iter_nodes(await request.json()), MAX_VALUES + 1)) > MAX_VALUES:
+                raise TooLargeError(f"the call has more than {MAX_VALUES:,} JSON values; send a long list as text")
         return await (await self._load()).handle_request(request)
 
     async def _load(self) -> "A2ADoor":

@@ -152,7 +152,10 @@ def _convert_call(item: JsonObject, where: str) -> JsonObject:
 def _add_call(messages: list[WireMessage], call: JsonObject, thought: str) -> None:
     last = messages[-1] if messages else None
     if last is not None and last.role == "assistant" and not thought:
-        messages[-1] = last.model_copy(update={"tool_calls": [*(last.tool_calls or ()), call]})
+        if last.tool_calls is None:
+            messages[-1] = last.model_copy(update={"tool_calls": [call]})
+        else:
+            last.tool_calls.append(call)  # the list is this function's own; a client may send 50,000 calls
         return
     messages.append(WireMessage(role="assistant", tool_calls=[call], reasoning_content=thought or None))
 
