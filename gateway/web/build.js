@@ -2,6 +2,7 @@
 
 import { alarm, approval } from "./answer.js";
 import { events, Failure, get, post, request, errorText } from "./api.js";
+import { askAbout } from "./ask.js";
 import { activity, listed, mine, theirs } from "./build_messages.js";
 import { composer } from "./composer.js";
 import { deliver } from "./delivery.js";
@@ -26,10 +27,6 @@ export const view = el("section.view.split.build", { "aria-label": "Build" },
 
 const first = new Map(); // what a conversation that was just made begins with
 let shown = null;
-let lead = () => {};
-
-/** The target of "Ask about it". */
-export const leadTo = (go) => (lead = go);
 
 export async function show(id = "") {
   refresh();
@@ -84,7 +81,7 @@ function conversation(id) {
   const stick = pinned(scroll);
   const box = composer({ label: "Message", placeholder: "Describe a change, or ask a question", send, stop });
   box.box.addEventListener("input", () => write(id, box.box.value));
-  const bench = workbench({ conversationId: id, asked: (collection) => lead(collection), changed: look, say });
+  const bench = workbench({ conversationId: id, asked: askAbout, changed: look, say });
   const dock = el("div.dock", {}, stick.down, box.element);
   const element = el("div.talk", {}, el("div.words", {}, scroll, dock), bench.element);
   let isBusy = false;
@@ -281,7 +278,7 @@ function ended({ id, status, collection_id: collection, current_pipeline: pipeli
   ];
   if (status !== "applied" || !collection) return el("div.ended", {}, el("span", {}, `This conversation was ${status}.`), again);
   return el("div.ended", {}, el("span", {}, "This conversation has ended: its pipeline fills ", el("b", {}, collection), "."),
-    button("Ask about it", () => lead(collection), { kind: "primary", picture: "send" }), again);
+    button("Ask about it", () => askAbout(collection), { kind: "primary", picture: "send" }), again);
 }
 
 /** Starts a conversation from the pipeline of one that has ended. */

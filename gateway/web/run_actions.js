@@ -1,30 +1,28 @@
-/** What can be made of an ended run: a recipe, or a fork from one of its steps. */
+/** What can be made of an ended run: a fork from one of its steps, and what features offer, such as a recipe. */
 
+import { may } from "./access.js";
 import { Failure, get, post } from "./api.js";
-import { el, fill, words } from "./dom.js";
-import { actions, area, choice, field } from "./studio_forms.js";
+import { attempt, el, fill, words } from "./dom.js";
+import { partsIn } from "./parts.js";
+import { actions, area, choice } from "./studio_forms.js";
 
 const EFFECTS = [["refuse", "Do not start"], ["keep", "Keep its result"], ["ask", "Ask me, then do it again"]];
 
-/** The part of the page of an ended run that offers both; null for a run that did nothing but write. */
+/** The part of the page of an ended run that has them; null for a run that did nothing but write. */
 export function runActions(run) {
   const steps = run.plan?.steps ?? [];
   if (!steps.some((step) => step.action !== "completion")) return null;
-  return el("div.offers", {},
-    run.status === "succeeded" && el("details.offer", {}, el("summary", {}, "Save as recipe"), recipeForm(run)),
-    el("details.offer", {}, el("summary", {}, "Fork from a step"), forkForm(run)));
+  const fork = el("details.offer", {}, el("summary", {}, "Fork from a step"), forkForm(run));
+  attempt(fork, () => addOffers(fork, run));
+  return el("div.offers", {}, fork);
 }
 
-function recipeForm(run) {
-  const element = el("form.form", { onsubmit: (event) => event.preventDefault() },
-    el("p.quiet", {}, "The plan becomes a skill with parameters that runs without another plan. It is tried, and you confirm it before it is used."),
-    field("Name", "name", "", { hint: "Optional: lowercase words joined by hyphens", maxLength: 64 }));
-  const save = async () => {
-    const { name } = Object.fromEntries(new FormData(element));
-    const recipe = await post(`v1/runs/${run.id}/recipe`, name.trim() ? { name: name.trim() } : {});
-    location.hash = `#/studio/recipes/${encodeURIComponent(recipe.name)}`;
-  };
-  return [element, actions(["Make the recipe", save, "primary"])];
+/** Puts what features offer before another offer: what a part's `offer(run)` returns, nothing where it is not for this run. */
+async function addOffers(fork, run) {
+  for (const { label, scope, load } of partsIn("run-offers")) {
+    const content = (!scope || (await may(scope))) && (await load()).offer(run);
+    if (content) fork.before(el("details.offer", {}, el("summary", {}, label), content));
+  }
 }
 
 function forkForm(run) {

@@ -3,7 +3,6 @@
 import { get } from "./api.js";
 import { canvas, count, curve, el, fill, words } from "./dom.js";
 
-export const title = "Map";
 export const about = "What there is, and what uses what.";
 export const whole = true; // shown without a choice
 

@@ -4,7 +4,6 @@ import { get, request, post } from "./api.js";
 import { el, moment } from "./dom.js";
 import { actions, area, choice, field, lines, part } from "./studio_forms.js";
 
-export const title = "Prompts";
 export const about = "Prompts that you saved. Choose one, or save a new one.";
 export const add = "New prompt";
 

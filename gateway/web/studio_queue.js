@@ -4,7 +4,6 @@ import { get, post, request } from "./api.js";
 import { el, fill, groupBy, moment, pause, seconds, table } from "./dom.js";
 import { actions, part } from "./studio_forms.js";
 
-export const title = "Queue";
 export const about = "Lanes, workers and dead letters.";
 export const whole = true; // shown without a choice
 

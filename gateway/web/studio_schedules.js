@@ -4,7 +4,6 @@ import { get, post, request } from "./api.js";
 import { el } from "./dom.js";
 import { actions, area, choice, field, lines, part } from "./studio_forms.js";
 
-export const title = "Schedules";
 export const about = "Requests that run at regular times. Choose one, or make a new one.";
 export const add = "New schedule";
 

@@ -5,7 +5,6 @@ import { get, post, request } from "./api.js";
 import { el, words } from "./dom.js";
 import { actions, area, code, field, lines, part } from "./studio_forms.js";
 
-export const title = "Tools";
 export const about = "Tools that a model wrote and a person applied. Choose one to review it, or describe a new one.";
 export const add = "New tool";
 
