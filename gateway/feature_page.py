@@ -13,24 +13,10 @@ KERNEL_PAGE = Page(
     folder="gateway:web",
     views=(
         PagePart("chat", "Chat", "chat.js", "chat", place=10),
-        PagePart("documents", "Documents", "documents.js", "agent", place=20),
-        PagePart("build", "Build", "build.js", "ingest", place=30),
         PagePart("runs", "Runs", "runs.js", "agent", place=40),
         PagePart("team", "Team", "team.js", place=50),
         PagePart(STUDIO, "Studio", "studio.js", "agent", place=60),
     ),
-    studio=(
-        PagePart("rooms", "Rooms", "studio_rooms.js", "rooms", place=10),
-        PagePart("tools", "Tools", "studio_tools.js", place=20),
-        PagePart("prompts", "Prompts", "studio_prompts.js", place=30),
-        PagePart("recipes", "Recipes", "studio_recipes.js", place=40),
-        PagePart("schedules", "Schedules", "studio_schedules.js", place=50),
-        PagePart("queue", "Queue", "studio_queue.js", "admin", place=60),
-        PagePart("map", "Map", "studio_map.js", place=70),
-    ),
-    run_offers=(PagePart("recipe", "Save as recipe", "save_recipe.js"),),
-    attachments="chat_files.js",
-    citations="citation.js",
 )
 APART = ("models",)
 """The views of the kernel to which no link of the navigation leads."""

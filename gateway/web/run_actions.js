@@ -4,7 +4,7 @@ import { may } from "./access.js";
 import { Failure, get, post } from "./api.js";
 import { attempt, el, fill, words } from "./dom.js";
 import { partsIn } from "./parts.js";
-import { actions, area, choice } from "./studio_forms.js";
+import { actions, area, choice } from "./forms.js";
 
 const EFFECTS = [["refuse", "Do not start"], ["keep", "Keep its result"], ["ask", "Ask me, then do it again"]];
 

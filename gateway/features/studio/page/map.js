@@ -1,7 +1,7 @@
 /** The map: rooms, skills, tools, servers, collections and prompts as columns, with the links of the chosen one. */
 
-import { get } from "./api.js";
-import { canvas, count, curve, el, fill, words } from "./dom.js";
+import { get } from "../api.js";
+import { canvas, count, curve, el, fill, words } from "../dom.js";
 
 export const about = "What there is, and what uses what.";
 export const whole = true; // shown without a choice

@@ -1,7 +1,7 @@
 /** What is behind a citation: the passage around the quoted words, the file, and whether they are still proven. */
 
-import { get, request } from "./api.js";
-import { el, icon } from "./dom.js";
+import { get, request } from "../api.js";
+import { el, icon } from "../dom.js";
 
 const SIGNS = { passed: "done", failed: "failed" };
 

@@ -1,8 +1,8 @@
 /** The queue: lanes with their jobs, the workers that take them, and dead letters to retry or discard. */
 
-import { get, post, request } from "./api.js";
-import { el, fill, groupBy, moment, pause, seconds, table } from "./dom.js";
-import { actions, part } from "./studio_forms.js";
+import { get, post, request } from "../api.js";
+import { el, fill, groupBy, moment, pause, seconds, table } from "../dom.js";
+import { actions, part } from "../forms.js";
 
 export const about = "Lanes, workers and dead letters.";
 export const whole = true; // shown without a choice

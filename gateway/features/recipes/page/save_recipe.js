@@ -1,8 +1,8 @@
 /** On the page of a run that went well: saving it as a recipe. */
 
-import { post } from "./api.js";
-import { el } from "./dom.js";
-import { actions, field } from "./studio_forms.js";
+import { post } from "../api.js";
+import { el } from "../dom.js";
+import { actions, field } from "../forms.js";
 
 /** The form; null for a run that did not succeed. */
 export const offer = (run) => (run.status === "succeeded" ? recipeForm(run) : null);

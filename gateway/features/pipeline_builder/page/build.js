@@ -1,17 +1,17 @@
 /** Build: a pipeline made in a conversation. A guided start, the conversation, and its workbench. */
 
-import { alarm, approval } from "./answer.js";
-import { events, Failure, get, post, request, errorText } from "./api.js";
-import { askAbout } from "./ask.js";
-import { activity, listed, mine, theirs } from "./build_messages.js";
-import { composer } from "./composer.js";
-import { deliver } from "./delivery.js";
-import { button, el, fill, framed, icon, moment, pause, pinned } from "./dom.js";
-import { read, write } from "./drafts.js";
-import { follow } from "./follow.js";
+import { alarm, approval } from "../answer.js";
+import { events, Failure, get, post, request, errorText } from "../api.js";
+import { composer } from "../composer.js";
+import { deliver } from "../delivery.js";
+import { askAbout } from "../documents/ask.js";
+import { button, el, fill, framed, icon, moment, pause, pinned } from "../dom.js";
+import { read, write } from "../drafts.js";
+import { follow } from "../follow.js";
+import { growing, showMarkdown } from "../html.js";
 import { guide } from "./guide.js";
-import { growing, showMarkdown } from "./html.js";
-import { workbench } from "./pipeline.js";
+import { activity, listed, mine, theirs } from "./messages.js";
+import { workbench } from "./workbench.js";
 
 const API = "api/v2/agent/conversations";
 const LOOK_MS = 5_000; // between two looks whether an answer has ended whose stream may be lost

@@ -1,6 +1,6 @@
 /** What a chat does with files: each is read into a collection, and taken out of it again. */
 
-import { get, send } from "./api.js";
+import { get, send } from "../api.js";
 
 /** `read(file, into, { held })` returns what was read: its `document_id`, `passages`, `coverage`, and whether it is `unchanged`. */
 export { upload as read } from "./upload.js";

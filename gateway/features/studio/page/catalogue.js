@@ -1,8 +1,8 @@
 /** The tools that an assistant may use here, by where they come from. */
 
-import { may } from "./access.js";
-import { get } from "./api.js";
-import { count, el, words } from "./dom.js";
+import { may } from "../access.js";
+import { get } from "../api.js";
+import { count, el, words } from "../dom.js";
 
 const EFFECTS = { read: "reads only", idempotent: "may be repeated", effect: "changes something" };
 
