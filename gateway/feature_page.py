@@ -65,10 +65,11 @@ def _collect_parts(
 
 def _find_one(pages: Mapping[str, Page], choose: Callable[[Page], str], name: str) -> PagePart | None:
     """The part that only one feature may have."""
-    parts = _collect_parts(
-        pages, lambda page: tuple(PagePart(name, "", module) for module in [choose(page)] if module), "the page's", {}
-    )
-    return parts[0] if parts else None
+
+    def list_own(page: Page) -> tuple[PagePart, ...]:
+        return (PagePart(name, "", choose(page)),) if choose(page) else ()
+
+    return next(iter(_collect_parts(pages, list_own, "the module of the page for", {})), None)
 
 
 def _name_folder(feature: str) -> str:
