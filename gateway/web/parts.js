@@ -22,11 +22,14 @@ export const partIn = (slot) => partsIn(slot)[0];
 /** Whether the page has a view. */
 export const hasView = (name) => partsIn("views").some((one) => one.name === name);
 
-/** Resolves once the style sheet beside a module applies: `await addStyle(import.meta.url, "poems.css")` at its beginning. */
+const styles = new Map(); // address -> a promise of the style sheet
+
+/** Resolves once the style sheet beside a module applies, or cannot be had: `await addStyle(import.meta.url, "poems.css")` at
+ * the module's beginning. */
 export function addStyle(module, name) {
-  const link = document.createElement("link");
-  return new Promise((resolve, reject) => {
-    Object.assign(link, { rel: "stylesheet", href: new URL(name, module), onload: resolve, onerror: reject });
-    document.head.append(link);
-  });
+  const { href } = new URL(name, module);
+  if (!styles.has(href)) styles.set(href, new Promise((resolve) => {
+    document.head.append(Object.assign(document.createElement("link"), { rel: "stylesheet", href, onload: resolve, onerror: resolve }));
+  }));
+  return styles.get(href);
 }

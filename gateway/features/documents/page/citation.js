@@ -2,6 +2,9 @@
 
 import { get, request } from "../api.js";
 import { el, icon } from "../dom.js";
+import { addStyle } from "../parts.js";
+
+await addStyle(import.meta.url, "documents.css");
 
 const SIGNS = { passed: "done", failed: "failed" };
 

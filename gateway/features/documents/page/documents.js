@@ -5,12 +5,14 @@ import { alarm } from "../answer.js";
 import { errorText, get, send } from "../api.js";
 import { isOwnCollection, ownCollection } from "../conversation.js";
 import { button, confirming, count, el, fill, icon, moment, takeDrops } from "../dom.js";
-import { hasView } from "../parts.js";
+import { addStyle, hasView } from "../parts.js";
 import { entitle } from "../title.js";
 import { askAbout } from "./ask.js";
 import { readAgain, readings } from "./jobs.js";
 import { pipelineForm } from "./pipeline_form.js";
 import { extentOf, uploader } from "./uploader.js";
+
+await addStyle(import.meta.url, "documents.css");
 
 const PAGE = 200; // documents that are listed at once
 const PAGES_OF_CHATS = 10; // of 200, in which the chats of collections are looked for

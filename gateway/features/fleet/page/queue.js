@@ -3,6 +3,9 @@
 import { get, post, request } from "../api.js";
 import { el, fill, groupBy, moment, pause, seconds, table } from "../dom.js";
 import { actions, part } from "../forms.js";
+import { addStyle } from "../parts.js";
+
+await addStyle(import.meta.url, "queue.css");
 
 export const about = "Lanes, workers and dead letters.";
 export const whole = true; // shown without a choice

@@ -9,9 +9,12 @@ import { button, el, fill, framed, icon, moment, pause, pinned } from "../dom.js
 import { read, write } from "../drafts.js";
 import { follow } from "../follow.js";
 import { growing, showMarkdown } from "../html.js";
+import { addStyle } from "../parts.js";
 import { guide } from "./guide.js";
 import { activity, listed, mine, theirs } from "./messages.js";
 import { workbench } from "./workbench.js";
+
+await addStyle(import.meta.url, "build.css");
 
 const API = "api/v2/agent/conversations";
 const LOOK_MS = 5_000; // between two looks whether an answer has ended whose stream may be lost
@@ -19,7 +22,7 @@ const END_MS = 1_500; // the same once its stream has ended
 
 const list = el("ul.items");
 const stage = el("div.stage");
-export const view = el("section.view.split.build", { "aria-label": "Build" },
+export const view = el("section.view.split.both.build", { "aria-label": "Build" },
   el("nav.side", { "aria-label": "Conversations" },
     el("div.head", {}, el("h2", {}, "Conversations"),
       el("a.button.plain", { href: "#/build", title: "New conversation" }, icon("plus", "New conversation"))),

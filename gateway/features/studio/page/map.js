@@ -2,6 +2,9 @@
 
 import { get } from "../api.js";
 import { canvas, count, curve, el, fill, words } from "../dom.js";
+import { addStyle } from "../parts.js";
+
+await addStyle(import.meta.url, "map.css");
 
 export const about = "What there is, and what uses what.";
 export const whole = true; // shown without a choice
