@@ -11,11 +11,6 @@ const parts = listed.map(({ textContent: label, dataset: { slot, name, module, s
  * `load()`, which resolves to its module. It throws `Failure`. */
 export const partsIn = (slot) => parts.filter((one) => one.slot === slot);
 
-function lost(error) {
-  console.error(error); // what is wrong with the module
-  throw new Failure(LOST);
-}
-
 /** The part in a slot that only one feature may fill; undefined where none does. */
 export const partIn = (slot) => partsIn(slot)[0];
 
@@ -32,4 +27,9 @@ export function addStyle(module, name) {
     document.head.append(Object.assign(document.createElement("link"), { rel: "stylesheet", href, onload: resolve, onerror: resolve }));
   }));
   return styles.get(href);
+}
+
+function lost(error) {
+  console.error(error); // what is wrong with the module
+  throw new Failure(LOST);
 }

@@ -3,8 +3,8 @@
 import { may } from "./access.js";
 import { Failure, get, post } from "./api.js";
 import { attempt, el, fill, words } from "./dom.js";
-import { partsIn } from "./parts.js";
 import { actions, area, choice } from "./forms.js";
+import { partsIn } from "./parts.js";
 
 const EFFECTS = [["refuse", "Do not start"], ["keep", "Keep its result"], ["ask", "Ask me, then do it again"]];
 
@@ -12,17 +12,19 @@ const EFFECTS = [["refuse", "Do not start"], ["keep", "Keep its result"], ["ask"
 export function runActions(run) {
   const steps = run.plan?.steps ?? [];
   if (!steps.some((step) => step.action !== "completion")) return null;
-  const fork = el("details.offer", {}, el("summary", {}, "Fork from a step"), forkForm(run));
-  attempt(fork, () => addOffers(fork, run));
-  return el("div.offers", {}, fork);
+  return el("div.offers", {}, partsIn("run-offers").map((part) => offerOf(part, run)),
+    el("details.offer", {}, el("summary", {}, "Fork from a step"), forkForm(run)));
 }
 
-/** Puts what features offer before another offer: what a part's `offer(run)` returns, nothing where it is not for this run. */
-async function addOffers(fork, run) {
-  for (const { label, scope, load } of partsIn("run-offers")) {
+/** What a feature offers for the run, once its module is loaded; hidden where that is nothing. */
+function offerOf({ label, scope, load }, run) {
+  const element = el("details.offer", { hidden: true });
+  attempt(element, async () => {
     const content = (!scope || (await may(scope))) && (await load()).offer(run);
-    if (content) fork.before(el("details.offer", {}, el("summary", {}, label), content));
-  }
+    element.hidden = !content;
+    fill(element, el("summary", {}, label), content);
+  });
+  return element;
 }
 
 function forkForm(run) {

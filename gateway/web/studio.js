@@ -31,9 +31,9 @@ export async function show(name = "", id = "") {
   const { scopes } = await me();
   const offered = [...SECTIONS.values()].filter((one) => !one.scope || scopes.includes(one.scope)).map((one) => one.name);
   const next = offered.includes(name) ? name : offered[0];
-  if (!next) return fill(stage, el("div.empty", {}, el("p", {}, "Nothing in Studio is for this key.")));
-  const module = await SECTIONS.get(next).load().catch((error) => fill(stage, problem(error)) && null);
-  if (look !== looks || !module) return; // another place was opened meanwhile
+  if (!next) return fill(list, el("li.quiet.pad", {}, "No section of Studio is for this key."));
+  const module = await SECTIONS.get(next).load().catch(unloaded);
+  if (look !== looks) return; // another place was opened meanwhile
   [section, kind] = [next, module];
   if (section !== name) id = ""; // it is a thing of a section that this key does not see
   chosen = id;
@@ -46,6 +46,12 @@ export async function show(name = "", id = "") {
   view.classList.toggle("both", Boolean(kind.overview)); // on a narrow screen too
   fill(adder, kind.add && (!kind.scope || scopes.includes(kind.scope)) && button(kind.add, () => go(NEW), { picture: "plus" }));
   await Promise.all([refresh(), open(kind, id)]);
+}
+
+/** In place of a section that cannot be loaded. */
+function unloaded(error) {
+  const fail = () => Promise.reject(error);
+  return { about: "", list: fail, open: fail };
 }
 
 /** Shows the chosen thing, the form for a new one, or what this section is for. */

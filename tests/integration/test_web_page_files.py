@@ -188,6 +188,37 @@ def test_every_module_that_is_named_is_there() -> None:
     assert scripts <= named, "no module that nobody loads"
 
 
+def list_exported(name: str) -> set[str]:
+    """What a module of the page exports."""
+    text = FILES.packed[name].plain.decode()
+    declared = re.findall(r"^export (?:async )?(?:const|let|class|function)\*? ?\*?\s*(\w+)", text, re.MULTILINE)
+    lists = re.findall(r"^export \{([^}]*)\}", text, re.MULTILINE)
+    return {*declared, *(one.split()[-1] for names in lists for one in names.split(","))}
+
+
+def test_what_a_module_imports_by_name_is_exported() -> None:
+    for name in FILES.packed:
+        text = FILES.packed[name].plain.decode()
+        for names, path in re.findall(r'^(?:im|ex)port \{([^}]*)\} from "(\.[\w./]+)"', text, re.MULTILINE):
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
+            missing = {one.split()[0] for one in names.split(",")} - list_exported(target)
+            assert not missing, f"{name}: {path} does not export {missing}"
+
+
+def test_the_module_of_a_part_exports_what_the_page_uses() -> None:
+    needed = {
+        **{one.module: {"view", "show"} for one in PAGE.views},
+        **{one.module: {"about", "open"} for one in PAGE.studio},
+        **{one.module: {"offer"} for one in PAGE.run_offers},
+    }
+    assert PAGE.attachments
+    assert PAGE.citations
+    needed[PAGE.attachments.module] = {"read", "remove", "removeCollection", "listCollections", "isThere"}
+    needed[PAGE.citations.module] = {"waysTo"}
+    for name, names in needed.items():
+        assert names <= list_exported(name), name
+
+
 def test_the_first_view_loads_no_part_of_a_feature() -> None:
     loaded = list_loaded("app.js")
     assert "chat.js" in loaded

@@ -114,7 +114,7 @@ async def test_a_view_that_cannot_be_loaded_says_so_and_the_others_work(
         await page.until("document.querySelector('main .banner')?.innerText.includes('Load the page again')")
         await show(page, "#/documents", ".drop")
         assert await page.evaluate("document.querySelectorAll('main .banner').length") == 0
-        await show(page, "#/studio/laments", ".studio .problem")
+        await show(page, "#/studio/laments", ".studio .items .problem")
         await show(page, "#/studio/schedules", ".studio .stage .empty")
         assert await page.evaluate("document.querySelector('.studio .problem')") is None
 
