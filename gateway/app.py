@@ -39,7 +39,8 @@ from gateway.doors import (
     web_page,
 )
 from gateway.doors.lazy_mcp import LazyMcpDoor
-from gateway.feature_loader import import_target, list_hooks
+from gateway.feature_loader import LoadedFeatures, import_target, list_hooks
+from gateway.feature_page import collect_page
 from gateway.feature_routes import collect_routes, collect_upload_limits
 from gateway.observe.requests import RequestMiddleware
 from gateway.render import error_responses
@@ -90,7 +91,7 @@ def create_app(
     )
     features = choose_configured(settings)
     # Not `include_router`: nested routers add a match and a frame to every request.
-    routes = [*collect_routes(_list_doors(settings), features, settings), *mcp.routes]
+    routes = [*collect_routes(_list_doors(settings, features), features, settings), *mcp.routes]
     app.router.routes.extend(routes)
     error_responses.install_error_handlers(app, routes)
     # The last one added is the outermost: every response has a request id, refusals too.
@@ -121,13 +122,15 @@ def create_app(
     return app
 
 
-def _list_doors(settings: Settings) -> Iterator[tuple[int, Sequence[BaseRoute]]]:
+def _list_doors(settings: Settings, features: LoadedFeatures) -> Iterator[tuple[int, Sequence[BaseRoute]]]:
     """Yields the kernel's routes with their places among those of features."""
     for place, router in _DOORS:
         yield place, router.routes
     if settings.web:
         # After the busiest door, whose requests need not be matched with it; before the one that answers `/` with JSON.
-        yield 11, web_page.router.routes
+        with explain_feature_errors():
+            page = collect_page(features)
+        yield 11, web_page.make_router(web_page.PageFiles(page)).routes
 
 
 _DOORS = (

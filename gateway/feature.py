@@ -7,13 +7,26 @@ Hooks are named by text (`module:name`) and imported when they are needed: `step
 This module imports as good as nothing, so that a list of features costs nothing.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from mcp_tools.server.toolset import AT_THE_END, Toolset
 
-__all__ = ["AT_THE_END", "Command", "Door", "Feature", "Part", "Parts", "Revision", "Target", "Toolset"]
+__all__ = [
+    "AT_THE_END",
+    "Command",
+    "Door",
+    "Feature",
+    "Page",
+    "PagePart",
+    "Part",
+    "Parts",
+    "Revision",
+    "Target",
+    "Toolset",
+]
 
 Target = str
 """`module:name` of a hook."""
@@ -80,6 +93,49 @@ class Revision:
     name: str
     sqlite: tuple[str, ...]
     postgres: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PagePart:
+    """A part of the web page: its name in the address, its label, and its module, a file of `Page.folder`.
+
+    It is offered to callers with the scope, "" for all of them. `place` orders the parts."""
+
+    name: str
+    label: str
+    module: str
+    scope: str = ""
+    place: int = AT_THE_END
+
+    def __post_init__(self) -> None:
+        """Raises `ValueError` for a name that cannot be a part of an address."""
+        if not re.fullmatch(r"[a-z][a-z0-9_-]*", self.name):
+            raise ValueError(f"the part {self.name!r} of the page: use lowercase letters, digits, hyphens, underscores")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What a feature adds to the web page. Modules are loaded when they are shown; docs/page.md says what each exports.
+
+    Only one feature may have a part of a name, `attachments` or `citations`."""
+
+    folder: Target
+    """`package:folder` of the `.js`, `.css` and `.svg` files: `/web/FEATURE/FILE`, below the edition of the page."""
+    views: tuple[PagePart, ...] = ()
+    """Views of the header: `#/NAME`."""
+    studio: tuple[PagePart, ...] = ()
+    """Sections of the view Studio: `#/studio/NAME`."""
+    run_offers: tuple[PagePart, ...] = ()
+    """What the page of an ended run offers to its owner."""
+    attachments: str = ""
+    """The module that reads files which are attached to a chat."""
+    citations: str = ""
+    """The module that shows what is behind a citation."""
+
+    def list_modules(self) -> tuple[str, ...]:
+        """The modules that the page loads by name."""
+        parts = (*self.views, *self.studio, *self.run_offers)
+        return (*(one.module for one in parts), *filter(None, (self.attachments, self.citations)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +207,8 @@ class Feature:
     room_folder: str = ""
     """`package:folder` of a folder in its package with files of rooms that it brings itself."""
     routes: tuple[Door, ...] = ()
+    page: Page | None = None
+    """Its part of the web page."""
     upload_limits: Target | None = None
     """Lists the paths that take uploads, with the most bytes of a body. Gets the settings only."""
     middleware: Target | None = None

@@ -223,6 +223,11 @@ def _import_hooks(feature: Feature) -> None:
             import_target(target)
     if feature.room_folder:
         find_folder(feature.room_folder)
+    if feature.page is not None:
+        folder = find_folder(feature.page.folder)
+        for module in feature.page.list_modules():
+            if not (folder / module).is_file():
+                raise HookError(f"{feature.page.folder} has no file {module!r}, which the page of the feature names")
 
 
 def _describe_problem(error: Exception) -> str:

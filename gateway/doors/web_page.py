@@ -1,10 +1,11 @@
-"""The web page: `GET /` for browsers, and its files under `/web/`. The files are read once at start."""
+"""The web page: `GET /` for browsers, and its files under `/web/`. The files are read once, at the first request."""
 
 import gzip
 import hashlib
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Final
 
@@ -16,8 +17,10 @@ from starlette.types import Scope
 from agent.core.errors import NotFoundError
 from gateway.access.refusal_page import wants_html
 from gateway.doors.deferred_route import OpenRoute
+from gateway.feature import PagePart
+from gateway.feature_loader import find_folder
+from gateway.feature_page import CollectedPage
 
-WEB_FOLDER: Final = Path(__file__).resolve().parents[1] / "web"
 INDEX: Final = "index.html"
 _TYPES: Final = {
     ".html": "text/html; charset=utf-8",
@@ -53,33 +56,33 @@ class BrowserRoute(OpenRoute):
         return matched if matched[0] is not Match.FULL or wants_html(scope) else (Match.NONE, {})
 
 
-router = APIRouter(route_class=OpenRoute, include_in_schema=False)
+def make_router(files: "PageFiles") -> APIRouter:
+    """The routes of a page."""
+    router = APIRouter(route_class=OpenRoute, include_in_schema=False)
 
+    async def get_page(http: Request) -> Response:
+        """Return the page."""
+        return _respond(http, files.packed.get(INDEX), vary="accept, accept-encoding")
 
-async def get_page(http: Request) -> Response:
-    """Return the page."""
-    return _respond(http, INDEX, vary="accept, accept-encoding")
+    @router.api_route("/web/{name:path}", methods=_METHODS)
+    async def get_page_file(name: str, http: Request) -> Response:
+        """Return a file of the page, by its name or by `EDITION/name`; 404 for any other name.
 
+        The page names the edition that it was made for, and modules import each other relative to it. Another edition,
+        of a gateway that was replaced meanwhile, gets today's file, revalidated each time.
+        """
+        edition, slash, rest = name.partition("/")
+        if slash and _EDITION.fullmatch(edition):
+            lasting = EDITION_CACHE if edition == files.edition else HEADERS["cache-control"]
+            return _respond(http, files.packed.get(rest), vary="accept-encoding", cache_control=lasting)
+        return _respond(http, files.packed.get(name), vary="accept-encoding")
 
-@router.api_route("/web/{name:path}", methods=_METHODS)
-async def get_page_file(name: str, http: Request) -> Response:
-    """Return a file of the page, by its name or by `EDITION/name`; 404 for any other name.
-
-    The page names the edition that it was made for, and modules import each other relative to it. Another edition, of a
-    gateway that was replaced meanwhile, gets today's file, revalidated each time.
-    """
-    edition, slash, rest = name.partition("/")
-    if slash and _EDITION.fullmatch(edition):
-        lasting = EDITION_CACHE if edition == get_edition() else HEADERS["cache-control"]
-        return _respond(http, rest, vary="accept-encoding", cache_control=lasting)
-    return _respond(http, name, vary="accept-encoding")
-
-
-router.add_api_route("/", get_page, methods=_METHODS, route_class_override=BrowserRoute)
+    router.add_api_route("/", get_page, methods=_METHODS, route_class_override=BrowserRoute)
+    return router
 
 
 @dataclass(frozen=True, slots=True)
-class PageFile:
+class PackedFile:
     """A file as it is sent, plain and compressed. `etag` is made from its content."""
 
     content_type: str
@@ -88,38 +91,67 @@ class PageFile:
     etag: str
 
 
-@cache
-def load_files() -> dict[str, PageFile]:
-    """The files by name. A requested name is only looked up here; no path is built from it."""
-    named = f'"web/{get_edition()}/'.encode()
-    return {
-        name: _pack(name, text.replace(b'"web/', named) if name == INDEX else text)
-        for name, text in _read_all().items()
-    }
+class PageFiles:
+    """The files of a page with its parts, and the parts as the page lists them. Files are read when they are needed."""
+
+    def __init__(self, page: CollectedPage) -> None:
+        self._page = page
+
+    @cached_property
+    def packed(self) -> dict[str, PackedFile]:
+        """The files by name. A requested name is only looked up here; no path is built from it."""
+        named = f'"web/{self.edition}/'.encode()
+        return {
+            name: _pack(name, text.replace(b'"web/', named) if name == INDEX else text)
+            for name, text in self._texts.items()
+        }
+
+    @cached_property
+    def edition(self) -> str:
+        """The version of the files: a digest of their names and contents."""
+        digest = hashlib.sha256()
+        for name, text in self._texts.items():
+            digest.update(f"{name} {len(text)}\n".encode() + text)
+        return digest.hexdigest()[:12]
+
+    @cached_property
+    def _texts(self) -> dict[str, bytes]:
+        texts = {
+            prefix + path.name: path.read_bytes()
+            for prefix, folder in self._page.folders.items()
+            for path in sorted(find_folder(folder).iterdir())
+            if path.suffix in _TYPES
+        }
+        return {**texts, INDEX: self._list_parts(texts[INDEX].decode()).encode()}
+
+    def _list_parts(self, index: str) -> str:
+        """The page with links to its views, and with what `parts.js` reads of its other parts."""
+        page = self._page
+        links = [_format_part("views", one, f' href="#/{one.name}"') for one in page.views]
+        others = [
+            *(_format_part("studio", one) for one in page.studio),
+            *(_format_part("run-offers", one) for one in page.run_offers),
+            *(_format_part(one.name, one) for one in (page.attachments, page.citations) if one is not None),
+        ]
+        index = index.replace("<!-- views -->", "\n        ".join(links))
+        return index.replace("<!-- parts -->", "\n      ".join(["", *others]) + "\n    ")
 
 
-@cache
-def get_edition() -> str:
-    """The version of the files: a digest of their names and contents."""
-    digest = hashlib.sha256()
-    for name, text in _read_all().items():
-        digest.update(f"{name} {len(text)}\n".encode() + text)
-    return digest.hexdigest()[:12]
+def _format_part(slot: str, part: PagePart, attributes: str = "") -> str:
+    fields = {"slot": slot, "name": part.name, "module": part.module, "scope": part.scope}
+    data = "".join(f' data-{name}="{escape(value)}"' for name, value in fields.items())
+    return f"<a{attributes}{data}>{escape(part.label)}</a>"
 
 
-@cache
-def _read_all() -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(WEB_FOLDER.iterdir()) if path.suffix in _TYPES}
-
-
-def _pack(name: str, plain: bytes) -> PageFile:
+def _pack(name: str, plain: bytes) -> PackedFile:
     # A fixed time, so that the same content always gives the same bytes.
     packed = gzip.compress(plain, mtime=0)
-    return PageFile(_TYPES[Path(name).suffix], plain, packed, hashlib.sha256(plain).hexdigest()[:20])
+    return PackedFile(_TYPES[Path(name).suffix], plain, packed, hashlib.sha256(plain).hexdigest()[:20])
 
 
-def _respond(http: Request, name: str, *, vary: str, cache_control: str = HEADERS["cache-control"]) -> Response:
-    file = load_files().get(name)
+def _respond(
+    http: Request, file: PackedFile | None, *, vary: str, cache_control: str = HEADERS["cache-control"]
+) -> Response:
     if file is None:
         raise NotFoundError(f"there is nothing at {http.method} {http.url.path}")
     packs = "gzip" in http.headers.get("accept-encoding", "")

@@ -1,22 +1,20 @@
-/** The page: its views by the hash of its address, the key dialog, and the gateway's status. */
+/** The page: its views by the hash of its address, each loaded when it is first shown; the key dialog, and the gateway's status. */
 
 import { me } from "./access.js";
-import { askForKey, askWith, get, isAtLimit, key, readiness } from "./api.js";
-import * as build from "./build.js";
+import { alarm } from "./answer.js";
+import { askForKey, askWith, errorText, get, isAtLimit, key, readiness } from "./api.js";
 import * as chat from "./chat.js";
-import * as documents from "./documents.js";
 import { button, el, fill, icon, keepLooking, short } from "./dom.js";
 import { forgetDrafts } from "./drafts.js";
 import * as models from "./models.js";
+import { leadToChat } from "./navigation.js";
 import { close } from "./panel.js";
-import * as runs from "./runs.js";
-import * as team from "./team.js";
+import { partsIn } from "./parts.js";
 import { watchApprovals } from "./team_approvals.js";
-import * as studio from "./studio.js";
 import { showView, showWaiting } from "./title.js";
 
-const VIEWS = { chat, documents, build, runs, team, studio, models };
-const NEEDS = { chat: "chat", documents: "agent", build: "ingest", runs: "agent", studio: "agent" }; // scopes of the views
+const views = new Map(partsIn("views").map((one) => [one.name, one]));
+const loaded = new Map([["chat", chat], ["models", models]]); // name -> the module of a view
 const main = document.getElementById("main");
 const keyDialog = document.getElementById("key");
 const keyButton = document.getElementById("key-button");
@@ -27,25 +25,44 @@ const LOOK_MS = 30_000; // between two looks at the gateway's status
 const themeButton = document.getElementById("theme");
 const THEMES = { system: ["half", "as the system"], light: ["sun", "light"], dark: ["moon", "dark"] };
 
+let current = null; // the view that is shown
+let looks = 0; // one more for each address
 let owner = ""; // whose key it is
 let keyBanner = null; // made once: a banner that is put in again is read out again
 let [stateLooks, stateDrawn] = [0, 0]; // the numbers of the newest look at the status, and of the newest that was drawn
 
 /** Shows the view of an address like #/runs/run_1 or #/studio/rooms/office. */
 async function route() {
+  const look = (looks += 1);
   const [, given, ...rest] = location.hash.split("/");
-  const name = Object.hasOwn(VIEWS, given) ? given : "chat";
-  const view = VIEWS[name];
+  const name = views.has(given) || loaded.has(given) ? given : "chat";
   close();
-  for (const other of Object.values(VIEWS)) {
-    other.view.hidden = other !== view;
-    if (other !== view) other.hide?.();
-  }
   for (const link of document.querySelectorAll("header nav a"))
     if (link.hash === `#/${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
-  showView(name);
-  await view.show(...rest.map(decode));
+  showView(name, views.get(name)?.label);
+  const next = loaded.get(name) ?? (await load(name));
+  if (look !== looks) return; // another view was opened meanwhile
+  if (current !== next) {
+    if (current) current.view.hidden = true;
+    current?.hide?.();
+    current = next;
+    next.view.hidden = false;
+    if (!next.view.isConnected) main.append(next.view);
+  }
+  await next.show(...rest.map(decode));
+}
+
+/** Loads the module of a view. If that fails, a view in its place says why. */
+async function load(name) {
+  try {
+    const module = await views.get(name).load();
+    loaded.set(name, module);
+    return module;
+  } catch (error) {
+    const view = el("section.view.empty", {}, alarm(errorText(error)), button("Load the page again", () => location.reload(), { picture: "again" }));
+    return { view, show() {}, hide: () => view.remove() };
+  }
 }
 
 /** A part of the address; one that is not well formed as it is. */
@@ -121,9 +138,9 @@ async function offerViews() {
   owner = caller;
   document.body.dataset.scopes = scopes.join(" "); // what needs another one is not shown
   dispatchEvent(new Event("rightschange"));
-  for (const [name, scope] of Object.entries(NEEDS))
-    document.querySelector(`header nav a[href="#/${name}"]`).hidden = !scopes.includes(scope);
-  if (!location.hash && !scopes.includes(NEEDS.chat)) location.hash = document.querySelector("header nav a:not([hidden])").hash;
+  for (const { name, scope } of views.values())
+    document.querySelector(`header nav a[href="#/${name}"]`).hidden = Boolean(scope) && !scopes.includes(scope);
+  if (!location.hash && !scopes.includes(views.get("chat").scope)) location.hash = document.querySelector("header nav a:not([hidden])").hash;
   if (scopes.includes("approve")) watchApprovals(drawWaiting);
 }
 
@@ -188,11 +205,12 @@ models.whenChanged(() => {
 });
 for (const sign of ["answerfailed", "reachchange", "limitchange", "online", "offline"]) addEventListener(sign, drawState); // its model may be down
 keepLooking(drawState, LOOK_MS);
-build.leadTo((collection) => enterChat("knowledge", `What do the documents in ${collection} say about `));
-documents.leadTo((collection) => enterChat("knowledge", `What do the documents in ${collection} say about `));
-studio.leadTo(enterChat);
+leadToChat(enterChat);
 offerViews();
-main.append(...Object.values(VIEWS).map((one) => one.view));
+for (const { view } of loaded.values()) {
+  view.hidden = true;
+  main.append(view);
+}
 window.addEventListener("hashchange", route);
 themeButton.addEventListener("click", switchTheme);
 drawTheme();

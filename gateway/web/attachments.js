@@ -1,14 +1,17 @@
 /** What is attached: pictures go with the next message; other files are read into a collection, that of the chat as a rule. */
 
 import { may } from "./access.js";
-import { errorText, get, send } from "./api.js";
+import { errorText } from "./api.js";
 import { isOwnCollection } from "./conversation.js";
 import { button, count, el, fill, icon } from "./dom.js";
+import { hasView, partIn } from "./parts.js";
 import { fitTogether, shrink } from "./pictures.js";
-import { upload } from "./upload.js";
 
 const TOO_LARGE = "Not sent: these pictures are too large for one message. Remove some of them.";
-const NO_FILES = "Files need a key with the scope “ingest”, which this one does not have. Pictures can be attached.";
+const NO_FILES = "This gateway reads no files that are attached. Pictures can be attached.";
+const NO_RIGHT = "Files need a key with the scope “ingest”, which this one does not have. Pictures can be attached.";
+
+const files = partIn("attachments"); // the feature that reads files, if one does
 
 /** The tray above the message box. `filesOf()` returns of the chat that is shown the `chat` itself, `own()`, which returns the
  * collection of its files, and `read(collection)` and `free(collection)`, which are called when a file was read into one, and
@@ -67,21 +70,12 @@ export function attachments({ filesOf }) {
     }
   }
 
-  /** Removes a file from the collection of its chat, and an empty one with it: it would leave the chat without answers. */
+  /** Removes a file; a chat whose collection has none any more is answered from all documents again. */
   async function remove({ into, id, free }) {
-    const isAbsent = (error) => {
+    const isGone = await (await files.load()).remove(id, into);
+    if (isGone) await free(into).catch((error) => {
       if (error.status !== 404) throw error;
-    };
-    await send("DELETE", `v1/documents/${encodeURIComponent(id)}?collection=${into}`).catch(isAbsent);
-    const { data } = (await get(`v1/documents?collection=${into}&limit=1`).catch(isAbsent)) ?? { data: [] };
-    if (data.length) return;
-    try {
-      await send("DELETE", `v1/collections/${into}`).catch(isAbsent);
-    } catch (error) {
-      if (error.status === 409) return; // another file is being read into it
-      throw error;
-    }
-    await free(into).catch(isAbsent);
+    });
   }
 
   function addPicture(file) {
@@ -111,10 +105,10 @@ export function attachments({ filesOf }) {
 
   function addFile(file) {
     const { item, state } = chip(file.name, "file", icon("folder"));
-    const files = filesOf();
-    chatOf.set(item, files.chat);
-    reading.set(item, readFile(file, state, files).then((read) => {
-      if (!read && left.some(([one]) => one === item)) reportElsewhere(file.name, state.textContent, files.chat);
+    const its = filesOf();
+    chatOf.set(item, its.chat);
+    reading.set(item, readFile(file, state, its).then((read) => {
+      if (!read && left.some(([one]) => one === item)) reportElsewhere(file.name, state.textContent, its.chat);
       return read;
     }));
   }
@@ -132,17 +126,18 @@ export function attachments({ filesOf }) {
 
   /** Reads a file into a collection, and says so beside its name. Returns what was added; null if it was not read. */
   async function readFile(file, state, { own, read, free }) {
-    get("v1/collections").then(({ data }) => fill(known, data.map((one) => el("option", { value: one.name }))), () => {});
     state.textContent = "reading …";
     const chosen = collection.value.trim();
     try {
+      const reader = await files.load();
+      reader.listCollections().then((names) => fill(known, names.map((value) => el("option", { value }))), () => {});
       const into = chosen || await own();
       const place = chosen ? `in ${into}` : "in this chat";
       const held = (is) => (state.textContent = is ? "waiting for the key’s limit of requests a minute …" : "reading …");
-      const found = await upload(file, into, { held });
+      const found = await reader.read(file, into, { held });
       const lacks = found.coverage && found.coverage.share < 0.995 ? `, ${Math.floor(found.coverage.share * 100)} % of its text` : "";
       await read(into).catch(async (error) => {
-        if (error.status === 404 && !chosen) await send("DELETE", `v1/collections/${into}`); // its chat was deleted meanwhile
+        if (error.status === 404 && !chosen) await reader.removeCollection(into); // its chat was deleted meanwhile
         throw error;
       });
       state.textContent = found.unchanged ? `already ${place}` : `${count(found.passages, "passage")} ${place}${lacks}`;
@@ -155,13 +150,13 @@ export function attachments({ filesOf }) {
   }
 
   /** Attaches pictures, and other files if the key may add some. */
-  async function add(files) {
+  async function add(given) {
     const isPicture = ({ type }) => /^image\/(png|jpe?g|webp|gif)$/.test(type);
-    const mayAdd = files.every(isPicture) || (await may("ingest"));
-    for (const file of files)
+    const mayAdd = given.every(isPicture) || (files && await may("ingest"));
+    for (const file of given)
       if (isPicture(file)) addPicture(file);
       else if (mayAdd) addFile(file);
-    if (!mayAdd) warn(NO_FILES);
+    if (!mayAdd) warn(files ? NO_RIGHT : NO_FILES);
   }
 
   function warn(text) {
@@ -181,7 +176,7 @@ export function attachments({ filesOf }) {
     limit(collection, what = "", free = null, { isGone = false } = {}) {
       limited.hidden = !collection;
       const from = isGone ? el("span.problem", { role: "alert" }, `This chat is answered from ${what} only, which were deleted.`)
-        : el("span", {}, "Answers come from ", el("a", { href: `#/documents/${encodeURIComponent(collection)}` }, what));
+        : el("span", {}, "Answers come from ", hasView("documents") ? el("a", { href: `#/documents/${encodeURIComponent(collection)}` }, what) : what);
       if (collection) fill(limited, from, button("Use all documents", free, { kind: "plain" }));
       draw();
     },

@@ -6,6 +6,7 @@ import { attachments } from "./attachments.js";
 import { composer } from "./composer.js";
 import { note, ownCollection, pathOf } from "./conversation.js";
 import * as drafts from "./drafts.js";
+import { partIn } from "./parts.js";
 
 const pictures = new Map(); // of each chat; they are too large for the storage of a tab
 
@@ -34,15 +35,17 @@ export function chatBox({ aside, send, stop, filesOf }) {
 
   /** Says from which collection the chat that is shown is answered, if from one only, and whether that was deleted. */
   function limitTo(collection) {
+    const files = partIn("attachments");
+    if (!files) return; // without collections, none limits the answers
     limit = collection;
     const chat = shown;
     const what = collection === ownCollection(chat) ? "the files of this chat" : `the documents in ${collection}`;
     const free = () => note(chat, { collection: null }).then(() => chat === shown && limitTo(null));
     tray.limit(collection, what, free);
     if (!collection) return;
-    get(`v1/collections/${encodeURIComponent(collection)}`, { quiet: true }).catch(({ status }) => {
-      if (status === 404 && limit === collection && chat === shown) tray.limit(collection, what, free, { isGone: true });
-    });
+    files.load().then(({ isThere }) => isThere(collection)).then((is) => {
+      if (!is && limit === collection && chat === shown) tray.limit(collection, what, free, { isGone: true });
+    }, () => {}); // the next look may succeed
   }
 
   return {

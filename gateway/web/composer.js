@@ -3,6 +3,7 @@
 
 import { may } from "./access.js";
 import { el, fill, icon, isComposing } from "./dom.js";
+import { partIn } from "./parts.js";
 
 /** Calls `send(text)` with the message, and `stop()` while busy. `aside` is shown beside the button. `attach(files)` gets
  * files that were chosen or pasted; `tray` shows what is attached, and `canSend()` whether that alone is a message. */
@@ -51,7 +52,7 @@ export function composer({ label, placeholder, send, stop = null, aside = null, 
   });
   if (attach) {
     const offer = async () => {
-      const takesFiles = await may("ingest", { quiet: true });
+      const takesFiles = Boolean(partIn("attachments")) && (await may("ingest", { quiet: true }));
       clip.title = takesFiles ? "Attach files or pictures" : "Attach pictures";
       clip.setAttribute("aria-label", clip.title);
       files.accept = takesFiles ? "" : "image/*";

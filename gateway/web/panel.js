@@ -1,13 +1,12 @@
-/** The panel of a citation: the quoted words, their place, the passage around them, and the file. */
+/** The panel of a citation: the quoted words, their place, and the ways to what is behind them, as a feature offers them. */
 
-import { get, request, errorText } from "./api.js";
-import { button, el, fill, icon } from "./dom.js";
+import { errorText } from "./api.js";
+import { attempt, button, el, fill } from "./dom.js";
 import { link, safeUrl } from "./html.js";
+import { partIn } from "./parts.js";
 
 const panel = document.getElementById("panel");
 let opener = null;
-
-const SIGNS = { passed: "done", failed: "failed" };
 
 /** Returns the handler of `[n]` in an answer, for `showHtml`. */
 export function citing({ sources = [], citations = [] }) {
@@ -79,62 +78,10 @@ function quoted({ words, at, where }) {
       fill(found, el("p.problem", {}, errorText(error)));
     }
   };
-  return el("section", {},
-    el("blockquote", { dir: "auto" }, words),
-    el("p.quiet", {}, place),
-    el("div.row.needs-agent", {},
-      at.collection && button("In its passage", look(passage)),
-      at.collection && button(at.page ? `Open page ${at.page}` : "Open the file", look(file)),
-      at.citation_id && button("Verify again", look(proof))),
-    found);
-}
-
-/** The passage with the quoted words marked. Offsets count code points, not JavaScript's UTF-16 units. */
-async function passage(at) {
-  const path = `v1/documents/${encodeURIComponent(at.source_id)}?collection=${encodeURIComponent(at.collection)}`;
-  const { chunks, coverage, uncertainties } = await get(path);
-  const chunk = chunks.find((one) => one.chunk_id === at.chunk_id);
-  if (!chunk) return el("p.problem", {}, "The document has been read again since; this passage no longer exists.");
-  const letters = Array.from(chunk.text);
-  const end = at.offset + Array.from(at.text_snippet).length;
-  const cut = (from, to) => letters.slice(from, to).join("");
-  return el("div.passage", {}, el("h3", { dir: "auto" }, [...new Set(chunk.title.split(" / "))].join(" / ") || "Passage"),
-    el("p", { dir: "auto" }, cut(0, at.offset), el("mark", {}, cut(at.offset, end)), cut(end)),
-    reading(coverage, uncertainties));
-}
-
-/** How much of the file was read, what is missing, and what was left out on purpose. */
-function reading(coverage, uncertainties = []) {
-  const omitted = Object.entries(coverage?.omitted ?? {}).map(([kind, count]) => `${kind} (${count})`);
-  const lines = [
-    coverage && `${Math.floor(coverage.share * 1000) / 10} % of the file's ${coverage.unit} were read.`,
-    omitted.length && `Left out on purpose: ${omitted.join(", ")}.`,
-    ...uncertainties,
-  ].filter(Boolean);
-  return lines.length ? el("ul.quiet", {}, lines.map((line) => el("li", {}, line))) : null;
-}
-
-/** Opens the file. It is fetched because a link cannot carry the key. PDFs are shown, other files are saved. */
-async function file(at) {
-  const path = `v1/documents/${encodeURIComponent(at.source_id)}/file?collection=${encodeURIComponent(at.collection)}`;
-  const response = await request(path, { accept: "*/*" });
-  const isPdf = response.headers.get("content-type")?.startsWith("application/pdf");
-  const bytes = await response.blob();
-  const blob = URL.createObjectURL(new Blob([bytes], { type: isPdf ? "application/pdf" : "application/octet-stream" }));
-  const opened = isPdf ? { href: at.page ? `${blob}#page=${at.page}` : blob, target: "_blank", rel: "noopener" } : {
-    href: blob, download: at.source.split("/").at(-1) || "document" };
-  setTimeout(() => URL.revokeObjectURL(blob), 600_000); // time enough for a slow reader to take it over
-  const open = el("a", opened, isPdf ? "Open the PDF" : `Save ${opened.download}`);
-  open.click();
-  return el("p", {}, open);
-}
-
-async function proof(at) {
-  const { proof: found } = await get(`v1/citations/${encodeURIComponent(at.citation_id)}/verify`);
-  return el("div.proof", {},
-    el(`p.${found.verdict}`, {}, found.statement),
-    el("ul", {}, found.checks.map(({ check, result, detail }) =>
-      el("li", {}, icon(SIGNS[result] ?? "info", result), el("span", {}, el("b", {}, check), ` ${detail}`)))));
+  const ways = el("div.row.needs-agent");
+  const behind = partIn("citations");
+  if (behind) attempt(ways, async () => fill(ways, (await behind.load()).waysTo(at).map(([word, what]) => button(word, look(what)))));
+  return el("section", {}, el("blockquote", { dir: "auto" }, words), el("p.quiet", {}, place), behind && ways, found);
 }
 
 /** A link to a source on the web. */

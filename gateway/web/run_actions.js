@@ -1,30 +1,30 @@
-/** What can be made of an ended run: a recipe, or a fork from one of its steps. */
+/** What can be made of an ended run: a fork from one of its steps, and what features offer, such as a recipe. */
 
+import { may } from "./access.js";
 import { Failure, get, post } from "./api.js";
-import { el, fill, words } from "./dom.js";
-import { actions, area, choice, field } from "./studio_forms.js";
+import { attempt, el, fill, words } from "./dom.js";
+import { actions, area, choice } from "./forms.js";
+import { partsIn } from "./parts.js";
 
 const EFFECTS = [["refuse", "Do not start"], ["keep", "Keep its result"], ["ask", "Ask me, then do it again"]];
 
-/** The part of the page of an ended run that offers both; null for a run that did nothing but write. */
+/** The part of the page of an ended run that has them; null for a run that did nothing but write. */
 export function runActions(run) {
   const steps = run.plan?.steps ?? [];
   if (!steps.some((step) => step.action !== "completion")) return null;
-  return el("div.offers", {},
-    run.status === "succeeded" && el("details.offer", {}, el("summary", {}, "Save as recipe"), recipeForm(run)),
+  return el("div.offers", {}, partsIn("run-offers").map((part) => offerOf(part, run)),
     el("details.offer", {}, el("summary", {}, "Fork from a step"), forkForm(run)));
 }
 
-function recipeForm(run) {
-  const element = el("form.form", { onsubmit: (event) => event.preventDefault() },
-    el("p.quiet", {}, "The plan becomes a skill with parameters that runs without another plan. It is tried, and you confirm it before it is used."),
-    field("Name", "name", "", { hint: "Optional: lowercase words joined by hyphens", maxLength: 64 }));
-  const save = async () => {
-    const { name } = Object.fromEntries(new FormData(element));
-    const recipe = await post(`v1/runs/${run.id}/recipe`, name.trim() ? { name: name.trim() } : {});
-    location.hash = `#/studio/recipes/${encodeURIComponent(recipe.name)}`;
-  };
-  return [element, actions(["Make the recipe", save, "primary"])];
+/** What a feature offers for the run, once its module is loaded; hidden where that is nothing. */
+function offerOf({ label, scope, load }, run) {
+  const element = el("details.offer", { hidden: true });
+  attempt(element, async () => {
+    const content = (!scope || (await may(scope))) && (await load()).offer(run);
+    element.hidden = !content;
+    fill(element, el("summary", {}, label), content);
+  });
+  return element;
 }
 
 function forkForm(run) {

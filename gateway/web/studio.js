@@ -1,44 +1,43 @@
-/** Studio: rooms, generated tools, prompts, recipes, schedules, the queue, and the map of what there is. A list beside the chosen thing. */
+/** Studio: the things that features keep, a section for each kind, with a list beside the chosen thing. A section's module exports
+ * `about`, what it is for, and `open(id, tasks)`, which draws a thing; `list()` unless it is `whole`, shown without a choice. It may
+ * export `add`, the word of the button for a new one, with `create(tasks)` and the `scope` that this needs; `overview()`, which is
+ * drawn while nothing is chosen; and `none`, what an empty list says. */
 
 import { me } from "./access.js";
 import { errorText } from "./api.js";
 import { button, el, fill } from "./dom.js";
-import * as map from "./studio_map.js";
-import * as prompts from "./studio_prompts.js";
-import * as queue from "./studio_queue.js";
-import * as recipes from "./studio_recipes.js";
-import * as rooms from "./studio_rooms.js";
-import * as schedules from "./studio_schedules.js";
-import * as tools from "./studio_tools.js";
+import { enterChat } from "./navigation.js";
+import { partsIn } from "./parts.js";
 import { entitle } from "./title.js";
 
-const SECTIONS = { rooms, tools, prompts, recipes, schedules, queue, map };
-const SCOPES = { rooms: "rooms", queue: "admin" }; // of sections that not every key may see
+const SECTIONS = new Map(partsIn("studio").map((one) => [one.name, one]));
 const NEW = "new";
 
-const tabs = el("nav.tabs", { "aria-label": "Studio" }, Object.entries(SECTIONS).map(([name, one]) =>
-  el("a", { href: `#/studio/${name}` }, one.title)));
+const tabs = el("nav.tabs", { "aria-label": "Studio" }, [...SECTIONS.values()].map(({ name, label }) =>
+  el("a", { href: `#/studio/${name}` }, label)));
 const list = el("ul.items", { "aria-label": "Things of this kind" });
 const adder = el("div.pad");
 const stage = el("div.stage");
 export const view = el("section.view.split.studio", { "aria-label": "Studio" },
   el("div.side", {}, el("div.head", {}, el("h1", {}, "Studio")), el("div.scroll", {}, tabs, adder, list)), stage);
 
-let enterChat = () => {};
-let section = "rooms";
+let section = "";
+let kind = null; // the module of the section
 let chosen = "";
-
-/** The target of "Try it": called with a room and the first words of a message. */
-export const leadTo = (go) => (enterChat = go);
+let looks = 0; // one more for each place that is shown
 
 export async function show(name = "", id = "") {
+  const look = (looks += 1);
   const { scopes } = await me();
-  const offered = Object.keys(SECTIONS).filter((one) => !SCOPES[one] || scopes.includes(SCOPES[one]));
-  section = offered.includes(name) ? name : offered[0];
+  const offered = [...SECTIONS.values()].filter((one) => !one.scope || scopes.includes(one.scope)).map((one) => one.name);
+  const next = offered.includes(name) ? name : offered[0];
+  if (!next) return fill(list, el("li.quiet.pad", {}, "No section of Studio is for this key."));
+  const module = await SECTIONS.get(next).load().catch(unloaded);
+  if (look !== looks) return; // another place was opened meanwhile
+  [section, kind] = [next, module];
   if (section !== name) id = ""; // it is a thing of a section that this key does not see
   chosen = id;
   entitle("studio");
-  const kind = SECTIONS[section];
   for (const tab of tabs.children) tab.hidden = !offered.includes(tab.hash.split("/")[2]);
   for (const tab of tabs.children)
     if (tab.hash === `#/studio/${section}`) tab.setAttribute("aria-current", "page");
@@ -49,20 +48,26 @@ export async function show(name = "", id = "") {
   await Promise.all([refresh(), open(kind, id)]);
 }
 
+/** In place of a section that cannot be loaded. */
+function unloaded(error) {
+  const fail = () => Promise.reject(error);
+  return { about: "", list: fail, open: fail };
+}
+
 /** Shows the chosen thing, the form for a new one, or what this section is for. */
-async function open(kind, id) {
+async function open(module, id) {
   const page = el("div.column.run");
   const scroll = el("div.scroll", {}, page);
-  const isOverview = !id && !kind.whole;
-  const back = isOverview ? null : kind.whole ? el("a.back", { href: "#/studio" }, "Studio")
-    : el("a.back", { href: `#/studio/${section}` }, `All ${kind.title.toLowerCase()}`);
-  const tasks = { refresh, go, leave: () => go(""), enterChat: (room, text) => enterChat(room, text) };
-  if (!id && !kind.whole && !kind.overview) return fill(stage, el("div.empty", {}, el("p", {}, kind.about)));
+  const isOverview = !id && !module.whole;
+  const back = isOverview ? null : module.whole ? el("a.back", { href: "#/studio" }, "Studio")
+    : el("a.back", { href: `#/studio/${section}` }, `All ${SECTIONS.get(section).label.toLowerCase()}`);
+  const tasks = { refresh, go, leave: () => go(""), enterChat };
+  if (!id && !module.whole && !module.overview) return fill(stage, el("div.empty", {}, el("p", {}, module.about)));
   fill(stage, scroll);
   fill(page, back, el("p.quiet", { role: "status" }, "Loading …"));
   try {
-    const content = id === NEW && kind.create ? await kind.create(tasks) : !id && kind.overview ? await kind.overview() : await kind.open(id, tasks);
-    if (id !== chosen || kind !== SECTIONS[section] || !stage.contains(page)) return;
+    const content = id === NEW && module.create ? await module.create(tasks) : !id && module.overview ? await module.overview() : await module.open(id, tasks);
+    if (id !== chosen || module !== kind || !stage.contains(page)) return;
     fill(page, back, content);
     entitle("studio", id && page.querySelector("h1")?.textContent);
   } catch (error) {
@@ -77,13 +82,13 @@ function go(id) {
 }
 
 async function refresh() {
-  const kind = SECTIONS[section];
-  list.hidden = !kind.list;
-  if (!kind.list) return;
+  const module = kind;
+  list.hidden = !module.list;
+  if (!module.list) return;
   try {
-    const items = await kind.list();
-    if (kind !== SECTIONS[section]) return; // another section was opened meanwhile
-    fill(list, items.map(item), !items.length && el("li.quiet.pad", {}, kind.none ?? "None yet.", el("p.narrow", {}, kind.about)));
+    const items = await module.list();
+    if (module !== kind) return; // another section was opened meanwhile
+    fill(list, items.map(item), !items.length && el("li.quiet.pad", {}, module.none ?? "None yet.", el("p.narrow", {}, module.about)));
   } catch (error) {
     fill(list, el("li", {}, problem(error)));
   }

@@ -2,11 +2,13 @@
 
 const subjects = {}; // view -> what is shown in it, such as a chat
 let view = "";
+let label = "";
 let waiting = 0;
 
-/** The view of this name is shown now. */
-export function showView(name) {
+/** The view of this name is shown now; `word` is what a person calls it, if that is not its name. */
+export function showView(name, word = "") {
   view = name;
+  label = word || `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
   draw();
 }
 
@@ -23,6 +25,6 @@ export function showWaiting(number) {
 }
 
 function draw() {
-  const what = subjects[view] || `${view.charAt(0).toUpperCase()}${view.slice(1)}`;
+  const what = subjects[view] || label;
   document.title = `${waiting > 0 ? `(${waiting}) ` : ""}${what} · Stepgate`;
 }

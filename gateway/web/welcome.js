@@ -4,6 +4,7 @@ import { may } from "./access.js";
 import { errorText, get, post } from "./api.js";
 import { button, el, fill, icon, keepLooking, short } from "./dom.js";
 import { offer, report } from "./models.js";
+import { partIn } from "./parts.js";
 
 const SUGGESTIONS = {
   stepgate: ["What is 17.5 * 240, and what time is it in Stockholm?", "Remember that I prefer short answers."],
@@ -12,7 +13,7 @@ const SUGGESTIONS = {
   chat: ["Explain in three sentences what an event log is."],
 };
 const BUILDER = "pipelines"; // has a view of its own
-const OF_DOCUMENTS = new Set(["knowledge", "incident"]); // rooms that answer from documents only
+const OF_DOCUMENTS = new Set(partIn("attachments") ? ["knowledge", "incident"] : []); // rooms that answer from documents only
 const LOOK_MS = 10_000; // between two looks for a model, while there is none
 
 /** The welcome in `hero`, and the choices of the room in `rooms` and of its model in `picks`, which is hidden where there
@@ -67,14 +68,16 @@ export function welcome({ hero, rooms, picks, say, focus }) {
 
   /** Finds out whether there are documents, as long as there are none. */
   async function lookForDocuments() {
-    looking ??= get("v1/collections", { quiet: true }).catch(() => null).finally(() => (looking = null));
+    looking ??= listCollections().catch(() => null).finally(() => (looking = null));
     const listed = await looking;
-    const number = listed && listed.data.length;
+    const number = listed && listed.length;
     const mayAdd = number === 0 && (await may("ingest"));
     if (number === collections?.number) return;
     collections = { number, mayAdd };
     draw();
   }
+
+  const listCollections = async () => (await partIn("attachments").load()).listCollections({ quiet: true });
 
   const has = (id) => known.some((one) => one.id === id);
 

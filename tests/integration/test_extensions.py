@@ -193,6 +193,17 @@ def test_a_feature_has_its_table_its_routes_its_tool_and_its_command(
     assert any("List your favourite poems." in line for line in run(environment, "--help"))
 
 
+def test_a_feature_has_its_view_on_the_page(client: httpx.Client) -> None:
+    page = client.get("/", headers={"accept": "text/html"}).text
+    assert 'data-module="poems/poems.js" data-scope="agent">Poems</a>' in page
+    edition = page.partition('"web/')[2].partition("/")[0]
+    module = client.get(f"/web/{edition}/poems/poems.js")
+    assert module.text == (EXAMPLE / "stepgate_poems" / "page" / "poems.js").read_text()
+    assert module.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert module.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert "script-src 'self'" in module.headers["content-security-policy"]
+
+
 def test_an_event_of_a_feature_is_redacted_has_its_line_and_is_read_while_the_feature_is_off(
     client: httpx.Client, environment: dict[str, str]
 ) -> None:

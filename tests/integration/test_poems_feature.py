@@ -1,4 +1,5 @@
-"""The example's feature, loaded as a package of somebody else's: its toolset, and what goes by age, run and owner."""
+"""The example's feature, loaded as a package of somebody else's: its toolset, its room, its
+view, and what goes by age, run and owner."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -20,8 +21,10 @@ from agent.storage.usage import DAY_SECONDS, UsageLedger
 from gateway.bootstrap_database import Storage, build_statements, open_store
 from gateway.bootstrap_rooms import list_room_files
 from gateway.configured_features import apply_feature_revisions, collect_tables, list_retentions
-from gateway.feature import Feature
-from gateway.feature_loader import FeatureSource, LoadedFeatures, choose_features
+from gateway.doors.web_page import PageFiles
+from gateway.feature import Feature, Page, PagePart
+from gateway.feature_loader import FeatureConflictError, FeatureSource, LoadedFeatures, choose_features
+from gateway.feature_page import collect_page
 from mcp_tools.server.toolsets import Toolsets
 from tests.support.processes import ROOT
 
@@ -148,6 +151,21 @@ def test_its_room_is_there_while_it_is_on() -> None:
         list_room_files(load(other=other))
     lost = load(other=Feature(name="other", room_folder="stepgate_poems:lost"))
     assert [one.name for one in lost.skipped] == ["other"], "an installed feature that is broken is left out"
+
+
+def test_its_view_is_on_the_page_while_it_is_on() -> None:
+    on, off = (PageFiles(collect_page(load(choice))) for choice in ("", "-poems"))
+    link = (
+        b'href="#/poems" data-slot="views" data-name="poems" data-module="poems/poems.js" data-scope="agent">Poems</a>'
+    )
+    assert link in on.packed["index.html"].plain
+    assert set(on.packed) - set(off.packed) == {"poems/poems.js"}
+    assert b"poems" not in off.packed["index.html"].plain
+    other = Feature(
+        name="other", page=Page(folder="stepgate_poems:page", views=(PagePart("poems", "Odes", "poems.js"),))
+    )
+    with pytest.raises(FeatureConflictError, match="'poems' and 'other' both claim the view 'poems'"):
+        collect_page(load(other=other))
 
 
 def test_rooms_of_a_package_without_its_init_file_are_not_looked_for_elsewhere(

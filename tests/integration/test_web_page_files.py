@@ -1,13 +1,19 @@
 """The web page over HTTP: who gets it, with which headers, and that nothing else can be had that way."""
 
 import gzip
+import posixpath
 import re
 
 import httpx
 import pytest
 
-from gateway.doors.web_page import WEB_FOLDER, get_edition, load_files
+from gateway.doors.web_page import PageFiles
+from gateway.feature_loader import find_folder, load_features
+from gateway.feature_page import collect_page
 from tests.integration.conftest import Serve
+
+PAGE = collect_page(load_features("", with_installed=False))
+FILES = PageFiles(PAGE)
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 POLICY = {
@@ -15,6 +21,12 @@ POLICY = {
     "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'",
     "trusted-types stepgate",
 }  # fmt: skip
+
+
+def read(name: str) -> bytes:
+    """The text of a file of the page, by its name below the edition."""
+    feature, slash, rest = name.rpartition("/")
+    return (find_folder(PAGE.folders[feature + slash]) / rest).read_bytes()
 
 
 def policy(response: httpx.Response) -> set[str]:
@@ -60,7 +72,7 @@ async def test_a_file_has_its_type_and_is_sent_once(serve: Serve, name: str, kin
         packed = await client.get(f"/web/{name}", headers={"accept-encoding": "gzip"})
         again = await client.get(f"/web/{name}", headers={"if-none-match": packed.headers["etag"]})
         stale = await client.get(f"/web/{name}", headers={"if-none-match": '"of-yesterday"'})
-    assert plain.content == (WEB_FOLDER / name).read_bytes()
+    assert plain.content == read(name)
     assert packed.content == plain.content, "unpacked by the client"
     assert int(packed.headers["content-length"]) < len(plain.content)
     assert packed.headers["etag"] != plain.headers["etag"]
@@ -81,9 +93,9 @@ async def test_a_reload_asks_for_no_file_again(serve: Serve) -> None:
         other = await client.get(f"/web/{'0' * len(edition)}/app.js")
         missing = await client.get(f"/web/{edition}/nothing.js")
     assert page.headers["cache-control"] == "no-cache", "the next version names other files"
-    assert {path.split("/")[1] for path in named} == {get_edition()} == {edition}
+    assert {path.split("/")[1] for path in named} == {FILES.edition} == {edition}
     for path, file in zip(named, files, strict=True):
-        assert file.content == (WEB_FOLDER / path.rsplit("/", 1)[1]).read_bytes()
+        assert file.content == read(path.split("/", 2)[2])
         assert file.headers["cache-control"] == "public, max-age=31536000, immutable"
         assert policy(file) == POLICY
     assert (other.status_code, other.headers["cache-control"]) == (200, "no-cache"), "of a gateway that was replaced"
@@ -115,10 +127,14 @@ async def test_the_setting_switches_it_off(serve: Serve) -> None:
 
 
 def test_it_is_small_and_names_no_other_host() -> None:
-    assert {path.name for path in WEB_FOLDER.iterdir()} == set(load_files()), "every file there is served"
-    assert sum(len(one.gzipped) for one in load_files().values()) < 150_000, "what a browser loads, as it is sent"
-    assert sum(len(one.plain) for one in load_files().values()) < 400_000
-    for name, one in load_files().items():
+    folders = {prefix: find_folder(folder) for prefix, folder in PAGE.folders.items()}
+    named = {prefix + path.name for prefix, folder in folders.items() for path in folder.iterdir()}
+    assert named == set(FILES.packed), "every file there is served"
+    assert sum(len(one.gzipped) for one in FILES.packed.values()) < 150_000, (
+        "all that a browser may load, as it is sent"
+    )
+    assert sum(len(one.plain) for one in FILES.packed.values()) < 400_000
+    for name, one in FILES.packed.items():
         text = one.plain.decode()
         assert gzip.decompress(one.gzipped) == one.plain
         assert text.count("\n") < 300, name
@@ -140,14 +156,74 @@ def test_it_is_small_and_names_no_other_host() -> None:
         ):
             # Only the choice of light or dark outlives the tab.
             assert way not in text or (way, name) == ("localStorage", "theme.js"), f"{name}: {way}"
-    page = load_files()["index.html"].plain.decode()
+    page = FILES.packed["index.html"].plain.decode()
     assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)", page), "nothing inline"
 
 
+def list_imported(name: str) -> set[str]:
+    """The modules of the page that a module imports when it is loaded."""
+    imported = re.findall(r'from "(\.[\w./]+)"', FILES.packed[name].plain.decode())
+    return {posixpath.normpath(posixpath.join(posixpath.dirname(name), one)) for one in imported}
+
+
+def list_loaded(name: str) -> set[str]:
+    """A module with all that it imports, and that these import."""
+    loaded, left = set[str](), [name]
+    while left:
+        one = left.pop()
+        if one not in loaded:
+            loaded.add(one)
+            left += list_imported(one)
+    return loaded
+
+
 def test_every_module_that_is_named_is_there() -> None:
-    scripts = {name: one.plain.decode() for name, one in load_files().items() if name.endswith(".js")}
-    named = {found for text in scripts.values() for found in re.findall(r'from "\./([\w.]+)"', text)}
-    page = (WEB_FOLDER / "index.html").read_text()
-    named |= set(re.findall(r'"web/([\w.]+)"', page))
-    assert named <= set(load_files())
-    assert set(scripts) <= named, "no module that nobody loads"
+    scripts = {name for name in FILES.packed if name.endswith(".js")}
+    page = FILES.packed["index.html"].plain.decode()
+    parts = set(re.findall(r'data-module="([\w./]+)"', page))
+    assert parts <= scripts
+    named = {*re.findall(r'"web/\w+/([\w./]+)"', page), *parts}
+    named |= {one for name in scripts for one in list_imported(name)}
+    assert named <= set(FILES.packed)
+    assert scripts <= named, "no module that nobody loads"
+
+
+def list_exported(name: str) -> set[str]:
+    """What a module of the page exports."""
+    text = FILES.packed[name].plain.decode()
+    declared = re.findall(r"^export (?:async )?(?:const|let|class|function)\*? ?\*?\s*(\w+)", text, re.MULTILINE)
+    lists = re.findall(r"^export \{([^}]*)\}", text, re.MULTILINE)
+    return {*declared, *(one.split()[-1] for names in lists for one in names.split(","))}
+
+
+def test_what_a_module_imports_by_name_is_exported() -> None:
+    for name in FILES.packed:
+        text = FILES.packed[name].plain.decode()
+        for names, path in re.findall(r'^(?:im|ex)port \{([^}]*)\} from "(\.[\w./]+)"', text, re.MULTILINE):
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
+            missing = {one.split()[0] for one in names.split(",")} - list_exported(target)
+            assert not missing, f"{name}: {path} does not export {missing}"
+
+
+def test_the_module_of_a_part_exports_what_the_page_uses() -> None:
+    needed = {
+        **{one.module: {"view", "show"} for one in PAGE.views},
+        **{one.module: {"about", "open"} for one in PAGE.studio},
+        **{one.module: {"offer"} for one in PAGE.run_offers},
+    }
+    assert PAGE.attachments
+    assert PAGE.citations
+    needed[PAGE.attachments.module] = {"read", "remove", "removeCollection", "listCollections", "isThere"}
+    needed[PAGE.citations.module] = {"waysTo"}
+    for name, names in needed.items():
+        assert names <= list_exported(name), name
+
+
+def test_the_first_view_loads_no_part_of_a_feature() -> None:
+    loaded = list_loaded("app.js")
+    assert "chat.js" in loaded
+    assert {name for name in loaded if "/" in name} == set()
+    assert loaded.isdisjoint({"runs.js", "team.js", "studio.js", "forms.js"}), (
+        "other views are loaded when they are shown"
+    )
+    assert sum(len(FILES.packed[name].gzipped) for name in loaded) < 60_000, "as it is sent"

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
+from gateway.feature_loader import find_folder, load_features
+from gateway.feature_page import collect_page
 from tests.support.processes import ROOT
 
 LIST_ROOMS = """
@@ -37,6 +39,10 @@ def test_what_goes_into_the_wheel_is_the_packages_without_the_evaluation() -> No
     assert {name.split("/")[0] for name in names} == {"agent", "gateway", "mcp_tools"}
     assert "gateway/app.py" in names
     assert not [name for name in names if name.startswith("gateway/features/evaluation/")]
+    folders = map(find_folder, collect_page(load_features("", with_installed=False)).folders.values())
+    page = {path.relative_to(ROOT).as_posix() for folder in folders for path in folder.iterdir()}
+    assert "gateway/features/schedules/page/schedules.js" in page
+    assert page <= set(names)
 
 
 @pytest.mark.long

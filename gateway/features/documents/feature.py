@@ -1,6 +1,6 @@
 """The feature `documents`: collections of documents, search in them, and answers with citations."""
 
-from gateway.feature import Command, Door, Feature, Toolset
+from gateway.feature import Command, Door, Feature, Page, PagePart, Toolset
 
 FEATURE = Feature(
     name="documents",
@@ -39,6 +39,12 @@ FEATURE = Feature(
         Door("gateway.features.documents.doors.ingestion:router", place=150),
         Door("gateway.features.documents.doors.parsing:router", place=155),
         Door("gateway.features.documents.doors.sources:router", place=200),
+    ),
+    page=Page(
+        folder="gateway.features.documents:page",
+        views=(PagePart("documents", "Documents", "documents.js", "agent", place=20),),
+        attachments="chat_files.js",
+        citations="citation.js",
     ),
     upload_limits="gateway.features.documents.doors.documents:get_upload_limits",
     commands={

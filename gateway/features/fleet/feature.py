@@ -1,6 +1,6 @@
 """The feature `fleet`: the queue, its workers, several processes behind one port."""
 
-from gateway.feature import Command, Door, Feature
+from gateway.feature import Command, Door, Feature, Page, PagePart
 
 FEATURE = Feature(
     name="fleet",
@@ -10,6 +10,10 @@ FEATURE = Feature(
     middleware="gateway.features.fleet.serve_workers.worker_sessions:WorkerSessionMiddleware",
     serve_workers="gateway.features.fleet.serve_workers.worker_supervisor:run_workers",
     routes=(Door("gateway.features.fleet.doors.queue:router", place=320),),
+    page=Page(
+        folder="gateway.features.fleet:page",
+        studio=(PagePart("queue", "Queue", "queue.js", "admin", place=60),),
+    ),
     commands={
         "worker": Command(
             "gateway.features.fleet.commands.worker:worker",

@@ -1,6 +1,6 @@
 """The feature `pipeline_builder`: conversations that build document pipelines."""
 
-from gateway.feature import Door, Feature, Toolset
+from gateway.feature import Door, Feature, Page, PagePart, Toolset
 
 FEATURE = Feature(
     name="pipeline_builder",
@@ -38,6 +38,10 @@ FEATURE = Feature(
         ),
     ),
     routes=(Door("gateway.features.pipeline_builder.doors.conversations:router", place=180),),
+    page=Page(
+        folder="gateway.features.pipeline_builder:page",
+        views=(PagePart("build", "Build", "build.js", "ingest", place=30),),
+    ),
     owned_tables=("conversation_uncertainties", "agent_conversations"),
     retention="gateway.features.pipeline_builder.engine.retention:RETENTION",
 )

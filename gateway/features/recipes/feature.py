@@ -1,6 +1,6 @@
 """The feature `recipes`: runs that went well as templates."""
 
-from gateway.feature import Command, Door, Feature, Toolset
+from gateway.feature import Command, Door, Feature, Page, PagePart, Toolset
 
 FEATURE = Feature(
     name="recipes",
@@ -17,6 +17,11 @@ FEATURE = Feature(
         ),
     ),
     routes=(Door("gateway.features.recipes.doors.recipes:router", place=250),),
+    page=Page(
+        folder="gateway.features.recipes:page",
+        studio=(PagePart("recipes", "Recipes", "recipes.js", place=40),),
+        run_offers=(PagePart("recipe", "Save as recipe", "save_recipe.js"),),
+    ),
     commands={
         "runs save": Command(
             "gateway.features.recipes.commands.save_run:save",

@@ -1,6 +1,6 @@
 """The feature `schedules`: runs at times of cron, and webhooks."""
 
-from gateway.feature import Command, Door, Feature, Toolset
+from gateway.feature import Command, Door, Feature, Page, PagePart, Toolset
 
 FEATURE = Feature(
     name="schedules",
@@ -22,6 +22,10 @@ FEATURE = Feature(
     routes=(
         Door("gateway.features.schedules.doors.schedules:router", place=300),
         Door("gateway.features.schedules.doors.webhooks:router", place=310),
+    ),
+    page=Page(
+        folder="gateway.features.schedules:page",
+        studio=(PagePart("schedules", "Schedules", "schedules.js", place=50),),
     ),
     commands={
         "schedules": Command(

@@ -1,6 +1,6 @@
 """The feature `studio`: rooms, prompts and generated tools as data."""
 
-from gateway.feature import Command, Door, Feature, Revision, Toolset
+from gateway.feature import Command, Door, Feature, Page, PagePart, Revision, Toolset
 
 _PROMPT_FIELDS = "ALTER TABLE prompts ADD COLUMN fields TEXT NOT NULL DEFAULT '{}'"
 """Holds the fields of a prompt that have no column of their own, as JSON."""
@@ -78,6 +78,15 @@ FEATURE = Feature(
         Door("gateway.features.studio.doors.studio:router", place=270),
         Door("gateway.features.studio.doors.studio_requests:router", place=280),
         Door("gateway.features.studio.doors.studio_tools:router", place=290),
+    ),
+    page=Page(
+        folder="gateway.features.studio:page",
+        studio=(
+            PagePart("rooms", "Rooms", "rooms.js", "rooms", place=10),
+            PagePart("tools", "Tools", "tools.js", place=20),
+            PagePart("prompts", "Prompts", "prompts.js", place=30),
+            PagePart("map", "Map", "map.js", place=70),
+        ),
     ),
     commands={
         "tools generate": Command(

@@ -1,6 +1,6 @@
 """The feature `poems`: favourite poems of each owner."""
 
-from gateway.feature import Command, Door, Feature, Revision, Toolset
+from gateway.feature import Command, Door, Feature, Page, PagePart, Revision, Toolset
 
 TABLE = (
     "CREATE TABLE poem_favourites (owner TEXT NOT NULL, title TEXT NOT NULL, added DOUBLE PRECISION NOT NULL, "
@@ -18,6 +18,7 @@ FEATURE = Feature(
     room_folder="stepgate_poems:rooms",
     toolsets=(Toolset("poems", ("favourite_poems",), "favourite poems"),),
     routes=(Door("stepgate_poems.door:router"),),
+    page=Page(folder="stepgate_poems:page", views=(PagePart("poems", "Poems", "poems.js", "agent"),)),
     commands={"poems": Command("stepgate_poems.command:list_poems", "List your favourite poems.")},
     revisions=(Revision("1", sqlite=TABLE, postgres=TABLE), Revision("2", sqlite=LISTINGS, postgres=LISTINGS)),
     owned_tables=("poem_listings", "poem_favourites"),

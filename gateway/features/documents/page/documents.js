@@ -1,14 +1,18 @@
 /** Documents: collections, files that are dropped into them, what was read of each and what was not, and its passages. */
 
-import { alarm } from "./answer.js";
-import { errorText, get, send } from "./api.js";
-import { may } from "./access.js";
-import { readAgain, readings } from "./document_jobs.js";
-import { pipelineForm } from "./document_pipeline.js";
-import { extentOf, uploader } from "./document_uploads.js";
-import { isOwnCollection, ownCollection } from "./conversation.js";
-import { button, confirming, count, el, fill, icon, moment, takeDrops } from "./dom.js";
-import { entitle } from "./title.js";
+import { may } from "../access.js";
+import { alarm } from "../answer.js";
+import { errorText, get, send } from "../api.js";
+import { isOwnCollection, ownCollection } from "../conversation.js";
+import { button, confirming, count, el, fill, icon, moment, takeDrops } from "../dom.js";
+import { addStyle, hasView } from "../parts.js";
+import { entitle } from "../title.js";
+import { askAbout } from "./ask.js";
+import { readAgain, readings } from "./jobs.js";
+import { pipelineForm } from "./pipeline_form.js";
+import { extentOf, uploader } from "./uploader.js";
+
+await addStyle(import.meta.url, "documents.css");
 
 const PAGE = 200; // documents that are listed at once
 const PAGES_OF_CHATS = 10; // of 200, in which the chats of collections are looked for
@@ -24,11 +28,7 @@ let shown = ""; // the collection that is looked at
 let place = ""; // its address, or that of one of its documents
 let looks = 0; // one more for each time that a place is shown
 let chats = new Map(); // collection -> the chat whose files it holds
-let lead = () => {};
 takeDrops(stage, () => stage.querySelector(".drop"), (files) => stage.querySelector(".upload")?.take(files));
-
-/** The target of "Ask about them". */
-export const leadTo = (go) => (lead = go);
 
 export async function show(collection = "", documentId = "") {
   const look = (looks += 1);
@@ -93,7 +93,7 @@ function start(rows) {
     el("p.lead", {}, "Answers cite the passages they rest on. A collection is what is searched together."),
     el("label", {}, "Collection", name, el("datalist", { id: "known-collections" }, rows.map((one) => el("option", { value: one.name })))),
     adder({ target: () => name.value.trim() || "documents", ended: refresh }),
-    el("p.quiet", {}, "A folder, a site or a Drive is read as a whole in ", el("a", { href: "#/build" }, "Build"), "."),
+    hasView("build") && el("p.quiet", {}, "A folder, a site or a Drive is read as a whole in ", el("a", { href: "#/build" }, "Build"), "."),
   ];
 }
 
@@ -117,7 +117,7 @@ async function files(collection, again) {
       el("p.facts", {}, el("span", {}, count(detail.documents, "document")), detail.template && el("span", {}, `pipeline ${detail.template}`),
         detail.embedder && el("span", {}, `vectors by ${detail.embedder}`), detail.updated_at && el("span", {}, `changed ${moment(detail.updated_at)}`))),
     el("div.row", {}, chat ? el("a.button.primary", { href: `#/chat/${encodeURIComponent(chat.id)}` }, icon("send"), "Ask in its chat")
-      : button("Ask about them", () => lead(collection), { kind: "primary", picture: "send" }),
+      : button("Ask about them", () => askAbout(collection), { kind: "primary", picture: "send" }),
       mayChange && readAgain(detail, again),
       mayChange && deleting("Delete the collection", () => send("DELETE", path), "#/documents")),
     mayChange && adder({ collection, target: () => collection, ended: again }),

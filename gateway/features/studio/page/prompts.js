@@ -1,10 +1,9 @@
 /** The prompt library: save, show, apply to a room, versions, remove. */
 
-import { get, request, post } from "./api.js";
-import { el, moment } from "./dom.js";
-import { actions, area, choice, field, lines, part } from "./studio_forms.js";
+import { get, request, post } from "../api.js";
+import { el, moment } from "../dom.js";
+import { actions, area, choice, field, lines, part } from "../forms.js";
 
-export const title = "Prompts";
 export const about = "Prompts that you saved. Choose one, or save a new one.";
 export const add = "New prompt";
 

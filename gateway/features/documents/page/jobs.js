@@ -1,8 +1,8 @@
 /** Readings of a collection's sources: the one that goes on, what the last one left out and why, and reading again. */
 
-import { alarm } from "./answer.js";
-import { errorText, get, post } from "./api.js";
-import { button, count, el, fill, moment } from "./dom.js";
+import { alarm } from "../answer.js";
+import { errorText, get, post } from "../api.js";
+import { button, count, el, fill, moment } from "../dom.js";
 
 const OPEN = new Set(["queued", "running"]);
 const WAIT_S = 2; // how long a look waits for the end

@@ -1,8 +1,8 @@
 /** Picking a folder of the gateway's machine, one level at a time, below the folders that may be read. */
 
-import { me } from "./access.js";
-import { errorText, get, post, request } from "./api.js";
-import { button, count, el, fill, icon } from "./dom.js";
+import { me } from "../access.js";
+import { errorText, get, post, request } from "../api.js";
+import { button, count, el, fill, icon } from "../dom.js";
 
 /** The list. Calls `pick(path)` with each folder that is looked into, "" at the top. */
 export function folderPicker(pick) {

@@ -1,16 +1,20 @@
 /** Build: a pipeline made in a conversation. A guided start, the conversation, and its workbench. */
 
-import { alarm, approval } from "./answer.js";
-import { events, Failure, get, post, request, errorText } from "./api.js";
-import { activity, listed, mine, theirs } from "./build_messages.js";
-import { composer } from "./composer.js";
-import { deliver } from "./delivery.js";
-import { button, el, fill, framed, icon, moment, pause, pinned } from "./dom.js";
-import { read, write } from "./drafts.js";
-import { follow } from "./follow.js";
+import { alarm, approval } from "../answer.js";
+import { events, Failure, get, post, request, errorText } from "../api.js";
+import { composer } from "../composer.js";
+import { deliver } from "../delivery.js";
+import { askAbout } from "../documents/ask.js";
+import { button, el, fill, framed, icon, moment, pause, pinned } from "../dom.js";
+import { read, write } from "../drafts.js";
+import { follow } from "../follow.js";
+import { growing, showMarkdown } from "../html.js";
+import { addStyle } from "../parts.js";
 import { guide } from "./guide.js";
-import { growing, showMarkdown } from "./html.js";
-import { workbench } from "./pipeline.js";
+import { activity, listed, mine, theirs } from "./messages.js";
+import { workbench } from "./workbench.js";
+
+await addStyle(import.meta.url, "build.css");
 
 const API = "api/v2/agent/conversations";
 const LOOK_MS = 5_000; // between two looks whether an answer has ended whose stream may be lost
@@ -18,7 +22,7 @@ const END_MS = 1_500; // the same once its stream has ended
 
 const list = el("ul.items");
 const stage = el("div.stage");
-export const view = el("section.view.split.build", { "aria-label": "Build" },
+export const view = el("section.view.split.both.build", { "aria-label": "Build" },
   el("nav.side", { "aria-label": "Conversations" },
     el("div.head", {}, el("h2", {}, "Conversations"),
       el("a.button.plain", { href: "#/build", title: "New conversation" }, icon("plus", "New conversation"))),
@@ -26,10 +30,6 @@ export const view = el("section.view.split.build", { "aria-label": "Build" },
 
 const first = new Map(); // what a conversation that was just made begins with
 let shown = null;
-let lead = () => {};
-
-/** The target of "Ask about it". */
-export const leadTo = (go) => (lead = go);
 
 export async function show(id = "") {
   refresh();
@@ -84,7 +84,7 @@ function conversation(id) {
   const stick = pinned(scroll);
   const box = composer({ label: "Message", placeholder: "Describe a change, or ask a question", send, stop });
   box.box.addEventListener("input", () => write(id, box.box.value));
-  const bench = workbench({ conversationId: id, asked: (collection) => lead(collection), changed: look, say });
+  const bench = workbench({ conversationId: id, asked: askAbout, changed: look, say });
   const dock = el("div.dock", {}, stick.down, box.element);
   const element = el("div.talk", {}, el("div.words", {}, scroll, dock), bench.element);
   let isBusy = false;
@@ -281,7 +281,7 @@ function ended({ id, status, collection_id: collection, current_pipeline: pipeli
   ];
   if (status !== "applied" || !collection) return el("div.ended", {}, el("span", {}, `This conversation was ${status}.`), again);
   return el("div.ended", {}, el("span", {}, "This conversation has ended: its pipeline fills ", el("b", {}, collection), "."),
-    button("Ask about it", () => lead(collection), { kind: "primary", picture: "send" }), again);
+    button("Ask about it", () => askAbout(collection), { kind: "primary", picture: "send" }), again);
 }
 
 /** Starts a conversation from the pipeline of one that has ended. */

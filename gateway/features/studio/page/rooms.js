@@ -1,10 +1,9 @@
 /** Rooms: list, form, copy, delete, and trying one in the chat. */
 
-import { get, post, request } from "./api.js";
-import { el } from "./dom.js";
-import { actions, area, choice, code, field, part, selection } from "./studio_forms.js";
+import { get, post, request } from "../api.js";
+import { el } from "../dom.js";
+import { actions, area, choice, code, field, part, selection } from "../forms.js";
 
-export const title = "Rooms";
 export const about = "A room is an assistant: its instructions, its tools and when it asks. Choose one, or make a new one.";
 export const add = "New room";
 

@@ -1,7 +1,7 @@
 /** Beside a pipeline conversation: its pipeline, its uncertainties, and the form to apply it. */
 
-import { get, post, errorText } from "./api.js";
-import { button, confirming, count, el, fill, groupBy, icon, pause, words } from "./dom.js";
+import { get, post, errorText } from "../api.js";
+import { button, confirming, count, el, fill, groupBy, icon, pause, words } from "../dom.js";
 
 const RANKS = ["blocking", "notable", "info"];
 const PICTURES = { blocking: "blocked", notable: "warning", info: "info" };

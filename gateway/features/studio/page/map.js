@@ -1,9 +1,11 @@
 /** The map: rooms, skills, tools, servers, collections and prompts as columns, with the links of the chosen one. */
 
-import { get } from "./api.js";
-import { canvas, count, curve, el, fill, words } from "./dom.js";
+import { get } from "../api.js";
+import { canvas, count, curve, el, fill, words } from "../dom.js";
+import { addStyle } from "../parts.js";
 
-export const title = "Map";
+await addStyle(import.meta.url, "map.css");
+
 export const about = "What there is, and what uses what.";
 export const whole = true; // shown without a choice
 

@@ -1,10 +1,9 @@
 /** Recipes: parameters, steps and trials; confirming a staged one, and running one in the chat. */
 
-import { get, post, request } from "./api.js";
-import { el, words } from "./dom.js";
-import { actions, code, field, lines, part } from "./studio_forms.js";
+import { get, post, request } from "../api.js";
+import { el, words } from "../dom.js";
+import { actions, code, field, lines, part } from "../forms.js";
 
-export const title = "Recipes";
 export const about = "Runs that were saved to be used again with other values. Open a run that went well and press “Save as recipe”.";
 
 /** Returns the items of the list. */

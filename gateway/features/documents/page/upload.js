@@ -1,6 +1,6 @@
 /** Sends a file of the person's computer to be read into a collection. */
 
-import { Failure, request } from "./api.js";
+import { Failure, request } from "../api.js";
 
 const UNREADABLE = "The browser cannot read it: it may be a folder, or was moved. Add the files of a folder; a folder of the gateway's machine is read as a whole in Build.";
 

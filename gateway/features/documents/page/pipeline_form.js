@@ -1,9 +1,9 @@
 /** How a collection is read: a template with its parameters as a form, tried on a sample before it is used. */
 
-import { Failure, get, post } from "./api.js";
-import { readSources, usableSources } from "./document_jobs.js";
-import { count, el, fill } from "./dom.js";
-import { actions, choice, field } from "./studio_forms.js";
+import { Failure, get, post } from "../api.js";
+import { count, el, fill } from "../dom.js";
+import { actions, choice, field } from "../forms.js";
+import { readSources, usableSources } from "./jobs.js";
 
 const SAMPLE = 20; // files that a trial reads
 

@@ -1,8 +1,8 @@
 /** The guided start of a pipeline: creates a source (folder, site or Drive) and a conversation about it. */
 
-import { get, post, errorText } from "./api.js";
-import { el, icon } from "./dom.js";
-import { folderPicker } from "./folder_pick.js";
+import { get, post, errorText } from "../api.js";
+import { el, icon } from "../dom.js";
+import { folderPicker } from "./folder_picker.js";
 
 const KINDS = {
   local: {

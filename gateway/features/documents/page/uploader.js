@@ -1,8 +1,8 @@
 /** Files that are dropped into collections: each with what was read of it. They are kept as long as the page is open: a view
  * that is left, or drawn again, takes nothing with it of what failed. */
 
-import { errorText } from "./api.js";
-import { button, count, el, icon } from "./dom.js";
+import { errorText } from "../api.js";
+import { button, count, el, icon } from "../dom.js";
 import { upload } from "./upload.js";
 
 let uploads = []; // { file, collection, state, isRead, isFailed, read }, in their order

@@ -1,8 +1,11 @@
 /** The tools that an assistant may use here, by where they come from. */
 
-import { may } from "./access.js";
-import { get } from "./api.js";
-import { count, el, words } from "./dom.js";
+import { may } from "../access.js";
+import { get } from "../api.js";
+import { count, el, words } from "../dom.js";
+import { addStyle } from "../parts.js";
+
+await addStyle(import.meta.url, "tools.css");
 
 const EFFECTS = { read: "reads only", idempotent: "may be repeated", effect: "changes something" };
 

@@ -1,10 +1,9 @@
 /** Schedules: what runs when, what was done at the last ticks; run now, pause, remove, and a form for a new one. */
 
-import { get, post, request } from "./api.js";
-import { el } from "./dom.js";
-import { actions, area, choice, field, lines, part } from "./studio_forms.js";
+import { get, post, request } from "../api.js";
+import { el } from "../dom.js";
+import { actions, area, choice, field, lines, part } from "../forms.js";
 
-export const title = "Schedules";
 export const about = "Requests that run at regular times. Choose one, or make a new one.";
 export const add = "New schedule";
 

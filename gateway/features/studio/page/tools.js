@@ -1,17 +1,16 @@
 /** Generated tools: code, tests and review of a staged version; apply, discard, change, restore, remove. */
 
-import { may } from "./access.js";
-import { get, post, request } from "./api.js";
-import { el, words } from "./dom.js";
-import { actions, area, code, field, lines, part } from "./studio_forms.js";
+import { may } from "../access.js";
+import { get, post, request } from "../api.js";
+import { el, words } from "../dom.js";
+import { actions, area, code, field, lines, part } from "../forms.js";
 
-export const title = "Tools";
 export const about = "Tools that a model wrote and a person applied. Choose one to review it, or describe a new one.";
 export const add = "New tool";
 
 export const scope = "rooms"; // to make tools
 export const none = "No tools of your own yet.";
-export { catalogue as overview } from "./studio_catalogue.js";
+export { catalogue as overview } from "./catalogue.js";
 
 const MARKS = { staged: "notable", discarded: "", applied: "" };
 

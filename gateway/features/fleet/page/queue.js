@@ -1,10 +1,12 @@
 /** The queue: lanes with their jobs, the workers that take them, and dead letters to retry or discard. */
 
-import { get, post, request } from "./api.js";
-import { el, fill, groupBy, moment, pause, seconds, table } from "./dom.js";
-import { actions, part } from "./studio_forms.js";
+import { get, post, request } from "../api.js";
+import { el, fill, groupBy, moment, pause, seconds, table } from "../dom.js";
+import { actions, part } from "../forms.js";
+import { addStyle } from "../parts.js";
 
-export const title = "Queue";
+await addStyle(import.meta.url, "queue.css");
+
 export const about = "Lanes, workers and dead letters.";
 export const whole = true; // shown without a choice
 

@@ -1,8 +1,8 @@
 /** What a conversation of Build is made of: messages, and what is done before an answer. */
 
-import { count, el, words } from "./dom.js";
-import { showMarkdown } from "./html.js";
-import { sign } from "./trace.js";
+import { count, el, words } from "../dom.js";
+import { showMarkdown } from "../html.js";
+import { sign } from "../trace.js";
 
 /** Returns the lines of a summary as a Markdown list. */
 export const listed = (summary) => summary.split("\n").map((line) => (line.startsWith("- ") ? `  ${line}` : `- ${line}`)).join("\n");

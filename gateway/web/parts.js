@@ -1,0 +1,35 @@
+/** The parts of the page that the gateway's features add, as the gateway lists them in the page. A part is loaded when it is shown. */
+
+import { Failure } from "./api.js";
+
+const LOST = "This part of the page could not be loaded: the gateway cannot be reached, or runs another version by now. Load the page again.";
+const listed = [...document.querySelectorAll("header nav a"), ...document.getElementById("parts").content.children];
+const parts = listed.map(({ textContent: label, dataset: { slot, name, module, scope } }) =>
+  ({ slot, name, label, scope, load: () => import(`./${module}`).catch(lost) }));
+
+/** The parts in a slot, in their order: each with its `name`, its `label`, the `scope` that it needs ("" for none), and
+ * `load()`, which resolves to its module. It throws `Failure`. */
+export const partsIn = (slot) => parts.filter((one) => one.slot === slot);
+
+/** The part in a slot that only one feature may fill; undefined where none does. */
+export const partIn = (slot) => partsIn(slot)[0];
+
+/** Whether the page has a view. */
+export const hasView = (name) => partsIn("views").some((one) => one.name === name);
+
+const styles = new Map(); // address -> a promise of the style sheet
+
+/** Resolves once the style sheet beside a module applies, or cannot be had: `await addStyle(import.meta.url, "poems.css")` at
+ * the module's beginning. */
+export function addStyle(module, name) {
+  const { href } = new URL(name, module);
+  if (!styles.has(href)) styles.set(href, new Promise((resolve) => {
+    document.head.append(Object.assign(document.createElement("link"), { rel: "stylesheet", href, onload: resolve, onerror: resolve }));
+  }));
+  return styles.get(href);
+}
+
+function lost(error) {
+  console.error(error); // what is wrong with the module
+  throw new Failure(LOST);
+}
