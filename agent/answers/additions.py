@@ -5,13 +5,16 @@ or that no tool was used.
 import re
 
 from agent.answers.sentences import say
+from agent.core.models import Uncertainty
 from agent.core.run_state import RunState
 from agent.planning.round_parts import is_change_settled, list_unmade_changes
-from agent.run_context.outputs import cut_text, load_output, to_step_output
+from agent.run_context.outputs import cut_text, list_results, load_output, obeys_all_it_reads, to_step_output
 from agent.run_context.run import Run
 
 SHOWN_CHARS = 60_000
 """Characters of one such result: more than the code and tests of a generated tool may have."""
+ORDER_CHARS = 120
+"""Characters of a part of a result that an uncertainty quotes."""
 _FENCED = re.compile(r"^(`{3,})[^\n]*\n(.*?)\n\1[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
@@ -79,3 +82,21 @@ async def _list_always_shown(run: Run) -> list[str]:
 def _holds(text: str, result: str) -> bool:
     blocks = [match[2].strip() for match in _FENCED.finditer(result)]
     return all(block in text for block in blocks) if blocks else result in text
+
+
+async def list_orders_left_out(run: Run) -> list[Uncertainty]:
+    """What a small model did not get to read of results because it gives orders to assistants."""
+    if not obeys_all_it_reads(run):
+        return []
+    from agent.policy.guardrails.orders import find_orders  # noqa: PLC0415 - loaded with the first such result
+
+    return [
+        Uncertainty(
+            level="notable",
+            message=f"the model did not read a part that gives orders to assistants: {order[:ORDER_CHARS]!r}",
+            step_id=step.id,
+        )
+        for step, output in await list_results(run)
+        if output.tainted
+        for order in find_orders(output.text)
+    ]

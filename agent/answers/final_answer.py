@@ -8,6 +8,7 @@ from agent.answers.additions import (
     add_unmade_changes,
     find_undecided_reason,
     list_missing_changes,
+    list_orders_left_out,
 )
 from agent.answers.answer_without_model import (
     compose_partial_answer,
@@ -35,13 +36,12 @@ from agent.core.plan_outcome import (
 )
 from agent.core.run_state import RunState, StepState
 from agent.llm.port import describe_interruption
-from agent.run_context.outputs import list_results, load_output, number_sources, obeys_all_it_reads, parse_cited_ids
+from agent.planning.round_parts import list_changes_together
+from agent.run_context.outputs import list_results, load_output, number_sources, parse_cited_ids
 from agent.run_context.run import Run
 from agent.text.language import ENGLISH, get_language_name
 from agent.text.repetition import find_loop
 
-ORDER_CHARS = 120
-"""Characters of a part of a result that an uncertainty quotes."""
 CUT = "the text of {} is not whole: its model was cut off by a token limit, a filter or its endpoint"
 
 
@@ -74,26 +74,8 @@ async def build_final_answer(run: Run) -> AnswerFinished:
     for hooks in run.hooks:
         missing = [sentence for sentence in await hooks.list_caveats(run) if sentence not in text]
         text = "\n\n".join((text, *missing))
-    doubts = (*drafted.uncertainties, *await _list_orders_left_out(run))
+    doubts = (*drafted.uncertainties, *await list_orders_left_out(run))
     return drafted.model_copy(update={"text": text, "uncertainties": doubts})
-
-
-async def _list_orders_left_out(run: Run) -> list[Uncertainty]:
-    """What a small model did not get to read of results because it gives orders to assistants."""
-    if not obeys_all_it_reads(run):
-        return []
-    from agent.policy.guardrails.orders import find_orders  # noqa: PLC0415 - loaded with the first such result
-
-    return [
-        Uncertainty(
-            level="notable",
-            message=f"the model did not read a part that gives orders to assistants: {order[:ORDER_CHARS]!r}",
-            step_id=step.id,
-        )
-        for step, output in await list_results(run)
-        if output.tainted
-        for order in find_orders(output.text)
-    ]
 
 
 async def _build_translated_answer(run: Run) -> AnswerFinished:
@@ -157,11 +139,15 @@ def _add_sentences(run: Run, text: str, *, by_rules: bool) -> str:
     if figures := list_unexplained_figures(run.state):
         text = mark_figures(text, figures, language, inline=not _was_streamed(run))
     if list_missing_changes(run):
-        return add_change_outcomes(add_unmade_changes(text, language), run.state, language)
-    text = add_change_outcomes(text, run.state, language)
+        return _add_outcomes(add_unmade_changes(text, language), run.state, language)
+    text = _add_outcomes(text, run.state, language)
     is_checked = run.decides_in_rounds or bool(find_refusal_of_plan(run.state))
     undecided = find_undecided_reason(run.state) if is_checked else ""
     return add_memory_sentence(text, language, undecided) if undecided else text
+
+
+def _add_outcomes(text: str, state: RunState, language: str) -> str:
+    return add_change_outcomes(text, state, language) if list_changes_together(state) else text
 
 
 async def _build_partial_answer(run: Run) -> AnswerFinished:
@@ -174,7 +160,7 @@ async def _build_partial_answer(run: Run) -> AnswerFinished:
     answer = await assemble_answer(run) if is_complete(run.state) else None
     if answer is not None and answer.text.strip():
         text = f"{answer.text}\n\n---\nThis answer did not pass every check: {describe_stop_reason(run)}."
-    text = add_change_outcomes(text, run.state, ENGLISH)
+    text = _add_outcomes(text, run.state, ENGLISH)
     sources = answer.sources if answer else number_sources(await list_results(run))
     return AnswerFinished(
         text=text,

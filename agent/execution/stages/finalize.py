@@ -38,6 +38,7 @@ from agent.core.run_state import RunState
 from agent.execution.egress_facts import find_repeated_links
 from agent.execution.gates import list_failed_gates
 from agent.llm.port import describe_interruption
+from agent.planning.round_parts import list_changes_together
 from agent.policy.redaction.inbound import replace_with_kinds, restore_long_text
 from agent.run_context.message_labels import label_answer
 from agent.run_context.run import Run
@@ -108,7 +109,7 @@ def _find_partial_reason(run: Run, figures: tuple[str, ...]) -> str:
         return LOOP_REASON
     if interruption := find_interruption(state):
         return describe_interruption(interruption)
-    if undone := list_undone(state) or list_undone_changes(state):
+    if undone := list_undone(state) or (list_undone_changes(state) if list_changes_together(state) else ()):
         return "not done: " + "; ".join(undone)
     if misfit := find_misfit(state):
         return f"the answer is not in the form that the request asks for: {misfit}"
