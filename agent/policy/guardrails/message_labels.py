@@ -100,7 +100,8 @@ def compute_digests(text: str) -> tuple[str, ...]:
 
 def compute_reasoning_digests(fields: JsonObject) -> tuple[str, ...]:
     """The digests of the reasoning in a message's provider fields, which goes to models beside its text."""
-    return tuple(dict.fromkeys(_digest(text) for text in iter_reasoning_texts(fields) if text.strip()))
+    texts = iter_reasoning_texts(fields) if fields else ()
+    return tuple(dict.fromkeys(_digest(text) for text in texts if text.strip()))
 
 
 def list_digests(messages: Sequence[ChatMessage]) -> tuple[str, ...]:
