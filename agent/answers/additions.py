@@ -7,7 +7,7 @@ import re
 from agent.answers.sentences import say
 from agent.core.models import Uncertainty
 from agent.core.run_state import RunState
-from agent.planning.round_parts import is_change_settled, list_unmade_changes
+from agent.planning.open_parts import is_change_settled, list_unmade_changes
 from agent.run_context.outputs import cut_text, list_results, load_output, obeys_all_it_reads, to_step_output
 from agent.run_context.run import Run
 

@@ -4,7 +4,7 @@ from agent.answers.sentences import Sentence, say
 from agent.core.models import PlanStep
 from agent.core.plan_outcome import find_failure_reason, was_refused
 from agent.core.run_state import RunState
-from agent.planning.round_parts import list_changes_together
+from agent.planning.open_parts import list_changes_together
 from agent.policy.guardrails.plain_text import escape_markdown, format_literal
 from agent.text.language import ENGLISH
 

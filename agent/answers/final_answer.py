@@ -36,7 +36,7 @@ from agent.core.plan_outcome import (
 )
 from agent.core.run_state import RunState, StepState
 from agent.llm.port import describe_interruption
-from agent.planning.round_parts import list_changes_together
+from agent.planning.open_parts import list_changes_together
 from agent.run_context.outputs import list_results, load_output, number_sources, parse_cited_ids
 from agent.run_context.run import Run
 from agent.text.language import ENGLISH, get_language_name

@@ -13,7 +13,7 @@ from agent.core.plan_outcome import (
     was_refused,
 )
 from agent.core.run_state import AttemptState, RunState, StepState, StepStatus
-from agent.planning.round_parts import list_open_parts
+from agent.planning.open_parts import list_open_parts
 from agent.policy.approval import get_plan_feedback
 
 Attempt = tuple[str, int]

@@ -5,7 +5,7 @@ from time import time
 from agent.core.events import Event, RunCreated
 from agent.core.models import LOCAL_OWNER, AgentRequest, JsonObject, Room
 from agent.execution.stages.planning_request import build_planning_request
-from agent.planning.round_prompt import build_round_messages, choose_tools
+from agent.planning.rounds.prompt import build_round_messages, choose_tools
 from agent.run_context.engine import Engine
 from agent.run_context.run import Run
 from agent.storage.journal import Claim

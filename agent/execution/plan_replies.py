@@ -10,7 +10,7 @@ from agent.core.models import JsonObject, Plan
 from agent.core.run_state import RunState
 from agent.execution.planner_call import PlannerCall
 from agent.planning.planned import Planned
-from agent.planning.tool_need import refuses_plan
+from agent.planning.rounds.tool_need import refuses_plan
 from agent.run_context.run import Run
 
 Calls = list[tuple[str, JsonObject]]

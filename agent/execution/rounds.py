@@ -10,8 +10,8 @@ from agent.execution.ground import find_empty_sources
 from agent.execution.hidden_errors import find_failure_of_item
 from agent.execution.repeated_calls import UNKNOWN_OUTCOME
 from agent.planning.list_steps import FOR_EACH
+from agent.planning.open_parts import MISSING, PARTS
 from agent.planning.request import RoundResult
-from agent.planning.round_parts import MISSING, PARTS
 from agent.run_context.outputs import load_output, read_for_model, to_step_output
 from agent.run_context.run import Run
 from agent.tools.catalogue import Catalogue

@@ -3,7 +3,7 @@ written: `15:30` is "half past three" and 600 seconds are "ten minutes".
 
 Exact: nothing is rounded. A number takes another unit's value only where its own unit is known, from its text or from
 the name of the input that takes it; else the 30 of "half an hour" would be anybody's 30. Used by `OwnWords`, which
-decides whose word a value is, and by `agent.planning.known_words`.
+decides whose word a value is, and by `agent.planning.rounds.known_words`.
 """
 
 import re

@@ -13,7 +13,7 @@ from agent.llm.listed_models import find_fingerprint, read_listed_models
 from agent.llm.profile import MeasuredModel
 from agent.llm.saved_models import get_stamp
 from agent.llm.tiers import ConfiguredModel
-from agent.planning.tool_need import build_first_question
+from agent.planning.rounds.tool_need import build_first_question
 from gateway.live_models import LiveModels
 from gateway.model_choice import find_key
 from gateway.model_probe.asked_model import AskedModel

@@ -16,7 +16,7 @@ from agent.planning.parse import parse_strict, strip_thinking
 from agent.planning.planned import Planned
 from agent.planning.planner import PlannerAgent
 from agent.planning.request import PlanningRequest, RoundResult
-from agent.planning.round_planner import RoundPlanner
+from agent.planning.rounds.planner import RoundPlanner
 from agent.text.language import LanguageDetector
 from gateway.model_probe.asked_model import AskedModel
 from gateway.model_probe.probe_tools import CONVERT, ORDER, SEND, TOOLS, WEATHER, build_request, list_many_tools

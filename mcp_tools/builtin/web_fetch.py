@@ -235,7 +235,7 @@ def _list_links(html: str, url: str) -> tuple[str, ...]:
 def _decode(page: Page) -> str:
     """The body as text: pages as ingestion does, other text by the charset of the server, else as UTF-8."""
     if page.content_type in HTML_TYPES:
-        from agent.text.html_encoding import decode_page  # noqa: PLC0415 - charset-normalizer, as above
+        from agent.text.html.encoding import decode_page  # noqa: PLC0415 - charset-normalizer, as above
 
         return decode_page(page.body, page.charset).text
     try:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urljoin
 
-from agent.text.html_blocks import HtmlWalk, TooDeepError, parse_tree
-from agent.text.html_tables import BLOCKS, Element, extract_visible_text
-from agent.text.html_visibility import remove_hidden
-from agent.text.mathml import write_equations
+from agent.text.html.blocks import HtmlWalk, TooDeepError, parse_tree
+from agent.text.html.mathml import write_equations
+from agent.text.html.tables import BLOCKS, Element, extract_visible_text
+from agent.text.html.visibility import remove_hidden
 
 MAX_TABLES, MAX_COLUMNS = 500, 100
 MIN_MATCH_CHARS: Final = 20

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from aiohttp import web
 
-from agent.planning.tool_need import build_first_question
+from agent.planning.rounds.tool_need import build_first_question
 from gateway import live_models
 from gateway.model_probe import PROBE_TASKS, idle_prober, measuring
 from gateway.model_probe.asked_model import PIECE_CHARS

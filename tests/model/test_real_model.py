@@ -16,7 +16,7 @@ from agent.core.settings import Settings
 from agent.llm.http import HttpModelClient
 from agent.llm.port import ModelRequest
 from agent.planning.request import NOTHING, PlanningRequest
-from agent.planning.tool_need import ask_need
+from agent.planning.rounds.tool_need import ask_need
 from agent.tools.catalogue import Catalogue
 from gateway.model_probe import PROBE_TASKS, AskedModel, ModelProbe, build_record
 from gateway.model_probe.report import format_record

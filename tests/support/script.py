@@ -63,7 +63,7 @@ class Rule:
 
 ASK_QUESTION = "You decide what a request asks for."
 NEED_QUESTION = "You decide what a request needs before it can be answered."
-"""The beginnings of the prompts that ask about a request by examples (`agent.planning.tool_need`)."""
+"""The beginnings of the prompts that ask about a request by examples (`agent.planning.rounds.tool_need`)."""
 CHANGES_QUESTION = "Before anything else"
 """The beginning of the question with which tools the request asks to change something."""
 MEANING_QUESTION = "A person was asked whether something may be done"

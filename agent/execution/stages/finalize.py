@@ -38,7 +38,7 @@ from agent.core.run_state import RunState
 from agent.execution.egress_facts import find_repeated_links
 from agent.execution.gates import list_failed_gates
 from agent.llm.port import describe_interruption
-from agent.planning.round_parts import list_changes_together
+from agent.planning.open_parts import list_changes_together
 from agent.policy.redaction.inbound import replace_with_kinds, restore_long_text
 from agent.run_context.message_labels import label_answer
 from agent.run_context.run import Run

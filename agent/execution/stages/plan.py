@@ -32,14 +32,14 @@ from agent.execution.repeated_calls import LASTING_ERRORS, is_only_repeating_fai
 from agent.execution.stages.planning_request import build_planning_request, has_read_outside
 from agent.execution.step_labels import label_steps
 from agent.execution.steps import build_failed_output, record_output
+from agent.planning.open_parts import (
+    find_check_reason,
+)
 from agent.planning.planned import Planned, Rejection, build_ruled
 from agent.planning.planner import PlannerAgent
 from agent.planning.request import PlanningRequest
 from agent.planning.required import add_required_tools
-from agent.planning.round_parts import (
-    find_check_reason,
-)
-from agent.planning.round_planner import RoundPlanner
+from agent.planning.rounds.planner import RoundPlanner
 from agent.planning.rules import RulePlanner
 from agent.policy.approval import get_plan_feedback
 from agent.policy.guardrails.message_labels import split_attachments

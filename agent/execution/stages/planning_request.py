@@ -13,9 +13,9 @@ from agent.execution.plan_sources import requires_tools
 from agent.execution.planner_call import choose_answer_form
 from agent.execution.repeated_calls import may_have_happened
 from agent.execution.rounds import build_round_catalogue, list_rounds
+from agent.planning.open_parts import find_allowed_changes, has_changed, list_open_parts, list_untried_parts
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import extract_context
-from agent.planning.round_parts import find_allowed_changes, has_changed, list_open_parts, list_untried_parts
 from agent.policy.approval import asks_about_changes, get_plan_feedback
 from agent.run_context.message_labels import collect_replies, list_days
 from agent.run_context.outputs import load_output

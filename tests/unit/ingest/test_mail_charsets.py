@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from webencodings.labels import LABELS  # type: ignore[import-untyped]
 
-from agent.text.html_encoding import decode_declared, find_codec
+from agent.text.html.encoding import decode_declared, find_codec
 from agent.text.iso2022_jp import decode_iso2022_jp
 from gateway.features.documents.engine.ingest.coverage.charsets import decode_switched, decode_text
 from tests.unit.ingest.test_mail_coverage import body, complete

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent.net import Page
-from agent.text.html_tables import BLOCKS
+from agent.text.html.tables import BLOCKS
 from gateway.features.documents.engine.ingest.coverage.measure import measure_coverage
 from gateway.features.documents.engine.ingest.parsers.read_file import read_file
 from gateway.features.documents.engine.search.models import FileType, ParserInput, ParserOutput

@@ -28,9 +28,9 @@ from agent.llm.schema_dialect import (
     narrow_dialect,
 )
 from agent.llm.schema_values import restore_text
-from agent.planning.decision_schema import build_decision_schema
 from agent.planning.reply import Answer, Ask, PlanReply
-from agent.planning.round_reply import read_decision
+from agent.planning.rounds.decision_schema import build_decision_schema
+from agent.planning.rounds.reply import read_decision
 from tests.support.schema_samples import make_samples, write_value
 from tests.support.server_tools import load_server_tools
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from agent.core.models import JsonObject
-from agent.planning.decision_schema import LATER, build_choice_schema, build_decision_schema
-from agent.planning.input_schemas import MORE, OPTIONAL_INPUTS, build_inputs_schema, read_inputs
+from agent.planning.rounds.decision_schema import LATER, build_choice_schema, build_decision_schema
+from agent.planning.rounds.input_schemas import MORE, OPTIONAL_INPUTS, build_inputs_schema, read_inputs
 from agent.tools import READ_ONLY, ToolSpec
 from agent.tools.catalogue import SkillCard
 

@@ -3,9 +3,9 @@
 import pytest
 from pydantic import JsonValue
 
-from agent.planning.identifier_lookups import find_described_value, list_lookups
-from agent.planning.joined_looks import list_described_looks, list_joins, list_resolved_calls
 from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.rounds.identifier_lookups import find_described_value, list_lookups
+from agent.planning.rounds.joined_looks import list_described_looks, list_joins, list_resolved_calls
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.planning.known_words import KnownWords, is_known
+from agent.planning.rounds.known_words import KnownWords, is_known
 
 REQUEST = KnownWords(
     ["Mia stays one night longer, until 15 February 2027, and leaves at 10:30.", "Ab dem 3. M\u00e4rz frei"]

@@ -3,8 +3,8 @@
 import pytest
 
 from agent.core.models import JsonObject, PlanStep
-from agent.planning.looks import list_followers, look_first
 from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.rounds.first_looks import list_followers, look_first
 from agent.tools import PlanHints, ToolSpec
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import asking, spec

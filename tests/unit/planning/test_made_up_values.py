@@ -8,7 +8,8 @@ import pytest
 from pydantic import JsonValue
 
 from agent.core.models import ChatMessage, PlanStep
-from agent.planning.made_up_values import (
+from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.rounds.made_up_values import (
     MadeUpValue,
     MadeUpValueError,
     find_made_up_values,
@@ -16,8 +17,7 @@ from agent.planning.made_up_values import (
     leave_out_unasked_texts,
     select_missing,
 )
-from agent.planning.request import PlanningRequest, RoundResult
-from agent.planning.round_steps import leave_out_unasked
+from agent.planning.rounds.steps import leave_out_unasked
 from agent.tools.catalogue import Catalogue
 from agent.tools.client_tools import CLIENT_ORIGIN
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec

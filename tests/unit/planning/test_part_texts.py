@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent.planning.part_texts import find_named_tool, is_made, make_copy_check, select_parts
 from agent.planning.request import RoundResult
+from agent.planning.rounds.part_texts import find_named_tool, is_made, make_copy_check, select_parts
 
 TOOLS = ["read_file", "query_table", "office__send_message"]
 EXAMPLES = (

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from agent.core.models import JsonObject
-from agent.planning.refused_inputs import (
+from agent.planning.request import RoundResult
+from agent.planning.rounds.refused_inputs import (
     RepeatedCallError,
     check_repetition,
     list_corrected_calls,
@@ -13,7 +14,6 @@ from agent.planning.refused_inputs import (
     list_other_values,
     take_accepted_values,
 )
-from agent.planning.request import RoundResult
 from agent.tools import READ_ONLY, ToolSpec
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec

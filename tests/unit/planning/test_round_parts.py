@@ -4,7 +4,7 @@ import pytest
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject, PlanStep
-from agent.planning.round_parts import OPEN, PARTS, WAITING, divide_parts
+from agent.planning.open_parts import OPEN, PARTS, WAITING, divide_parts
 from agent.tools.catalogue import CatalogueIndex
 from tests.unit.planning.kitchen import SIDE_EFFECT, spec
 

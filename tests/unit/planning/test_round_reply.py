@@ -9,7 +9,7 @@ from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject, Usage
 from agent.llm.port import ModelReply
 from agent.planning.reply import Answer, PlanReply
-from agent.planning.round_reply import read_decision
+from agent.planning.rounds.reply import read_decision
 
 TOOLS: dict[str, JsonObject] = {
     "weather": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from agent.core.models import JsonObject, PlanStep
 from agent.planning.request import PlanningRequest, RoundResult
-from agent.planning.round_steps import defer_effects, drop_steps, leave_out_unasked, tidy_calls
+from agent.planning.rounds.steps import defer_effects, drop_steps, leave_out_unasked, tidy_calls
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
 

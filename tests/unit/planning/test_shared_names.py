@@ -5,7 +5,7 @@ from pydantic import JsonValue
 
 from agent.core.models import PlanStep
 from agent.planning.request import RoundResult
-from agent.planning.shared_names import find_shared_names, format_choice
+from agent.planning.rounds.shared_names import find_shared_names, format_choice
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
 

@@ -10,7 +10,7 @@ from agent.core.models import ChatMessage, JsonObject, Usage
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.parse import read_word
 from agent.planning.request import NOTHING, PlanningRequest
-from agent.planning.tool_need import BEGIN_CHARS, END_CHARS, ask_need, asks_for_change, fits_request
+from agent.planning.rounds.tool_need import BEGIN_CHARS, END_CHARS, ask_need, asks_for_change, fits_request
 from agent.tools.catalogue import Catalogue, SkillCard
 from agent.tools.client_tools import build_client_spec
 from tests.unit.planning.kitchen import SAVE, SIDE_EFFECT, asking, spec

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from agent.core.models import JsonObject
 from agent.planning.request import PlanningRequest, RoundResult
-from agent.planning.wider_looks import (
+from agent.planning.rounds.wider_looks import (
     leave_out_made_up_codes,
     list_single_words,
     list_wider_calls,

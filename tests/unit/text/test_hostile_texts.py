@@ -8,7 +8,7 @@ import pytest
 
 from agent.answers.figures import find_unexplained_figures
 from agent.answers.names import find_unexplained_names
-from agent.planning.part_texts import select_parts
+from agent.planning.rounds.part_texts import select_parts
 from agent.planning.rules import find_unknown_part
 from agent.text.question_parts import split_joined_questions, split_phrases
 from agent.text.requested_form import remove_form, split_questions

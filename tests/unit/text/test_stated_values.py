@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.planning.known_words import KnownWords
+from agent.planning.rounds.known_words import KnownWords
 from agent.text.own_words import OwnWords
 from agent.text.stated_values import StatedValues
 

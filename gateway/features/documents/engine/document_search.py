@@ -15,7 +15,7 @@ from agent.execution.static_plans import append_answer
 from agent.planning.planned import Planned
 from agent.planning.planner import append_new_steps
 from agent.planning.request import PlanningRequest
-from agent.planning.round_steps import build_plan_more
+from agent.planning.rounds.steps import build_plan_more
 from agent.planning.validate import iter_free_ids
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import cut_text

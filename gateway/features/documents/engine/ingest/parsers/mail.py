@@ -12,7 +12,7 @@ from email.parser import BytesParser
 
 from agent.core.models import JsonObject
 from agent.text.encodings import Decoded, decode
-from agent.text.html_encoding import decode_declared, is_utf8_in_disguise
+from agent.text.html.encoding import decode_declared, is_utf8_in_disguise
 from gateway.features.documents.engine.ingest.errors import ParserCorruptError
 from gateway.features.documents.engine.ingest.parsers.calendar import iter_entries
 from gateway.features.documents.engine.ingest.parsers.draft import Block, Draft

@@ -7,7 +7,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from email.message import MIMEPart
 
-from agent.text.html_encoding import decode_declared
+from agent.text.html.encoding import decode_declared
 
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/=\s]")
 _BASE64_LINE = re.compile(rb"[A-Za-z0-9+/]{4,}={0,2}")

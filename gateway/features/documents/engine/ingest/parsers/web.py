@@ -4,10 +4,10 @@ kreuzberg is the fall-back: it loses text that follows a table, puts nested tabl
 (docs/adr/0004-parsers.md). Hidden text is left out, because it is the usual place for instructions to a model.
 """
 
-from agent.text.html_blocks import HtmlWalk, TooDeepError, parse_tree
-from agent.text.html_encoding import decode_page
-from agent.text.html_visibility import remove_hidden
-from agent.text.mathml import write_equations
+from agent.text.html.blocks import HtmlWalk, TooDeepError, parse_tree
+from agent.text.html.encoding import decode_page
+from agent.text.html.mathml import write_equations
+from agent.text.html.visibility import remove_hidden
 from gateway.features.documents.engine.ingest.errors import ParserCorruptError
 from gateway.features.documents.engine.ingest.parsers.draft import Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile

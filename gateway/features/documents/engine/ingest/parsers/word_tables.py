@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from docx.oxml.ns import qn
 
-from agent.text.html_tables import MAX_HEAD
+from agent.text.html.tables import MAX_HEAD
 from gateway.features.documents.engine.ingest.parsers.graphics import CHOICES, choose_content
 from gateway.features.documents.engine.ingest.parsers.word_inline import HIDDEN
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject, PlanStep
-from agent.planning.made_up_values import holds_made_up_address, leave_out_unasked_texts, list_unasked_changes
 from agent.planning.planned import Planned
-from agent.planning.refused_inputs import take_accepted_values
 from agent.planning.request import PlanningRequest
-from agent.planning.wider_looks import leave_out_made_up_codes, name_stated_choices
+from agent.planning.rounds.made_up_values import holds_made_up_address, leave_out_unasked_texts, list_unasked_changes
+from agent.planning.rounds.refused_inputs import take_accepted_values
+from agent.planning.rounds.wider_looks import leave_out_made_up_codes, name_stated_choices
 from agent.text.own_words import OwnWords
 from agent.text.terms import extract_terms
 from agent.tools.catalogue import is_foreign, split_name

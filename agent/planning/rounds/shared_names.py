@@ -11,8 +11,8 @@ from pydantic import JsonValue
 
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject, PlanStep
-from agent.planning.known_words import WORD, split_words
 from agent.planning.request import PlanningRequest
+from agent.planning.rounds.known_words import WORD, split_words
 from agent.text.json_entries import list_json_objects
 from agent.text.quantifiers import asks_for_each, names_place
 from agent.text.terms import fold, is_filler, map_query_terms

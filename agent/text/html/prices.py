@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from agent.text.html_tables import BLOCKS
+from agent.text.html.tables import BLOCKS
 from agent.text.numbers import find_numbers
 from agent.text.superscripts import RAISED_SIGNS
 from agent.text.units import is_currency, is_unit

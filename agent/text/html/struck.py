@@ -2,8 +2,8 @@
 
 from typing import Any, TypeAlias
 
-from agent.text.html_styles import read_own_style
-from agent.text.html_tables import BLOCKS
+from agent.text.html.styles import read_own_style
+from agent.text.html.tables import BLOCKS
 from agent.text.struck import MARK, strike_out
 
 Element: TypeAlias = Any

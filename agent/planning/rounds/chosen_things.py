@@ -11,10 +11,10 @@ from pydantic import JsonValue
 
 from agent.core.models import JsonObject
 from agent.llm.prompts import format_block, render
-from agent.planning.known_words import KnownWords, split_words
 from agent.planning.planner import PlannerModel
 from agent.planning.reply import PlanReply
 from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.rounds.known_words import KnownWords, split_words
 from agent.text.quantifiers import asks_for_each
 from agent.tools.catalogue import split_name
 

@@ -5,9 +5,9 @@ They become images with that description.
 
 from typing import Any, TypeAlias
 
-from agent.text.html_blocks import HEADINGS
-from agent.text.html_styles import read_own_style
-from agent.text.html_tables import BLOCKS
+from agent.text.html.blocks import HEADINGS
+from agent.text.html.styles import read_own_style
+from agent.text.html.tables import BLOCKS
 
 Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`; lxml has no types."""

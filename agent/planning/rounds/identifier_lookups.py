@@ -5,7 +5,7 @@ Offered the identifiers that the error lists, a small model takes one of them, w
 
 from agent.core.json_walk import iter_leaves
 from agent.planning.request import PlanningRequest, RoundResult
-from agent.planning.wider_looks import is_free_text
+from agent.planning.rounds.wider_looks import is_free_text
 from agent.text.codes import find_codes
 from agent.tools import ToolSpec
 from agent.tools.catalogue import is_foreign, split_name

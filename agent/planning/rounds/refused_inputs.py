@@ -15,8 +15,8 @@ from agent.core.errors import PlanInvalidError
 from agent.core.json_texts import read_json_text
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
-from agent.planning.known_words import KnownWords, split_words
 from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.rounds.known_words import KnownWords, split_words
 from agent.tools import ToolSpec
 from agent.tools.catalogue import is_foreign, split_name
 

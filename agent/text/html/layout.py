@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from agent.text.html_styles import read_own_style
-from agent.text.html_tables import SPACED
+from agent.text.html.styles import read_own_style
+from agent.text.html.tables import SPACED
 from agent.text.superscripts import RAISED
 from agent.text.terms import is_space_separated
 

@@ -11,16 +11,16 @@ from collections.abc import Set as AbstractSet
 
 from agent.core.models import JsonObject
 from agent.llm.prompts import render
-from agent.planning.decision_schema import build_choice_schema, build_choices_schema
 from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel
 from agent.planning.reply import PlanReply
 from agent.planning.request import ACTION, PlanningRequest
-from agent.planning.round_attempt import Attempt, UnaskedChangeError
-from agent.planning.round_prompt import choose_tools, format_skill_line, format_tool_line, list_offered, say
-from agent.planning.round_reply import read_choice
-from agent.planning.round_steps import drop_calls
-from agent.planning.tool_need import asks_for_change
+from agent.planning.rounds.attempt import Attempt, UnaskedChangeError
+from agent.planning.rounds.decision_schema import build_choice_schema, build_choices_schema
+from agent.planning.rounds.prompt import choose_tools, format_skill_line, format_tool_line, list_offered, say
+from agent.planning.rounds.reply import read_choice
+from agent.planning.rounds.steps import drop_calls
+from agent.planning.rounds.tool_need import asks_for_change
 from agent.text.own_words import OwnWords
 from agent.text.terms import extract_terms, is_filler, map_query_terms
 from agent.tools import ToolSpec

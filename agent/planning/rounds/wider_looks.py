@@ -12,9 +12,9 @@ from pydantic import JsonValue
 from agent.core.json_schema import get_properties
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
-from agent.planning.input_schemas import build_inputs_schema
-from agent.planning.known_words import SHORTEST_STEM, WORD, KnownWords, is_known, list_known_texts, split_words
 from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.rounds.input_schemas import build_inputs_schema
+from agent.planning.rounds.known_words import SHORTEST_STEM, WORD, KnownWords, is_known, list_known_texts, split_words
 from agent.text.codes import find_codes
 from agent.text.dates import DateMention, find_dates, find_times
 from agent.text.terms import extract_terms, fold, map_query_terms

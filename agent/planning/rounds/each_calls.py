@@ -15,17 +15,17 @@ from agent.core.models import JsonObject, PlanStep
 from agent.core.plan_references import ITEM
 from agent.llm.port import ResponseSchema
 from agent.llm.prompts import render
-from agent.planning.input_schemas import build_inputs_schema, close_object, read_inputs
-from agent.planning.known_words import KnownWords, is_known, list_known_texts, split_words
 from agent.planning.list_steps import FOR_EACH
-from agent.planning.made_up_values import MadeUpValue, find_made_up_values
+from agent.planning.open_parts import LOOKS_UP
 from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel, build_plan_steps
 from agent.planning.reply import PlanReply
 from agent.planning.request import PlanningRequest
-from agent.planning.round_attempt import Attempt
-from agent.planning.round_parts import LOOKS_UP
-from agent.planning.round_prompt import encode_decision, say
+from agent.planning.rounds.attempt import Attempt
+from agent.planning.rounds.input_schemas import build_inputs_schema, close_object, read_inputs
+from agent.planning.rounds.known_words import KnownWords, is_known, list_known_texts, split_words
+from agent.planning.rounds.made_up_values import MadeUpValue, find_made_up_values
+from agent.planning.rounds.prompt import encode_decision, say
 from agent.text.own_words import OwnWords
 from agent.text.quantifiers import asks_for_each, list_joined_codes
 from agent.text.terms import extract_terms

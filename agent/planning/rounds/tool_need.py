@@ -20,11 +20,11 @@ from typing import Final
 from agent.core.errors import ModelContextError
 from agent.core.models import JsonObject
 from agent.llm.prompts import render
-from agent.planning.decision_schema import build_choice_schema
 from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel
 from agent.planning.request import PlanningRequest
-from agent.planning.round_prompt import DESCRIPTION_CHARS, SHOWN_INPUTS, encode_decision, say
+from agent.planning.rounds.decision_schema import build_choice_schema
+from agent.planning.rounds.prompt import DESCRIPTION_CHARS, SHOWN_INPUTS, encode_decision, say
 from agent.planning.rules import read_calls
 from agent.text.codes import find_codes
 from agent.text.numbers import find_numbers

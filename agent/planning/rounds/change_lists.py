@@ -19,19 +19,19 @@ from agent.core.plan_references import quote_literal
 from agent.llm.port import ResponseSchema
 from agent.llm.prompts import render
 from agent.llm.schema_derivation import join_schemas
-from agent.planning.change_questions import ChangeQuestions
-from agent.planning.decision_schema import build_call_schema
-from agent.planning.identifier_lookups import takes_identifier
-from agent.planning.input_schemas import build_inputs_schema, close_object, read_inputs
 from agent.planning.list_steps import FOR_EACH
-from agent.planning.made_up_values import find_made_up_values
+from agent.planning.open_parts import TOGETHER, WAITS
 from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel, build_plan_steps
 from agent.planning.reply import PlanReply
 from agent.planning.request import PlanningRequest
-from agent.planning.round_attempt import Attempt
-from agent.planning.round_parts import TOGETHER, WAITS
-from agent.planning.round_prompt import choose_tools, encode_decision, list_offered, say
+from agent.planning.rounds.attempt import Attempt
+from agent.planning.rounds.change_questions import ChangeQuestions
+from agent.planning.rounds.decision_schema import build_call_schema
+from agent.planning.rounds.identifier_lookups import takes_identifier
+from agent.planning.rounds.input_schemas import build_inputs_schema, close_object, read_inputs
+from agent.planning.rounds.made_up_values import find_made_up_values
+from agent.planning.rounds.prompt import choose_tools, encode_decision, list_offered, say
 from agent.text.own_words import OwnWords
 from agent.tools import ToolSpec
 from agent.tools.client_tools import CLIENT_ORIGIN

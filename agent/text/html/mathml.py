@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from agent.text.html_tables import BLOCKS
+from agent.text.html.tables import BLOCKS
 
 Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`; lxml has no types."""

@@ -13,21 +13,20 @@ from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
 from agent.llm.port import ResponseSchema
 from agent.llm.prompts import render
-from agent.planning.decision_schema import MAX_TOOLS, PART_CHARS, build_decision_schema
-from agent.planning.identifier_lookups import (
+from agent.planning.planned import Rejection
+from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.rounds.decision_schema import MAX_TOOLS, PART_CHARS, build_decision_schema
+from agent.planning.rounds.first_looks import list_followers
+from agent.planning.rounds.identifier_lookups import (
     find_described_value,
     is_identifier,
     list_lookup_tools,
     list_lookups,
 )
-from agent.planning.known_words import SHORTEST_STEM, KnownWords, list_stated_days, split_words
-from agent.planning.looks import list_followers
-from agent.planning.made_up_values import MadeUpValue, MadeUpValueError
-from agent.planning.part_texts import make_copy_check
-from agent.planning.planned import Rejection
-from agent.planning.refused_inputs import RepeatedCallError, list_named_alternatives, list_other_values
-from agent.planning.request import PlanningRequest, RoundResult
-from agent.planning.round_prompt import (
+from agent.planning.rounds.known_words import SHORTEST_STEM, KnownWords, list_stated_days, split_words
+from agent.planning.rounds.made_up_values import MadeUpValue, MadeUpValueError
+from agent.planning.rounds.part_texts import make_copy_check
+from agent.planning.rounds.prompt import (
     ANSWER,
     QUESTION_AGAIN_CHARS,
     build_reminder,
@@ -39,7 +38,8 @@ from agent.planning.round_prompt import (
     list_offered,
     say,
 )
-from agent.planning.wider_looks import list_single_words
+from agent.planning.rounds.refused_inputs import RepeatedCallError, list_named_alternatives, list_other_values
+from agent.planning.rounds.wider_looks import list_single_words
 from agent.tools import ToolSpec
 from agent.tools.catalogue import is_foreign
 

@@ -10,9 +10,9 @@ from typing import Protocol
 
 from lxml import etree, html  # type: ignore[import-untyped]
 
-from agent.text.html_lists import ListMarkers
-from agent.text.html_struck import mark_struck_text
-from agent.text.html_tables import (
+from agent.text.html.lists import ListMarkers
+from agent.text.html.struck import mark_struck_text
+from agent.text.html.tables import (
     BLOCKS,
     MOVED,
     SEPARATE,

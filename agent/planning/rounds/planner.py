@@ -12,29 +12,28 @@ from itertools import takewhile
 from agent.core.errors import ModelContextError, ModelError, ModelUnreachableError, PlanInvalidError
 from agent.llm.port import ModelReply
 from agent.llm.prompts import render
-from agent.planning.change_lists import ask_for_all_changes
-from agent.planning.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines, select_untried
-from agent.planning.chosen_things import choose_things
-from agent.planning.decision_schema import build_choice_schema
-from agent.planning.each_calls import ask_for_each
-from agent.planning.identifier_lookups import may_work_now
-from agent.planning.looks import look_first
-from agent.planning.made_up_values import (
+from agent.planning.open_parts import CHECK, LOOKS_UP, MAY_CHANGE, TOGETHER, WAITS, divide_parts, is_together
+from agent.planning.planned import Planned, Rejection
+from agent.planning.planner import PlannerModel, append_new_steps, build_completion_plan, build_plan_steps
+from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply
+from agent.planning.request import NOTHING, PlanningRequest
+from agent.planning.rounds.attempt import Attempt, CopiedStepsError, UnaskedChangeError
+from agent.planning.rounds.change_lists import ask_for_all_changes
+from agent.planning.rounds.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines, select_untried
+from agent.planning.rounds.chosen_things import choose_things
+from agent.planning.rounds.decision_schema import build_choice_schema
+from agent.planning.rounds.each_calls import ask_for_each
+from agent.planning.rounds.first_looks import look_first
+from agent.planning.rounds.identifier_lookups import may_work_now
+from agent.planning.rounds.made_up_values import (
     MADE_UP,
     MadeUpValueError,
     find_made_up_values,
     format_question,
     select_missing,
 )
-from agent.planning.part_texts import find_named_tool, is_made, select_parts
-from agent.planning.planned import Planned, Rejection
-from agent.planning.planner import PlannerModel, append_new_steps, build_completion_plan, build_plan_steps
-from agent.planning.refused_inputs import RepeatedCallError, check_calls
-from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply
-from agent.planning.request import NOTHING, PlanningRequest
-from agent.planning.round_attempt import Attempt, CopiedStepsError, UnaskedChangeError
-from agent.planning.round_parts import CHECK, LOOKS_UP, MAY_CHANGE, TOGETHER, WAITS, divide_parts, is_together
-from agent.planning.round_prompt import (
+from agent.planning.rounds.part_texts import find_named_tool, is_made, select_parts
+from agent.planning.rounds.prompt import (
     ANSWER,
     build_round_messages,
     choose_tools,
@@ -43,8 +42,11 @@ from agent.planning.round_prompt import (
     list_offered,
     say,
 )
-from agent.planning.round_reply import read_choice, read_decision
-from agent.planning.round_steps import (
+from agent.planning.rounds.refused_inputs import RepeatedCallError, check_calls
+from agent.planning.rounds.reply import read_choice, read_decision
+from agent.planning.rounds.rules import make_further_round, make_join_round, make_ruled_round
+from agent.planning.rounds.shared_names import find_shared_names, format_choice
+from agent.planning.rounds.steps import (
     build_plan_more,
     defer_effects,
     drop_steps,
@@ -52,10 +54,8 @@ from agent.planning.round_steps import (
     mark_round,
     tidy_calls,
 )
-from agent.planning.ruled_rounds import make_further_round, make_join_round, make_ruled_round
+from agent.planning.rounds.tool_need import ask_need, fits_request, follows_own_thing, may_need_tool
 from agent.planning.rules import RulePlanner
-from agent.planning.shared_names import find_shared_names, format_choice
-from agent.planning.tool_need import ask_need, fits_request, follows_own_thing, may_need_tool
 from agent.planning.validate import format_problems
 from agent.tools.catalogue import CatalogueIndex
 from agent.tools.client_tools import CLIENT_ORIGIN

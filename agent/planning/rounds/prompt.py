@@ -13,9 +13,9 @@ from pydantic import JsonValue
 
 from agent.core.models import JsonObject
 from agent.llm.prompts import format_block, render
-from agent.planning.decision_schema import LATER, MAX_TOOLS
 from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_context, truncate
 from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.rounds.decision_schema import LATER, MAX_TOOLS
 from agent.text.excerpts import cut_to_excerpt
 from agent.tools import ToolSpec
 from agent.tools.catalogue import Catalogue, CatalogueIndex, SkillCard, get_first_sentence, is_foreign, shorten

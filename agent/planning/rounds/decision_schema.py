@@ -12,7 +12,7 @@ from types import MappingProxyType
 from agent.core.models import JsonObject
 from agent.llm.port import ResponseSchema
 from agent.llm.schema_derivation import join_schemas
-from agent.planning.input_schemas import build_inputs_schema, close_object
+from agent.planning.rounds.input_schemas import build_inputs_schema, close_object
 from agent.tools import ToolSpec
 from agent.tools.catalogue import SkillCard
 

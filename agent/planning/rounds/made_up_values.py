@@ -18,8 +18,10 @@ from agent.core.json_texts import read_json_text, write_text
 from agent.core.json_walk import iter_leaves
 from agent.core.models import ChatMessage, JsonObject, PlanStep
 from agent.core.plan_references import ITEM, is_literal, list_literals, list_references, resolve_references
-from agent.planning.identifier_lookups import takes_identifier
-from agent.planning.known_words import (
+from agent.planning.list_steps import MAX_ITEMS, is_list_step, split_list_inputs
+from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.rounds.identifier_lookups import takes_identifier
+from agent.planning.rounds.known_words import (
     WORD,
     KnownWords,
     is_known,
@@ -27,8 +29,6 @@ from agent.planning.known_words import (
     list_today_texts,
     split_words,
 )
-from agent.planning.list_steps import MAX_ITEMS, is_list_step, split_list_inputs
-from agent.planning.request import PlanningRequest, RoundResult
 from agent.text.dates import DateMention, TimeMention, find_dates
 from agent.text.values import find_values
 from agent.tools import ToolSpec

@@ -10,10 +10,10 @@ from agent.core.models import JsonObject
 from agent.llm.call_forms import read_calls
 from agent.llm.call_objects import MalformedCallError, get_wrapped, list_other_fields, read_call_fields, to_arguments
 from agent.llm.port import ModelReply
-from agent.planning.decision_schema import LATER
-from agent.planning.input_schemas import read_inputs
 from agent.planning.parse import parse_reply, read_last_object
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply, get_written, read_reply
+from agent.planning.rounds.decision_schema import LATER
+from agent.planning.rounds.input_schemas import read_inputs
 from agent.tools.declared_arguments import collect_arguments
 
 _UNREADABLE = '"next" holds neither calls, nor a question, nor an answer'

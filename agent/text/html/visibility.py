@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 
 from lxml import etree, html  # type: ignore[import-untyped]
 
-from agent.text.html_layout import is_in_line, part_boxes
-from agent.text.html_names import name_drawing, name_pictures
-from agent.text.html_prices import write_cents
-from agent.text.html_styles import list_sheet_values, read_own_style
-from agent.text.html_tables import MOVED
+from agent.text.html.layout import is_in_line, part_boxes
+from agent.text.html.names import name_drawing, name_pictures
+from agent.text.html.prices import write_cents
+from agent.text.html.styles import list_sheet_values, read_own_style
+from agent.text.html.tables import MOVED
 from agent.text.superscripts import RAISED_SIGNS
 
 Element: TypeAlias = Any

@@ -14,7 +14,8 @@ from pydantic import JsonValue
 from agent.core.json_schema import get_properties, list_required
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject, PlanStep
-from agent.planning.identifier_lookups import (
+from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.rounds.identifier_lookups import (
     find_described_value,
     find_text_input,
     is_identifier,
@@ -22,9 +23,8 @@ from agent.planning.identifier_lookups import (
     list_lookups,
     takes_identifier,
 )
-from agent.planning.input_schemas import build_inputs_schema
-from agent.planning.known_words import split_words
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.rounds.input_schemas import build_inputs_schema
+from agent.planning.rounds.known_words import split_words
 from agent.text.json_entries import list_json_objects, read_json_values
 from agent.tools import ToolSpec
 from agent.tools.catalogue import is_foreign, split_name
