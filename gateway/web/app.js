@@ -35,7 +35,8 @@ let [stateLooks, stateDrawn] = [0, 0]; // the numbers of the newest look at the 
 async function route() {
   const look = (looks += 1);
   const [, given, ...rest] = location.hash.split("/");
-  const name = views.has(given) || loaded.has(given) ? given : "chat";
+  const isKnown = views.has(given) || loaded.has(given); // not where the feature of an old address is off
+  const name = isKnown ? given : "chat";
   close();
   for (const link of document.querySelectorAll("header nav a"))
     if (link.hash === `#/${name}`) link.setAttribute("aria-current", "page");
@@ -50,7 +51,7 @@ async function route() {
     next.view.hidden = false;
     if (!next.view.isConnected) main.append(next.view);
   }
-  await next.show(...rest.map(decode));
+  await next.show(...(isKnown ? rest.map(decode) : []));
 }
 
 /** Loads the module of a view. If that fails, a view in its place says why. */

@@ -5,7 +5,7 @@ import { Failure } from "./api.js";
 const LOST = "This part of the page could not be loaded: the gateway cannot be reached, or runs another version by now. Load the page again.";
 const listed = [...document.querySelectorAll("header nav a"), ...document.getElementById("parts").content.children];
 const parts = listed.map(({ textContent: label, dataset: { slot, name, module, scope } }) =>
-  ({ slot, name, label, scope, load: () => import(`./${module}`).catch(lost) }));
+  ({ slot, name, label, scope, load: () => load(module) }));
 
 /** The parts in a slot, in their order: each with its `name`, its `label`, the `scope` that it needs ("" for none), and
  * `load()`, which resolves to its module. It throws `Failure`. */
@@ -29,7 +29,13 @@ export function addStyle(module, name) {
   return styles.get(href);
 }
 
-function lost(error) {
-  console.error(error); // what is wrong with the module
-  throw new Failure(LOST);
+const modules = new Map(); // name -> a promise of what was loaded: asking again takes no time
+
+function load(name) {
+  if (!modules.has(name)) modules.set(name, import(`./${name}`).catch((error) => {
+    modules.delete(name);
+    console.error(error); // what is wrong with the module
+    throw new Failure(LOST);
+  }));
+  return modules.get(name);
 }

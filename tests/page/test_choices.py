@@ -215,7 +215,7 @@ async def test_a_folder_is_picked_read_again_and_what_is_left_out_is_named(
         (files / "handbook" / "lost.md").write_text("# Devices\n\nLost devices go to the desk.\n")
         await page.click("button[title^='Reads what has changed']")
         await page.until("document.querySelectorAll('.row-of').length === 2", 90_000)
-        await page.until("document.querySelector('.facts + *, .lines')?.checkVisibility()")
+        await page.until("document.querySelector('[aria-label=Documents] .lines')?.checkVisibility()")
         await picture(page, "left-out", ("phone", "desk"))
 
 

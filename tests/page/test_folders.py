@@ -114,8 +114,8 @@ async def test_runs_of_others_are_offered_to_who_may_read_them(devtools: str, se
             "text"
         ]
         async with page_at(devtools, url, "#/runs") as page:
-            await page.until("document.querySelector('[aria-label=Runs] select[aria-label=Room]').options.length > 1")
-            await page.until("document.querySelector('[aria-label=Runs] select[aria-label=Owner]').hidden")
+            await page.until("document.querySelector('[aria-label=Runs] select[aria-label=Room]')?.options.length > 1")
+            await page.until("document.querySelector('[aria-label=Runs] select[aria-label=Owner]')?.hidden")
             await page.evaluate(f"sessionStorage.setItem('stepgate.key', {json.dumps(chief)})")
             await page.send("Page.reload")
             owner = "document.querySelector('[aria-label=Runs] select[aria-label=Owner]')"
@@ -138,7 +138,7 @@ async def test_a_key_that_adds_nothing_is_offered_nothing_to_add(devtools: str, 
             await reload(page)
             await page.evaluate("location.hash = '#/documents'")
             await page.until(
-                "document.querySelector('[aria-label=Documents] .stage').innerText.includes('scope “ingest”')"
+                "document.querySelector('[aria-label=Documents] .stage')?.innerText.includes('scope “ingest”')"
             )
             assert await page.evaluate("document.querySelector('.drop') === null")
             await page.evaluate("location.hash = '#/studio/rooms/chat'")

@@ -172,7 +172,7 @@ async def test_thirty_questions_of_several_people_are_read_and_decided(devtools:
             await page.until("document.querySelectorAll('.team .cardrow')[1].innerText.startsWith('No longer open:')")
 
             await page.click(".team .check input")
-            await page.until("document.querySelector('.team').innerText.includes('Nothing waits for you')")
+            await page.until("document.querySelector('.team')?.innerText.includes('Nothing waits for you')")
             await page.until("document.title === 'Team · Stepgate'")
 
 
@@ -234,7 +234,7 @@ async def test_nothing_moves_under_the_pointer_and_the_focus_stays(devtools: str
                 assert await page.evaluate(focused)
 
             await page.click(".team .check input")
-            await page.until("document.querySelector('.team').innerText.includes('1 question waits')")
+            await page.until("document.querySelector('.team')?.innerText.includes('1 question waits')")
             assert await page.evaluate("document.activeElement.matches('.team .check input')")
 
 
@@ -284,12 +284,13 @@ async def test_an_answer_that_comes_late_closes_no_question(devtools: str, serve
         await page.evaluate("window.lists[4]()")
         await page.becomes(CARDS, 1)
         await page.until("document.querySelector('.team .cardrow').innerText === 'Approved: Compute it, please (old)'")
-        await page.until("document.querySelector('.team').innerText.includes('1 question waits')")
+        await page.until("document.querySelector('.team')?.innerText.includes('1 question waits')")
 
 
 async def test_nothing_asks_for_a_key_that_nobody_waits_for(devtools: str, serve: Serve) -> None:
     is_open = "document.querySelector('#key[open]') !== null"
     async with serve(MODEL, require_key="always") as url, page_at(devtools, url, "#/runs") as page:
+        await page.until("document.querySelector('[aria-label=Runs]')")
         await page.click("#key [value=cancel]")
         await page.until("document.querySelector('#notice .button')?.checkVisibility()")
         await page.evaluate(REST)
@@ -337,7 +338,7 @@ async def test_a_waiting_run_shows_what_is_asked_above_its_buttons(devtools: str
                     "[...document.querySelectorAll('.banner.blocking')].some((one) => one.checkVisibility())"
                 )
                 found = f"[...document.querySelectorAll('main a.back')].find((one) => one.hash === '{back}')"
-                assert await page.evaluate(f"{found}?.checkVisibility()"), f"{place}: a way back"
+                await page.until(f"{found}?.checkVisibility()")
         page.faults.clear()  # the browser reports what is not there
 
 

@@ -282,15 +282,15 @@ async def test_build_displays_a_question_before_it_is_answered_and_an_answer_who
         await mine.say("ساعدني")
         await mine.say("Help me index these research papers")
         async with page_at(devtools, url, f"#/build/{mine.id}") as page:
-            await page.until("document.querySelector('.talk .log').innerText.includes('reports')")
+            await page.until("document.querySelector('.talk .log')?.innerText.includes('reports')")
             directions = "[...document.querySelectorAll('.talk .mine')].map((one) => getComputedStyle(one).direction)"
             assert await page.evaluate(directions) == ["rtl", "ltr"]
             await mine.say("apply kelp")
             await page.write(".talk textarea", "approve")
             await page.press("Enter")
-            await page.until("document.querySelector('.talk .log').innerText.includes('decided elsewhere')")
+            await page.until("document.querySelector('.talk .log')?.innerText.includes('decided elsewhere')")
             await page.until(
-                f"{decision} && document.querySelector('.talk .log').innerText.includes('Approval needed')"
+                f"{decision} && document.querySelector('.talk .log')?.innerText.includes('Approval needed')"
             )
             await page.becomes("document.querySelector('.talk textarea').value", "approve")
             assert (await mine.look())["status"] == "active"
@@ -298,7 +298,7 @@ async def test_build_displays_a_question_before_it_is_answered_and_an_answer_who
             await page.evaluate(CUT_STREAMS)
             await page.click(".talk .decision .primary")
             await page.until("document.querySelector('.build .dock .ended')")
-            await page.until(f"!{decision} && document.querySelector('.talk .log').innerText.includes('approved')")
+            await page.until(f"!{decision} && document.querySelector('.talk .log')?.innerText.includes('approved')")
             assert await page.evaluate("window.cuts") >= 1
             assert "lost" not in await page.text(".talk .log")
 

@@ -122,7 +122,7 @@ async def test_a_key_is_made_once_and_displayed_whatever_becomes_of_the_list(dev
         async with httpx.AsyncClient(base_url=url, timeout=30) as client:
             assert len((await client.get("/v1/admin/keys")).json()["data"]) == 1
         await page.evaluate("window.letGo()")
-        await page.until("document.querySelector('.team').innerText.includes('1 key')")
+        await page.until("document.querySelector('.team')?.innerText.includes('1 key')")
         assert await page.evaluate("document.querySelector('.made code')?.innerText")
 
 

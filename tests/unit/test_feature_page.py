@@ -16,6 +16,7 @@ from gateway.feature import Feature, Page, PagePart
 from gateway.feature_loader import FeatureConflictError, FeatureSource, LoadedFeatures, choose_features, load_features
 from gateway.feature_page import collect_page
 
+FOLDER = "stepgate_ballads:page"
 SONGS = PagePart("songs", "Songs & more", "songs.js", "agent")
 
 
@@ -23,10 +24,6 @@ def load(*features: Feature, choice: str = "") -> LoadedFeatures:
     """Features of installed packages, checked as a gateway does at its start."""
     sources = [FeatureSource(one.name, one.name, lambda one=one: one, is_installed=True) for one in features]  # type: ignore[misc]
     return choose_features(sources, choice, checks_hooks=True)
-
-
-def make_feature(name: str, page: Page | None = None, **parts: object) -> Feature:
-    return Feature(name=name, page=page or Page(folder="stepgate_ballads:page", **parts))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -48,7 +45,7 @@ def list_links(files: PageFiles) -> list[tuple[str, str]]:
 
 
 def test_a_view_is_listed_and_served_while_its_feature_is_on(songs: Path) -> None:
-    feature = make_feature("singing", views=(replace(SONGS, place=15),))
+    feature = Feature(name="singing", page=Page(folder=FOLDER, views=(replace(SONGS, place=15),)))
     on, off = (PageFiles(collect_page(load(feature, choice=choice))) for choice in ("", "-singing"))
     assert list_links(on) == [("views", name) for name in ("chat", "songs", "runs", "team")]
     assert list_links(off) == [("views", name) for name in ("chat", "runs", "team")]
@@ -63,7 +60,7 @@ def test_a_view_is_listed_and_served_while_its_feature_is_on(songs: Path) -> Non
 
 
 def test_another_file_of_a_feature_makes_another_edition(songs: Path) -> None:
-    page = collect_page(load(make_feature("singing", views=(SONGS,))))
+    page = collect_page(load(Feature(name="singing", page=Page(folder=FOLDER, views=(SONGS,)))))
     before = PageFiles(page).edition
     assert PageFiles(page).edition == before
     (songs / "words.js").write_text("/* others */")
@@ -72,7 +69,10 @@ def test_another_file_of_a_feature_makes_another_edition(songs: Path) -> None:
 
 def test_studio_is_there_if_a_feature_has_a_section_of_it(songs: Path) -> None:
     features = load(
-        make_feature("singing", studio=(replace(SONGS, place=2), PagePart("odes", "Odes", "words.js", place=1)))
+        Feature(
+            name="singing",
+            page=Page(folder=FOLDER, studio=(replace(SONGS, place=2), PagePart("odes", "Odes", "words.js", place=1))),
+        )
     )
     assert list_links(PageFiles(collect_page(features)))[3:] == [
         ("views", "studio"), ("studio", "odes"), ("studio", "songs"),
@@ -81,27 +81,27 @@ def test_studio_is_there_if_a_feature_has_a_section_of_it(songs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "claimed"),
+    ("page", "claimed"),
     [
-        ({"views": (SONGS,)}, "the view 'songs'"),
-        ({"studio": (SONGS,)}, "the section of Studio 'songs'"),
-        ({"run_offers": (SONGS,)}, "the offer of runs 'songs'"),
-        ({"attachments": "words.js"}, "the module of the page for 'attachments'"),
-        ({"citations": "words.js"}, "the module of the page for 'citations'"),
+        (Page(folder=FOLDER, views=(SONGS,)), "the view 'songs'"),
+        (Page(folder=FOLDER, studio=(SONGS,)), "the section of Studio 'songs'"),
+        (Page(folder=FOLDER, run_offers=(SONGS,)), "the offer of runs 'songs'"),
+        (Page(folder=FOLDER, attachments="words.js"), "the module of the page for 'attachments'"),
+        (Page(folder=FOLDER, citations="words.js"), "the module of the page for 'citations'"),
     ],
 )
-def test_two_that_claim_one_part_are_both_named(songs: Path, parts: dict[str, object], claimed: str) -> None:
-    features = load(make_feature("a", **parts), make_feature("b", **parts))
+def test_two_that_claim_one_part_are_both_named(songs: Path, page: Page, claimed: str) -> None:
+    features = load(Feature(name="a", page=page), Feature(name="b", page=page))
     with pytest.raises(
         FeatureConflictError, match=f"'a' and 'b' both claim {claimed}; switch one off: AGENT_FEATURES=-b"
     ):
         collect_page(features)
-    assert collect_page(load(make_feature("a", **parts), make_feature("b", **parts), choice="-b"))
+    collect_page(load(Feature(name="a", page=page), Feature(name="b", page=page), choice="-b"))
 
 
 @pytest.mark.parametrize("name", ["chat", "studio", "models"])
 def test_a_view_of_the_kernel_cannot_be_claimed(songs: Path, name: str) -> None:
-    features = load(make_feature("a", views=(replace(SONGS, name=name),)))
+    features = load(Feature(name="a", page=Page(folder=FOLDER, views=(replace(SONGS, name=name),))))
     with pytest.raises(FeatureConflictError, match=f"'kernel' and 'a' both claim the view '{name}'.*AGENT_FEATURES=-a"):
         collect_page(features)
 
@@ -109,19 +109,22 @@ def test_a_view_of_the_kernel_cannot_be_claimed(songs: Path, name: str) -> None:
 def test_a_conflict_stops_the_start_of_a_gateway_that_serves_the_page(
     songs: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    features = load(make_feature("a", views=(SONGS,)), make_feature("b", views=(SONGS,)))
+    features = load(
+        Feature(name="a", page=Page(folder=FOLDER, views=(SONGS,))),
+        Feature(name="b", page=Page(folder=FOLDER, views=(SONGS,))),
+    )
     monkeypatch.setattr(app, "choose_configured", lambda _: features)
     with pytest.raises(ConfigError, match="'a' and 'b' both claim the view 'songs'"):
         app.create_app(Settings(_env_file=None, data_dir=tmp_path))
-    assert app.create_app(Settings(_env_file=None, data_dir=tmp_path, web=False))
+    app.create_app(Settings(_env_file=None, data_dir=tmp_path, web=False))
 
 
 def test_an_installed_feature_whose_page_lacks_a_file_is_skipped_and_named(songs: Path) -> None:
-    lost = load(make_feature("singing", run_offers=(replace(SONGS, module="lost.js"),)))
+    lost = load(Feature(name="singing", page=Page(folder=FOLDER, run_offers=(replace(SONGS, module="lost.js"),))))
     assert [one.error for one in lost.skipped] == [
         "stepgate_ballads:page has no file 'lost.js', which the page of the feature names"
     ]
-    gone = load(make_feature("singing", Page(folder="stepgate_ballads:nowhere")))
+    gone = load(Feature(name="singing", page=Page(folder="stepgate_ballads:nowhere")))
     assert next(one.error for one in gone.skipped).startswith("stepgate_ballads:nowhere cannot be found")
 
 
