@@ -29,17 +29,21 @@ _MAX_BEST: Final = 3
 _MAX_RUN: Final = 12
 _MAX_COMBINED: Final = 16
 _STEM: Final = 4
-_LIMITS = (0.15, 0.1, 0.04)
+_LIMITS = (0.08, 0.06, 0.04)
 """How many other figures may be aggregates, comparisons, or results with a number beside a table."""
 _BEST_LIMITS = (0.12, 0.08, 0.06)
 """The same of the rows and columns that a sentence names best: in columns, in sums, beside other parts."""
 _LIMITS_OF_ALL = (0.1, 0.04, 0.02)
 """The same where the sentence names no row or column."""
+_WHOLE: Final = 0.1
+"""The same of what all rows of a table give."""
+_MAX_WEIGHED: Final = 4
+"""Columns of which one weighs another: pieces and prices, marks and how often they were given."""
 _KIN = 12
 """Columns whose middle figures differ by more are of two kinds: pieces and prices are not added up."""
 _MONTHS: Final = 12
 _NOT_ADDED: Final = ("°C", "°F", "%")
-_WORD: Final = re.compile(r"[^\W_]{2,}")
+_WORD: Final = re.compile(r"[^\W_]{2,}|\d")
 
 _Column = tuple[str, list[float | None]]
 
@@ -85,6 +89,8 @@ class Aggregates:
             return True
         if not self._series:
             return False
+        if is_unlikely_hit(figure, partial(_has, self._wholes), _WHOLE):
+            return True
         numbers = frozenset(one.value for one in others)
         for results, limit in zip(self._collect_best(stems, numbers), _BEST_LIMITS, strict=True):
             if is_unlikely_hit(figure, partial(_has, results), limit):
@@ -104,6 +110,22 @@ class Aggregates:
     @cached_property
     def _series(self) -> list[_Series]:
         return [one for table in self._tables[0] if table.size <= _MAX_ROWS for one in _iter_series(table)]
+
+    @cached_property
+    def _wholes(self) -> Results:
+        """The sums and means of all amounts of each table, of its products, and the means that one column weighs."""
+        results: list[tuple[str, float]] = []
+        for table in self._tables[0]:
+            columns = [*table.numbers.values()][:_MAX_WEIGHED] + ([table.marks] if table.marks else [])
+            for one, other in combinations(columns, 2):
+                pairs = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
+                total = sum(a * b for a, b in pairs)
+                weights = (sum(a for a, _ in pairs), sum(b for _, b in pairs))
+                results += [("", total), *(("", total / weight) for weight in weights if weight)]
+            kin = _list_kin([*table.numbers.items()][:_MAX_SERIES])
+            cells = [cell for _, column in kin for cell in column if cell is not None]
+            results += [("", sum(cells)), ("", sum(cells) / len(cells))] if len(kin) > 1 and cells else []
+        return sort_results(results)
 
     def _is_share_of_records(self, figure: Quantity, stems: frozenset[str]) -> bool:
         """Whether a percentage is the share of the records that have one text in a column, which the sentence names, or

@@ -88,6 +88,41 @@ def contains_near(ordered: Sequence[float], value: float, tolerance: float) -> b
     return at < len(ordered) and ordered[at] <= value + tolerance
 
 
+def has_near(results: Results, figure: Quantity, has_unit: bool = False) -> bool:
+    """Whether a result is the figure. Where one of both has no unit, the numbers are compared; not of percentages, and
+    not where the figure needs a result with its unit."""
+    return any(contains_near(*one) for one in _iter_comparable(results, figure, has_unit))
+
+
+def get_chance(results: Results, figure: Quantity) -> float:
+    """The share of figures that are written as precisely, from half to twice this one, that results round to; 1.0 if
+    this one is not among them. Where results are the figure without rounding, only such ones count."""
+    hits = [one for one in _iter_comparable(results, figure) if contains_near(*one)]
+    return min((_get_share(*one, figure) for one in hits), default=1.0)
+
+
+def _get_share(ordered: Sequence[float], value: float, tolerance: float, figure: Quantity) -> float:
+    step = _get_step(figure) * value / figure.value
+    near = ordered[bisect_left(ordered, value / 2) : bisect_left(ordered, 2 * value)]
+    count = max(1.0, 1.5 * value / step)
+    rounded = {round(one / step) for one in near}
+    share = len(rounded) / count
+    if not contains_near(ordered, value, 0.0):
+        return share
+    exact = {place for one in near if abs((place := round(one / step)) * step - one) <= 1e-6 * one}
+    return min(share, len(exact) / count)
+
+
+def _iter_comparable(
+    results: Results, figure: Quantity, has_unit: bool = False
+) -> Iterator[tuple[Sequence[float], float, float]]:
+    """Yields the results that a figure is compared with, and its value and tolerance in their unit."""
+    yield results.get(figure.dimension, ()), figure.value * figure.factor, figure.tolerance * figure.factor
+    if not has_unit and figure.dimension not in ("%", "pp"):
+        others = [""] if figure.dimension else [name for name in results if name not in ("", "%")]
+        yield from ((results.get(name, ()), figure.value, figure.tolerance) for name in others)
+
+
 def sort_results(results: Iterable[tuple[str, float]]) -> Results:
     """The values without their signs by dimension, each once and sorted, as `contains_near` searches them."""
     values: dict[str, set[float]] = defaultdict(set)
@@ -98,10 +133,18 @@ def sort_results(results: Iterable[tuple[str, float]]) -> Results:
 
 def _iter_probes(figure: Quantity) -> Iterator[float]:
     """Yields figures from half to twice the figure that are written with the same precision, without its neighbours."""
-    step = max(2 * figure.tolerance, figure.value * 1e-6)
+    step = _get_step(figure)
     seen = set()
     for number in range(_PROBES):
         place = round(figure.value * 4 ** ((number + 0.5) / _PROBES - 0.5) / step)
         if place not in seen and abs(place * step - figure.value) > 1.5 * step:
             seen.add(place)
             yield place * step
+
+
+def _get_step(figure: Quantity) -> float:
+    """From a figure to the next one that is written alike. What follows from round figures is round too."""
+    power = 1
+    while figure.value and figure.value % (10 * power) == 0:
+        power *= 10
+    return max(2 * figure.tolerance, figure.value * 1e-6, power if power > 1 else 0)

@@ -28,6 +28,8 @@ _NEXT_WORDS = frozenset(_NEXT_WORDS_TEXT.split())
 _WORD = re.compile(r"[^\W\d_]+")
 _DAY = 86_400
 _MINUTES_OF_DAY = 24 * 60
+_MAX_SPAN = 16 * 60
+"""Minutes of the longest span over midnight: of two times, the other way round is seldom meant."""
 _MONTHS_OF_YEAR = 12
 
 
@@ -90,7 +92,8 @@ class DerivedDates:
     def _is_span_of_times(self, minutes: float, near: float) -> bool:
         """Whether this many minutes are between two known times, perhaps over midnight; or "2 h 45" is not a time."""
         times = [one.hour * 60 + one.minute for date in self._known for one in date.times][:_MAX_KNOWN]
-        spans = {*times, *((one - other) % _MINUTES_OF_DAY for one in times for other in times if one != other)}
+        between = ((one - other) % _MINUTES_OF_DAY for one in times for other in times if one != other)
+        spans = {*times, *(span for span in between if span <= _MAX_SPAN), *map(abs, _subtract(times))}
         return any(abs(minutes - span) <= min(near, 0.5) for span in spans)
 
     def _has_time(self, time: TimeValue) -> bool:
@@ -170,6 +173,10 @@ class DerivedDates:
 
     def _list_spans(self, dimension: str) -> list[float]:
         return [float(one) for date in self._known for one in date.list_quantities(dimension)][:_MAX_KNOWN]
+
+
+def _subtract(times: Sequence[int]) -> Iterator[int]:
+    yield from (one - other for one in times for other in times if one != other)
 
 
 def _resolve(reading: DateValue, near: date) -> date | None:

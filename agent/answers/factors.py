@@ -25,8 +25,14 @@ _YEAR: Final = re.compile(
     r"|(?<!dieses )(?<!diesem )jahr(?!\s(?:19|20)\d\d\b)|jähr|årsv",
     re.IGNORECASE,
 )
+_RATIOS: Final = {
+    ("month", "year"): 12, ("quarter", "year"): 4, ("month", "quarter"): 3, ("week", "year"): 52, ("day", "week"): 7,
+    ("night", "week"): 7, ("day", "year"): 365, ("h", "day"): 24,
+}  # fmt: skip
+"""How many of the shorter time the longer one has."""
 _OF_YEAR: Final = re.compile(r"(?<![\d.,-])(?:19|20)\d\d(?![\d.,-]*\d)")
 """What results give for a year without the word."""
+_FOR: Final = re.compile(r"\b(?:for|to|för|till|für|auf|pour|à)\s$", re.IGNORECASE)
 _MAX_COUNT: Final = 100
 _MAX_REQUEST: Final = 600
 """Characters of a request that are read: longer ones bring their own texts along."""
@@ -51,6 +57,15 @@ def list_factors(sentence: str, evidence: str) -> frozenset[float]:
     return frozenset(factors | {one for one in counts if one.is_integer() and 1 < one < _MAX_COUNT})
 
 
+@lru_cache(maxsize=16)
+def list_wanted_counts(*texts: str) -> frozenset[float]:
+    """The counts that a request or a sentence gives figures for: of "for 6 people"."""
+    read = [text[:_MAX_REQUEST] for text in texts]
+    counts = [one for text in read for one in find_numbers(text) if one.unit is None and _FOR.search(text[: one.start])]
+    values = [float(one.value) for one in counts]
+    return frozenset(one for one in values if one.is_integer() and 1 < one < _MAX_COUNT)
+
+
 def _joins(sentence: str, request: str, evidence: str) -> bool:
     """Whether a sentence, or the request that it answers, gives years and the evidence months, or the reverse."""
     claim = f"{sentence}\n{request}"
@@ -58,3 +73,10 @@ def _joins(sentence: str, request: str, evidence: str) -> bool:
         one.search(claim) is not None and other.search(evidence) is not None
         for one, other in ((_YEAR, _MONTH), (_MONTH, _YEAR), (_MONTH, _OF_YEAR))
     )
+
+
+def get_period_ratio(one: str, other: str) -> float | None:
+    """What a rate of one time, a unit by name, is multiplied by for another; None for the same and for unlike ones."""
+    if (one, other) in _RATIOS:
+        return float(_RATIOS[one, other])
+    return 1 / _RATIOS[other, one] if (other, one) in _RATIOS else None

@@ -2,13 +2,16 @@
 
 import json
 import re
+from calendar import monthrange
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from agent.answers.aggregates import Aggregates
 from agent.answers.comparatives import Comparatives
+from agent.answers.operands import Operand, read_operands
 from agent.answers.regrouped import DigitGroups
 from agent.answers.related_figures import RelatedFigures
+from agent.answers.shifts import read_shifts
 from agent.answers.totals import list_totals
 from agent.text.dates import TimeValue
 from agent.text.spoken_times import find_spoken_times, list_halves
@@ -36,6 +39,18 @@ class FigureEvidence:
     def related(self) -> RelatedFigures:
         """Its figures by records and columns."""
         return RelatedFigures(self._read, self.known.numbers)
+
+    @cached_property
+    def operands(self) -> list[Operand]:
+        """Its figures with what their labels say of them."""
+        numbers = self.known.numbers
+        return [*read_operands(self._read, numbers), *read_shifts(self._read, numbers)]
+
+    @cached_property
+    def days_of_months(self) -> set[float]:
+        """The numbers of days of the months that it names without a day."""
+        months = {(one.year or 1, one.month) for one in self.known.dates if one.day is None and one.month}
+        return {float(monthrange(year, month)[1]) for year, month in months}
 
     @cached_property
     def aggregates(self) -> Aggregates:

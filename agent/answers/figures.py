@@ -15,9 +15,12 @@ from functools import cached_property
 from agent.answers.derivations import Quantity, contains_near, is_among, list_operands, make_quantity, read_quantities
 from agent.answers.derived_dates import DerivedDates
 from agent.answers.equations import Equation, find_equations
+from agent.answers.factors import find_request, list_factors, list_wanted_counts
 from agent.answers.figure_evidence import FigureEvidence
+from agent.answers.formulas import Formulas, Words
 from agent.answers.instants import Instants
 from agent.answers.labels import Labels
+from agent.answers.operands import find_divisors, find_periods, merge, pair_said, read_operands
 from agent.answers.periods import names_known_period
 from agent.answers.quoted_figures import drop_line_numbers, has_only_quoted_figures
 from agent.answers.regrouped import has_code_of_shape, has_sister, is_regrouped
@@ -52,6 +55,10 @@ _COUNT_UNITS = ("time", "months", "nights", "x")
 """Dimensions whose small whole numbers are counts like any other: seven days, three times."""
 _IN_TOTALS = 0.05
 """How many other figures may be among the totals of the evidence or the answer."""
+_CONTEXT_SENTENCES = 3
+"""Sentences, up to that of a figure, whose figures it may continue."""
+_MAX_COUNT = 100
+"""Whole numbers below this may be counts by which an amount is divided."""
 _INVENTS = re.compile(
     r"\b(?:poem|stor(?:y|ies)|tale|song|lyrics|joke|limerick|haiku|fiction\w*|novel|imagin\w+|invent\w*|made[- ]up|"
     r"fantas\w+|brainstorm\w*|guess|estimate|dikt|saga|berättelse|hitta på|gissa|gedicht|geschichte|cuento|poema)\b"
@@ -280,7 +287,36 @@ class _Search:
             evidence.related.explain(figure, sentence, others)
             or evidence.comparatives.explain(figure)
             or evidence.aggregates.explain(figure, sentence, others)
+            or self._follows_in_steps(figure, mention, sentence)
         )
+
+    def _follows_in_steps(self, figure: Quantity, mention: NumberMention, sentence: str) -> bool:
+        """Whether a figure follows in several steps from what is said up to its sentence, alone or with the results."""
+        start, end = self._get_context(mention)
+        numbers = sorted((one for one in self._explained if start <= one.start < end), key=lambda one: one.start)
+        context = read_operands(self._text, numbers)
+        operands = self._evidence.operands
+        factors = list_factors(sentence, f"{self._evidence.text}\n{self._text[start:end]}")
+        factors |= {one.quantity.value for one in context if _may_be_count(one.quantity)}
+        each = find_divisors(sentence)
+        days = self._evidence.days_of_months if "day" in each else set()
+        request = find_request(self._evidence.text)
+        words = Words(
+            factors,
+            find_periods(f"{sentence}\n{request}"),
+            {one.quantity.value for one in operands if not one.names.isdisjoint(each)} | days,
+            list_wanted_counts(sentence, request),
+        )
+        own = frozenset(one.base for one in context)
+        merged = merge(context, operands)
+        sources = ((pair_said(context), frozenset[float]()), (merged, own), (merged, frozenset[float]()))
+        return any(Formulas(source, words, required).explain(figure) for source, required in sources)
+
+    def _get_context(self, mention: NumberMention) -> tuple[int, int]:
+        """The span of the mention's sentence with the two before it."""
+        start, end = self._get_sentence(mention)
+        starts = [one for one, _ in self._sentences if one <= start]
+        return (starts[-_CONTEXT_SENTENCES:][0] if starts else start), end
 
     def _is_growth(self, value: float) -> bool:
         """Whether a factor of an equation is a known percentage, or what it makes of a whole: 0.25 or 1.25 of 25 %."""
@@ -329,6 +365,11 @@ def _scale(mention: NumberMention, factor: Decimal) -> NumberMention:
     """A number of a table in thousands or millions as what it stands for."""
     readings = tuple(NumberReading(one.value * factor, one.step * factor) for one in mention.readings)
     return replace(mention, readings=readings, unscaled=mention.value)
+
+
+def _may_be_count(one: Quantity) -> bool:
+    """Whether a figure is a whole number of people, pieces, nights or months, which amounts are divided among."""
+    return one.dimension in ("", *_COUNT_UNITS) and 1 < one.value < _MAX_COUNT and one.value.is_integer()
 
 
 def _is_conversion(value: float) -> bool:

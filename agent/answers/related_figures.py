@@ -16,7 +16,7 @@ from itertools import combinations, pairwise, product
 from agent.answers.derivations import (
     Quantity,
     Results,
-    contains_near,
+    has_near,
     is_unlikely_hit,
     list_operands,
     make_quantity,
@@ -230,7 +230,7 @@ class _Relations:
     def explain(self, figure: Quantity, *, with_records: bool) -> bool:
         """Whether one of the ways to derive a figure gives this one, and few figures like it."""
         selection = self._selection
-        if is_unlikely_hit(figure, lambda one: _has_near(self._of_sentence, one), _OFTEN):
+        if is_unlikely_hit(figure, lambda one: has_near(self._of_sentence, one), _OFTEN):
             return True
         if not with_records:
             return False
@@ -239,16 +239,14 @@ class _Relations:
         is_change = figure.dimension == "%" and "%" in selection.amounts
 
         def is_among(limit: float, *results: Results) -> bool:
-            if is_unlikely_hit(figure, lambda one: any(_has_near(each, one, has_unit) for each in results), limit):
+            if is_unlikely_hit(figure, lambda one: any(has_near(each, one, has_unit) for each in results), limit):
                 return True
-            return has_unit and is_unlikely_hit(
-                figure, lambda one: any(_has_near(each, one) for each in results), _RARE
-            )
+            return has_unit and is_unlikely_hit(figure, lambda one: any(has_near(each, one) for each in results), _RARE)
 
         return (
             is_among(_OFTEN, selection.amounts)
             or is_unlikely_hit(
-                figure, lambda one: _has_near(selection.totals, replace(one, tolerance=0.0), True), _FEW_HITS
+                figure, lambda one: has_near(selection.totals, replace(one, tolerance=0.0), True), _FEW_HITS
             )
             or is_among(_FEW_HITS if figure.dimension == "%" else _OFTEN, selection.changes)
             or is_among(_FEW_HITS, selection.wholes)
@@ -331,18 +329,6 @@ def _list_columns(records: Iterable[_Record]) -> dict[Hashable, list[Quantity]]:
         for key, one in record.figures:
             columns[key].append(one)
     return columns
-
-
-def _has_near(results: Results, figure: Quantity, has_unit: bool = False) -> bool:
-    """Whether a result is the figure. Where one of both has no unit, the numbers are compared; not of percentages, and
-    not where the figure needs a result with its unit."""
-    own = results.get(figure.dimension, ())
-    if contains_near(own, figure.value * figure.factor, figure.tolerance * figure.factor):
-        return True
-    if has_unit or figure.dimension in ("%", "pp"):
-        return False
-    others = [""] if figure.dimension else [name for name in results if name != "%"]
-    return any(contains_near(results.get(name, ()), figure.value, figure.tolerance) for name in others)
 
 
 def _iter_records(text: str, numbers: Sequence[NumberMention]) -> Iterator[_Record]:

@@ -36,6 +36,8 @@ class Table:
     size: int
     numbers: dict[str, list[float | None]] = field(default_factory=dict)
     texts: dict[str, list[str]] = field(default_factory=dict)
+    marks: list[float | None] = field(default_factory=list)
+    """The keys of the rows, if these are numbers: marks, with how often each was given."""
 
 
 def read_number(cell: object) -> float | None:
@@ -114,7 +116,10 @@ def _add_object(one: Mapping[object, object], tables: list[Table]) -> None:
     cells = {str(key): number for key, part in one.items() if (number := _read_json_number(part)) is not None}
     amounts = {key: number for key, number in cells.items() if _get_last_word(key) not in _NAMES_OF_KEYS}
     if len(amounts) >= _MIN_AMOUNTS and len(tables) < _MAX_OBJECTS and not _is_all_years(list(amounts.values())):
-        tables.append(Table(len(amounts), {"": list(amounts.values())}, {"": [key.lower() for key in amounts]}))
+        table = Table(len(amounts), {"": list(amounts.values())}, {"": [key.lower() for key in amounts]})
+        marks = [read_number(key) for key in amounts]
+        table.marks = [] if None in marks else marks
+        tables.append(table)
 
 
 def _get_last_word(name: str) -> str:

@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 
 class FigurePair(NamedTuple):
-    """The language, what the tools gave, a true sentence, and one with an invented figure."""
+    """The language, what the tools gave, a true sentence, and one with an invented figure; the sentences before it."""
 
     language: str
     evidence: str
     true: str
     invented: str
+    before: str = ""
 
 
 _TABLE = r"""
