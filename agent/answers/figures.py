@@ -12,19 +12,26 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 
-from agent.answers.derivations import Quantity, contains_near, is_among, list_operands, make_quantity, read_quantities
-from agent.answers.derived_dates import DerivedDates
-from agent.answers.equations import Equation, find_equations
-from agent.answers.factors import find_request, list_factors, list_wanted_counts
-from agent.answers.figure_evidence import FigureEvidence
-from agent.answers.formulas import Formulas, Words
-from agent.answers.instants import Instants
-from agent.answers.labels import Labels
-from agent.answers.operands import find_divisors, find_periods, merge, pair_said, read_operands
-from agent.answers.periods import names_known_period
+from agent.answers.derived.chance import (
+    Quantity,
+    contains_near,
+    is_among,
+    list_operands,
+    make_quantity,
+    read_quantities,
+)
+from agent.answers.derived.dates import DerivedDates
+from agent.answers.derived.equations import Equation, find_equations
+from agent.answers.derived.factors import find_request, list_factors, list_wanted_counts
+from agent.answers.derived.formulas import Formulas, Words
+from agent.answers.derived.instants import Instants
+from agent.answers.derived.known_values import FigureEvidence
+from agent.answers.derived.labels import Labels
+from agent.answers.derived.operands import find_divisors, find_periods, merge, pair_said, read_operands
+from agent.answers.derived.periods import names_known_period
+from agent.answers.derived.regrouped import has_code_of_shape, has_sister, is_regrouped
+from agent.answers.derived.totals import list_counts, list_totals
 from agent.answers.quoted_figures import drop_line_numbers, has_only_quoted_figures
-from agent.answers.regrouped import has_code_of_shape, has_sister, is_regrouped
-from agent.answers.totals import list_counts, list_totals
 from agent.text.codes import CodeMention
 from agent.text.dates import DateMention, TimeMention, TimeValue
 from agent.text.decimal_marks import get_digits, settle_readings

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.answers.labels import PAGE_WORDS
+from agent.answers.derived.labels import PAGE_WORDS
 from gateway.features.documents.engine.ingest.parsers.draft import Block, Box
 from gateway.features.documents.engine.ingest.parsers.pdf_turned import get_turn
 

@@ -14,8 +14,8 @@ from functools import cached_property, partial
 from itertools import combinations
 from typing import Final, Literal
 
-from agent.answers.derivations import Quantity, Results, contains_near, is_among, is_unlikely_hit, sort_results
-from agent.answers.tables import Table, read_tables
+from agent.answers.derived.chance import Quantity, Results, contains_near, is_among, is_unlikely_hit, sort_results
+from agent.answers.derived.tables import Table, read_tables
 from agent.text.unit_labels import find_unit_of_label
 from agent.text.units import Unit
 

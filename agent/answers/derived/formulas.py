@@ -13,9 +13,9 @@ from functools import cached_property
 from itertools import combinations, product
 from typing import Final
 
-from agent.answers.derivations import Quantity, Results, get_chance, sort_results
-from agent.answers.factors import get_period_ratio
-from agent.answers.operands import COUNTED, MONEY, Operand
+from agent.answers.derived.chance import Quantity, Results, get_chance, sort_results
+from agent.answers.derived.factors import get_period_ratio
+from agent.answers.derived.operands import COUNTED, MONEY, Operand
 
 MAX_OPERANDS: Final = 16
 """Figures that are combined. Of more, nearly every figure would follow."""

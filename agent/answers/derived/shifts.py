@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from agent.answers.derivations import Quantity
-from agent.answers.operands import Operand
+from agent.answers.derived.chance import Quantity
+from agent.answers.derived.operands import Operand
 from agent.text.numbers import NumberMention
 from agent.text.unit_labels import find_unit_of_label
 

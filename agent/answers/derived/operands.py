@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from agent.answers.derivations import Quantity, make_quantity
+from agent.answers.derived.chance import Quantity, make_quantity
 from agent.text.numbers import NumberMention
 from agent.text.units import CURRENCIES, UNITS_OF_LABELS, Unit
 

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from agent.answers.tables import MAX_CELLS, read_number
+from agent.answers.derived.tables import MAX_CELLS, read_number
 from agent.text.pieces import split_pieces
 
 _SEPARATORS = ("\t", "|", ";", ",")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, pairwise, product
 
-from agent.answers.derivations import (
+from agent.answers.derived.chance import (
     Quantity,
     Results,
     has_near,
@@ -22,8 +22,7 @@ from agent.answers.derivations import (
     make_quantity,
     sort_results,
 )
-from agent.answers.factors import list_factors
-from agent.answers.figure_combinations import (
+from agent.answers.derived.combinations import (
     MAX_MEMBERS,
     add_counts,
     combine,
@@ -36,6 +35,7 @@ from agent.answers.figure_combinations import (
     list_changes,
     list_rests,
 )
+from agent.answers.derived.factors import list_factors
 from agent.text.numbers import NumberMention
 from agent.text.unit_labels import find_unit_of_label
 from agent.text.units import CURRENCIES

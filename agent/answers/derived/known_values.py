@@ -6,13 +6,13 @@ from calendar import monthrange
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from agent.answers.aggregates import Aggregates
-from agent.answers.comparatives import Comparatives
-from agent.answers.operands import Operand, read_operands
-from agent.answers.regrouped import DigitGroups
-from agent.answers.related_figures import RelatedFigures
-from agent.answers.shifts import read_shifts
-from agent.answers.totals import list_totals
+from agent.answers.derived.aggregates import Aggregates
+from agent.answers.derived.comparatives import Comparatives
+from agent.answers.derived.operands import Operand, read_operands
+from agent.answers.derived.regrouped import DigitGroups
+from agent.answers.derived.related_figures import RelatedFigures
+from agent.answers.derived.shifts import read_shifts
+from agent.answers.derived.totals import list_totals
 from agent.text.dates import TimeValue
 from agent.text.spoken_times import find_spoken_times, list_halves
 from agent.text.values import KnownValues, ValueMention

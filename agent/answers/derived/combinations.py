@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from agent.answers.derivations import Quantity
+from agent.answers.derived.chance import Quantity
 
 MAX_MEMBERS = 40
 """Figures of a record or column that are combined in pairs."""

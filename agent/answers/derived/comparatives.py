@@ -11,7 +11,7 @@ from functools import partial
 from itertools import pairwise, permutations
 from typing import Final
 
-from agent.answers.derivations import Quantity, Results, contains_near, is_unlikely_hit, make_quantity, sort_results
+from agent.answers.derived.chance import Quantity, Results, contains_near, is_unlikely_hit, make_quantity, sort_results
 from agent.text.numbers import NumberMention
 
 _BETWEEN: Final = re.compile(
