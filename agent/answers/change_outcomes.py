@@ -8,6 +8,9 @@ from agent.planning.open_parts import list_changes_together
 from agent.policy.guardrails.plain_text import escape_markdown, format_literal
 from agent.text.language import ENGLISH
 
+REASON_CHARS = 300
+"""Characters of the reason why a change was not made: it may be the error of a server."""
+
 
 def add_change_outcomes(text: str, state: RunState, language: str) -> str:
     """The answer with a line for each such change, in `language` or else in English: what it was for, whether it was
@@ -35,7 +38,7 @@ def list_undone_changes(state: RunState) -> tuple[str, ...]:
 
 def _describe(state: RunState, step: PlanStep, language: str, untried: Sentence) -> str:
     kind, reason = _find_outcome(state, step, untried)
-    outcome = f"{say(kind, language)} ({escape_markdown(reason)})" if reason else say(kind, language)
+    outcome = f"{say(kind, language)} ({escape_markdown(reason[:REASON_CHARS])})" if reason else say(kind, language)
     return f"{escape_markdown(step.intent)} ({format_literal(step.tool)}): {outcome}"
 
 

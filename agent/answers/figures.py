@@ -308,10 +308,11 @@ class _Search:
         each = find_divisors(sentence)
         days = self._evidence.days_of_months if "day" in each else set()
         request = find_request(self._evidence.text)
+        divisors = {one.quantity.value for one in operands if not one.names.isdisjoint(each)} | days
         words = Words(
-            factors,
+            factors - {0},
             find_periods(f"{sentence}\n{request}"),
-            {one.quantity.value for one in operands if not one.names.isdisjoint(each)} | days,
+            divisors - {0},
             list_wanted_counts(sentence, request),
         )
         own = frozenset(one.base for one in context)

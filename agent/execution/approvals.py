@@ -119,7 +119,7 @@ async def check_approval(
         raise ApprovalPendingError
     why = explain_pending_call(tool.spec) if reason is None or decision == "answered" else reason
     if progress := describe_progress(run.state, site.step_id):
-        why = f"{why}. What you approved so far: {progress}"
+        why = f"{why}. The changes of this request: {progress}"
     details: dict[str, object] = {
         **build_shown_text(run, examined.egress, await explain()),
         **describe_arguments(run, tool, args, site),

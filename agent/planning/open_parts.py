@@ -214,7 +214,7 @@ def list_changes_together(state: RunState) -> list[PlanStep]:
         ends = (step for step in proposed.plan.steps if step.is_plan_more)
         parts = {name: part for end in ends for name, part in _read_parts(end).items()}
         for step in proposed.plan.steps:
-            if step.effect == "read" or step.id in seen:
+            if step.effect == "read" or step.tool in proposed.read_claims or step.id in seen:
                 continue
             part = parts.get(step.id, step.intent)
             name = next((one for one, other in undone.items() if other == part), step.id)

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from itertools import takewhile
 from typing import Final, Literal
 
 from agent.core.events import EarlierResult, MemoryItem
 from agent.core.models import ChatMessage, JsonObject, Plan, PlanStep, Room
 from agent.tools.catalogue import Catalogue
 
+MAX_FAILURES: Final = 5
+"""Different calls that fail one after the other until a run is answered."""
 AnswerForm = Literal["text", "empty", "none"]
 """How a reply may answer: as text after a line ANSWER, by an empty plan followed by a completion, or not at all."""
 NOTHING: Final = "nothing"
@@ -129,6 +132,12 @@ class PlanningRequest:
         """The calls of the last round."""
         last = max((call.number for call in self.rounds), default=0)
         return tuple(call for call in self.rounds if call.number == last)
+
+    @property
+    def goes_in_circles(self) -> bool:
+        """Whether the newest calls of the run all failed, so that it is answered: a small model only goes on."""
+        failures = takewhile(lambda call: call.failed, reversed(self.rounds))
+        return len({call.list_step or (call.tool, str(call.args)) for call in failures}) >= MAX_FAILURES
 
     @property
     def made_calls(self) -> list[tuple[str, JsonObject]]:

@@ -16,7 +16,7 @@ from agent.core.models import ChatMessage
 from agent.core.plan_references import list_literals
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
-from agent.llm.provider_fields import drop_reasoning
+from agent.llm.provider_fields import drop_reasoning, iter_reasoning_texts
 from agent.policy.approval import format_approval_question, parse_reference
 from agent.policy.guardrails.message_labels import (
     compute_digests,
@@ -51,7 +51,8 @@ async def label_messages(
     sent = run.state.request.messages or ()
     if run.room.planning or run.room.skill is not None:
         sent, history = tuple(map(_drop_reasoning, sent)), tuple(map(_drop_reasoning, history))
-    if sum(len(message.content) for message in sent) > INLINE_CHARS:
+    thoughts = (text for message in sent for text in iter_reasoning_texts(message.provider_fields))
+    if sum(len(message.content) for message in sent) + sum(map(len, thoughts)) > INLINE_CHARS:
         digests = await asyncio.to_thread(list_digests, sent)
     else:
         digests = list_digests(sent)

@@ -316,5 +316,7 @@ def _require_added_tools(principal: Principal, state: RunState, edited: Plan) ->
     for step in edited.steps:
         if not step.is_work or (step.tool, step.args, step.tools) in planned:
             continue
-        for tool in (step.tools or (step.tool,)) if step.action == "skill" else (step.tool,):
-            principal.require_tool(tool)
+        # A key's list holds the gateway's tools: no skill, and nothing that the client runs itself.
+        for tool in (step.tools or ()) if step.action == "skill" else (step.tool,):
+            if tool not in state.client_tool_names:
+                principal.require_tool(tool)

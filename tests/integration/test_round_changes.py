@@ -471,6 +471,7 @@ async def test_a_number_may_be_what_an_earlier_change_makes(tmp_path: Path) -> N
         ({"member_id": 9, "price": "$2"}, {}),  # nobody gave it
         ({"member_id": "$3", "price": "$2"}, {}),  # there is no third
         ({"member_id": "Ann", "price": "$2"}, {}),  # the tool takes a number
+        ({"member_id": "$1", "price": "$2 for $1"}, {}),  # a text is written once its result is known
     ],
 )
 async def test_a_change_without_its_values_is_decided_on_when_they_are_known(
@@ -479,3 +480,17 @@ async def test_a_change_without_its_values_is_decided_on_when_they_are_known(
     items, (member, _) = await ask_club(tmp_path, {"tool": "sell_card", "inputs": inputs}, **options)
     assert [item["tool"] for item in items] == ["add_member"]
     assert member.calls == [{"name": "Ann"}]
+
+
+async def test_looks_of_a_server_that_nobody_vouches_for_are_no_changes(tmp_path: Path) -> None:
+    """It says of its tools that they only read: they are asked about as reads, and are not made one after the other."""
+    tide = returning("sea__tide", RuntimeError("no tide in Bern"), "high", annotations=EFFECT, read_claim="sea")
+    looks = [{"tool": tide.spec.name, "inputs": {"x": place}} for place in ("Bern", "Brest")]
+    model = script(
+        decides(*looks, missing=["the tide in Bern", "the tide in Brest"], times=1), decides(), says("High.")
+    )
+    async with engine_bench(tmp_path, model, tools=[tide], model_profile="small") as bench:
+        response = await bench.run("Get the tide in Bern, get the tide in Brest", interactive=False)
+        asked = [str(request["body"]["messages"][-1]["content"]) for request in bench.client.requests]
+    assert not any("The user sees all changes" in text for text in asked)
+    assert "1. the tide" not in response.response

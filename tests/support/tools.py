@@ -33,6 +33,7 @@ class FunctionTool:
         requires_approval: bool = False,
         origin: str = "builtin",
         hints: PlanHints = NO_HINTS,
+        read_claim: str = "",
     ) -> None:
         self.calls: list[JsonObject] = []
         self.keys: list[str] = []
@@ -52,6 +53,7 @@ class FunctionTool:
             requires_approval=requires_approval,
             origin=origin,
             hints=hints,
+            read_claim=read_claim,
         )
 
     @property

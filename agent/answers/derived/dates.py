@@ -28,7 +28,7 @@ _NEXT_WORDS = frozenset(_NEXT_WORDS_TEXT.split())
 _WORD = re.compile(r"[^\W\d_]+")
 _DAY = 86_400
 _MINUTES_OF_DAY = 24 * 60
-_MAX_SPAN = 16 * 60
+_MAX_SPAN = 20 * 60
 """Minutes of the longest span over midnight: of two times, the other way round is seldom meant."""
 _MONTHS_OF_YEAR = 12
 

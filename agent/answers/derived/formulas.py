@@ -2,7 +2,7 @@
 
 A rate is multiplied by what counts its unit, amounts are added or taken away, a percentage is added, and the whole is
 divided among people or months. Each step starts from what the one before gives, and a figure counts only if few figures
-like it would follow in the same way (`derivations`).
+like it would follow in the same way (`chance`).
 """
 
 from collections import defaultdict
@@ -31,6 +31,8 @@ _SIMPLE: Final = 0.08
 """The same of products and of the sums of all figures of one label."""
 _SCALED: Final = 0.2
 """The same of figures for another count: all of a recipe are scaled alike, so that there are few results."""
+_MAX_RESULTS: Final = 20_000
+"""Results of one step. More take long, and nearly every figure would be among them."""
 _OF_SHARES: Final = 0.08
 """The same of single figures with a percentage."""
 _MIN_PRECISION: Final = 80
@@ -201,12 +203,14 @@ class Formulas:
         single = [part for share in self._shares for part in (share, 1 + share, 1 - share)]
         sums = [part for pair in combinations(self._shares, 2) for part in (sum(pair), 1 + sum(pair))]
         parts = [*single, *sums, *(one * other for one, other in combinations(single, 2))]
+        if len(self._bases) * len(parts) > _MAX_RESULTS:
+            return []
         return [(name, value * part) for (name, value), part in product(self._bases, parts)]
 
     @cached_property
     def _scaled(self) -> list[_Result]:
         """The figures for the count that is wanted, where they are those of another count."""
-        counts = [one.operand.quantity.value for one in self._single if _is_count(one.operand)]
+        counts = {one.operand.quantity.value for one in self._single if _is_count(one.operand)} - {0}
         ratios = {wanted / count for wanted, count in product(self._words.wanted, counts) if wanted != count}
         figures = [_to_result(one) for one in self._single if _is_amount(one.operand)]
         return [(name, value * ratio) for (name, value), ratio in product(figures, ratios)]
@@ -214,12 +218,16 @@ class Formulas:
     @cached_property
     def _divided(self) -> list[_Result]:
         """The amounts, with percentages too, for each of what the sentence names."""
+        if (len(self._bases) + len(self._taxed)) * len(self._words.divisors) > _MAX_RESULTS:
+            return []
         return [(name, value / by) for (name, value), by in product(self._bases + self._taxed, self._words.divisors)]
 
     @cached_property
     def _parts(self) -> list[_Result]:
         """All of these times and divided by the factors."""
         scales = {scale for factor in self._words.factors for scale in (factor, 1 / factor)}
+        if (len(self._bases) + len(self._taxed)) * len(scales) + len(self._products) * len(scales) ** 2 > _MAX_RESULTS:
+            return []
         results = [(name, value * scale) for (name, value), scale in product((*self._bases, *self._taxed), scales)]
         for one, other in combinations(sorted(scales), 2):
             results += [(name, value * one * other) for name, value in map(_to_result, self._products)]

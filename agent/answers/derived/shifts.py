@@ -10,7 +10,10 @@ from agent.text.numbers import NumberMention
 from agent.text.unit_labels import find_unit_of_label
 
 _ROW: Final = re.compile(r"\{[^{}]*\}|[^\n{}]+")
-_TIME: Final = re.compile(r"(?<![\d:.-])([01]?\d|2[0-3])[:.]([0-5]\d)(?![\d:])")
+_TIME: Final = re.compile(r"(?<![\d:.-])([01]?\d|2[0-3]):([0-5]\d)(?![\d:])")
+_DOTTED: Final = re.compile(r"(?<![\d:.])([01]?\d|2[0-3])\.([0-5]\d)(?![\d:.])")
+_BETWEEN: Final = re.compile(r"\s*(?:[-\u2013\u2014]|to|bis|till|à)\s*")
+"""What is between the times of a span with points, `09.00-17.00`: elsewhere a point makes a price."""
 _HOURS: Final = frozenset("h")
 _MINUTES_OF_DAY: Final = 24 * 60
 _MAX_BREAK: Final = 180
@@ -27,14 +30,22 @@ def read_shifts(text: str, numbers: Sequence[NumberMention]) -> list[Operand]:
 def _iter_minutes(text: str, numbers: Sequence[NumberMention]) -> Iterator[float]:
     numbers = numbers[:_MAX_NUMBERS]
     for count, row in enumerate(_ROW.finditer(text)):
-        times = [int(match[1]) * 60 + int(match[2]) for match in _TIME.finditer(row[0])]
         if count == _MAX_ROWS:
             return
-        if len(times) != 2:
+        times = _read_times(row[0])
+        span = (times[1] - times[0]) % _MINUTES_OF_DAY if len(times) == 2 else 0
+        if not span:
             continue
-        span = (times[1] - times[0]) % _MINUTES_OF_DAY
         pauses = [_read_minutes(text, one) for one in numbers if row.start() <= one.start < row.end()]
         yield span - max((pause for pause in pauses if pause < min(span, _MAX_BREAK)), default=0)
+
+
+def _read_times(row: str) -> list[int]:
+    """The times of a row in minutes, if it has two of them or a span."""
+    dotted = list(_DOTTED.finditer(row))
+    is_span = len(dotted) == 2 and _BETWEEN.fullmatch(row[dotted[0].end() : dotted[1].start()]) is not None
+    matches = dotted if is_span else list(_TIME.finditer(row))
+    return [int(match[1]) * 60 + int(match[2]) for match in matches]
 
 
 def _read_minutes(text: str, number: NumberMention) -> float:

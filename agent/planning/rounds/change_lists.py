@@ -30,10 +30,11 @@ from agent.planning.rounds.change_questions import ChangeQuestions
 from agent.planning.rounds.decision_schema import build_call_schema
 from agent.planning.rounds.identifier_lookups import takes_identifier
 from agent.planning.rounds.input_schemas import build_inputs_schema, close_object, read_inputs
-from agent.planning.rounds.made_up_values import find_made_up_values
+from agent.planning.rounds.made_up_values import find_made_up_values, leave_out_unasked_texts
 from agent.planning.rounds.prompt import choose_tools, encode_decision, list_offered, say
 from agent.text.own_words import OwnWords
 from agent.tools import ToolSpec
+from agent.tools.catalogue import is_foreign
 from agent.tools.client_tools import CLIENT_ORIGIN
 from agent.tools.spec import limit_numbers
 
@@ -79,7 +80,7 @@ async def ask_for_all_changes(
     if not request.asks_about_changes or not decided or any(FOR_EACH in one.inputs for one in decided):
         return meant
     parts = [*dict.fromkeys((*attempt.parts, *_list_texts(meant.data.get("todo"))))]
-    served = {one.part for one in decided}
+    served = {str(call.get("intent") or "") for call in _list_objects(meant.data.get("steps"))}
     others = [part for part in parts if part not in served and _names_change(part, request)]
     if _count_asked(decided) + len(others) < 2:
         return meant
@@ -87,9 +88,11 @@ async def ask_for_all_changes(
         words = OwnWords(request.question, request.original)
         is_known = not others and all(words.hold(one.inputs) for one in decided)
         return meant if is_known else PlanReply({**meant.data, WAITS: True})
+    if not others:  # those of one decision do not need each other, and are one question as they are
+        return meant
     open_parts, attempt.parts = attempt.parts, []  # the list is about all of them
     try:
-        listed = await _ask(model, request, attempt, decided, parts) if others else decided
+        listed = await _ask(model, request, attempt, decided, parts)
         listed = _join_decided(decided, listed, request)
         changes = await _select_usable(questions, request, attempt, listed, parts)
     except (ModelError, PlanInvalidError):  # one change is better than none
@@ -108,7 +111,7 @@ def _list_decided(request: PlanningRequest, data: JsonObject) -> list[_Change]:
         spec, inputs = request.catalogue.get_tool(str(call.get("tool"))), call.get("inputs")
         if spec is None or spec.origin == CLIENT_ORIGIN:
             return []
-        if spec.effect != "read":
+        if _changes(spec):
             own = inputs if isinstance(inputs, dict) else {}
             changes.append(_Change(len(changes) + 1, spec, own, str(call.get("intent") or ""), is_decided=True))
     return changes
@@ -116,7 +119,12 @@ def _list_decided(request: PlanningRequest, data: JsonObject) -> list[_Change]:
 
 def _count_asked(changes: Sequence[_Change]) -> int:
     """How many of the changes a person is asked about: no draft, and nothing that is only remembered."""
-    return sum(one.spec.has_side_effect for one in changes)
+    return sum(one.spec.has_side_effect and _changes(one.spec) for one in changes)
+
+
+def _changes(spec: ToolSpec) -> bool:
+    """Whether a tool changes something. One of a server that nobody vouches for may say that it only reads."""
+    return spec.effect != "read" and not spec.read_claim
 
 
 def _names_change(part: str, request: PlanningRequest) -> bool:
@@ -127,7 +135,8 @@ def _names_change(part: str, request: PlanningRequest) -> bool:
     scores = request.catalogue.index.compute_scores(part)
     highest = max(scores.values(), default=0.0)
     best = (request.catalogue.get_tool(name) for name, score in scores.items() if score == highest > 0)
-    return any(spec is not None and spec.has_side_effect and spec.origin != CLIENT_ORIGIN for spec in best)
+    changing = (spec for spec in best if spec is not None and spec.has_side_effect and _changes(spec))
+    return any(spec.origin != CLIENT_ORIGIN for spec in changing)
 
 
 async def _ask(
@@ -135,7 +144,7 @@ async def _ask(
 ) -> list[_Change]:
     """The changes that the model lists, with values as it writes them. Raises `ModelError`."""
     offered = list_offered(request, choose_tools(request.catalogue, request.question))
-    tools = {spec.name: spec for spec in offered if spec.effect != "read" and spec.origin != CLIENT_ORIGIN}
+    tools = {spec.name: spec for spec in offered if _changes(spec) and spec.origin != CLIENT_ORIGIN}
     calls: list[JsonValue] = [
         {"for": parts.index(one.part) + 1 if one.part in parts else 1, "tool": one.spec.name, "inputs": one.inputs}
         for one in decided
@@ -153,6 +162,7 @@ async def _ask(
         spec, inputs, place = tools.get(str(call.get("tool"))), call.get("inputs"), call.get("for")
         if spec is not None and isinstance(inputs, dict):
             read = limit_numbers(spec, read_inputs(inputs, spec.input_schema))
+            read = leave_out_unasked_texts(spec, read, request) if is_foreign(spec) else read
             part = parts[place - 1] if isinstance(place, int) and 0 < place <= len(parts) else parts[0]
             listed.append(_Change(len(listed) + 1, spec, read, part))
     return listed
@@ -249,6 +259,8 @@ def _refer_to_results(inputs: JsonObject, earlier: Sequence[_Change], request: P
         if isinstance(value, list):
             return [refer(inner, name) for inner in value]
         made = _MADE.fullmatch(value.strip()) if isinstance(value, str) else None
+        if isinstance(value, str) and made is None and any(one not in amounts for one in _MADE.findall(value)):
+            raise KeyError(value)  # a text that is written once its result is known
         if not isinstance(value, str) or made is None or made[1] in amounts:
             return quote_literal(value) if isinstance(value, str) else value
         return _build_reference(changes[int(made[1])], name)

@@ -7,7 +7,6 @@ questioned once: small models answer from memory what a tool would look up.
 
 from contextlib import suppress
 from dataclasses import replace
-from itertools import takewhile
 
 from agent.core.errors import ModelContextError, ModelError, ModelUnreachableError, PlanInvalidError
 from agent.llm.port import ModelReply
@@ -62,8 +61,6 @@ from agent.tools.client_tools import CLIENT_ORIGIN
 
 MAX_REPLIES = 10
 """Replies of the model to one decision, those about parts that it passes over too."""
-MAX_FAILURES = 5
-"""Different calls that fail one after the other until the run is answered."""
 UNDECIDED = "the model did not say whether one is needed"
 """Why nobody knows whether an answer needs a tool."""
 
@@ -222,8 +219,15 @@ class RoundPlanner:
             meant = await self._changes.leave_out_unasked(request, attempt, meant)
             meant = await choose_things(self._model, request, meant)
             meant = await ask_for_each(self._model, request, attempt, meant)
+            open_parts = attempt.parts
             meant = await ask_for_all_changes(self._model, self._changes, request, attempt, meant)
-        planned = self._build_planned(request, meant, attempt)
+            try:
+                planned = self._build_planned(request, meant, attempt)
+            except PlanInvalidError:  # the next decision is about the same parts
+                attempt.parts = open_parts
+                raise
+        else:
+            planned = self._build_planned(request, meant, attempt)
         new = [step for step in planned.plan.steps if step.id not in request.used_ids and not planned.question]
         part = attempt.parts[0] if attempt.parts else ""
         joined = make_join_round(request, new, part, attempt.may_change)
@@ -345,7 +349,7 @@ class RoundPlanner:
         args = divide_parts(named, attempt.parts, requested, steps, request.catalogue.index, looks_up=looks_up)
         if attempt.may_change is not None:
             args[MAY_CHANGE] = [*sorted(attempt.may_change)]
-        if TOGETHER in meant.data:
+        if TOGETHER in meant.data and sum(map(request.catalogue.has_side_effect, steps)) > 1:
             args[TOGETHER] = [step.id for step in steps]
         steps = (*steps, *{look.id: look for look in looks.values()}.values())
         plan = made.model_copy(update={"steps": (*steps, build_plan_more(request.used_ids, steps, args))})
@@ -372,7 +376,7 @@ def _begin_attempt(request: PlanningRequest) -> Attempt | None:
     )
     if request.doubt and request.may_call:
         attempt.look_again()
-    elif not request.may_call or (request.has_changed and not request.open_parts) or _fails_on(request):
+    elif not request.may_call or (request.has_changed and not request.open_parts) or request.goes_in_circles:
         return None
     elif attempt.is_untried:
         attempt.follow_look()
@@ -389,9 +393,3 @@ def _is_forced_change(attempt: Attempt, error: PlanInvalidError) -> bool:
     """Whether an unasked change comes from asking for a call: a small model then changes something for a part that only
     says how to answer."""
     return isinstance(error, UnaskedChangeError) and attempt.must_call and bool(attempt.parts)
-
-
-def _fails_on(request: PlanningRequest) -> bool:
-    """Whether the newest calls of the run all failed: a small model goes round in circles."""
-    failures = takewhile(lambda call: call.failed, reversed(request.rounds))
-    return len({call.list_step or (call.tool, str(call.args)) for call in failures}) >= MAX_FAILURES

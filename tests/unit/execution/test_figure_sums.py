@@ -2,6 +2,7 @@
 
 import random
 import re
+from time import thread_time
 
 import pytest
 
@@ -95,3 +96,33 @@ def test_what_follows_from_round_figures_is_round() -> None:
     )
     assert find_unexplained_figures("Comptez 720 ml de crème et 625 ml de lait.", evidence) == ["720"]
     assert not find_unexplained_figures("Comptez 750 ml de crème et 625 ml de lait.", evidence)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "answer"),
+    [
+        (
+            'Plan for 4 people\n2026-11-29\n{"start":"2026-11-29T00:00","end":"2026-11-30T00:00"}\n',
+            "It is 217.45 for 4.",
+        ),
+        ('{"start":"00:00","end":"00:00","fee_eur":81.2,"vat":"25 %"}', "That is 217.45 \u20ac per hour."),
+        ("How much for 0 people?\n2026-11-29\ncoffee 4.50, total 412.8\n", "For 0 people that is 217.45 in all."),
+    ],
+    ids=["a whole day", "no hours", "nobody"],
+)
+def test_nothing_is_divided_by_no_time_and_nobody(evidence: str, answer: str) -> None:
+    assert find_unexplained_figures(answer, evidence) == ["217.45"]
+
+
+def test_two_prices_are_no_shift() -> None:
+    rows = ('{"item":"lamp","price":12.50,"old_price":15.50}', '{"item":"chair","hourly_rate":48.7}')
+    assert find_unexplained_figures("It comes to 146.10.", "\n".join(rows)) == ["146.10"]
+    assert not find_unexplained_figures("She gets 389.60.", '{"shift":"09.00-17.00"}\n{"hourly_rate":48.7}')
+
+
+def test_many_rates_take_little_time() -> None:
+    rows = "\n".join(f'{{"price_eur_per_night":{80 + at}.5,"nights":{at + 1}}}' for at in range(8))
+    evidence = f"For 2, 3, 4, 5 and 6 people?\n2026-11-29\n{rows}\n19 %, 7 %, 2 %"
+    begin = thread_time()
+    assert find_unexplained_figures("In all that is 91,234.56 \u20ac for 2, 3, 4, 5 or 6 people.", evidence)
+    assert thread_time() - begin < 0.5

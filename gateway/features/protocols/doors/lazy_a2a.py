@@ -3,7 +3,6 @@ gateways without A2A clients save.
 """
 
 import asyncio
-import contextlib
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -52,9 +51,14 @@ class LazyA2ADoor:
         values than the SDK reads in a moment.
         """
         (await get_caller(request)).require_scope("agent")
-        with contextlib.suppress(ValueError):  # the SDK says what is wrong with a body that is no JSON
-            if sum(1 for _ in islice(iter_nodes(await request.json()), MAX_VALUES + 1)) > MAX_VALUES:
-                raise TooLargeError(f"the call has more than {MAX_VALUES:,} JSON values; send a long list as text")
+        try:
+            count = sum(1 for _ in islice(iter_nodes(await request.json()), MAX_VALUES + 1))
+        except RecursionError:
+            raise TooLargeError("the JSON of the call is nested too deeply; send it flat, or as text") from None
+        except ValueError:  # the SDK says what is wrong with a body that is no JSON
+            count = 0
+        if count > MAX_VALUES:
+            raise TooLargeError(f"the call has more than {MAX_VALUES:,} JSON values; send a long list as text")
         return await (await self._load()).handle_request(request)
 
     async def _load(self) -> "A2ADoor":
