@@ -23,7 +23,7 @@ from agent.planning.rounds.identifier_lookups import (
     list_lookup_tools,
     list_lookups,
 )
-from agent.planning.rounds.known_words import SHORTEST_STEM, KnownWords, list_stated_days, split_words
+from agent.planning.rounds.known_words import SHORTEST_STEM, KnownWords, find_stated_day, split_words
 from agent.planning.rounds.made_up_values import MadeUpValue, MadeUpValueError
 from agent.planning.rounds.part_texts import make_copy_check
 from agent.planning.rounds.prompt import (
@@ -274,11 +274,11 @@ class Attempt:
 
     def _offer_named(self, values: Sequence[MadeUpValue]) -> None:
         """Has the next decision choose, for what a change only describes, among the values that the request names and
-        that an error lists in its place; for today, of which nobody spoke, among the days of results."""
+        that an error lists in its place; for today, of which nobody spoke, it takes the day that results state."""
         for one in values:
             named: list[str] = []
             if one.is_today and not one.path:
-                named = list_stated_days(self.request)
+                named = [day] if (day := find_stated_day(self.request)) else []
             elif one.refused_by and not one.path:
                 named = list_named_alternatives(self.request, str(one.value))
             if named:

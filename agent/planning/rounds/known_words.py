@@ -22,7 +22,6 @@ from agent.tools.catalogue import CatalogueIndex
 
 DATED_CHARS, MAX_DATED = 20_000, 200
 """Characters of each text in which dates are looked for, and of a value that may be a date."""
-MAX_DAYS = 12
 MAX_DIGITS = 30
 MAX_SPANS = 20
 MAX_OPERANDS, MAX_CHANGES = 500, 20
@@ -165,12 +164,14 @@ def list_today_texts(request: PlanningRequest) -> list[str]:
     return [request.ground.partition("\n")[0], *clock]
 
 
-def list_stated_days(request: PlanningRequest) -> list[str]:
-    """The days that results state, as ISO dates, in order; not more than a person would choose among."""
+def find_stated_day(request: PlanningRequest) -> str:
+    """The day that results state, as ISO date; "" if they state none or several: of these, a small model takes the
+    first."""
     results = [call.text for call in request.rounds if not call.failed and not _tells_now(request, call)]
     mentions = [mention for text in results for mention in find_dates(text[:DATED_CHARS])]
     days = [one.readings[0] for one in mentions if len(one.readings) == 1]
-    return [*dict.fromkeys(day.iso for day in days if day.year is not None and day.day is not None)][:MAX_DAYS]
+    stated = {day.iso for day in days if day.year is not None and day.day is not None}
+    return stated.pop() if len(stated) == 1 else ""
 
 
 def _tells_now(request: PlanningRequest, call: RoundResult) -> bool:
