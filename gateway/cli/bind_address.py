@@ -6,7 +6,6 @@ import socket
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 
-FORMER_DEFAULT_PORT = 8080
 TRIED_PORTS = 20
 """How many ports after the taken one are tried for the command in the message."""
 
@@ -35,19 +34,6 @@ def _bind_error(settings: Settings, error: OSError) -> ConfigError:
     return ConfigError(
         f"AGENT_HOST: {settings.host!r} is not an address of this machine: {error.strerror}; use 127.0.0.1 for "
         "programs on this machine, 0.0.0.0 for the network"
-    )
-
-
-def describe_default_port(settings: Settings) -> str | None:
-    """A line for users of the former default port, or None where the port is chosen.
-
-    For one release: the default was that of llama.cpp's server.
-    """
-    if "port" in settings.model_fields_set:
-        return None
-    return (
-        f"The default port is {settings.port} now, it was {FORMER_DEFAULT_PORT}; "
-        f"AGENT_PORT={FORMER_DEFAULT_PORT} keeps the old one."
     )
 
 

@@ -17,7 +17,7 @@ from gateway.access.authentication import can_others_call
 from gateway.access.http_protocol import make_protocol_with_limits
 from gateway.app import create_app
 from gateway.bootstrap import Stepgate, build_gateway
-from gateway.cli.bind_address import bind_socket, describe_default_port
+from gateway.cli.bind_address import bind_socket
 from gateway.cli.running_gateway import note_address
 from gateway.garbage_collector import pause_garbage_collector
 from gateway.worker_process import WorkerProcess
@@ -166,5 +166,3 @@ class _Server(uvicorn.Server):
             file=sys.stderr,
             flush=True,
         )
-        if (line := describe_default_port(settings)) is not None:
-            print(f"  {line}", file=sys.stderr, flush=True)

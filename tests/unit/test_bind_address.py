@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent.core.settings import Settings
-from gateway.cli.bind_address import PortError, bind_socket, describe_default_port
+from gateway.cli.bind_address import PortError, bind_socket
 
 
 def make_settings(**values: Any) -> Settings:
@@ -25,12 +25,3 @@ def test_a_taken_port_names_a_command_with_a_free_one() -> None:
     assert port < named <= port + 20
     with bind_socket(make_settings(port=named)) as bound:
         assert bound.getsockname() == ("127.0.0.1", named)
-
-
-def test_the_default_port_is_announced_only_where_none_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("AGENT_PORT", raising=False)
-    line = describe_default_port(make_settings())
-    assert line == "The default port is 8010 now, it was 8080; AGENT_PORT=8080 keeps the old one."
-    assert describe_default_port(make_settings(port=8010)) is None
-    monkeypatch.setenv("AGENT_PORT", "9000")
-    assert describe_default_port(make_settings()) is None

@@ -22,7 +22,7 @@ import typer
 
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
-from gateway.cli.bind_address import bind_socket, describe_default_port
+from gateway.cli.bind_address import bind_socket
 from gateway.cli.running_gateway import note_address
 from gateway.worker_process import WorkerProcess
 
@@ -207,8 +207,6 @@ class WorkerSupervisor:
             return
         typer.echo(f"Stepgate listens on {url}", err=True)
         typer.echo(f"  {count} workers    OpenAI-compatible base URL: {url}/v1", err=True)
-        if (line := describe_default_port(self._settings)) is not None:
-            typer.echo(f"  {line}", err=True)
 
 
 def _send(child: asyncio.subprocess.Process, number: signal.Signals) -> None:
