@@ -18,6 +18,7 @@ from agent.storage.migrations import HEAD
 from tests.support.engine import engine_bench
 from tests.support.old_store import write_sqlite
 from tests.support.processes import ColdGatewayProcess, Process, start
+from tests.support.reverse_proxy import find_free_port
 from tests.support.script import plans, says, script
 from tests.support.scripted_server import ScriptedServer
 
@@ -205,7 +206,8 @@ def test_the_doctor_says_what_to_do(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_setting_stops_the_start_with_one_line(tmp_path: Path, settings: dict[str, str], told: str) -> None:
-    code, output = stepgate(tmp_path, "serve", **settings)
+    # Somebody's gateway may listen at the default port.
+    code, output = stepgate(tmp_path, "serve", **{"port": str(find_free_port()), **settings})
     assert code == 1
     assert told in output
     assert len(output.splitlines()) == 1, output
@@ -218,7 +220,7 @@ def test_a_data_folder_of_a_newer_version_stops_the_start_with_one_line(tmp_path
     with sqlite3.connect(tmp_path / "data" / "stepgate.db") as db:
         db.execute("UPDATE alembic_version SET version_num = '9999'")
     db.close()
-    code, output = stepgate(tmp_path, "serve")
+    code, output = stepgate(tmp_path, "serve", port=str(find_free_port()))
     assert code == 1
     assert "newer version" in output
     assert len(output.splitlines()) == 1, output

@@ -68,6 +68,7 @@ async def test_an_answer_offers_what_its_key_may_open(devtools: str, serve: Serv
         await page.click(".answer .steps summary")
         await page.click(".answer .cite")
         await page.until("document.querySelector('#panel blockquote')?.checkVisibility()")
+        await page.until("document.querySelector('#panel .row .button')")  # their module is loaded now
         await picture(page, f"rights-{len(scopes)}")
         buttons = await page.evaluate(f"{VISIBLE}('#panel .row .button')")
         link = await page.evaluate(f"{VISIBLE}('.answer a[href^=\"#/runs/\"]')")
