@@ -27,7 +27,15 @@ from agent.answers.derived.formulas import Formulas, Words
 from agent.answers.derived.instants import Instants
 from agent.answers.derived.known_values import FigureEvidence
 from agent.answers.derived.labels import Labels
-from agent.answers.derived.operands import find_divisors, find_periods, merge, pair_said, read_operands
+from agent.answers.derived.operands import (
+    COUNT_UNITS,
+    find_divisors,
+    find_periods,
+    may_be_count,
+    merge,
+    pair_said,
+    read_operands,
+)
 from agent.answers.derived.periods import names_known_period
 from agent.answers.derived.regrouped import has_code_of_shape, has_sister, is_regrouped
 from agent.answers.derived.totals import list_counts, list_totals
@@ -58,14 +66,10 @@ _ORDINAL = re.compile(r"\d(?:st|nd|rd|th|:[ae]|er|ère|ème|e)$", re.IGNORECASE)
 _LONG_CODE = re.compile(r"\d{4}")
 _PER_COUNT = re.compile(r"[ \u00a0]?(?:[^\W\d_]{1,6}[ \u00a0]?)?(?:/|per|pro|je|auf|par|pour|på)[ \u00a0]?(1000?)\b")
 """What a figure is said of, behind it and its unit."""
-_COUNT_UNITS = ("time", "months", "nights", "x")
-"""Dimensions whose small whole numbers are counts like any other: seven days, three times."""
 _IN_TOTALS = 0.05
 """How many other figures may be among the totals of the evidence or the answer."""
 _CONTEXT_SENTENCES = 3
 """Sentences, up to that of a figure, whose figures it may continue."""
-_MAX_COUNT = 100
-"""Whole numbers below this may be counts by which an amount is divided."""
 _INVENTS = re.compile(
     r"\b(?:poem|stor(?:y|ies)|tale|song|lyrics|joke|limerick|haiku|fiction\w*|novel|imagin\w+|invent\w*|made[- ]up|"
     r"fantas\w+|brainstorm\w*|guess|estimate|dikt|saga|berättelse|hitta på|gissa|gedicht|geschichte|cuento|poema)\b"
@@ -177,7 +181,7 @@ class _Search:
         whole = mention.value == mention.value.to_integral_value()
         if mention.is_word:
             return whole and abs(mention.value) > 12 and self._is_whole_word(mention)
-        is_count = mention.unit is None or mention.unit.dimension in _COUNT_UNITS
+        is_count = mention.unit is None or mention.unit.dimension in COUNT_UNITS
         if whole and abs(mention.value) < 10 and is_count and len(mention.readings) == 1:
             return False
         return not self._labels.cover(mention)
@@ -262,7 +266,7 @@ class _Search:
         if mention.unit is None:  # "that's 33 days; after five years, 36"
             units = (one.unit for one in reversed(self._list_neighbours(mention)) if one.start < mention.start)
             unit = next((one for one in units if one is not None), None)
-            if unit is not None and unit.dimension in _COUNT_UNITS and unit.dimension != "x":
+            if unit is not None and unit.dimension in COUNT_UNITS and unit.dimension != "x":
                 quantities.append(make_quantity(quantities[0].value, quantities[0].tolerance, unit))
         if mention.unscaled:  # of a table in thousands or millions
             scales = [float(one) for one in self._evidence.known.scales if 1 < one <= mention.value / mention.unscaled]
@@ -304,17 +308,13 @@ class _Search:
         context = read_operands(self._text, numbers)
         operands = self._evidence.operands
         factors = list_factors(sentence, f"{self._evidence.text}\n{self._text[start:end]}")
-        factors |= {one.quantity.value for one in context if _may_be_count(one.quantity)}
+        factors |= {one.quantity.value for one in context if may_be_count(one.quantity)}
         each = find_divisors(sentence)
         days = self._evidence.days_of_months if "day" in each else set()
         request = find_request(self._evidence.text)
         divisors = {one.quantity.value for one in operands if not one.names.isdisjoint(each)} | days
-        words = Words(
-            factors - {0},
-            find_periods(f"{sentence}\n{request}"),
-            divisors - {0},
-            list_wanted_counts(sentence, request),
-        )
+        periods, wanted = find_periods(f"{sentence}\n{request}"), list_wanted_counts(sentence, request)
+        words = Words(factors - {0}, periods, divisors - {0}, wanted)
         own = frozenset(one.base for one in context)
         merged = merge(context, operands)
         sources = ((pair_said(context), frozenset[float]()), (merged, own), (merged, frozenset[float]()))
@@ -373,11 +373,6 @@ def _scale(mention: NumberMention, factor: Decimal) -> NumberMention:
     """A number of a table in thousands or millions as what it stands for."""
     readings = tuple(NumberReading(one.value * factor, one.step * factor) for one in mention.readings)
     return replace(mention, readings=readings, unscaled=mention.value)
-
-
-def _may_be_count(one: Quantity) -> bool:
-    """Whether a figure is a whole number of people, pieces, nights or months, which amounts are divided among."""
-    return one.dimension in ("", *_COUNT_UNITS) and 1 < one.value < _MAX_COUNT and one.value.is_integer()
 
 
 def _is_conversion(value: float) -> bool:

@@ -1,5 +1,4 @@
-"""Which of several things a request means: each of them ("every ticket", "alle Räume", "T-2 and T-5"), or one by its
-place among them ("the last mail")."""
+"""Whether a request asks for an action with each of several things: "every ticket", "alle Räume", "T-2 and T-5"."""
 
 import re
 from itertools import pairwise
@@ -14,18 +13,10 @@ _UNIVERSAL = """each every all both everyone everybody
     ogni ognuno ciascuno ciascuna tutti tutte entrambi entrambe elk elke ieder iedere hver hvert begge samtlige"""
 """English, German, Swedish, French, Spanish, Portuguese, Italian, Dutch, Danish, Norwegian: a closed class in each, and
 no word of one means something else in another."""
-_PLACES = """first second third last latest next previous newest oldest earliest
-    erste ersten erster erstes zweite zweiten dritte dritten letzte letzten letzter letztes nächste nächsten neueste
-    neuesten älteste ältesten
-    första andra tredje sista senaste nästa förra nyaste äldsta
-    premier première deuxième second seconde troisième dernier dernière prochain prochaine récent
-    récente ancien ancienne
-    primero primera último última próximo próxima primo prima ultimo ultima prossimo prossima
-    eerste tweede derde laatste volgende nieuwste oudste"""
 _WORD = re.compile(r"[\w-]*[^\W\d_][\w-]*")
 _JOINT = re.compile(r",|,? ?(?:and|och|und|et|y|e|en|og|&)")
 _DIGITS = re.compile(r"\d+")
-_UNIVERSAL_WORDS, _PLACE_WORDS = frozenset(_UNIVERSAL.split()), frozenset(_PLACES.split())
+_UNIVERSAL_WORDS = frozenset(_UNIVERSAL.split())
 
 
 def asks_for_each(text: str, action: str) -> bool:
@@ -41,11 +32,6 @@ def asks_for_each(text: str, action: str) -> bool:
     asking = [clause for clause, count in zip(clauses, shared, strict=True) if count == best > 0]
     named = {code.text for code in find_codes(action)}
     return any(map(_says_each, asking)) or not named.isdisjoint(list_joined_codes(text))
-
-
-def names_place(text: str) -> bool:
-    """Whether a text says which of several things it means by their order."""
-    return not _PLACE_WORDS.isdisjoint(word.casefold() for word in _WORD.findall(text))
 
 
 def list_joined_codes(text: str) -> frozenset[str]:

@@ -210,8 +210,8 @@ async def test_a_list_that_an_error_names_is_looked_at_first(tmp_path: Path) -> 
     assert shelf.calls[-1] == {"shelf": "S-2"}
 
 
-async def test_another_thing_than_the_one_that_is_not_there_is_not_looked_at(tmp_path: Path) -> None:
-    """A real 1.5B told the total of another year's file as that of the one the user named."""
+async def read_budget(tmp_path: Path, named: str) -> str:
+    """The answer about a file that the user names so, where there is only that of 2030, which the model reads next."""
 
     async def read(inputs: dict[str, Any]) -> str:
         if inputs["path"] != "budget-2030.csv":
@@ -219,28 +219,24 @@ async def test_another_thing_than_the_one_that_is_not_there_is_not_looked_at(tmp
         return "rent 1200"
 
     files = FunctionTool("read_table", read, properties={"path": STRING}, required=["path"])
-    first = decides({"tool": files.spec.name, "inputs": {"path": "budget-2031.csv"}}, missing=["read it"], times=1)
-    other = decides({"tool": files.spec.name, "inputs": {"path": "budget-2030.csv"}}, missing=["read it"])
-    model = script(first, other, says("The total is 1200.", to="completion"))
+    looks = [
+        decides({"tool": files.spec.name, "inputs": {"path": path}}, missing=["read it"], times=1)
+        for path in (named, "budget-2030.csv")
+    ]
+    model = script(*looks, decides(), says("The total is 1200.", to="completion"))
     async with engine_bench(tmp_path, model, tools=[files], model_profile="small") as bench:
-        response = await bench.run("Read budget-2031.csv and tell me its total")
-    assert "1200" not in response.response
-    assert "there is no file 'budget-2031.csv'" in response.response
+        return (await bench.run(f"Read {named} and tell me its total")).response
+
+
+async def test_another_thing_than_the_one_that_is_not_there_is_not_looked_at(tmp_path: Path) -> None:
+    """A real 1.5B told the total of another year's file as that of the one the user named."""
+    answer = await read_budget(tmp_path, "budget-2031.csv")
+    assert "1200" not in answer
+    assert "there is no file 'budget-2031.csv'" in answer
 
 
 async def test_a_name_that_the_user_misspelt_is_looked_at(tmp_path: Path) -> None:
-    async def read(inputs: dict[str, Any]) -> str:
-        if inputs["path"] != "budget-2030.csv":
-            raise RuntimeError(f"there is no file {inputs['path']!r}; did you mean budget-2030.csv?")
-        return "rent 1200"
-
-    files = FunctionTool("read_table", read, properties={"path": STRING}, required=["path"])
-    first = decides({"tool": files.spec.name, "inputs": {"path": "budgte-2030.csv"}}, missing=["read it"], times=1)
-    other = decides({"tool": files.spec.name, "inputs": {"path": "budget-2030.csv"}}, missing=["read it"], times=1)
-    model = script(first, other, decides(), says("The total is 1200.", to="completion"))
-    async with engine_bench(tmp_path, model, tools=[files], model_profile="small") as bench:
-        response = await bench.run("Read budgte-2030.csv and tell me its total")
-    assert response.response == "The total is 1200."
+    assert await read_budget(tmp_path, "budgte-2030.csv") == "The total is 1200."
 
 
 async def test_another_address_takes_the_place_of_one_that_is_missing(tmp_path: Path) -> None:

@@ -62,6 +62,11 @@ nights. Such a figure is multiplied only by one whose label is the unit alone.""
 MONEY: Final = CURRENCIES | {"kr"}
 """Dimensions of amounts of money."""
 
+COUNT_UNITS: Final = ("time", "months", "nights", "x")
+"""Dimensions whose small whole numbers are counts like any other: seven days, three times."""
+_MAX_COUNT: Final = 100
+"""Whole numbers below this may be counts by which an amount is divided."""
+
 
 @dataclass(frozen=True, slots=True)
 class Operand:
@@ -231,3 +236,8 @@ class _Heads:
             head = above
         cells = text[head : text.find("\n", head)].split("|")
         return cells[column].strip() if column < len(cells) else ""
+
+
+def may_be_count(one: Quantity) -> bool:
+    """Whether a figure is a whole number of people, pieces, nights or months, which amounts are divided among."""
+    return one.dimension in ("", *COUNT_UNITS) and 1 < one.value < _MAX_COUNT and one.value.is_integer()

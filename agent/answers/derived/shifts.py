@@ -12,7 +12,7 @@ from agent.text.unit_labels import find_unit_of_label
 _ROW: Final = re.compile(r"\{[^{}]*\}|[^\n{}]+")
 _TIME: Final = re.compile(r"(?<![\d:.-])([01]?\d|2[0-3]):([0-5]\d)(?![\d:])")
 _DOTTED: Final = re.compile(r"(?<![\d:.])([01]?\d|2[0-3])\.([0-5]\d)(?![\d:.])")
-_BETWEEN: Final = re.compile(r"\s*(?:[-\u2013\u2014]|to|bis|till|à)\s*")
+_BETWEEN: Final = re.compile(r"\s*[-\u2013\u2014]\s*")
 """What is between the times of a span with points, `09.00-17.00`: elsewhere a point makes a price."""
 _HOURS: Final = frozenset("h")
 _MINUTES_OF_DAY: Final = 24 * 60

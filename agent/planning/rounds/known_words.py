@@ -18,7 +18,6 @@ from pydantic import JsonValue
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.text.dates import DateMention, DateValue, find_dates
 from agent.text.stated_values import StatedValues
-from agent.tools.catalogue import CatalogueIndex
 
 DATED_CHARS, MAX_DATED = 20_000, 200
 """Characters of each text in which dates are looked for, and of a value that may be a date."""
@@ -181,7 +180,7 @@ def _tells_now(request: PlanningRequest, call: RoundResult) -> bool:
 
 def _asks_for_time(request: PlanningRequest) -> bool:
     """Whether words of the request fit a tool whose result is the time."""
-    scores = CatalogueIndex([*request.catalogue.tools]).compute_scores(f"{request.question}\n{request.original}")
+    scores = request.catalogue.index.compute_scores(f"{request.question}\n{request.original}")
     return any(scores.get(spec.name) for spec in request.catalogue.tools if spec.hints.tells_now)
 
 

@@ -14,7 +14,7 @@ from agent.core.models import JsonObject, PlanStep
 from agent.planning.request import PlanningRequest
 from agent.planning.rounds.known_words import WORD, split_words
 from agent.text.json_entries import list_json_objects
-from agent.text.quantifiers import asks_for_each, names_place
+from agent.text.quantifiers import asks_for_each
 from agent.text.terms import fold, is_filler, map_query_terms
 from agent.tools.catalogue import is_foreign, split_name
 
@@ -31,12 +31,11 @@ def find_shared_names(steps: Iterable[PlanStep], request: PlanningRequest) -> tu
     if not steps or any(asks_for_each(request.question, split_name(step.tool)) for step in steps):
         return ()
     words = _list_content_words(f"{request.question}\n{request.original}")
-    by_title = not names_place(request.question)
     used = {str(leaf) for step in steps for _, leaf in iter_leaves(step.args) if isinstance(leaf, str | int)}
     for call in request.rounds:
         entries = [] if call.failed else list_json_objects(call.text)
         named = [(entry, name) for entry in entries for name in _list_names(entry)]
-        named += [(entry, title) for entry in entries if by_title for title in _list_titles(entry)]
+        named += [(entry, title) for entry in entries for title in _list_titles(entry)]
         for entry, name in named:
             if not used.isdisjoint(_list_identifiers(entry)):
                 alike = [(other, one) for other, one in named if _is_alike((entry, name), (other, one), words)]

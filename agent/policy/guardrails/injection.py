@@ -95,8 +95,8 @@ _SYNTAX_RULES: Final = (
     (
         "false_turn",
         # Behind a line's number, as tools show files.
-        re.compile(r"(?:^|\n)\s{0,9}(?:\d{1,7}[:|\t] ?)?(?:#{2,3} ?|\[|<)/?(?:(?:new|updated) )?"
-        r"(?:system|system prompt|system message|instruction)(?:\]|>|:)", re.IGNORECASE),
+        re.compile(r"(?:^|\n)\s{0,9}(?:\d{1,7}[:|\t] ?)?(?:#{2,3} ?|\[|<)/?"
+        r"(?:system|instruction|(?:\w{1,20} ){0,2}system (?:prompt|message))(?:\]|>|:)", re.IGNORECASE),
         "pretends to be a turn of the conversation",
     ),
     (
