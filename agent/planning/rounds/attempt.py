@@ -25,6 +25,7 @@ from agent.planning.rounds.identifier_lookups import (
 )
 from agent.planning.rounds.known_words import SHORTEST_STEM, KnownWords, find_stated_day, split_words
 from agent.planning.rounds.made_up_values import MadeUpValue, MadeUpValueError
+from agent.planning.rounds.other_values import list_named_alternatives, list_other_values
 from agent.planning.rounds.part_texts import make_copy_check
 from agent.planning.rounds.prompt import (
     ANSWER,
@@ -38,7 +39,7 @@ from agent.planning.rounds.prompt import (
     list_offered,
     say,
 )
-from agent.planning.rounds.refused_inputs import RepeatedCallError, list_named_alternatives, list_other_values
+from agent.planning.rounds.repeated_calls import RepeatedCallError
 from agent.planning.rounds.wider_looks import list_single_words
 from agent.tools import ToolSpec
 from agent.tools.catalogue import is_foreign

@@ -41,7 +41,7 @@ from agent.planning.rounds.prompt import (
     list_offered,
     say,
 )
-from agent.planning.rounds.refused_inputs import RepeatedCallError, check_calls
+from agent.planning.rounds.repeated_calls import RepeatedCallError, check_calls
 from agent.planning.rounds.reply import read_choice, read_decision
 from agent.planning.rounds.rules import make_further_round, make_join_round, make_ruled_round
 from agent.planning.rounds.shared_names import find_shared_names, format_choice

@@ -17,6 +17,13 @@ from agent.planning.open_parts import MAY_CHANGE, divide_parts, serve_parts
 from agent.planning.planned import Planned
 from agent.planning.planner import append_new_steps, build_plan_steps
 from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.rounds.failed_calls import (
+    list_corrected_calls,
+    list_interrupted_calls,
+    list_looks_at_each,
+    list_named_calls,
+    list_named_looks,
+)
 from agent.planning.rounds.joined_looks import (
     list_described_looks,
     list_further_looks,
@@ -24,13 +31,6 @@ from agent.planning.rounds.joined_looks import (
     list_joins_before,
     list_next_looks,
     list_resolved_calls,
-)
-from agent.planning.rounds.refused_inputs import (
-    list_corrected_calls,
-    list_interrupted_calls,
-    list_looks_at_each,
-    list_named_calls,
-    list_named_looks,
 )
 from agent.planning.rounds.steps import build_plan_more
 from agent.planning.rounds.wider_looks import list_wider_calls

@@ -10,7 +10,7 @@ from agent.core.models import JsonObject, PlanStep
 from agent.planning.planned import Planned
 from agent.planning.request import PlanningRequest
 from agent.planning.rounds.made_up_values import holds_made_up_address, leave_out_unasked_texts, list_unasked_changes
-from agent.planning.rounds.refused_inputs import take_accepted_values
+from agent.planning.rounds.other_values import take_accepted_values
 from agent.planning.rounds.wider_looks import leave_out_made_up_codes, name_stated_choices
 from agent.text.own_words import OwnWords
 from agent.text.terms import extract_terms

@@ -6,14 +6,9 @@ import pytest
 
 from agent.core.models import JsonObject
 from agent.planning.request import RoundResult
-from agent.planning.rounds.refused_inputs import (
-    RepeatedCallError,
-    check_repetition,
-    list_corrected_calls,
-    list_interrupted_calls,
-    list_other_values,
-    take_accepted_values,
-)
+from agent.planning.rounds.failed_calls import list_corrected_calls, list_interrupted_calls
+from agent.planning.rounds.other_values import list_other_values, take_accepted_values
+from agent.planning.rounds.repeated_calls import RepeatedCallError, check_repetition
 from agent.tools import READ_ONLY, ToolSpec
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
