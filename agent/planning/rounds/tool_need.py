@@ -18,6 +18,7 @@ from functools import cache
 from typing import Final
 
 from agent.core.errors import ModelContextError
+from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
 from agent.llm.prompts import render
 from agent.planning.parse import read_last_object
@@ -28,7 +29,7 @@ from agent.planning.rounds.prompt import DESCRIPTION_CHARS, SHOWN_INPUTS, encode
 from agent.planning.rules import read_calls
 from agent.text.codes import find_codes
 from agent.text.numbers import find_numbers
-from agent.text.terms import extract_terms
+from agent.text.terms import extract_query_terms, extract_terms
 from agent.tools import ToolSpec
 from agent.tools.catalogue import CatalogueIndex, get_first_sentence, keep_ends, split_name
 from agent.tools.client_tools import is_from_outside
@@ -58,8 +59,8 @@ async def ask_need(model: PlannerModel, request: PlanningRequest, tools: Sequenc
     """What the request needs, in the model's word: `NOTHING`, `ACTION`, or another kind of thing. Raises `ModelError`.
 
     "" for a reply of more than a word, and where the examples do not fit the model's context. "" too, without a
-    question, for commands, for names of files that are there and for web addresses, and for words of a skill or of
-    somebody else's tool: what those are for, only they say."""
+    question, for commands, for names of files that are there and for web addresses, and for words of a skill, of
+    somebody else's tool or of the values that it takes: what those are for, only they say."""
     if _names_an_own_thing(request, tools):
         return ""
     try:
@@ -148,7 +149,7 @@ def _shorten(text: str, begin_chars: int = BEGIN_CHARS, end_chars: int = END_CHA
 
 def _names_an_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
     """Whether the request is a command of a tool of ours, names a file of the ground or a web address, or is in the
-    words of a skill or of somebody else's tool."""
+    words of a skill, of somebody else's tool or of the values that it takes."""
     ends = keep_ends(request.question, NAMING_BEGIN_CHARS, NAMING_END_CHARS)
     if read_calls(request.question, {spec.name: spec for spec in tools}) or _names_a_source(ends, request.ground):
         return True
@@ -157,7 +158,16 @@ def _names_an_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> 
     if any(name and words >= name for name in names):
         return True
     others = [spec for spec in tools if is_from_outside(spec)]
-    return any(score > 0 for score in CatalogueIndex(others).compute_scores(request.question).values())
+    fits_other = any(score > 0 for score in CatalogueIndex(others).compute_scores(request.question).values())
+    asked = {*extract_query_terms(keep_ends(request.question))}
+    return fits_other or any(asked & _list_value_terms(spec) for spec in others)
+
+
+def _list_value_terms(spec: ToolSpec) -> set[str]:
+    """The terms of the closed values of a tool's inputs: the rooms and kinds of devices, as its server names them."""
+    leaves = iter_leaves(spec.input_schema)
+    values = [leaf for path, leaf in leaves if path[-1:] == ("const",) or path[-2:-1] == ("enum",)]
+    return {*extract_terms(split_name(" ".join(value for value in values if isinstance(value, str))))}
 
 
 def _names_a_source(text: str, ground: str) -> bool:

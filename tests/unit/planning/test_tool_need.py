@@ -19,6 +19,8 @@ SEARCH = spec("web_fetch", {"url": {"type": "string"}}, ["url"])
 PRICE = replace(
     spec("set_price", {"product": {"type": "string"}}, ["product"], annotations=SIDE_EFFECT), origin="mcp:shop"
 )
+ROOMS: JsonObject = {"anyOf": [{"enum": ["kitchen", "living_room"], "type": "string"}, {"type": "null"}]}
+DEVICES = replace(spec("list_devices", {"room": ROOMS, "kind": {"const": "light"}}, []), origin="mcp:hub")
 MELODY = build_client_spec("generate_melody", "Make a melody in a key.", {"properties": {"key": {"type": "string"}}})
 
 
@@ -53,6 +55,8 @@ async def decide(question: str, model: Chooser, *tools: object, **more: object) 
     [
         ("Raise the price of the desk by 10", (SEARCH, PRICE), {}),
         ("Make something in C major, a melody", (SEARCH, MELODY), {}),
+        ("kitchen heating off please", (SEARCH, DEVICES), {}),
+        ("all lights out!", (SEARCH, DEVICES), {}),
         ("Shorten minutes.docx to a page", (SEARCH,), {"ground": "Files (2):\n- a.txt\n- old/Minutes.docx"}),
         ("What is in Q3 report.v2.pdf?", (SEARCH,), {"ground": "Files (1):\n- Q3 report.v2.pdf"}),
         ("Was steht auf https://example.org ?", (SEARCH,), {}),
@@ -65,6 +69,11 @@ async def test_words_of_a_skill_or_of_somebody_else_s_tool_are_decided_on(
     model = Chooser("nothing")
     assert not await decide(question, model, *tools, **more)
     assert not model.prompts, "nothing is asked whose answer would not count"
+
+
+async def test_values_such_as_on_and_off_are_nobody_s_words() -> None:
+    switch = replace(spec("set_device", {"power": {"enum": ["on", "off", "all"]}}, []), origin="mcp:hub")
+    assert await decide("Write a poem on love for all of us", Chooser("nothing"), SEARCH, switch)
 
 
 async def test_a_skill_whose_name_is_no_word_is_named_by_nothing() -> None:
