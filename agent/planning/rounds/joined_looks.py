@@ -126,22 +126,33 @@ def _replace_described(args: JsonObject, value: str, named: Sequence[JsonObject]
 
 
 def list_next_looks(request: PlanningRequest) -> list[RoundResult]:
-    """The calls that find what belongs to the one thing that was identified, where a part of the request is open."""
-    return list_further_looks(request) if request.open_parts else []
+    """The calls that find what belongs to the one thing that was identified, where a part of the request is open: those
+    that fit its words best, if any do."""
+    looks = list_further_looks(request) if request.open_parts else []
+    index = request.catalogue.index
+    best: list[RoundResult] = []
+    for part in request.open_parts:
+        scores = index.compute_scores(part)
+        most = max((scores[one.tool] for one in looks), default=0.0)
+        best += [one for one in looks if most and scores[one.tool] == most and one not in best]
+    return best or looks
 
 
 def list_further_looks(request: PlanningRequest) -> list[RoundResult]:
     """The calls that find what belongs to the one thing that a call of the last round identified, if no call had its
-    identifier yet. Only for models whose answers are questioned: others find the next call themselves."""
+    identifier yet under that name, such as a search for the words "SKU-1077". Only for models whose answers are
+    questioned: others find the next call themselves."""
     if not request.checks_answers:
         return []
-    used = {str(leaf) for call in request.rounds for _, leaf in iter_leaves(call.args)}
+    leaves = [leaf for call in request.rounds for leaf in iter_leaves(call.args)]
+    used = {(_fold_name(name), str(leaf)) for path, leaf in leaves for name in path if isinstance(name, str)}
     sources = [
         (call, value, frozenset({_fold_name(name)}))
         for call in _list_last(request)
         if not call.failed
         for name, value in _read_only_entry(call.text).items()
-        if isinstance(value, str | int) and is_identifier(name, str(value)) and str(value) not in used
+        if isinstance(value, str | int) and is_identifier(name, str(value))
+        if (_fold_name(name), str(value)) not in used
     ]
     return _list_calls(request, sources)
 

@@ -1,11 +1,13 @@
 """Where the identifier of what a call only describes is looked up."""
 
+from dataclasses import replace
+
 import pytest
 from pydantic import JsonValue
 
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.planning.rounds.identifier_lookups import find_described_value, list_lookups
-from agent.planning.rounds.joined_looks import list_described_looks, list_joins, list_resolved_calls
+from agent.planning.rounds.joined_looks import list_described_looks, list_joins, list_next_looks, list_resolved_calls
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
 
@@ -155,3 +157,25 @@ def test_a_call_that_described_a_thing_is_made_with_the_identifier_that_was_foun
 def test_it_is_made_once() -> None:
     look = RoundResult(1, "store__search_items", {"query": "strapping tape"}, TAPE)
     assert list_resolved_calls(ask(fail(UNKNOWN), fail("SKU-7 is gone", item_id="SKU-7"), look)) == []
+
+
+def look_further(question: RoundResult, *parts: str) -> list[tuple[str, JsonValue]]:
+    tools = Catalogue(skills=(), tools=(*TOOLS, SUPPLIER))
+    request = asking("How many SKU-7 are there, and where?", catalogue=tools, rounds=(question,), open_parts=parts)
+    return [(one.tool, one.args) for one in list_next_looks(replace(request, checks_answers=True))]
+
+
+def test_of_the_looks_at_what_was_found_those_for_the_open_part_are_made() -> None:
+    text = '{"item_id": "SKU-7", "name": "Tape", "supplier_id": "SUP-23"}'
+    tape = RoundResult(0, "store__search_items", {"query": "tape"}, text)
+    assert look_further(tape, "find its stock") == [("store__get_stock", {"item_id": "SKU-7"})]
+    assert look_further(tape, "find its supplier") == [("store__get_supplier", {"supplierId": "SUP-23"})]
+    assert len(look_further(tape, "say more")) == 3, "nothing tells which of them"
+    assert look_further(tape) == []
+
+
+def test_a_code_that_was_searched_for_as_words_was_not_looked_at_yet() -> None:
+    tape = RoundResult(0, "store__search_items", {"query": "SKU-7"}, '{"item_id": "SKU-7", "name": "Tape"}')
+    assert look_further(tape, "find its stock") == [("store__get_stock", {"item_id": "SKU-7"})]
+    price = RoundResult(0, "store__search_items", {"item_id": ["SKU-7"]}, '{"item_id": "SKU-7", "name": "Tape"}')
+    assert look_further(price, "find its stock") == []
