@@ -18,7 +18,8 @@ from functools import cache
 from typing import Final
 
 from agent.core.errors import ModelContextError
-from agent.core.json_walk import iter_leaves
+from agent.core.json_schema import get_properties
+from agent.core.json_walk import iter_nodes
 from agent.core.models import JsonObject
 from agent.llm.prompts import render
 from agent.planning.parse import read_last_object
@@ -60,7 +61,7 @@ async def ask_need(model: PlannerModel, request: PlanningRequest, tools: Sequenc
 
     "" for a reply of more than a word, and where the examples do not fit the model's context. "" too, without a
     question, for commands, for names of files that are there and for web addresses, and for words of a skill, of
-    somebody else's tool or of the values that it takes: what those are for, only they say."""
+    somebody else's tool and its inputs: what those are for, only they say."""
     if _names_an_own_thing(request, tools):
         return ""
     try:
@@ -149,7 +150,7 @@ def _shorten(text: str, begin_chars: int = BEGIN_CHARS, end_chars: int = END_CHA
 
 def _names_an_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
     """Whether the request is a command of a tool of ours, names a file of the ground or a web address, or is in the
-    words of a skill, of somebody else's tool or of the values that it takes."""
+    words of a skill, of somebody else's tool and its inputs."""
     ends = keep_ends(request.question, NAMING_BEGIN_CHARS, NAMING_END_CHARS)
     if read_calls(request.question, {spec.name: spec for spec in tools}) or _names_a_source(ends, request.ground):
         return True
@@ -160,14 +161,18 @@ def _names_an_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> 
     others = [spec for spec in tools if is_from_outside(spec)]
     fits_other = any(score > 0 for score in CatalogueIndex(others).compute_scores(request.question).values())
     asked = {*extract_query_terms(keep_ends(request.question))}
-    return fits_other or any(asked & _list_value_terms(spec) for spec in others)
+    return fits_other or any(asked & _list_input_terms(spec) for spec in others)
 
 
-def _list_value_terms(spec: ToolSpec) -> set[str]:
-    """The terms of the closed values of a tool's inputs: the rooms and kinds of devices, as its server names them."""
-    leaves = iter_leaves(spec.input_schema)
-    values = [leaf for path, leaf in leaves if path[-1:] == ("const",) or path[-2:-1] == ("enum",)]
-    return {*extract_terms(split_name(" ".join(value for value in values if isinstance(value, str))))}
+def _list_input_terms(spec: ToolSpec) -> set[str]:
+    """The terms of a tool's inputs: names of fields at any depth, and the values that fields are closed to, such as the
+    rooms and kinds of devices that a server has."""
+    nodes = [node for node in iter_nodes(spec.input_schema) if isinstance(node, dict)]
+    names = [name for node in nodes for name in get_properties(node)]
+    listed = (node.get("enum") for node in nodes)
+    values = [node.get("const") for node in nodes] + [one for some in listed if isinstance(some, list) for one in some]
+    texts = (text for text in (*names, *values) if isinstance(text, str))
+    return {*extract_terms(split_name(" ".join(texts)))}
 
 
 def _names_a_source(text: str, ground: str) -> bool:

@@ -21,6 +21,8 @@ PRICE = replace(
 )
 ROOMS: JsonObject = {"anyOf": [{"enum": ["kitchen", "living_room"], "type": "string"}, {"type": "null"}]}
 DEVICES = replace(spec("list_devices", {"room": ROOMS, "kind": {"const": "light"}}, []), origin="mcp:hub")
+MAIL: JsonObject = {"type": "object", "properties": {"inReplyTo": {"type": "string"}, "text": {"type": "string"}}}
+SEND = replace(spec("send_message", {"message": MAIL}, ["message"], annotations=SIDE_EFFECT), origin="mcp:post")
 MELODY = build_client_spec("generate_melody", "Make a melody in a key.", {"properties": {"key": {"type": "string"}}})
 
 
@@ -56,6 +58,7 @@ async def decide(question: str, model: Chooser, *tools: object, **more: object) 
         ("Raise the price of the desk by 10", (SEARCH, PRICE), {}),
         ("Make something in C major, a melody", (SEARCH, MELODY), {}),
         ("kitchen heating off please", (SEARCH, DEVICES), {}),
+        ("ilse wrote about the wall. reply to her with just 'yes'", (SEARCH, SEND), {}),
         ("all lights out!", (SEARCH, DEVICES), {}),
         ("Shorten minutes.docx to a page", (SEARCH,), {"ground": "Files (2):\n- a.txt\n- old/Minutes.docx"}),
         ("What is in Q3 report.v2.pdf?", (SEARCH,), {"ground": "Files (1):\n- Q3 report.v2.pdf"}),
