@@ -168,9 +168,9 @@ def choose_features(
         except HookError as error:
             skipped.append(SkippedFeature(name, loaded[name][1], str(error)))
             on.remove(name)
-    known = tuple(_order(loaded, set(loaded), []))
+    features_that_load = tuple(_order(loaded, set(loaded), []))
     origins = {name: origin for name, (_, origin) in loaded.items()}
-    features = LoadedFeatures(tuple(_order(loaded, on, skipped)), known, tuple(skipped), origins, unread)
+    features = LoadedFeatures(tuple(_order(loaded, on, skipped)), features_that_load, tuple(skipped), origins, unread)
     for noun, choose in _CLAIMED.items():
         claims: dict[str, str] = {}
         for feature in features:

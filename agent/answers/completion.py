@@ -206,8 +206,8 @@ class CompletionWriter:
         translated = run.state.understanding is not None and run.state.understanding.translated
         whole = run.room.guard_output.requires_whole_answer or is_router_replaced(run.state)
         quiet = translated or whole or self._is_structured
-        shown = None if quiet else DeltaWriter(run, self._step.id, self._attempt)
-        writer = HeldWriter(shown, self._has_evidence) if shown and self._has_evidence else shown
+        deltas = None if quiet else DeltaWriter(run, self._step.id, self._attempt)
+        writer = HeldWriter(deltas, self._has_evidence) if deltas and self._has_evidence else deltas
         pictures = {} if self._is_structured else list_pictures(outcomes, run.run_id)
         if run.profile.decides == "rounds":
             stream = end_loops(stream)

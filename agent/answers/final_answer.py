@@ -286,14 +286,14 @@ def _build_citations(
 
 def _was_streamed(run: Run) -> bool:
     """Whether the text of the answer was streamed to a reader."""
-    shown = False
+    is_visible = False
     for event in run.events:
         match event.body:
             case AnswerStarted():
-                shown = False
+                is_visible = False
             case AnswerDelta(kind="text"):
-                shown = True
-    return shown and run.follower_count > 0
+                is_visible = True
+    return is_visible and run.follower_count > 0
 
 
 def _list_unresolved_doubts(state: RunState) -> list[Uncertainty]:

@@ -55,13 +55,13 @@ def has_only_quoted_figures(text: str, evidence: str) -> bool:
         not HOUR_WORDS.isdisjoint(words) and find_spoken_times(text)
     ):
         return False
-    known = set(_FIGURE.findall(evidence))
-    return all(_is_quoted(text, match, known, evidence) for match in _FIGURE.finditer(text))
+    evidence_figures = set(_FIGURE.findall(evidence))
+    return all(_is_quoted(text, match, evidence_figures, evidence) for match in _FIGURE.finditer(text))
 
 
-def _is_quoted(text: str, match: re.Match[str], known: set[str], evidence: str) -> bool:
+def _is_quoted(text: str, match: re.Match[str], evidence_figures: set[str], evidence: str) -> bool:
     figure, start, end = match[0], match.start(), match.end()
-    if figure not in known or _AMBIGUOUS.fullmatch(figure):
+    if figure not in evidence_figures or _AMBIGUOUS.fullmatch(figure):
         return False
     before, after = text[start - 1 : start], text[end : end + 1]
     if before in _JOINTS or before.isalnum() or (after in _JOINTS and text[end + 1 : end + 2].isalnum()):

@@ -54,8 +54,8 @@ async def build_ground(run: Run, catalogue: Catalogue) -> str:
     texts = {name: text for name, text in instructions.items() if name in servers and text.strip()}
     if texts:
         lines.append(INSTRUCTIONS_HEAD)
-        shown = sorted(texts.items())[:MAX_SERVERS]
-        lines += [f"- {clean_line(name, NAME_CHARS)}: {clean_line(text, INSTRUCTION_CHARS)}" for name, text in shown]
+        listing = sorted(texts.items())[:MAX_SERVERS]
+        lines += [f"- {clean_line(name, NAME_CHARS)}: {clean_line(text, INSTRUCTION_CHARS)}" for name, text in listing]
     return "\n".join(lines)
 
 

@@ -170,7 +170,7 @@ class ListCalls:
             if attempt is None:
                 await run.emit(*begin)
             return foreseen
-        shown = [
+        questions = [
             item.model_copy(
                 update={
                     **build_shown_text(
@@ -183,7 +183,7 @@ class ListCalls:
             )
             for place, item in items.items()
         ]
-        await ask_for_approval(run, tuple(shown), reason, site, begin)
+        await ask_for_approval(run, tuple(questions), reason, site, begin)
         raise ApprovalPendingError
 
     async def _explain(self, tool: Tool, args: JsonObject, place: int) -> str:

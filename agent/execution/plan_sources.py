@@ -30,8 +30,8 @@ async def take_given_plan(run: Run, _: PlanInquiry) -> Planned | None:
         return None
     if given.client_results:
         return Planned(given.plan, "rules", "rules", recorded=tuple(await build_continuation(run, given)))
-    proposed, taken = await build_given_plan(run, given)
-    return Planned(proposed.plan, "rules", "rules", recorded=(proposed, *taken))
+    proposed, results = await build_given_plan(run, given)
+    return Planned(proposed.plan, "rules", "rules", recorded=(proposed, *results))
 
 
 async def plan_named_calls(run: Run, inquiry: PlanInquiry) -> Planned | None:

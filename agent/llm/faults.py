@@ -250,11 +250,11 @@ def read_error(body: bytes, limit: int = 300) -> ProviderError:
         return ProviderError(line, inner.param, inner.code, status, words=f"{_join_words(error)} {inner.words}")
     error_text = message if isinstance(message, str) else json.dumps(message)
     named = None if status is not None else _to_text(code)
-    shown = f"{error_text} ({code})" if code else error_text
+    detail = f"{error_text} ({code})" if code else error_text
     written = error.get("failed_generation")
     parameter = _to_text(error.get("param"))
     return ProviderError(
-        _join_lines(shown, limit),
+        _join_lines(detail, limit),
         parameter,
         named,
         status,

@@ -103,9 +103,9 @@ class RunReader(Generic[Live]):
         """The object that a long tool result was stored as (None if it was not an object), and its
         whole text.
         """
-        kept = json.loads(await self._journal.get_blob(checksum))
-        value = kept.get("value")
-        return value if isinstance(value, dict) else None, kept["text"]
+        stored = json.loads(await self._journal.get_blob(checksum))
+        value = stored.get("value")
+        return value if isinstance(value, dict) else None, stored["text"]
 
     async def get_blob_content(self, checksum: str) -> list[JsonObject]:
         """The content blocks of a tool result besides its text."""

@@ -44,8 +44,8 @@ POLL_SECONDS = 2.0
 PUT_BLOB_ATTEMPTS = 3
 _REFERENCE_TO_RUN = "blob_references_run_id_fkey"
 _SELECT_DECISIONS, _INSERT_AUDIT, _INSERT_BLOB, _INSERT_BLOB_REFERENCE = (
-    said.replace("?", "%s").encode()
-    for said in (SELECT_DECISIONS, audit.INSERT_SQL, INSERT_BLOB, INSERT_BLOB_REFERENCE)
+    statement.replace("?", "%s").encode()
+    for statement in (SELECT_DECISIONS, audit.INSERT_SQL, INSERT_BLOB, INSERT_BLOB_REFERENCE)
 )
 
 

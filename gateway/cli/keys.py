@@ -1,13 +1,15 @@
 """`stepgate keys create|list|set|revoke`."""
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agent.core.models import LOCAL_OWNER
+from agent.storage.api_keys import KeyLimits, KeyOptions
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
+from gateway.cli.model_options import add_fields
 from gateway.cli.session import (
     Database,
     database_command,
@@ -28,6 +30,7 @@ KeyId = Annotated[str, typer.Argument(help="The key's id, the part after `sg_`."
 
 
 @app.command()
+@add_fields(KeyOptions, leave_out=("tools", "limits", "expires_at"))
 @gateway_command()
 async def create(
     stepgate: "Stepgate",
@@ -38,6 +41,8 @@ async def create(
     ] = "chat,agent,approve,ingest,mcp",
     tools: Annotated[str | None, typer.Option(help="Only these tools, separated by commas; default all.")] = None,
     days: Annotated[float | None, typer.Option(help="Days until it expires.", min=0.001)] = None,
+    *,
+    fields: dict[str, Any],
     rpm: Annotated[int | None, typer.Option("--rpm", help="Requests a minute.", min=1)] = None,
     tpm: Annotated[int | None, typer.Option("--tpm", help="Tokens a minute.", min=1)] = None,
     parallel: Annotated[int | None, typer.Option(help="Parallel runs.", min=1)] = None,
@@ -45,8 +50,6 @@ async def create(
     budget_usd: Annotated[float | None, typer.Option(help="Total USD, if prices are known.", min=0.0001)] = None,
 ) -> None:
     """Create a key. It is printed once, on stdout; only its hash is stored."""
-    from agent.storage.api_keys import KeyLimits  # noqa: PLC0415 - loaded with the engine
-
     limits = KeyLimits(
         requests_per_minute=rpm,
         tokens_per_minute=tpm,
@@ -62,6 +65,7 @@ async def create(
         limits=limits,
         expires_at=None if days is None else time.time() + days * DAY_SECONDS,
         by=get_operator_name(),
+        **{name: value for name, value in fields.items() if value is not None},
     )
     for warning in _find_useless_limits(key, stepgate):
         typer.echo(f"warning: {warning}", err=True)

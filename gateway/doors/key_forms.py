@@ -1,8 +1,8 @@
 """The forms of an API key: as routes and commands send it, and as it is created.
 
 A field of a key is defined in `ApiKey`, and in `KeyOptions` if a person sets it (`agent/storage/api_keys.py`). It is
-added here to each form that has it, and as an option to `stepgate keys create` (`gateway/cli/keys.py`). It is stored
-without a column of its own. One of `KeyLimits` is in every form by itself; it needs only the option.
+added here to each form that has it, is an option of `stepgate keys create` by itself, and is stored without a column of
+its own. One of `KeyLimits` is in every form by itself; it needs only its option in `gateway/cli/keys.py`.
 """
 
 from datetime import datetime

@@ -7,13 +7,8 @@ import pytest
 from agent.core.errors import NotFoundError
 from agent.storage.audit import StoredAuditLog
 from gateway.features.studio.engine.errors import ValidationError, VersionConflictError
-from gateway.features.studio.engine.prompt_library import (
-    COLUMN_FIELDS,
-    MAX_VERSIONS,
-    Prompt,
-    PromptChange,
-    PromptLibrary,
-)
+from gateway.features.studio.engine.prompt import Prompt, PromptChange
+from gateway.features.studio.engine.prompt_library import COLUMN_FIELDS, MAX_VERSIONS, PromptLibrary
 
 Pair = tuple[PromptLibrary, PromptLibrary, StoredAuditLog]
 

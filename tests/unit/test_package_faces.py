@@ -1,4 +1,4 @@
-"""The docstring of a package names where to begin: the files and names exist."""
+"""The docstring of a package names where to begin: the files and names exist. Others import tools by their package."""
 
 import ast
 import re
@@ -13,6 +13,7 @@ FACES = {
     for path in (ROOT / folder).rglob("__init__.py")
     if "Begin with" in (docstring := ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "")
 }
+FEATURE_TOOLS = sorted((ROOT / "gateway" / "features").glob("*/tools"))
 
 
 def list_pairs(docstring: str) -> list[tuple[str, str]]:
@@ -39,3 +40,16 @@ def test_a_face_names_what_exists(path: Path) -> None:
         if name:
             defined = re.compile(rf"^(?:(?:async )?def|class) {name}\b|^{name}(?::.*)? = ", re.MULTILINE)
             assert defined.search(source.read_text("utf-8")), (file, name)
+
+
+@pytest.mark.parametrize("tools", FEATURE_TOOLS, ids=lambda path: path.parent.name)
+def test_the_tools_of_a_feature_are_imported_by_their_face(tools: Path) -> None:
+    package = ".".join(tools.relative_to(ROOT).parts)
+    others = [path for path in tools.parent.rglob("*.py") if not path.is_relative_to(tools)]
+    past_the_face = [
+        f"{path.relative_to(ROOT)}: {node.module}"
+        for path in others
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}.")
+    ]
+    assert past_the_face == []

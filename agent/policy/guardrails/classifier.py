@@ -86,8 +86,8 @@ def split_segments(text: str) -> NDArray[np.int64]:
         spans.append((at, border.start()))
         at = border.end()
     spans.append((at, len(text)))
-    kept = [span for span in spans if span[1] - span[0] >= 6 and _TWO_WORDS.search(text, *span)]
-    return np.array(kept, np.int64).reshape(-1, 2)
+    segments = [span for span in spans if span[1] - span[0] >= 6 and _TWO_WORDS.search(text, *span)]
+    return np.array(segments, np.int64).reshape(-1, 2)
 
 
 def select_demands(text: str, parts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -98,8 +98,8 @@ def select_demands(text: str, parts: NDArray[np.int64]) -> NDArray[np.int64]:
     if not _QUESTION_KEY.search(text):
         return parts
     keyed = {match.end() for match in _QUESTION_KEY.finditer(text)}
-    kept = [start not in keyed or text[end - 1] != "?" for start, end in parts.tolist()]
-    return np.compress(kept, parts, axis=0)
+    is_demand = [start not in keyed or text[end - 1] != "?" for start, end in parts.tolist()]
+    return np.compress(is_demand, parts, axis=0)
 
 
 def build_windows(text: str, parts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -135,22 +135,22 @@ class HashedText:
         ideas: list[int] = []
         recent: deque[tuple[int, str]] = deque()
         shout_length = 0
-        for at, (_, found, voice) in enumerate(word_data):
+        for at, (_, concepts, voice) in enumerate(word_data):
             if shouts:
                 shout_length = shout_length + 1 if voice == "loud" else 0 if voice == "plain" else shout_length
                 if shout_length >= 3:
-                    found = (*found, "shout")  # noqa: PLW2901 - an additional concept
-            if not found:
+                    concepts = (*concepts, "shout")  # noqa: PLW2901 - an additional concept
+            if not concepts:
                 continue
             while recent and at - recent[0][0] > MAX_PAIR_DISTANCE:
                 recent.popleft()
             near = dict.fromkeys([before for _, before in recent]) if recent else ()
-            for idea in found:
+            for idea in concepts:
                 if idea not in near:  # a list of forty models counts once
                     ideas.append(_CONCEPT_SLOTS[idea])
                     ideas += [_PAIR_SLOTS[before, idea] for before in near]
             places += [at] * (len(ideas) - len(places))
-            recent.extend([(at, idea) for idea in found])
+            recent.extend([(at, idea) for idea in concepts])
         self.starts: Ints = np.array([match.start() for match in found_words], np.int64)
         self._idea_at: Ints = np.array(places, np.int64)
         self._ideas: Ints = np.array(ideas, np.int64)

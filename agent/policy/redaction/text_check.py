@@ -15,10 +15,10 @@ async def check_text(given: "GuardrailsInput", room: Room, secrets: tuple[str, .
     """The findings and the text as the room lets it pass: a prompt by `guard_input`, an answer by
     `guard_output`. This gateway's own `secrets` are removed first, so places are those in the text without them.
     """
-    known = make_secret_finder(secrets, "known")
+    secret_finder = make_secret_finder(secrets, "known")
     if given.check_type == "input_validation":
-        cleaned = given.model_copy(update={"content": known.redact(given.content)})
+        cleaned = given.model_copy(update={"content": secret_finder.redact(given.content)})
         return await make_input_guardrails(room.guard_input).check(cleaned)
     if not room.guard_output.redacts_secrets:
-        given = given.model_copy(update={"content": known.redact(given.content)})
+        given = given.model_copy(update={"content": secret_finder.redact(given.content)})
     return await make_output_guardrails(room.guard_output, make_secret_finder(secrets, "all")).check(given)

@@ -2,18 +2,19 @@
 
 The first migration creates every table as `agent/storage/tables/` defines it now. An empty database therefore gets
 the current tables from it and is stamped with `HEAD`. Later migrations run only on databases that an earlier version
-made. To change a table: change its module there, add a migration, add its revision below, and run
+made. To change a table: change its module there, add a script to `versions/`, and run
 `python -m agent.storage.migrate`.
 """
+
+from pathlib import Path
 
 from agent.core.errors import StoreError, StoreNewerError
 
 FIRST = "r001"
-REVISIONS = (
-    FIRST, "r002", "r003", "r004", "r005", "r006", "r007", "r008", "r009", "r010", "r011", "r012", "r013", "r014",
-    "r015", "r016", "r017",
-)  # fmt: skip
-"""Every revision, oldest first. Listed here so that a start does not load Alembic; a test compares the scripts."""
+REVISIONS = tuple(
+    sorted(script.name.partition("_")[0] for script in Path(__file__).with_name("versions").glob("r*.py"))
+)
+"""Every revision, oldest first. They are read from the names of the scripts, so that a start does not load Alembic."""
 
 HEAD = REVISIONS[-1]
 """The revision that this version reads and writes."""

@@ -15,9 +15,7 @@ from gateway.features.documents.engine.document_runs import DOCUMENT_EXTENSION
 from gateway.features.documents.engine.owned_documents import OwnedDocuments
 from gateway.features.documents.engine.subagents import Researcher
 from gateway.features.documents.parts import get_documents
-from gateway.features.documents.tools import make_document_tools
-from gateway.features.documents.tools.knowledge import measure_relevance
-from gateway.features.documents.tools.source_credentials import SourceCredentialTool
+from gateway.features.documents.tools import SourceCredentialTool, make_document_tools, measure_relevance
 
 
 def list_tools(host: FeatureHost) -> tuple[Tool, ...]:

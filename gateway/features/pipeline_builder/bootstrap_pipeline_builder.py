@@ -25,8 +25,7 @@ from gateway.features.pipeline_builder.engine.subagents import (
     find_by_address,
 )
 from gateway.features.pipeline_builder.parts import get_builder
-from gateway.features.pipeline_builder.tools.pipelines import make_pipeline_tools
-from gateway.features.pipeline_builder.tools.pipelines_by_rule import SuggestPipelineTool
+from gateway.features.pipeline_builder.tools import SuggestPipelineTool, make_pipeline_tools
 
 PIPELINES_ROOM = "pipelines"
 """The room of pipeline conversations."""

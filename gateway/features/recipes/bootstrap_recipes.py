@@ -7,7 +7,7 @@ from gateway.features.recipes.engine import RecipeStore
 from gateway.features.recipes.engine.recipe_hooks import RecipeHooks
 from gateway.features.recipes.engine.recipe_maker import RecipeMaker
 from gateway.features.recipes.parts import get_recipes
-from gateway.features.recipes.tools.recipes import make_recipe_tools
+from gateway.features.recipes.tools import make_recipe_tools
 
 
 def build_recipes(host: FeatureHost) -> RecipeMaker:

@@ -1,8 +1,8 @@
 """The forms of a recipe: as it is sent, as a run is saved, and as a model saves one.
 
 A field of a recipe is defined in `Recipe` (`engine/model.py`), and stored without a column of its own. It is added here
-to each form that shows it. One that a person sets is a field of `SaveOptions` and of both forms that save a run, and an
-option of `stepgate runs save` (`commands/save_run.py`).
+to each form that shows it. One that a person sets is a field of `SaveOptions`, whose text fields are options of
+`stepgate runs save` by themselves, and of both forms that save a run.
 """
 
 from datetime import UTC, datetime

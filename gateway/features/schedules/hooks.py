@@ -7,7 +7,7 @@ from agent.tools import Tool
 from gateway.feature_host import FeatureHost
 from gateway.features.schedules.engine.webhooks import WebhookSender
 from gateway.features.schedules.parts import get_schedules, get_webhooks
-from gateway.features.schedules.tools.schedules import make_schedule_tools
+from gateway.features.schedules.tools import make_schedule_tools
 
 
 def list_tools(host: FeatureHost) -> list[Tool]:

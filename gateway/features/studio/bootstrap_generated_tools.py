@@ -20,8 +20,7 @@ from gateway.features.studio.engine.generated_tools.service import GeneratedTool
 from gateway.features.studio.engine.generated_tools.tool_runner import ToolRunner
 from gateway.features.studio.engine.generated_tools.version_store import ToolVersionStore
 from gateway.features.studio.settings import StudioSettings
-from gateway.features.studio.tools.generated_tools import AuthorizeToolMaker
-from gateway.features.studio.tools.rooms import AuthorizeEditor
+from gateway.features.studio.tools import AuthorizeEditor, AuthorizeToolMaker
 from mcp_tools.builtin.file_roots import FileRoots
 
 MAX_FILE_BYTES = 2 * 2**20

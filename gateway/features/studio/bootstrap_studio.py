@@ -29,13 +29,16 @@ from gateway.features.studio.engine.room_view import Editor, Right
 from gateway.features.studio.engine.secret_names import SecretNames
 from gateway.features.studio.parts import get_studio
 from gateway.features.studio.room_stores import build_room_store
-from gateway.features.studio.tools.entity_graph import make_graph_tools
-from gateway.features.studio.tools.generated_tools import make_generated_tool_tools
-from gateway.features.studio.tools.mcp_servers import make_server_tools
-from gateway.features.studio.tools.prompts import make_prompt_tools
-from gateway.features.studio.tools.room_programs import RoomProgramsTool
-from gateway.features.studio.tools.rooms import AuthorizeEditor, make_room_tools
-from gateway.features.studio.tools.secrets import ListSecretsTool
+from gateway.features.studio.tools import (
+    AuthorizeEditor,
+    ListSecretsTool,
+    RoomProgramsTool,
+    make_generated_tool_tools,
+    make_graph_tools,
+    make_prompt_tools,
+    make_room_tools,
+    make_server_tools,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """The forms of a saved prompt: as routes and commands send it, as tools show it, and as it is saved.
 
-A field of a prompt is defined in `Prompt`, and in `PromptChange` if a person sets it (`engine/prompt_library.py`). It
-is added here to each form that has it, and as an option to `stepgate prompts save` (`commands/prompts.py`). It is
-stored without a column of its own.
+A field of a prompt is defined in `Prompt`, and in `PromptChange` if a person sets it (`engine/prompt.py`); it is
+then an option of `stepgate prompts save`, too. It is added here to each form that has it, and stored without a column
+of its own.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from agent.core.record_item import RecordItem
 from agent.tools import declare_roles
 from agent.tools.stored_things import Arguments
 from gateway.doors.strict_body import StrictBody
-from gateway.features.studio.engine.prompt_library import Prompt, PromptChange
+from gateway.features.studio.engine.prompt import Prompt, PromptChange
 
 SAVE_ROLES = declare_roles(name="id", text="other", description="content", version="id")
 """The roles of `PromptSaveInput`."""

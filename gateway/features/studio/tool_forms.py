@@ -3,8 +3,7 @@ asked for.
 
 A field of a version is defined in `ToolVersion`, and in `Candidate` if making the tool yields it
 (`engine/generated_tools/models.py`). It is added here to each form that has it, and stored without a column of its own.
-A field of the request is one of `ToolRequest` (`engine/generated_tools/generation.py`), and an option of
-`stepgate tools generate` (`commands/generated_tools.py`).
+A field of the request is one of `ToolRequest` there, and is then an option of `stepgate tools generate`, too.
 """
 
 import difflib
@@ -20,11 +19,11 @@ from agent.core.record_item import RecordItem
 from agent.tools import declare_roles
 from agent.tools.stored_things import Arguments
 from gateway.doors.strict_body import StrictBody
-from gateway.features.studio.engine.generated_tools.generation import ToolRequest
 from gateway.features.studio.engine.generated_tools.models import (
     CodeReview,
     Manifest,
     SandboxTier,
+    ToolRequest,
     ToolVersion,
     VersionState,
 )

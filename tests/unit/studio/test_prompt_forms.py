@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.features.studio.commands.prompts import save
-from gateway.features.studio.engine.prompt_library import Prompt, PromptChange
+from gateway.features.studio.engine.prompt import Prompt, PromptChange
 from gateway.features.studio.prompt_forms import (
     SAVE_ROLES,
     PromptLine,

@@ -1,5 +1,6 @@
 """A field of a generated tool is in each of its forms, and is stored without a column."""
 
+import inspect
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
@@ -9,8 +10,14 @@ import pytest
 from agent.core.principal import Principal
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import SqliteClient
-from gateway.features.studio.engine.generated_tools.generation import ToolRequest
-from gateway.features.studio.engine.generated_tools.models import Candidate, CodeReview, Manifest, ToolVersion
+from gateway.features.studio.commands.generated_tools import generate
+from gateway.features.studio.engine.generated_tools.models import (
+    Candidate,
+    CodeReview,
+    Manifest,
+    ToolRequest,
+    ToolVersion,
+)
 from gateway.features.studio.engine.generated_tools.service import GeneratedTools
 from gateway.features.studio.engine.generated_tools.version_store import COLUMN_FIELDS, ToolVersionStore
 from gateway.features.studio.tool_forms import (
@@ -69,6 +76,7 @@ def test_each_form_has_the_fields() -> None:
     assert set(GenerateBody.model_fields) == set(ToolGenerateInput.model_fields) == set(GENERATE_ROLES) == asked
     assert set(ToolRefineInput.model_fields) == set(REFINE_ROLES) == asked - {"description"} | {"change"}
     assert set(RefineBody.model_fields) == set(ToolRefineInput.model_fields) - {"name"}
+    assert set(inspect.signature(generate).parameters) >= asked - {"permissions"}
 
 
 def test_every_form_asks_for_the_same_tool() -> None:

@@ -17,5 +17,5 @@ def upgrade() -> None:
     """Adds what the first migration has not made already. Conversations of earlier versions are one line."""
     connection = op.get_bind()
     for table, column, kind in _ADDED:
-        if column not in {known["name"] for known in inspect(connection).get_columns(table)}:
+        if column not in {present["name"] for present in inspect(connection).get_columns(table)}:
             op.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")

@@ -9,7 +9,7 @@ from gateway.doors.asked_calls import ask_person
 from gateway.features.documents.engine.ingest.source_pairings import UnpairedCredentialError
 from gateway.features.documents.engine.search.models import ConnectorInput
 from gateway.features.documents.parts import get_documents
-from gateway.features.documents.tools.source_credentials import SOURCE_CREDENTIAL_TOOL
+from gateway.features.documents.tools import SOURCE_CREDENTIAL_TOOL
 
 
 async def ask_about_credential(

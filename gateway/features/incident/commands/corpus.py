@@ -76,7 +76,7 @@ def query_collection(
 ) -> None:
     """Search a collection of issues as the tool `search_previous_issues` does."""
     from agent.tools import ToolContext  # noqa: PLC0415 - `--help` does not need it
-    from gateway.features.incident.tools.issues import (  # noqa: PLC0415 - as above
+    from gateway.features.incident.tools import (  # noqa: PLC0415 - as above
         NO_SIMILAR_ISSUE,
         SearchPreviousIssuesInput,
         SearchPreviousIssuesTool,

@@ -9,11 +9,23 @@ from gateway.features.incident.tools.brief import BuildIncidentBriefTool
 from gateway.features.incident.tools.deadlines import ExtractDeadlinesTool
 from gateway.features.incident.tools.entities import ExtractEntitiesTool
 from gateway.features.incident.tools.gates import check_incident_evidence, check_summary_consistent
-from gateway.features.incident.tools.issues import SearchPreviousIssuesTool
+from gateway.features.incident.tools.issues import (
+    NO_SIMILAR_ISSUE,
+    SearchPreviousIssuesInput,
+    SearchPreviousIssuesTool,
+)
 from gateway.features.incident.tools.knowledge import SearchIncidentKnowledgeTool
 from gateway.features.incident.tools.priority import ClassifyPriorityTool
 from gateway.features.incident.tools.summary import SummarizeTool
 from gateway.features.incident.tools.topic import TOPIC, is_incident
+
+__all__ = [
+    "INCIDENT_EXTENSION",
+    "NO_SIMILAR_ISSUE",
+    "SearchPreviousIssuesInput",
+    "SearchPreviousIssuesTool",
+    "make_incident_tools",
+]
 
 INCIDENT_EXTENSION = Extension(
     "incident",

@@ -222,8 +222,10 @@ def _group_by_document(found: Sequence[RetrievedContext], service: str) -> list[
 
 def compute_overlap(query: str, passage: str) -> float:
     """The lexical overlap of two texts, from 0 to 1, by their different words in lower case."""
-    query_words, held = set(_WORD.findall(query.lower())), set(_WORD.findall(passage.lower()))
-    return round(len(query_words & held) / math.sqrt(len(query_words) * len(held)), 4) if query_words and held else 0.0
+    query_words, passage_words = set(_WORD.findall(query.lower())), set(_WORD.findall(passage.lower()))
+    if not query_words or not passage_words:
+        return 0.0
+    return round(len(query_words & passage_words) / math.sqrt(len(query_words) * len(passage_words)), 4)
 
 
 def _make_hit(document: Document, query: str) -> KnowledgeHit:

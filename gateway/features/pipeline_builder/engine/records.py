@@ -98,7 +98,7 @@ def read_conversation_row(row: Row) -> Conversation:
     """Reads a row of `CONVERSATION_COLUMNS`."""
     (
         conversation_id, owner, chat_id, source_id, collection, status, pipeline, analysis, validation, applied,
-        job_id, summary, asked, turns, tainted, run_id, claimed, calls, prompt, completion, cost, archived, created,
+        job_id, summary, questions, turns, tainted, run_id, claimed, calls, prompt, completion, cost, archived, created,
         updated,
     ) = row  # fmt: skip
     return Conversation(
@@ -114,7 +114,7 @@ def read_conversation_row(row: Row) -> Conversation:
         applied=_parse_json(applied),
         job_id=job_id,
         summary=summary,
-        asked=tuple(json.loads(asked)),
+        asked=tuple(json.loads(questions)),
         turns=int(turns),
         tainted=bool(tainted),
         run_id=run_id,

@@ -58,8 +58,8 @@ class RecipeTrial(FrozenModel):
 class SaveOptions(FrozenModel):
     """What is asked of a recipe as it is made of a run. The run gives what is left empty."""
 
-    name: str = ""
-    description: str = ""
+    name: str = Field(default="", description="the recipe's name; default: made from the request")
+    description: str = Field(default="", description="what it does; default: taken from the run")
     try_values: JsonObject = Field(default_factory=dict, description="other values of parameters, for a trial")
 
     def list_given(self) -> JsonObject:

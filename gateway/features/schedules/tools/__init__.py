@@ -1,1 +1,7 @@
-"""Its tools."""
+"""The tools over schedules."""
+
+from gateway.features.schedules.tools.schedules import make_schedule_tools
+
+__all__ = [
+    "make_schedule_tools",
+]

@@ -13,14 +13,15 @@ from agent.core.errors import AgentError
 from agent.core.models import LOCAL_OWNER
 from agent.core.principal import Principal
 from gateway.cli import lazy_rich
+from gateway.cli.model_options import add_fields
 from gateway.cli.session import AsyncCommand, gateway_command, get_operator_name, print_json
+from gateway.features.studio.engine.generated_tools.models import Manifest, ToolRequest
 from gateway.features.studio.parts import get_studio
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
     from gateway.direct_model import DirectModel
-    from gateway.features.studio.engine.generated_tools.generation import ToolRequest
-    from gateway.features.studio.engine.generated_tools.models import Manifest, ToolVersion
+    from gateway.features.studio.engine.generated_tools.models import ToolVersion
 
 Name = Annotated[str, typer.Argument(help="The tool's name.")]
 Version = Annotated[int | None, typer.Option(min=1, help="Its version; default: the newest one.")]
@@ -49,11 +50,11 @@ def _make_tool_command(work: AsyncCommand) -> Callable[..., None]:
     return command
 
 
+@add_fields(ToolRequest, arguments=("description",), leave_out=("permissions", "earlier_code"))
 @_make_tool_command
 async def generate(
     stepgate: "Stepgate",
-    description: Annotated[str, typer.Argument(help="What the tool should do.")],
-    name: Annotated[str | None, typer.Option(help="Its name; default: the model chooses one.")] = None,
+    fields: dict[str, Any],
     host: Hosts = None,
     folder: Folders = None,
     tool: Tools = None,
@@ -63,7 +64,7 @@ async def generate(
     """Make a tool with the model: tests, code, checks, review. It is staged, not in use."""
     made = await get_studio(stepgate).generated_tools.generate(
         _act_for(owner),
-        _build_request(description, name=name, permissions=_read_permissions(host, folder, tool)),
+        ToolRequest(**fields, permissions=_read_permissions(host, folder, tool)),
         model=_build_model(stepgate, owner),
         report=_report,
     )
@@ -85,7 +86,7 @@ async def refine(
     made = await get_studio(stepgate).generated_tools.refine(
         _act_for(owner),
         name,
-        _build_request(change, permissions=_read_permissions(host, folder, tool)),
+        ToolRequest(change, permissions=_read_permissions(host, folder, tool)),
         model=_build_model(stepgate, owner),
         report=_report,
     )
@@ -193,16 +194,8 @@ def _build_model(stepgate: "Stepgate", owner: str) -> "DirectModel":
     )
 
 
-def _build_request(description: str, **fields: Any) -> "ToolRequest":
-    from gateway.features.studio.engine.generated_tools.generation import ToolRequest  # noqa: PLC0415 - as above
-
-    return ToolRequest(description, **fields)
-
-
-def _read_permissions(hosts: list[str] | None, folders: list[str] | None, tools: list[str] | None) -> "Manifest | None":
+def _read_permissions(hosts: list[str] | None, folders: list[str] | None, tools: list[str] | None) -> Manifest | None:
     """The most that a tool may ask for; None if nothing was said."""
-    from gateway.features.studio.engine.generated_tools.models import Manifest  # noqa: PLC0415 - with the engine, which help does not need
-
     if hosts is None and folders is None and tools is None:
         return None
     return Manifest(hosts=tuple(hosts or ()), folders=tuple(folders or ()), tools=tuple(tools or ()))

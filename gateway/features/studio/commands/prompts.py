@@ -9,14 +9,15 @@ import typer
 from agent.core.models import LOCAL_OWNER
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
+from gateway.cli.model_options import add_fields
 from gateway.cli.session import format_local_time, get_operator_name, print_json, room_command, run_with_gateway
 from gateway.cli.text_files import read_text_file
 from gateway.features.studio.commands.rooms import get_operator
+from gateway.features.studio.engine.prompt import Prompt, PromptChange
 from gateway.features.studio.parts import get_studio
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
-    from gateway.features.studio.engine.prompt_library import Prompt
 
 app = typer.Typer(help="Prompt library: save, show, apply and remove prompts.", cls=HelpfulGroup)
 
@@ -64,13 +65,15 @@ async def show(
 
 
 @app.command()
+@add_fields(PromptChange, leave_out=("text", "from_outside"))
 def save(
     name: Name,
     text: Annotated[str | None, typer.Argument(help="The whole prompt.")] = None,
     file: Annotated[
         Path | None, typer.Option("--file", help="Read the text from a file; - reads it from stdin.")
     ] = None,
-    description: Annotated[str | None, typer.Option(help="What it is for; default the earlier one.")] = None,
+    *,
+    fields: dict[str, Any],
     owner: Owner = LOCAL_OWNER,
     as_json: AsJson = False,
 ) -> None:
@@ -78,11 +81,9 @@ def save(
     if (text is None) == (file is None):
         raise typer.BadParameter("give the text or --file")
     given = text if file is None else read_text_file(file, "--file")
+    change = PromptChange.model_validate({**fields, "text": given or ""})
 
-    async def work(stepgate: "Stepgate") -> "Prompt":
-        from gateway.features.studio.engine.prompt_library import PromptChange  # noqa: PLC0415 - loaded with the engine
-
-        change = PromptChange(text=given or "", description=description)
+    async def work(stepgate: "Stepgate") -> Prompt:
         return await get_studio(stepgate).prompts.save_prompt(owner, name, change, by=get_operator_name())
 
     saved = run_with_gateway(work, foreign="remembered", skip_broken_rooms=True)
@@ -115,7 +116,7 @@ async def remove(stepgate: "Stepgate", name: Name, owner: Owner = LOCAL_OWNER) -
     print(f"removed {name} with {count} {'version' if count == 1 else 'versions'}")
 
 
-def _print_prompt(prompt: "Prompt", *, as_json: bool) -> None:
+def _print_prompt(prompt: Prompt, *, as_json: bool) -> None:
     if as_json:
         print_json(_to_row(prompt))
         return
@@ -123,7 +124,7 @@ def _print_prompt(prompt: "Prompt", *, as_json: bool) -> None:
     print(prompt.text)
 
 
-def _to_row(prompt: "Prompt") -> dict[str, Any]:
+def _to_row(prompt: Prompt) -> dict[str, Any]:
     from gateway.features.studio.prompt_forms import PromptVersion  # noqa: PLC0415 - loaded with the engine
 
     item = PromptVersion.model_validate(prompt)

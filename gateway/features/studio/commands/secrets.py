@@ -18,7 +18,7 @@ async def secrets(
     stepgate: "Stepgate", as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False
 ) -> None:
     """List the secrets by name: whether each is configured, and which rooms name it. Values are never shown."""
-    from gateway.features.studio.tools.secrets import to_secret_item  # noqa: PLC0415 - loaded with the engine
+    from gateway.features.studio.tools import to_secret_item  # noqa: PLC0415 - loaded with the engine
 
     names = await asyncio.to_thread(get_studio(stepgate).secrets.list_secrets, None)
     secret_items = [to_secret_item(one) for one in names]

@@ -38,7 +38,7 @@ from gateway.features.studio.room_forms import (
     to_item,
     to_revision_item,
 )
-from gateway.features.studio.tools.room_programs import ROOM_PROGRAMS_TOOL, WITHHELD_CHANGE
+from gateway.features.studio.tools import ROOM_PROGRAMS_TOOL, WITHHELD_CHANGE
 from gateway.render.errors import RequestFormatError
 
 router = APIRouter(tags=["rooms"], route_class=JsonRoute, dependencies=[require_scope("rooms")])

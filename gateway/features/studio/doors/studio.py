@@ -20,16 +20,17 @@ from gateway.features.studio.engine.entity_graph import Entity, EntityGraph, Ent
 from gateway.features.studio.parts import get_studio
 from gateway.features.studio.prompt_forms import PromptSaveBody, PromptVersion, to_change
 from gateway.features.studio.room_forms import RoomDetail, to_detail
-from gateway.features.studio.tools.entity_graph import (
+from gateway.features.studio.tools import (
     EntityDetailsOutput,
     EntityItem,
     ExplainRelationshipOutput,
     LinkItem,
+    SecretItem,
     describe_entity,
     explain_relationship,
     require_entity,
+    to_secret_item,
 )
-from gateway.features.studio.tools.secrets import SecretItem, to_secret_item
 
 router = APIRouter(tags=["studio"], route_class=JsonRoute)
 

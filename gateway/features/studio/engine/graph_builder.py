@@ -14,7 +14,8 @@ from agent.tools.catalogue import get_server_name, is_foreign
 from gateway.features.documents.engine.ingest.library import FoundDocument
 from gateway.features.studio.engine.entity_graph import Entity, EntityGraph, EntityType, Link, LinkKind, make_entity_id
 from gateway.features.studio.engine.entity_sources import find_skill_source, find_tool_source
-from gateway.features.studio.engine.prompt_library import Prompt, PromptLibrary
+from gateway.features.studio.engine.prompt import Prompt
+from gateway.features.studio.engine.prompt_library import PromptLibrary
 
 MAX_CACHED = 32
 """Graphs that are kept, one for each owner."""

@@ -1,6 +1,5 @@
 """`PromptLibrary`: prompts that owners keep under a name, each change as a version of its own."""
 
-import hashlib
 import json
 import re
 import time
@@ -8,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from agent.core.errors import NotFoundError
-from agent.core.models import FrozenModel, JsonObject
 from agent.core.surrogates import to_storable_text
 from agent.storage.audit import AuditEvent, AuditLog
 from agent.storage.sql import Row, SqlClient
 from gateway.features.studio.engine.errors import ValidationError, VersionConflictError
+from gateway.features.studio.engine.prompt import Prompt, PromptChange
 from gateway.features.studio.engine.room_checks import MAX_DESCRIPTION_CHARS, MAX_PROMPT_CHARS
 
 MAX_PROMPTS = 500
@@ -23,40 +22,6 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _COLUMNS = "name, version, text, description, by_whom, at, fields"
 COLUMN_FIELDS: Final = frozenset(("name", "version", "text", "description", "by", "at"))
 """Fields of a prompt that have a column. The others are in the JSON of the column `fields`."""
-
-
-class PromptChange(FrozenModel):
-    """A change of a prompt. A field that is None keeps its earlier value. `from_outside`: the text may be one that a
-    model had read.
-    """
-
-    text: str
-    description: str | None = None
-    from_outside: bool = False
-
-
-class Prompt(FrozenModel):
-    """A version of a prompt, counted from 1; 0 stands for a prompt that is not saved yet. `at` is UTC seconds since
-    1970.
-    """
-
-    name: str
-    version: int = 0
-    text: str = ""
-    description: str = ""
-    by: str = ""
-    at: float = 0.0
-    from_outside: bool = False
-
-    @property
-    def digest(self) -> str:
-        """A checksum of the text."""
-        return hashlib.sha256(self.text.encode()).hexdigest()[:16]
-
-    @property
-    def room_fields(self) -> JsonObject:
-        """The fields that a room gets by it. A text from outside marks the room."""
-        return {"system_prompt": self.text, **({"from_outside": True} if self.from_outside else {})}
 
 
 class PromptLibrary:

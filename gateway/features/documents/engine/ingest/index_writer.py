@@ -258,8 +258,8 @@ def list_new_passages(documents: Iterable[tuple[Document, Document | None]]) -> 
     """The passages under new ids of documents, each given with the one it replaces."""
     return [
         PassageRange(document.document_id, len(document.chunk_ids))
-        for document, known in documents
-        if known is None or known.document_id != document.document_id
+        for document, earlier in documents
+        if earlier is None or earlier.document_id != document.document_id
     ]
 
 

@@ -232,8 +232,8 @@ def _lock(folder: Path | None) -> Iterator[None]:
         yield
         return
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (folder.parent / ".lock").open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with (folder.parent / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 

@@ -17,6 +17,7 @@ from gateway.features.studio.engine.generated_tools.models import (
     GeneratedCode,
     Manifest,
     SandboxTier,
+    ToolRequest,
     ToolTests,
 )
 from gateway.features.studio.engine.generated_tools.producer import ToolProducer, UnreadableReplyError
@@ -32,17 +33,6 @@ MAX_ROUNDS = 3
 """Attempts at the code, and at the tests before that."""
 MIN_TELLING_TESTS = 2
 """Tests that must fail for a function without logic."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolRequest:
-    """The tool to make. `permissions` is the most the tool may ask for; None: what the tests name."""
-
-    description: str
-    name: str | None = None
-    permissions: Manifest | None = None
-    earlier_code: str | None = None
-    """The code of the version that is refined."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -55,6 +55,17 @@ class Manifest(BaseModel):
         if self.memory_mb > other.memory_mb:
             wider.append(f"{self.memory_mb} MB of memory")
         return wider
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRequest:
+    """The tool to make. `permissions` is the most the tool may ask for; None: what the tests name."""
+
+    description: Annotated[str, Field(description="what the tool should do")]
+    name: Annotated[str | None, Field(description="its name; default: the model chooses one")] = None
+    permissions: Manifest | None = None
+    earlier_code: str | None = None
+    """The code of the version that is refined."""
 
 
 class GeneratedCode(BaseModel):

@@ -13,13 +13,14 @@ from agent.storage.audit import AuditAction, AuditEvent, AuditLog
 from agent.tools import ToolModel, ToolRegistry, is_shown_call_by_call
 from gateway.features.studio.engine.errors import ValidationError, VersionConflictError
 from gateway.features.studio.engine.generated_tools.generated_tool import GENERATED_ORIGIN, GeneratedTool
-from gateway.features.studio.engine.generated_tools.generation import ToolGeneration, ToolRequest
+from gateway.features.studio.engine.generated_tools.generation import ToolGeneration
 from gateway.features.studio.engine.generated_tools.host_functions import HostFunctions
 from gateway.features.studio.engine.generated_tools.identifiers import sanitize_identifier
 from gateway.features.studio.engine.generated_tools.models import (
     MAX_DESCRIPTION_CHARS,
     Candidate,
     Manifest,
+    ToolRequest,
     ToolVersion,
     compute_sha256,
 )

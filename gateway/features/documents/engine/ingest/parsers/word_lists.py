@@ -62,11 +62,13 @@ class ListNumbers:
             self._begun.add(number)
             self._override_starts(number, word_list)
         place = self._find_level(word_list, level, style)
-        shown = word_list.levels.get(place, _Level())
-        if shown.format == "bullet":
+        level_style = word_list.levels.get(place, _Level())
+        if level_style.format == "bullet":
             return "- "
         self._count(word_list, place)
-        text = _PLACE.sub(lambda match: self._format_place(word_list, int(match[1]) - 1, shown), shown.text).strip()
+        text = _PLACE.sub(
+            lambda match: self._format_place(word_list, int(match[1]) - 1, level_style), level_style.text
+        ).strip()
         return f"{text} " if text else ""
 
     def _find_list(self, number: str) -> _List | None:
