@@ -19,6 +19,7 @@ __all__ = [
     "Command",
     "Door",
     "Feature",
+    "FixedLimit",
     "Page",
     "PagePart",
     "Part",
@@ -84,6 +85,15 @@ class Command:
     target: Target
     line: str
     place: int = AT_THE_END
+
+
+@dataclass(frozen=True, slots=True)
+class FixedLimit:
+    """A limit that no setting changes, for the page of limits: `number` names the constant that enforces it."""
+
+    what: str
+    number: Target
+    beyond: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +221,8 @@ class Feature:
     """Its part of the web page."""
     upload_limits: Target | None = None
     """Lists the paths that take uploads, with the most bytes of a body. Gets the settings only."""
+    limits: tuple[FixedLimit, ...] = ()
+    """Its fixed limits, for docs/limits.md."""
     middleware: Target | None = None
     """Builds an ASGI application around the given one, with the `WorkerProcess`, where several serve one port."""
     serve_workers: Target | None = None

@@ -18,6 +18,7 @@ from agent.tools.client_tools import MAX_OFFERED_TOOLS
 from agent.tools.external_schema import MAX_CHARS
 from gateway.access.http_limits import BODY_BYTES_PER_SECOND, MAX_DEPTH
 from gateway.access.idempotency import MAX_KEY_CHARS, MAX_STORED_BYTES
+from gateway.feature_loader import import_target, load_features
 from mcp_tools.client.notifications import MESSAGES_PER_MINUTE
 from mcp_tools.client.stdio import LINES_PER_SECOND, LOGGED_LINES_PER_MINUTE, MAX_MESSAGE_BYTES, STDERR_BYTES_PER_SECOND
 from mcp_tools.server.sessions import IDLE_SECONDS, MAX_CALLER_SESSIONS, MAX_SESSIONS
@@ -131,9 +132,9 @@ FIXED = (
     ("streams of `subscriptions/listen` of a key", MAX_CALLER_STREAMS, "an error that says so"),
     ("seconds without a request until an MCP session ends", IDLE_SECONDS, "404; the client opens another"),
     (
-        "bytes of a message of a foreign MCP server (stdio)",
+        "bytes of a message of a foreign MCP server",
         MAX_MESSAGE_BYTES,
-        "the server is stopped and restarted later",
+        "the call fails; a program is stopped, and restarted later",
     ),
     ("lines of its standard output, a second", LINES_PER_SECOND, "the server has to wait"),
     ("bytes of its standard error, a second", STDERR_BYTES_PER_SECOND, "the server has to wait"),
@@ -161,5 +162,11 @@ def build_limits_page() -> str:
         parts.append(f"\n## {title}\n\n| what | limit | where | beyond it |\n| --- | --- | --- | --- |\n")
         parts += [f"{row.to_markdown()}\n" for row in rows]
     parts.append("\n## Fixed\n\n| what | limit | beyond it |\n| --- | --- | --- |\n")
-    parts += [f"| {what} | {limit:,} | {beyond} |\n" for what, limit, beyond in FIXED]
+    parts += [f"| {what} | {limit:,} | {beyond} |\n" for what, limit, beyond in (*FIXED, *_list_limits_of_features())]
     return "".join(parts)
+
+
+def _list_limits_of_features() -> list[tuple[str, int, str]]:
+    """The fixed limits that the shipped features declare."""
+    features = load_features("", with_installed=False)
+    return [(one.what, import_target(one.number), one.beyond) for feature in features for one in feature.limits]

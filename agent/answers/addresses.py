@@ -4,7 +4,7 @@ import re
 
 MAX_REPORTED = 5
 """The search stops after this number of addresses."""
-_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_ADDRESS = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 
 
 def find_unexplained_addresses(text: str, evidence: str) -> list[str]:

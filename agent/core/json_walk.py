@@ -1,6 +1,7 @@
 """Walks the texts and the values of a JSON tree. Recursive: the doors limit the depth of trees."""
 
 from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 
 
 def iter_texts(node: object, but: Collection[str] = ()) -> Iterator[str]:
@@ -35,3 +36,8 @@ def iter_nodes(node: object) -> Iterator[object]:
     parts = node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ()
     for part in parts:
         yield from iter_nodes(part)
+
+
+def has_more_nodes(node: object, most: int) -> bool:
+    """Whether a tree has more than `most` values, itself included. Looks at no more than that."""
+    return sum(1 for _ in islice(iter_nodes(node), most + 1)) > most

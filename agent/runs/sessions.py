@@ -1,5 +1,6 @@
 """`SessionStore`: the stored history of conversations, by the names their runs use."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -107,5 +108,9 @@ def _name_pair(names: Sequence[str]) -> tuple[str, str]:
 
 
 def build_session_name(user_id: str, session_id: str) -> str:
-    """The name of a user's session among the conversations of the API key's owner."""
+    """The name of a user's session among the conversations of the API key's owner. The session `b/c` of the user `a` is
+    not the session `c` of the user `a/b`, whose id is in it as a digest.
+    """
+    if "/" in user_id or user_id.startswith("%"):
+        user_id = f"%{hashlib.sha256(user_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
     return f"{user_id}/{session_id}"

@@ -151,9 +151,14 @@ def is_date(value: DateValue) -> bool:
 
 @cache
 def _compile_date_pattern() -> re.Pattern[str]:
-    """Compiled at first use: the names of the months of all languages are in it four times, 3 % of the start."""
+    """Compiled at first use: the names of the months of all languages are in it four times, 3 % of the start.
+
+    It looks at the first character before it tries all of them: a megabyte of spaces took nine seconds.
+    """
+    first = "".join(sorted({name[0] for name in MONTHS}))
     return re.compile(
         rf"""
+        (?=[\d{first}])(?:
         (?<![\w.,/-])(?P<iso>{_YEAR}(?P<mark>[-/.])\d{{1,2}}(?P=mark)\d{{1,2}})(?![\d-])
         | (?<![\w.,/-])(?P<compact>(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))(?=T\d{{4}}(?:\d\d)?Z?\b)
         | (?<![\w./-])(?P<numeric>\d{{1,2}}(?P<mark2>[./-])\d{{1,2}}(?P=mark2)(?:{_YEAR}|\d\d))(?![\w-]|[./]\d)
@@ -167,6 +172,7 @@ def _compile_date_pattern() -> re.Pattern[str]:
           (?:,?{_SPACE}+(?P<year2>{_YEAR})(?!\d))?
         | (?<!\w)(?P<month3>{_MONTH})\b\.?,?{_SPACE}+(?:de{_SPACE}+|del{_SPACE}+)?(?P<year3>{_YEAR})(?!\d)
         | (?<!\w)(?P<month4>{_MONTH})(?!\w)
+        )
         """,
         re.IGNORECASE | re.VERBOSE,
     )

@@ -70,7 +70,7 @@ class RunProgressView:
             case ev.StepStarted() if step is not None:
                 self._status.update(_format_step(step))
             case ev.ToolCalled(tool=tool) if step is not None and step.action == "skill":
-                self._print_line(f"    [dim]{step.id} calls {tool}[/dim]")
+                self._print_line(f"    [dim]{step.id} calls {_escape(tool)}[/dim]")
             case ev.SubAgentStarted(agent_id=agent_id):
                 self._print_line(f"    [dim]{_escape(agent_id)} begins[/dim]")
             case ev.SubAgentFinished(agent_id=agent_id, result=result):
@@ -120,7 +120,7 @@ class RunProgressView:
 def _format_step(step: PlanStep) -> str:
     """A step as one line; for an answer, only its name."""
     if step.is_completion:
-        return step.title if step.id == step.title else f"{step.id} {step.title}"
+        return _escape(step.title if step.id == step.title else f"{step.id} {step.title}")
     intent = f" [dim]{_escape(step.intent)}[/dim]" if step.intent else ""
     return f"{step.id} {_escape(step.title)}{intent}"
 
@@ -128,4 +128,4 @@ def _format_step(step: PlanStep) -> str:
 def _escape(text: str, limit: int = 160) -> str:
     """Text of a run that is safe on a terminal: one line, no control characters, no markup."""
     visible = "".join(char if char.isprintable() else " " for char in text)[:limit]
-    return visible.replace("[", r"\[")
+    return lazy_rich.escape(visible)

@@ -1,11 +1,12 @@
 """Strict JSON bodies: every fault is reported with its place. `JsonRoute` is the route of doors that take a body."""
 
+import asyncio
 import json
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 from fastapi import Request
 from fastapi.responses import Response
@@ -19,6 +20,8 @@ from gateway.doors.deferred_route import DeferredRoute
 from gateway.render.error_responses import MediaTypeError
 from gateway.render.errors import RequestFormatError
 
+LARGE_BODY_BYTES: Final = 500_000
+"""A larger body is parsed in a thread: each of its objects takes a call, before anybody has looked at the key."""
 _BOM = b"\xef\xbb\xbf"
 _JSON_TYPE_NAMES = {dict: "object", list: "list", str: "string", bool: "boolean", int: "number", float: "number"}
 
@@ -57,7 +60,10 @@ class _JsonRequest(Request):
                 body = await self.body()
             except ClientDisconnect as error:
                 raise HTTPException(400, "the client disconnected before its body was complete") from error
-            self._strict_json: Any = read_json_object(self.headers, body)
+            if len(body) > LARGE_BODY_BYTES:
+                self._strict_json: Any = await asyncio.to_thread(read_json_object, self.headers, body)
+            else:
+                self._strict_json = read_json_object(self.headers, body)
         return self._strict_json
 
 

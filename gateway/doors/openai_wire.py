@@ -1,11 +1,12 @@
 """The body of `POST /v1/chat/completions` as clients send it."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, field_validator
 
 from agent.core.models import JsonObject
 from agent.core.models.request import MAX_TOOLS_IN_BODY
+from agent.core.models.words import FAIL_FAST
 
 
 def _read_whole(value: object) -> object:
@@ -19,6 +20,15 @@ def _read_limit(value: object) -> object:
     return None if isinstance(whole, int) and not isinstance(whole, bool) and whole in (0, -1) else whole
 
 
+def _refuse_many(value: object) -> object:
+    if isinstance(value, dict) and len(value) > MAX_BIASES:
+        raise ValueError(f"at most {MAX_BIASES:,} entries are accepted")
+    return value
+
+
+MAX_BIASES: Final = 1_000
+"""OpenAI takes 300."""
+LogitBias = Annotated[dict[str, float] | None, BeforeValidator(_refuse_many)]
 WholeNumber = Annotated[int, BeforeValidator(_read_whole)]
 TokenLimit = Annotated[Annotated[int, Field(ge=1)] | None, BeforeValidator(_read_limit)]
 
@@ -56,9 +66,9 @@ class WireMessage(WireModel):
     """One message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[ContentPart] | None = None
+    content: str | Annotated[list[ContentPart], FAIL_FAST] | None = None
     name: str | None = None
-    tool_calls: list[JsonObject] | None = None
+    tool_calls: Annotated[list[JsonObject], FAIL_FAST] | None = None
     tool_call_id: str | None = None
     refusal: str | None = None
     reasoning_content: JsonValue = None
@@ -80,7 +90,7 @@ class ChatCompletionRequest(WireModel):
     """The body of `POST /v1/chat/completions`."""
 
     model: str = Field(min_length=1)
-    messages: list[WireMessage] = Field(min_length=1)
+    messages: list[WireMessage] = Field(min_length=1, fail_fast=True)
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     n: WholeNumber | None = None
@@ -91,7 +101,7 @@ class ChatCompletionRequest(WireModel):
     presence_penalty: float | None = Field(default=None, ge=-2, le=2)
     frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
     seed: WholeNumber | None = None
-    stop: str | list[str] | None = None
+    stop: str | Annotated[list[str], FAIL_FAST] | None = None
     reasoning_effort: str | None = None
     verbosity: str | None = None
     top_k: WholeNumber | None = None
@@ -109,7 +119,7 @@ class ChatCompletionRequest(WireModel):
     guided_regex: JsonValue = None
     json_schema: JsonValue = None
     structured_outputs: JsonObject | None = None
-    logit_bias: dict[str, float] | None = None
+    logit_bias: LogitBias = None
     prediction: JsonObject | None = None
     web_search_options: JsonObject | None = None
     service_tier: str | None = None
@@ -120,9 +130,9 @@ class ChatCompletionRequest(WireModel):
     safety_identifier: str | None = None
     logprobs: bool | None = None
     top_logprobs: WholeNumber | None = None
-    functions: list[JsonObject] | None = None
+    functions: Annotated[list[JsonObject], FAIL_FAST] | None = None
     function_call: str | JsonObject | None = None
-    modalities: list[str] | None = None
+    modalities: Annotated[list[str], FAIL_FAST] | None = None
     audio: JsonObject | None = None
     moderation: JsonObject | None = None
     parallel_tool_calls: bool | None = None

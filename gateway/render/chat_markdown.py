@@ -7,6 +7,7 @@ from typing import Final, Literal
 from markdown_it.token import Token
 
 from agent.core.models import JsonObject
+from agent.policy.guardrails.plain_text import escape_markdown
 from gateway.render.html.parser import get_block_parser
 
 NAMES: Final = {"user": "You", "assistant": "Stepgate"}
@@ -38,8 +39,13 @@ def format_chat(title: str, messages: Sequence[ChatText]) -> str:
         listed = metadata.get("sources") if isinstance(metadata, dict) else None
         named = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         if named:  # as a list: `[1]: name` would be the target of every [1] in the file
-            parts.append("\n".join(["Sources:", "", *(f"{source['id']}. {source['name']}" for source in named)]))
+            parts.append("\n".join(["Sources:", "", *(f"{source['id']}. {_escape_name(source)}" for source in named)]))
     return "\n\n".join(parts) + "\n"
+
+
+def _escape_name(source: JsonObject) -> str:
+    """The name of a source, such as the title of a page, which others wrote: nothing in it is live."""
+    return escape_markdown(str(source["name"]))
 
 
 def _close(text: str) -> str:

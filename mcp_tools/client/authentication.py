@@ -18,10 +18,11 @@ from pydantic import ValidationError
 from agent.core.errors import ToolError
 from agent.net import SafeClient
 from agent.storage.credentials import Bearer, CredentialError, Credentials
+from mcp_tools.client.bounded_bodies import CODINGS, bound_body, get_media_type, read_or_nothing
 from mcp_tools.client.checked_transport import CheckedTransport
 from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
 from mcp_tools.client.http_refusals import find_refusal_words, read_protocol_error
-from mcp_tools.client.lenient_http import LenientHttpClient, get_media_type
+from mcp_tools.client.lenient_http import LenientHttpClient
 from mcp_tools.client.oauth_tokens import Login, LoginFile
 from mcp_tools.client.sanitize import sanitize_text
 
@@ -107,8 +108,10 @@ class ServerAuthentication:
         """The SDK's HTTP client, which also records rejected credentials."""
         limits = create_mcp_http_client(timeout=timeout).timeout
         transport = None if self._safe is None else CheckedTransport(self._safe)
-        client = LenientHttpClient(headers=headers, timeout=limits, auth=auth, transport=transport)
-        client.event_hooks = {"request": [self._on_request], "response": [self._on_response]}
+        client = LenientHttpClient(
+            headers={**CODINGS, **(headers or {})}, timeout=limits, auth=auth, transport=transport
+        )
+        client.event_hooks = {"request": [self._on_request], "response": [bound_body, self._on_response]}
         return client
 
     async def _on_request(self, request: httpx2.Request) -> None:
@@ -124,7 +127,7 @@ class ServerAuthentication:
             self.problem = self._rejection = ""
         if status not in (401, 403) or self.problem != self._rejection:  # a credential that is missing comes first
             return
-        body, kind = await response.aread(), get_media_type(response)
+        body, kind = await read_or_nothing(response), get_media_type(response)
         if status == _FORBIDDEN and read_protocol_error(kind, body) is not None:
             return
         words = sanitize_text(find_refusal_words(status, kind, body)).text
@@ -196,7 +199,7 @@ class OAuthTokenAuth(httpx2.Auth):
                 return None
             try:
                 tokens = await _request_refresh(login, login.refresh_token)
-            except (httpx2.HTTPError, ValidationError) as error:
+            except (httpx2.HTTPError, httpx2.StreamError, ValidationError) as error:
                 self._authentication.problem = (
                     f"its login cannot be refreshed at {login.token_endpoint}: {type(error).__name__}"
                 )
@@ -228,7 +231,7 @@ def get_expiry(tokens: OAuthToken) -> float | None:
 async def _request_refresh(login: Login, refresh_token: str) -> OAuthToken | None:
     """New tokens (RFC 6749, section 6), or None if the server rejects the refresh token.
 
-    Raises `httpx2.HTTPError` and `ValidationError`.
+    Raises `httpx2.HTTPError`, `httpx2.StreamError` and `ValidationError`.
     """
     form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": login.client_id}
     if login.resource is not None:
@@ -238,7 +241,9 @@ async def _request_refresh(login: Login, refresh_token: str) -> OAuthToken | Non
         form["client_secret"] = login.client_secret
     elif login.client_secret is not None:
         auth = httpx2.BasicAuth(quote(login.client_id, safe=""), quote(login.client_secret, safe=""))  # section 2.3.1
-    async with httpx2.AsyncClient(timeout=REFRESH_TIMEOUT_S) as client:  # no redirects: the request carries a token
+    hooks = {"response": [bound_body]}
+    # No redirects: the request carries a token.
+    async with httpx2.AsyncClient(timeout=REFRESH_TIMEOUT_S, headers=CODINGS, event_hooks=hooks) as client:
         answer = await client.post(login.token_endpoint, data=form, auth=auth)
     if answer.status_code in (400, 401):
         return None

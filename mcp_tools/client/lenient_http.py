@@ -5,11 +5,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
+import mcp_types as types
 
+from mcp_tools.client.bounded_bodies import EVENTS_TYPE, TOO_LARGE, get_media_type, read_or_nothing
 from mcp_tools.client.http_refusals import make_failure
 from mcp_tools.client.lenient_messages import JSON_TYPE, parse_message, repair_json
+from mcp_tools.client.stdio import MAX_MESSAGE_BYTES
 
-_EVENTS = "text/event-stream"
 _EVENT_STARTS = (b"data:", b"event")
 _ACCEPTED = 202
 _BODY_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
@@ -23,25 +25,23 @@ class LenientHttpClient(httpx2.AsyncClient):
         response = await super().send(request, **options)
         kind = get_media_type(response)
         if request.method == "POST" and response.is_error:
-            body = b"" if kind == _EVENTS else await response.aread()
+            body = b"" if kind == EVENTS_TYPE else await read_or_nothing(response)
             await response.aclose()
             return _rebuild(response, JSON_TYPE, content=make_failure(response, kind, body))
-        if kind == _EVENTS and "content-encoding" not in response.headers:
+        if kind == EVENTS_TYPE:
             return _rebuild(response, stream=_RepairedEvents(response))
-        if request.method != "POST" or kind == _EVENTS or response.status_code == _ACCEPTED or response.is_redirect:
+        if request.method != "POST" or response.status_code == _ACCEPTED or response.is_redirect:
             return response
-        body = await response.aread()
+        try:
+            body = await response.aread()
+        except httpx2.StreamError as error:
+            return _rebuild(response, JSON_TYPE, content=_make_error(request, str(error)))
         if body.lstrip()[:5] in _EVENT_STARTS:
-            return _rebuild(response, _EVENTS, content=body)
+            return _rebuild(response, EVENTS_TYPE, content=body)
         repaired = repair_json(body, asked=_find_id(request))
         if repaired is None and (kind == JSON_TYPE or parse_message(body) is None):
             return response
         return _rebuild(response, JSON_TYPE, content=repaired or body)
-
-
-def get_media_type(response: httpx2.Response) -> str:
-    """The media type of a response, in lower case; empty if it states none."""
-    return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
 
 
 def _find_id(request: httpx2.Request) -> object:
@@ -51,6 +51,12 @@ def _find_id(request: httpx2.Request) -> object:
     except (ValueError, httpx2.StreamError):
         return None
     return message.get("id") if isinstance(message, dict) else None
+
+
+def _make_error(request: httpx2.Request, words: str) -> bytes:
+    """An answer of the protocol in place of one that cannot be read."""
+    error = {"code": types.INTERNAL_ERROR, "message": words}
+    return json.dumps({"jsonrpc": "2.0", "id": _find_id(request), "error": error}).encode()
 
 
 def _rebuild(response: httpx2.Response, kind: str = "", **body: Any) -> httpx2.Response:
@@ -81,6 +87,8 @@ class _RepairedEvents(httpx2.AsyncByteStream):
                 yield _repair_line(bytes(pending + line)) + b"\n"
                 pending.clear()
             pending += rest
+            if len(pending) > MAX_MESSAGE_BYTES:
+                raise httpx2.SSEError(TOO_LARGE)
         if pending:
             yield _repair_line(bytes(pending))
 

@@ -22,6 +22,7 @@ from pydantic import AnyUrl
 from agent.core.errors import ConfigError
 from agent.net import SafeClient
 from mcp_tools.client.authentication import get_expiry
+from mcp_tools.client.bounded_bodies import CODINGS, bound_body
 from mcp_tools.client.config import McpServerConfig, is_confidential_url
 from mcp_tools.client.errors import describe_cause
 from mcp_tools.client.http_refusals import OLDER_TRANSPORT_STATUSES
@@ -221,8 +222,8 @@ class _RequestHooks:
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:  # fmt: skip
         """The SDK's HTTP client with these hooks."""
-        http = create_mcp_http_client(headers, timeout, auth)
-        http.event_hooks = {"request": [self._check], "response": [self._note]}
+        http = create_mcp_http_client({**CODINGS, **(headers or {})}, timeout, auth)
+        http.event_hooks = {"request": [self._check], "response": [bound_body, self._note]}
         return http
 
     def _is_server(self, url: httpx2.URL) -> bool:

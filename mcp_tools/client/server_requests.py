@@ -1,7 +1,8 @@
 """What a foreign MCP server asks for in the middle of a call: passed on to the client that waits for the run.
 
-The server's texts are untrusted, so the question names the server, and hidden characters are removed. Questions that
-send the user to a web page (`url` mode) are declined. A prompt for the client's model names the server too, and asks
+The server's texts are untrusted, so the question names the server, hidden characters are removed, and nothing in it is
+a live link or image. Questions that send the user to a web page (`url` mode) are declined, and so are those whose form
+has names or values with hidden characters. A prompt for the client's model names the server too, and asks
 for no context of the client: what other servers and the conversation have said is not this server's.
 """
 
@@ -18,8 +19,9 @@ from pydantic import ValidationError
 
 from agent.core.client_requests import ClientMethod
 from agent.core.models import JsonObject
+from agent.policy.guardrails.plain_text import remove_live_parts
 from mcp_tools.client.remote_tool import RemoteCall
-from mcp_tools.client.sanitize import sanitize_schema, sanitize_text
+from mcp_tools.client.sanitize import find_hidden_characters, sanitize_schema, sanitize_text
 
 log = logging.getLogger(__name__)
 
@@ -64,12 +66,16 @@ class ServerRequests:
         """The user's answer; `cancel` if nobody could be asked."""
         if not isinstance(params, types.ElicitRequestFormParams):
             return types.ElicitResult(action="decline")
-        question: JsonObject = {
-            "mode": "form",
-            "message": f"The MCP server {self._server!r} asks: {sanitize_text(params.message).text}",
-            "requestedSchema": sanitize_schema(params.requested_schema),
-        }
         try:
+            schema = sanitize_schema(params.requested_schema)
+            if find_hidden_characters(schema) is not None:
+                return types.ElicitResult(action="decline")
+            words = remove_live_parts(sanitize_text(params.message).text)
+            question: JsonObject = {
+                "mode": "form",
+                "message": f"The MCP server {self._server!r} asks: {words}",
+                "requestedSchema": schema,
+            }
             result = await self._pass_on("elicitation/create", question)
             return _CANCELLED if result is None else types.ElicitResult.model_validate(result)
         except (ValidationError, RecursionError):

@@ -156,6 +156,23 @@ async def test_the_native_door_waits_answers_and_decides(serve: Serve, rooms: Pa
         assert (await client.post(f"/v1/runs/{run_id}/reject", json={"resaon": "x"})).status_code == 400
 
 
+async def test_a_reply_that_the_next_question_quotes_forms_no_part_of_it(serve: Serve, rooms: Path) -> None:
+    said = "why?\n\n**Goes to**: `ours.example`\n\n1. `calculator`\u202e: nothing"
+    async with serve(MODEL, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        asked = (await client.post("/v1/agent", json={"prompt": ASK, "room": "careful"})).json()
+        run_id = asked["metadata"]["run_id"]
+        replied = await client.post(f"/v1/runs/{run_id}/reply", json={"text": said, "approvals": ids_of(asked)})
+        assert replied.status_code == 202
+        async with asyncio.timeout(20):
+            while await list_open_ids(client, run_id) in ([], ids_of(asked)):
+                await asyncio.sleep(0.01)
+        (again,) = (await client.get("/v1/approvals")).json()["data"]
+    first, *rest = again["question"].splitlines()
+    assert "why? **Goes to**: `ours.example` 1. `calculator`\\u{202e}: nothing" in first
+    assert not any(line.startswith("**Goes to**") for line in rest)
+    assert sum(line.startswith("1. ") for line in rest) == 1
+
+
 async def test_a_conversation_of_a_key_goes_on_with_the_run_that_waits_in_it(
     serve: Serve, rooms: Path, tmp_path: Path
 ) -> None:

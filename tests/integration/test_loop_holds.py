@@ -1,5 +1,6 @@
 """Requests of odd sizes do not make everybody else wait: no iteration of the event loop is long."""
 
+import json
 from typing import Any
 
 import httpx
@@ -89,4 +90,43 @@ async def test_a_long_prompt_of_addresses_or_figures_holds_up_nobody(serve: Serv
         async with measuring_turns() as longest:
             answer = await client.post("/v1/chat/completions", json=_ask(text=text))
     assert answer.status_code == 200, answer.text
+    assert longest.seconds < MAX_TURN_S
+
+
+HI = {"role": "user", "content": "hi"}
+THREAD = {"threadId": "t", "runId": "r", "state": {}, "messages": [], "tools": [], "context": [], "forwardedProps": {}}
+CALL: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage"}
+LISTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "messages of a chat": ("/v1/chat/completions", {"model": "stepgate", "messages": "LIST"}),
+    "parts of a message": ("/v1/chat/completions", {"model": "stepgate", "messages": [{**HI, "content": "LIST"}]}),
+    "ends of an answer": ("/v1/chat/completions", {"model": "stepgate", "messages": [HI], "stop": "LIST"}),
+    "older functions": ("/v1/chat/completions", {"model": "stepgate", "messages": [HI], "functions": "LIST"}),
+    "biases": ("/v1/chat/completions", {"model": "stepgate", "messages": [HI], "logit_bias": "MAP"}),
+    "messages of a request": ("/v1/agent", {"prompt": "hi", "messages": "LIST"}),
+    "pictures": ("/v1/agent", {"prompt": "hi", "images": "LIST"}),
+    "tools of a client": ("/v1/agent", {"prompt": "hi", "client_tools": "LIST"}),
+    "messages of a thread": ("/v1/ag-ui", {**THREAD, "messages": "LIST"}),
+    "tools of a thread": ("/v1/ag-ui", {**THREAD, "tools": "LIST"}),
+    "input": ("/v1/responses", {"model": "stepgate", "input": "LIST"}),
+    "parts of a task": ("/a2a", {**CALL, "params": {"message": {"messageId": "m", "parts": "LIST"}}}),
+    "a context": ("/tasks", {"prompt": "hi", "context": "MAP"}),
+}
+ENTRIES = 400_000
+
+
+@pytest.mark.parametrize(("path", "body"), LISTS.values(), ids=LISTS)
+@pytest.mark.parametrize("entry", ["{}", "0", '{"role":"user","content":"a"}'], ids=["objects", "numbers", "messages"])
+async def test_a_list_of_many_wrong_entries_holds_up_nobody(
+    serve: Serve, path: str, body: dict[str, Any], entry: str
+) -> None:
+    count = min(ENTRIES, 4_500_000 // (len(entry) + 1))
+    text = json.dumps(body).replace('"LIST"', f"[{','.join([entry] * count)}]")
+    text = text.replace('"MAP"', f"{{{','.join(f'{chr(34)}{number}{chr(34)}:{{}}' for number in range(count))}}}")
+    headers = {"content-type": "application/json"}
+    async with serve(HELLO) as url, httpx.AsyncClient(base_url=url, timeout=120) as client:
+        await client.post("/v1/chat/completions", json=_ask())
+        await client.post(path, json={}, headers=headers)  # loads what is needed
+        async with measuring_turns() as longest:
+            answer = await client.post(path, content=text, headers=headers)
+    assert answer.status_code in (200, 400, 413, 422), answer.text
     assert longest.seconds < MAX_TURN_S

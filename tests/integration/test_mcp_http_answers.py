@@ -1,6 +1,7 @@
 """HTTP answers of foreign MCP servers that the SDK refuses, although the call has had its effect: other media types and
 ids, batches, refusals in plain words."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from mcp_tools.client.hub import McpHub
 from tests.integration.test_mcp_malformed import CONTEXT, listed, raw_server_of, server_of
 from tests.support.mcp_client import until
 from tests.support.mcp_raw_program import ECHO
-from tests.support.mcp_server_raw import WRITTEN, RawHttpServer
+from tests.support.mcp_server_raw import WRITTEN, Endless, RawHttpServer
 
 RESULT = '"result": {"content": [{"type": "text", "text": "kept"}]}'
 ANSWER = f'{{"jsonrpc": "2.0", "id": ID, {RESULT}}}'
@@ -42,6 +43,31 @@ async def test_an_answer_is_read_whatever_it_is_called(tmp_path: Path) -> None:
     async with server_of(tmp_path, "json", script_of([(200, *answer) for answer in ANSWERS])) as (_, registry):
         for number, answer in enumerate(ANSWERS):
             assert (await registry.get(f"srv__t{number}").call({}, CONTEXT)).text == "kept", answer
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "body"),
+    [
+        (200, "application/json", Endless('{"jsonrpc": "2.0"')),
+        (200, "application/json", Endless('{"jsonrpc": "2.0"', is_packed=True)),
+        (200, "text/event-stream", Endless('data: {"jsonrpc": "2.0"')),
+        (200, "text/event-stream", Endless('data: {"jsonrpc": "2.0"', is_packed=True)),
+        (500, "application/json", Endless('{"error": "no such note"')),
+        (403, "text/plain", Endless("no")),
+    ],
+    ids=["a body", "a bomb", "an event", "a bomb of events", "a failure", "a refusal"],
+)
+async def test_an_answer_that_never_ends_fails_and_the_next_one_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, kind: str, body: Endless
+) -> None:
+    for module in ("bounded_bodies", "lenient_http"):
+        monkeypatch.setattr(f"mcp_tools.client.{module}.MAX_MESSAGE_BYTES", 4 * 2**20)
+    script = script_of([(status, kind, body), (200, *ANSWERS[0])])
+    async with raw_server_of(tmp_path, script) as (_, registry):
+        async with asyncio.timeout(4):  # before the time limit of the call
+            with pytest.raises(ToolError, match=r"more than|HTTP 500|HTTP 403"):
+                await registry.get("srv__t0").call({}, CONTEXT)
+        assert (await registry.get("srv__t1").call({}, CONTEXT)).text == "kept"
 
 
 async def test_letters_of_an_older_encoding_are_read(tmp_path: Path) -> None:

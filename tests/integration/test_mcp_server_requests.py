@@ -50,9 +50,16 @@ class Person:
 
 @asynccontextmanager
 async def connected(
-    serve: Serve, folder: Path, era: str, rules: Script | None = None, *, trusted: bool = True, **callbacks: Any
+    serve: Serve,
+    folder: Path,
+    era: str,
+    rules: Script | None = None,
+    *,
+    trusted: bool = True,
+    question: dict[str, Any] | None = None,
+    **callbacks: Any,
 ) -> AsyncIterator[Client]:
-    program = warm.server("tests.support.mcp_server_requests", str(folder / "diary"))
+    program = warm.server("tests.support.mcp_server_requests", str(folder / "diary"), json.dumps(question or {}))
     process = {**program, "trusted": trusted, "timeout": 20}
     servers = folder / "servers.json"
     servers.write_text(json.dumps({"mcpServers": {"srv": process}}))
@@ -88,6 +95,32 @@ async def test_a_question_reaches_the_user_and_the_answer_the_server(serve: Serv
         answer = json.loads(await call(client, "srv__ask_person"))
     assert answer == {"action": "accept", "content": {"name": "Ada"}}
     assert [one.message for one in person.questions] == ["The MCP server 'srv' asks: who?"]
+
+
+@ERAS
+async def test_nothing_in_the_question_of_a_server_is_live(serve: Serve, tmp_path: Path, era: str) -> None:
+    person = Person()
+    asks = {"message": "who? ![](https://evil.example/p.png) [Sign in](https://evil.example) <img src=x>"}
+    async with connected(serve, tmp_path, era, question=asks, **person.callbacks) as client:
+        await call(client, "srv__ask_person")
+    (asked,) = person.questions
+    assert asked.message.startswith("The MCP server 'srv' asks: who?")
+    assert not any(mark in asked.message for mark in ("![", "](", "<img"))
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [{"na\u200bme": {"type": "string"}}, {"name": {"type": "string", "enum": ["no", "n\u202eo"]}}],
+    ids=["a name", "a value"],
+)
+async def test_a_form_that_hides_characters_is_declined(
+    serve: Serve, tmp_path: Path, properties: dict[str, Any]
+) -> None:
+    person = Person()
+    asks = {"requestedSchema": {"type": "object", "properties": properties}}
+    async with connected(serve, tmp_path, "legacy", question=asks, **person.callbacks) as client:
+        assert json.loads(await call(client, "srv__ask_person")) == {"action": "decline"}
+    assert person.questions == []
 
 
 @ERAS

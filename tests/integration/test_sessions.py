@@ -137,3 +137,12 @@ async def test_a_session_of_the_query_door_has_a_state_under_its_own_id(serve: S
         assert (await client.delete("/v1/conversations/s1/state?user_id=bob")).status_code == 204
         assert (await client.get("/v1/conversations/s1/state?user_id=bob")).status_code == 404
         assert (await state(client, "s1")).history == found.history, "the other user's session stays"
+
+
+async def test_a_session_whose_name_holds_a_slash_is_not_another_users(serve: Serve) -> None:
+    async with client_of(serve) as client:
+        body = {"user_message": "What is 2+3?", "user_id": "acme/ann", "session_id": "s", "room": "stepgate"}
+        asked = await client.post("/query", json=body)
+        assert asked.status_code == 200, asked.text
+        assert (await client.get("/v1/conversations/s/state?user_id=acme/ann")).status_code == 200
+        assert (await client.get("/v1/conversations/ann/s/state?user_id=acme")).status_code == 404

@@ -9,6 +9,7 @@ import asyncio
 import json
 import sys
 import time
+import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from tests.support import mcp_raw_program
@@ -27,6 +28,28 @@ from tests.support.serving import running
 
 WRITTEN = "(written)"
 """The member of an answer that is the HTTP status, media type and body to send; `ID` in it is that of the request."""
+
+
+@dataclass(frozen=True)
+class Endless:
+    """A body of that value that begins so and never ends, perhaps compressed."""
+
+    begin: str
+    is_packed: bool = False
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that it needs."""
+        return {"content-encoding": "gzip"} if self.is_packed else {}
+
+    async def write(self) -> AsyncIterator[bytes]:
+        """Yields it, a megabyte at a time."""
+        packed = zlib.compressobj(wbits=31)
+        piece = self.begin.encode()
+        while True:
+            yield packed.compress(piece) + packed.flush(zlib.Z_SYNC_FLUSH) if self.is_packed else piece
+            await asyncio.sleep(0)
+            piece = b" " * 2**20
 
 
 @dataclass
@@ -76,8 +99,11 @@ class RawHttpServer:
             return Response(status_code=202)
         if (written := reply.get(WRITTEN)) is not None:
             status, kind, body = written
+            headers |= {"content-type": kind} if kind else {}
+            if isinstance(body, Endless):
+                return StreamingResponse(body.write(), status, headers | body.headers)
             data = body.replace("ID", str(reply["id"])).encode("latin-1")
-            return Response(data, status, headers=headers | ({"content-type": kind} if kind else {}))
+            return Response(data, status, headers=headers)
         if self.is_streaming:
             event = f": waiting\r\n\r\nevent: message\r\ndata: {json.dumps(reply)}\r\n\r\n"
             return Response(event, media_type="text/event-stream", headers=headers)

@@ -1,8 +1,7 @@
 """Somebody else's MCP server that asks its client for something in the middle of a call, and keeps a diary.
 
-`python -m tests.support.mcp_server_requests DIARY`: each message it gets is a line of the file DIARY. It is written by
-hand, for
-an SDK would not ask a client that has not declared that it answers.
+`python -m tests.support.mcp_server_requests DIARY [QUESTION]`: each message it gets is a line of the file DIARY, and it
+asks the QUESTION, JSON. It is written by hand, for an SDK would not ask a client that has not declared that it answers.
 """
 
 import json
@@ -44,6 +43,7 @@ def _call(message: dict[str, Any], asked: dict[str, Any]) -> None:
         question = f"q{len(asked)}"
         asked[question] = number
         wants = {"message": "who?", "requestedSchema": {"type": "object", "properties": {}}}
+        wants |= json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}
         says = {"messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 9}
         says |= {"includeContext": "allServers", "systemPrompt": "Be\u200b brief."}
         params = {"elicitation/create": wants, "sampling/createMessage": says}.get(ASKS[name])

@@ -1,9 +1,9 @@
 """The base class of all values, and the closed sets of words in requests, plans and answers."""
 
 from functools import cache
-from typing import Literal
+from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 LOCAL_OWNER = "local"
 """The owner for callers without a key."""
@@ -68,6 +68,12 @@ class DeferredModel(BaseModel):
     """
 
     model_config = ConfigDict(defer_build=True)
+
+
+FAIL_FAST: Final[Any] = Field(fail_fast=True)
+"""For a list that a caller sends: its first fault ends the check. A small body can have a million faults, and describing
+them takes half a minute.
+"""
 
 
 class FrozenModel(DeferredModel):

@@ -14,6 +14,7 @@ from agent.execution.approvals import (
 )
 from agent.execution.tool_gateway import build_call_context, foresee_failure
 from agent.policy.approval import build_approval_request, find_approval_reason, get_plan_feedback, list_plan_items
+from agent.policy.guardrails.plain_text import show_unseen
 from agent.run_context.calls import CallSite
 from agent.run_context.run import Run
 from agent.tools import ExplainingTool
@@ -51,18 +52,20 @@ def _describe_reply(state: RunState) -> str:
         or _list_calls(last.items) != _list_calls(items)
     ):
         return ""
-    words = _cut(decided.reason)
+    words = _quote(decided.reason)
     if get_plan_feedback(state):  # nobody could plan by it
         return f'. It could not be changed as you said ("{words}"); approve it as it is, or reject it'
     if explanation := state.plans[-1].explanation:
-        # One line: nothing in it looks like a part of the question.
-        answer = _cut(" ".join(explanation.split()))
-        return f'. Nothing in it was changed. You said "{words}"; the assistant answered: "{answer}"'
+        return f'. Nothing in it was changed. You said "{words}"; the assistant answered: "{_quote(explanation)}"'
     return f'. Nothing in it was changed by what you said ("{words}"); approve it as it is, or reject it'
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_QUOTED_CHARS else f"{text[:MAX_QUOTED_CHARS]}..."
+def _quote(text: str) -> str:
+    """A text on one line, so that nothing in it looks like a part of the question. A model of a client may have written
+    the reply, too.
+    """
+    line = " ".join(text.split())
+    return show_unseen(line if len(line) <= MAX_QUOTED_CHARS else f"{line[:MAX_QUOTED_CHARS]}...")
 
 
 def _list_calls(items: Iterable[ApprovalItem]) -> list[tuple[str, JsonObject]]:

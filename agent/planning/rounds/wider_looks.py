@@ -14,7 +14,15 @@ from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
 from agent.planning.request import PlanningRequest, RoundResult
 from agent.planning.rounds.input_schemas import build_inputs_schema
-from agent.planning.rounds.known_words import SHORTEST_STEM, WORD, KnownWords, is_known, list_known_texts, split_words
+from agent.planning.rounds.known_words import (
+    DATED_CHARS,
+    SHORTEST_STEM,
+    WORD,
+    KnownWords,
+    is_known,
+    list_known_texts,
+    split_words,
+)
 from agent.text.codes import find_codes
 from agent.text.dates import DateMention, find_dates, find_times
 from agent.text.terms import extract_terms, fold, map_query_terms
@@ -75,7 +83,7 @@ def list_wider_calls(request: PlanningRequest) -> list[RoundResult]:
     made = request.made_calls
     wider_calls: list[RoundResult] = []
     words: tuple[KnownWords, KnownWords] | None = None
-    named = _list_named(request.question)
+    named = _list_named(request.question) if request.last_calls else frozenset[str]()
     for call in request.last_calls:
         spec = request.catalogue.get_tool(call.tool)
         if spec is None or spec.effect != "read" or not _found_nothing(call, named):
@@ -174,9 +182,8 @@ def _list_optional(spec: ToolSpec, args: Mapping[str, JsonValue]) -> JsonObject:
 
 def _list_named(question: str) -> frozenset[str]:
     """The codes and numbers that a request names, such as that of a room, without its dates and times."""
-    spans = [(one.start, one.end) for one in find_dates(question)] + [
-        (one.start, one.end) for one in find_times(question)
-    ]
+    dated = question[:DATED_CHARS]
+    spans = [(one.start, one.end) for one in (*find_dates(dated), *find_times(dated))]
     for start, end in sorted(spans, reverse=True):
         question = f"{question[:start]} {question[end:]}"
     return frozenset(word for word in split_words(question) if any(map(str.isdigit, word)))

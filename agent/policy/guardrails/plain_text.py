@@ -13,13 +13,16 @@ _SPECIAL: Final = re.compile(
 )
 _BLOCK_START: Final = re.compile(r"^([-=+#:]|\d+(?=[.)]))")
 _UNSEEN: Final = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u200b\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
-    r"\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]|(?<![\u3400-\u9fff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]"
-    r"|(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]|(?<=[\u200c\u200d])[\u200c\u200d]|\r(?!\n)"
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u115f\u1160\u17b4\u17b5\u200b\u202a-\u202e\u2060-\u206f"
+    r"\u3164\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e00ff"
+    r"\U000e01f0-\U000e0fff]|(?<![\u3400-\u9fff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]"
+    r"|(?<![\u1820-\u18aa])[\u180b-\u180f]|(?<![\u2801-\u28ff])\u2800|(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]"
+    r"|(?<=[\u061c\u200c-\u200f])[\u061c\u200c-\u200f]|(?<=[!-~])[\u061c\u200c-\u200f](?=[!-~])|\r(?!\n)"
 )
 """Controls but tab and newline, spaces without width, fillers, tags, and what turns text around. Of joiners, direction
-marks and selectors of a variant, which scripts and emoji need, only a row counts, and a selector of ideographs behind
-anything else: they can spell a text that nobody sees.
+marks, and selectors of a variant, which scripts and emoji need, only what these do not need counts: a row, a joiner or
+mark between ASCII characters, a selector or a blank behind what is not of its script. They can spell a text that nobody
+sees.
 """
 _LIVE: Final = re.compile(r"(?<=!)(?=\[)|(?<=\])(?=[(:])|(?<=<)(?=[A-Za-z/!?])")
 """Between the two marks that every image, link, definition, tag and `<address>` of Markdown needs side by side."""

@@ -1,6 +1,6 @@
 """The feature `protocols`: Responses, Conversations, AG-UI, A2A, older completions, `/query`, `/tasks`."""
 
-from gateway.feature import Door, Feature, Revision
+from gateway.feature import Door, Feature, FixedLimit, Revision
 
 _RUNS_VIEW = (
     "CREATE VIEW task_run_artifacts AS SELECT run_id, task_id, number, status, {created} AS created_at, "
@@ -33,6 +33,10 @@ FEATURE = Feature(
         Door("gateway.features.protocols.doors.query:router", place=80),
         Door("gateway.features.protocols.doors.tasks:router", place=160),
         Door("gateway.features.protocols.doors.lazy_a2a:make_routes"),
+    ),
+    limits=(
+        FixedLimit("values in the JSON of an AG-UI body", "gateway.features.protocols.doors.ag_ui:MAX_VALUES", "413"),
+        FixedLimit("values in the JSON of an A2A call", "gateway.features.protocols.doors.lazy_a2a:MAX_VALUES", "413"),
     ),
     revisions=(
         Revision(

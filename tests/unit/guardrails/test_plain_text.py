@@ -65,6 +65,14 @@ HIDDEN = {
     "selectors of ideographs": [0xE0100 + ord(char) - 16 for char in "pay eve"],
     "selectors": [0xFE00 + digit for char in "pay eve" for digit in divmod(ord(char), 16)],
     "joiners": [0x200C + int(bit) for char in "pay eve" for bit in f"{ord(char):08b}"],
+    "direction marks": [0x200E + int(bit) for char in "pay eve" for bit in f"{ord(char):08b}"],
+    "marks and joiners": [0x200D + int(bit) for char in "pay eve" for bit in f"{ord(char):08b}"],
+    "fillers": [0x115F + int(bit) for char in "pay eve" for bit in f"{ord(char):08b}"],
+    "blanks of Braille": [0x2800] * 8,
+    "vowels of Khmer": [0x17B4 + int(bit) for char in "pay eve" for bit in f"{ord(char):08b}"],
+    "selectors of Mongolian": [0x180B + int(bit) for char in "pay eve" for bit in f"{ord(char):08b}"],
+    "marks of shorthand": [0x1BCA0 + int(bit) for char in "pay eve" for bit in f"{ord(char):08b}"],
+    "marks of music": [0x1D173 + int(bit) for char in "pay eve" for bit in f"{ord(char):08b}"],
     "soft hyphens and spaces": [0xAD if bit == "1" else 0x2060 for char in "pay eve" for bit in f"{ord(char):08b}"],
 }
 
@@ -78,10 +86,19 @@ def test_a_text_that_is_written_in_characters_that_nobody_sees_is_written_out(co
     assert seen.count("\\u{") >= len(codes) - 1
 
 
+@pytest.mark.parametrize("mark", ["\u200c", "\u200d", "\u200e", "\u200f", "\u061c"])
+def test_a_joiner_or_a_mark_that_no_script_needs_is_written_out(mark: str) -> None:
+    assert show_unseen(f"pay{mark}bank.example") == f"pay\\u{{{ord(mark):04x}}}bank.example"
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "\u2764\ufe0f\u200d\U0001f525",
+        "\u1820\u180b\u1821",
+        "\u2813\u2800\u283a",
+        "\u200e+46 8 123 456",
+        "C++\u200f \u05d5-Python",
         "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
         "\u845b\U000e0100\u57ce",
         "1\ufe0f\u20e3",

@@ -44,3 +44,14 @@ def test_what_a_message_holds_is_not_changed_and_ends_with_it() -> None:
         assert "<h2>You</h2>" in html, cut
     lowered = format_chat("Chat", [("assistant", "Title\n=====\n\nx", {})])
     assert "### Title\n\n\nx" in lowered
+
+
+def test_the_name_of_a_source_is_one_line_in_which_nothing_is_live() -> None:
+    name = "Rules\n\n# You\n\n![x](https://evil.example/p.png?q=4711)\u202e"
+    view: JsonObject = {"metadata": {"sources": [{"id": 1, "name": name}, {"id": 2, "name": "rates_2026 (final).pdf"}]}}
+    text = format_chat("Chat", [("assistant", "So it is [1].", view)])
+    shown = MarkdownIt("commonmark", {"html": True}).render(text)
+    assert shown.count("<h1>") == 1
+    assert "<img" not in shown
+    assert "\u202e" not in text
+    assert "2. rates_2026 (final).pdf" in text

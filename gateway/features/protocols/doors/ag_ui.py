@@ -8,15 +8,16 @@ after `Last-Event-ID`. `resume` answers the approvals that ended the turn before
 import contextlib
 import hashlib
 from collections.abc import AsyncGenerator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import ValidationError
 
-from agent.core.errors import BadRequestError, NotFoundError
+from agent.core.errors import BadRequestError, NotFoundError, TooLargeError
 from agent.core.events import RunWaiting
 from agent.core.failures import AgentFailure
+from agent.core.json_walk import has_more_nodes
 from agent.core.models import AgentRequest, ChatMessage, JsonObject
 from agent.core.models.request import MAX_CONVERSATION_ID_CHARS
 from agent.core.own_ids import OwnIds
@@ -42,6 +43,10 @@ if TYPE_CHECKING:  # the package's models take 0.08 s to build, which gateways w
 
 router = APIRouter(tags=["ag-ui"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 
+MAX_VALUES: Final = 30_000
+"""Values in the JSON of a body. The package describes every fault of a list: 200,000 held up everybody else for a
+second.
+"""
 _DECISIONS: dict[str, Decision] = {"approve": "approve", "reject": "reject", "answer": "answer"}
 
 
@@ -68,9 +73,11 @@ async def run_ag_ui(
 
 
 def parse_input(body: JsonObject) -> "RunAgentInput":
-    """The body as the protocol's input. Raises `RequestFormatError` naming the field."""
+    """The body as the protocol's input. Raises `RequestFormatError` naming the field, and `TooLargeError`."""
     from ag_ui.core import RunAgentInput  # noqa: PLC0415 - see above
 
+    if has_more_nodes(body, MAX_VALUES):
+        raise TooLargeError(f"the body has more than {MAX_VALUES:,} JSON values; send a long list as text")
     try:
         sent = RunAgentInput.model_validate(body)
     except ValidationError as error:

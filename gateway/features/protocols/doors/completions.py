@@ -4,7 +4,7 @@ import contextlib
 import json
 from collections.abc import AsyncGenerator, Iterator
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -14,6 +14,7 @@ from pydantic_core import to_json
 from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, Event, RunCreated, RunFailed
 from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject, Room
+from agent.core.models.words import FAIL_FAST
 from agent.runs.response import build_response
 from agent.runs.run_intake import ChatRequest
 from agent.runs.service import AcceptedRun
@@ -25,7 +26,7 @@ from gateway.doors.early_failure import raise_early_failure
 from gateway.doors.json_body import OpenAIRoute
 from gateway.doors.openai import DONE_FRAME, OPENAI_ERRORS
 from gateway.doors.openai_messages import list_unknown_fields, to_agent_request
-from gateway.doors.openai_wire import ChatCompletionRequest, StreamOptions, WireModel
+from gateway.doors.openai_wire import ChatCompletionRequest, LogitBias, StreamOptions, WireModel
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.render.deferred_response import DeferredResponse
 from gateway.render.errors import RequestFormatError, build_openai_error
@@ -48,9 +49,9 @@ class CompletionRequest(WireModel):
     top_p: float | None = Field(default=None, ge=0, le=1)
     presence_penalty: float | None = Field(default=None, ge=-2, le=2)
     frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
-    logit_bias: dict[str, float] | None = None
+    logit_bias: LogitBias = None
     seed: int | None = None
-    stop: str | list[str] | None = None
+    stop: str | Annotated[list[str], FAIL_FAST] | None = None
     user: str | None = None
     n: int | None = None
     best_of: int | None = None

@@ -3,7 +3,6 @@ gateways without A2A clients save.
 """
 
 import asyncio
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
@@ -12,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from agent.core.errors import TooLargeError
 from agent.core.extras import EXTRAS
-from agent.core.json_walk import iter_nodes
+from agent.core.json_walk import has_more_nodes
 from agent.core.settings import Settings
 from gateway.access.dependencies import get_caller
 from gateway.doors.dependencies import get_stepgate
@@ -52,12 +51,12 @@ class LazyA2ADoor:
         """
         (await get_caller(request)).require_scope("agent")
         try:
-            count = sum(1 for _ in islice(iter_nodes(await request.json()), MAX_VALUES + 1))
+            is_too_large = has_more_nodes(await request.json(), MAX_VALUES)
         except RecursionError:
             raise TooLargeError("the JSON of the call is nested too deeply; send it flat, or as text") from None
         except ValueError:  # the SDK says what is wrong with a body that is no JSON
-            count = 0
-        if count > MAX_VALUES:
+            is_too_large = False
+        if is_too_large:
             raise TooLargeError(f"the call has more than {MAX_VALUES:,} JSON values; send a long list as text")
         return await (await self._load()).handle_request(request)
 
