@@ -131,6 +131,7 @@ class PageFiles:
         others = [
             *(_format_part("studio", one) for one in page.studio),
             *(_format_part("run-offers", one) for one in page.run_offers),
+            *(_format_part("room-offers", one) for one in page.room_offers),
             *(_format_part(one.name, one) for one in (page.attachments, page.citations) if one is not None),
         ]
         index = index.replace("<!-- views -->", "\n        ".join(links))
@@ -139,6 +140,8 @@ class PageFiles:
 
 def _format_part(slot: str, part: PagePart, attributes: str = "") -> str:
     fields = {"slot": slot, "name": part.name, "module": part.module, "scope": part.scope}
+    if part.rooms:
+        fields["rooms"] = " ".join(part.rooms)
     data = "".join(f' data-{name}="{escape(value)}"' for name, value in fields.items())
     return f"<a{attributes}{data}>{escape(part.label)}</a>"
 

@@ -209,7 +209,7 @@ def test_the_module_of_a_part_exports_what_the_page_uses() -> None:
     needed = {
         **{one.module: {"view", "show"} for one in PAGE.views},
         **{one.module: {"about", "open"} for one in PAGE.studio},
-        **{one.module: {"offer"} for one in PAGE.run_offers},
+        **{one.module: {"offer"} for one in (*PAGE.run_offers, *PAGE.room_offers)},
     }
     assert PAGE.attachments
     assert PAGE.citations
