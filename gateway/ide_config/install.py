@@ -1,5 +1,7 @@
 """Writes Stepgate's entry into a client's file."""
 
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -78,7 +80,14 @@ def _read(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
+    if path.exists() and not _is_writable(path):
+        raise ConfigError(f"{path} is read-only, so it is left as it is; allow writing it, or add the entry by hand")
     try:
         write_atomically(path, text)
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _is_writable(path: Path) -> bool:
+    """Whether the file itself may be changed. A new file in its place would not ask that, and root is never refused."""
+    return bool(path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)) and os.access(path, os.W_OK)
