@@ -99,8 +99,8 @@ class Revision:
 class PagePart:
     """A part of the web page: its name in the address, its label, and its module, a file of `Page.folder`.
 
-    It is offered to callers with the scope, "" for all of them. `place` orders the parts. `rooms` are those of an offer of
-    rooms."""
+    It is offered to callers with the scope, "" for all of them. `place` orders the parts. An offer of rooms is made in
+    `rooms`."""
 
     name: str
     label: str

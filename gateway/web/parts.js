@@ -35,6 +35,7 @@ function load(name) {
   if (!modules.has(name)) modules.set(name, import(`./${name}`).catch((error) => {
     modules.delete(name);
     console.error(error); // what is wrong with the module
+    dispatchEvent(new Event("partlost"));
     throw new Failure(LOST);
   }));
   return modules.get(name);
