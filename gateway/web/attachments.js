@@ -109,6 +109,7 @@ export function attachments({ filesOf }) {
     chatOf.set(item, its.chat);
     const again = button("Try again", () => read(), { kind: "plain", picture: "again" });
     const read = () => {
+      if (again.isConnected) item.lastChild.focus(); // before the button takes it away
       again.remove();
       reading.set(item, readFile(file, state, its).then((added) => {
         if (added) return added;
