@@ -38,6 +38,7 @@ def install_entry(client: IdeClient, path: Path, name: str, entry: Entry, *, for
     if is_blank(text, comments=client.comments):  # an editor may save an empty file with a line end
         text = f"{text.rstrip()}\n{{}}\n".lstrip()
     wanted = client.build(entry)
+    by_hand = f"add the entry by hand: `stepgate mcp install {client.name} --print`"
     try:
         member = read_member(text, (*client.path, name), comments=client.comments)
         if member is not None and member != wanted and not force:
@@ -45,11 +46,12 @@ def install_entry(client: IdeClient, path: Path, name: str, entry: Entry, *, for
         changed = mark + _edit(client, text, name, entry, wanted)
     except MalformedJsonError as error:
         raise ConfigError(
-            f"{path} is not as {client.title} reads it, so it is left as it is: {error}. Correct it, or add the entry "
-            f"by hand: `stepgate mcp install {client.name} --print`"
+            f"{path} is not as {client.title} reads it, so it is left as it is: {error}. Correct it, or {by_hand}"
         ) from error
     if changed == old:
         return InstallResult(path, "unchanged")
+    if path.exists() and not _is_writable(path):
+        raise ConfigError(f"{path} is read-only, so it is left as it is. Allow writing it, or {by_hand}")
     _write(path, changed)
     return InstallResult(path, "added" if member is None else "replaced")
 
@@ -80,8 +82,6 @@ def _read(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    if path.exists() and not _is_writable(path):
-        raise ConfigError(f"{path} is read-only, so it is left as it is; allow writing it, or add the entry by hand")
     try:
         write_atomically(path, text)
     except OSError as error:
