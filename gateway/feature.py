@@ -109,13 +109,15 @@ class Revision:
 class PagePart:
     """A part of the web page: its name in the address, its label, and its module, a file of `Page.folder`.
 
-    It is offered to callers with the scope, "" for all of them. `place` orders the parts."""
+    It is offered to callers with the scope, "" for all of them. `place` orders the parts. An offer of rooms is made in
+    `rooms`."""
 
     name: str
     label: str
     module: str
     scope: str = ""
     place: int = AT_THE_END
+    rooms: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raises `ValueError` for a name that cannot be a part of an address."""
@@ -137,6 +139,8 @@ class Page:
     """Sections of the view Studio: `#/studio/NAME`."""
     run_offers: tuple[PagePart, ...] = ()
     """What the page of an ended run offers to its owner."""
+    room_offers: tuple[PagePart, ...] = ()
+    """What a new chat in some rooms offers, in place of requests to begin with."""
     attachments: str = ""
     """The module that reads files which are attached to a chat."""
     citations: str = ""
@@ -144,7 +148,7 @@ class Page:
 
     def list_modules(self) -> tuple[str, ...]:
         """The modules that the page loads by name."""
-        parts = (*self.views, *self.studio, *self.run_offers)
+        parts = (*self.views, *self.studio, *self.run_offers, *self.room_offers)
         return (*(one.module for one in parts), *filter(None, (self.attachments, self.citations)))
 
 

@@ -31,6 +31,7 @@ class CollectedPage:
     views: tuple[PagePart, ...]
     studio: tuple[PagePart, ...]
     run_offers: tuple[PagePart, ...]
+    room_offers: tuple[PagePart, ...]
     attachments: PagePart | None
     citations: PagePart | None
 
@@ -47,6 +48,7 @@ def collect_page(features: LoadedFeatures) -> CollectedPage:
         views=tuple(one for one in views if studio or one.name != STUDIO),
         studio=studio,
         run_offers=_collect_parts(pages, lambda page: page.run_offers, "the offer of runs", {}),
+        room_offers=_collect_parts(pages, lambda page: page.room_offers, "the offer of rooms", {}),
         attachments=_find_one(pages, lambda page: page.attachments, "attachments"),
         citations=_find_one(pages, lambda page: page.citations, "citations"),
     )

@@ -68,13 +68,14 @@ def make_router(files: "PageFiles") -> APIRouter:
     async def get_page_file(name: str, http: Request) -> Response:
         """Return a file of the page, by its name or by `EDITION/name`; 404 for any other name.
 
-        The page names the edition that it was made for, and modules import each other relative to it. Another edition,
-        of a gateway that was replaced meanwhile, gets today's file, revalidated each time.
+        The page names the edition that it was made for, and modules import each other relative to it. A page of another
+        edition, which is still open since before an upgrade, gets no file: in it, a module of today would be mixed with
+        those of then.
         """
         edition, slash, rest = name.partition("/")
         if slash and _EDITION.fullmatch(edition):
-            lasting = EDITION_CACHE if edition == files.edition else HEADERS["cache-control"]
-            return _respond(http, files.packed.get(rest), vary="accept-encoding", cache_control=lasting)
+            file = files.packed.get(rest) if edition == files.edition else None
+            return _respond(http, file, vary="accept-encoding", cache_control=EDITION_CACHE)
         return _respond(http, files.packed.get(name), vary="accept-encoding")
 
     router.add_api_route("/", get_page, methods=_METHODS, route_class_override=BrowserRoute)
@@ -131,6 +132,7 @@ class PageFiles:
         others = [
             *(_format_part("studio", one) for one in page.studio),
             *(_format_part("run-offers", one) for one in page.run_offers),
+            *(_format_part("room-offers", one) for one in page.room_offers),
             *(_format_part(one.name, one) for one in (page.attachments, page.citations) if one is not None),
         ]
         index = index.replace("<!-- views -->", "\n        ".join(links))
@@ -139,6 +141,8 @@ class PageFiles:
 
 def _format_part(slot: str, part: PagePart, attributes: str = "") -> str:
     fields = {"slot": slot, "name": part.name, "module": part.module, "scope": part.scope}
+    if part.rooms:
+        fields["rooms"] = " ".join(part.rooms)
     data = "".join(f' data-{name}="{escape(value)}"' for name, value in fields.items())
     return f"<a{attributes}{data}>{escape(part.label)}</a>"
 

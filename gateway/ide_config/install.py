@@ -1,5 +1,7 @@
 """Writes Stepgate's entry into a client's file."""
 
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -36,6 +38,7 @@ def install_entry(client: IdeClient, path: Path, name: str, entry: Entry, *, for
     if is_blank(text, comments=client.comments):  # an editor may save an empty file with a line end
         text = f"{text.rstrip()}\n{{}}\n".lstrip()
     wanted = client.build(entry)
+    by_hand = f"add the entry by hand: `stepgate mcp install {client.name} --print`"
     try:
         member = read_member(text, (*client.path, name), comments=client.comments)
         if member is not None and member != wanted and not force:
@@ -43,11 +46,12 @@ def install_entry(client: IdeClient, path: Path, name: str, entry: Entry, *, for
         changed = mark + _edit(client, text, name, entry, wanted)
     except MalformedJsonError as error:
         raise ConfigError(
-            f"{path} is not as {client.title} reads it, so it is left as it is: {error}. Correct it, or add the entry "
-            f"by hand: `stepgate mcp install {client.name} --print`"
+            f"{path} is not as {client.title} reads it, so it is left as it is: {error}. Correct it, or {by_hand}"
         ) from error
     if changed == old:
         return InstallResult(path, "unchanged")
+    if path.exists() and not _is_writable(path):
+        raise ConfigError(f"{path} is read-only, so it is left as it is. Allow writing it, or {by_hand}")
     _write(path, changed)
     return InstallResult(path, "added" if member is None else "replaced")
 
@@ -82,3 +86,8 @@ def _write(path: Path, text: str) -> None:
         write_atomically(path, text)
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _is_writable(path: Path) -> bool:
+    """Whether the file itself may be changed. A new file in its place would not ask that, and root is never refused."""
+    return bool(path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)) and os.access(path, os.W_OK)

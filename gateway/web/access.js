@@ -19,6 +19,14 @@ export function me({ quiet = false } = {}) {
   return asking;
 }
 
+/** Asks it again: what a key may do can be changed while the page is open. Throws `Failure`. */
+export async function meAgain() {
+  const used = key.get();
+  const caller = await get("v1/me", { quiet: true });
+  if (used === key.get()) [asked, asking] = [used, Promise.resolve(caller)];
+  return caller;
+}
+
 /** Returns whether the caller has a scope. */
 export const may = async (scope, options) => (await me(options)).scopes.includes(scope);
 

@@ -68,6 +68,7 @@ export async function request(path, { method = "GET", body, accept = "applicatio
       held(false);
       continue;
     }
+    if (response.status === 403 && !quiet) dispatchEvent(new Event("rightsrefused"));
     if (response.status !== 401 || quiet) throw failure;
     if (key.get() !== sent) continue; // somebody has given another key meanwhile
     if (!asking && method === "GET" && performance.now() - declined < REST_MS) throw failure;

@@ -1,6 +1,6 @@
 /** The page: its views by the hash of its address, each loaded when it is first shown; the key dialog, and the gateway's status. */
 
-import { me } from "./access.js";
+import { me, meAgain } from "./access.js";
 import { alarm } from "./answer.js";
 import { askForKey, askWith, errorText, get, isAtLimit, key, readiness } from "./api.js";
 import * as chat from "./chat.js";
@@ -28,7 +28,7 @@ const THEMES = { system: ["half", "as the system"], light: ["sun", "light"], dar
 let current = null; // the view that is shown
 let looks = 0; // one more for each address
 let owner = ""; // whose key it is
-let keyBanner = null; // made once: a banner that is put in again is read out again
+let [keyBanner, oldBanner] = [null, null]; // made once: a banner that is put in again is read out again
 let [stateLooks, stateDrawn] = [0, 0]; // the numbers of the newest look at the status, and of the newest that was drawn
 
 /** Shows the view of an address like #/runs/run_1 or #/studio/rooms/office. */
@@ -143,6 +143,7 @@ async function offerViews() {
     document.querySelector(`header nav a[href="#/${name}"]`).hidden = Boolean(scope) && !scopes.includes(scope);
   if (!location.hash && !scopes.includes(views.get("chat").scope)) location.hash = document.querySelector("header nav a:not([hidden])").hash;
   if (scopes.includes("approve")) watchApprovals(drawWaiting);
+  else drawWaiting(0);
 }
 
 function drawWaiting(number) {
@@ -162,18 +163,30 @@ function keyNeeded() {
     el("div.row", {}, button("Use a key", give, { picture: "key" })));
 }
 
+/** The banner of a page that is open since before the gateway was upgraded. */
+const outdated = () =>
+  el("div.banner.notable.across", { role: "alert" }, icon("info"), el("div", {}, el("b", {}, "The gateway was upgraded. "), "This page is of the version before. What you are writing stays."),
+    el("div.row", {}, button("Load the page again", () => location.reload(), { picture: "again" })));
+
+/** Whether the gateway has no files of this page's version any more. */
+const isOutdated = () => fetch(import.meta.url, { method: "HEAD", cache: "no-store" }).then(({ status }) => status === 404, () => false);
+
 async function drawState() {
   const number = (stateLooks += 1);
-  const [ready, model] = await Promise.all([readiness(), get("v1/me", { quiet: true }).then((caller) => caller.model, (error) => (error.status === 401 ? KEYLESS : undefined))]);
+  const [ready, caller, isOld] = await Promise.all([readiness(), meAgain().catch((error) => error), !oldBanner && isOutdated()]);
   if (number < stateDrawn) return; // a later look was answered first
   stateDrawn = number;
+  const model = caller instanceof Error ? (caller.status === 401 ? KEYLESS : undefined) : caller.model;
+  if (ready && isOld) oldBanner = outdated(); // else a proxy has answered for it
+  const offered = document.body.dataset.scopes;
+  if (caller.scopes && offered !== undefined && offered !== caller.scopes.join(" ")) offerViews(); // its rights were changed
   const isRules = model === null;
   const isHeld = isAtLimit();
   const banner = models.banner(ready, drawState);
   const usual = model ? short(model.split(",")[0]) : "ready";
   const word = !ready ? "unreachable" : model === KEYLESS ? "key needed" : !ready.ready ? "not ready" : isHeld ? "limit reached" : banner ? "model down" : ready.degraded.length ? "degraded" : isRules ? "no model" : usual;
   fill(state, el(`span.dot.${ready?.ready ? (ready.degraded.length || isHeld || isRules || model === KEYLESS ? "awaiting_approval" : "succeeded") : "failed"}`), word);
-  const shown = banner ?? (model === KEYLESS ? (keyBanner ??= keyNeeded()) : null);
+  const shown = oldBanner ?? banner ?? (model === KEYLESS ? (keyBanner ??= keyNeeded()) : null);
   if (notice.firstChild !== shown) fill(notice, shown);
   const parts = Object.entries(ready?.components ?? {}).map(([name, one]) => `${name}: ${one.detail || (one.ok ? "works" : "does not work")}`);
   if (isHeld) parts.unshift("This key’s requests of this minute are used up: what waits goes on by itself");
@@ -204,10 +217,11 @@ models.whenChanged(() => {
   drawState();
   chat.refresh();
 });
-for (const sign of ["answerfailed", "reachchange", "limitchange", "online", "offline"]) addEventListener(sign, drawState); // its model may be down
+for (const sign of ["answerfailed", "reachchange", "limitchange", "rightsrefused", "partlost", "online", "offline"]) addEventListener(sign, drawState); // its model may be down
 keepLooking(drawState, LOOK_MS);
 leadToChat(enterChat);
 offerViews();
+document.getElementById("starting").remove();
 for (const { view } of loaded.values()) {
   view.hidden = true;
   main.append(view);

@@ -107,10 +107,18 @@ export function attachments({ filesOf }) {
     const { item, state } = chip(file.name, "file", icon("folder"));
     const its = filesOf();
     chatOf.set(item, its.chat);
-    reading.set(item, readFile(file, state, its).then((read) => {
-      if (!read && left.some(([one]) => one === item)) reportElsewhere(file.name, state.textContent, its.chat);
-      return read;
-    }));
+    const again = button("Try again", () => read(), { kind: "plain", picture: "again" });
+    const read = () => {
+      if (again.isConnected) item.lastChild.focus(); // before the button takes it away
+      again.remove();
+      reading.set(item, readFile(file, state, its).then((added) => {
+        if (added) return added;
+        state.after(again);
+        if (left.some(([one]) => one === item)) reportElsewhere(file.name, state.textContent, its.chat);
+        return null;
+      }));
+    };
+    read();
   }
 
   /** Says what became of a file that a person attached before they went to another chat. */
@@ -126,7 +134,7 @@ export function attachments({ filesOf }) {
 
   /** Reads a file into a collection, and says so beside its name. Returns what was added; null if it was not read. */
   async function readFile(file, state, { own, read, free }) {
-    state.textContent = "reading …";
+    [state.textContent, state.className] = ["reading …", "quiet"];
     const chosen = collection.value.trim();
     try {
       const reader = await files.load();

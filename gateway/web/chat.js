@@ -202,7 +202,7 @@ async function say(text) {
       reply.progress({ text: "Reading what is attached" });
       const areRead = await box.filesRead();
       if (areRead === null) return takeBack(text, pictures, [asked, reply.element]);
-      if (!areRead) throw new Failure("Not sent: a file could not be read. Remove it below, or attach another one.");
+      if (!areRead) throw new Failure("Not sent: a file could not be read. Try it again below, or remove it.");
       if (chat === here) target = start.target(); // documents have a room of their own
     }
     const held = (isHeld) => reply.progress({ text: isHeld ? "Waiting for the key’s limit of requests a minute" : "Sending" });

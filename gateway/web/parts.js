@@ -4,11 +4,11 @@ import { Failure } from "./api.js";
 
 const LOST = "This part of the page could not be loaded: the gateway cannot be reached, or runs another version by now. Load the page again.";
 const listed = [...document.querySelectorAll("header nav a"), ...document.getElementById("parts").content.children];
-const parts = listed.map(({ textContent: label, dataset: { slot, name, module, scope } }) =>
-  ({ slot, name, label, scope, load: () => load(module) }));
+const parts = listed.map(({ textContent: label, dataset: { slot, name, module, scope, rooms = "" } }) =>
+  ({ slot, name, label, scope, rooms: rooms.split(" "), load: () => load(module) }));
 
-/** The parts in a slot, in their order: each with its `name`, its `label`, the `scope` that it needs ("" for none), and
- * `load()`, which resolves to its module. It throws `Failure`. */
+/** The parts in a slot, in their order: each with its `name`, its `label`, the `scope` that it needs ("" for none), its `rooms`,
+ * and `load()`, which resolves to its module. It throws `Failure`. */
 export const partsIn = (slot) => parts.filter((one) => one.slot === slot);
 
 /** The part in a slot that only one feature may fill; undefined where none does. */
@@ -35,6 +35,7 @@ function load(name) {
   if (!modules.has(name)) modules.set(name, import(`./${name}`).catch((error) => {
     modules.delete(name);
     console.error(error); // what is wrong with the module
+    dispatchEvent(new Event("partlost"));
     throw new Failure(LOST);
   }));
   return modules.get(name);

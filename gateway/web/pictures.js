@@ -8,9 +8,13 @@ const LONGEST_DRAWING = 900_000; // characters of one that is sent as it is
 const ROOM = 4_300_000; // characters of all of them: a request holds 5 MB, and the words need some
 const QUALITY = 0.86;
 
-/** Returns a picture as a data address: a photograph has 20 MB. */
-export async function shrink(file) {
-  return encode(await createImageBitmap(file), { longest: ROOM, isDrawing: file.type === "image/png" });
+let turn = Promise.resolve(); // the end of the last one: decoded, a photograph of 20 MB takes some hundred, and a phone has few
+
+/** Returns a picture as a data address, after those before it. */
+export function shrink(file) {
+  const address = turn.then(async () => encode(await createImageBitmap(file), { longest: ROOM, isDrawing: file.type === "image/png" }));
+  turn = address.catch(() => {});
+  return address;
 }
 
 /** Makes those of some pictures smaller that take more than their share of a request. Returns whether they fit then. */
@@ -31,7 +35,15 @@ async function reduce(url, longest) {
   return encode(await createImageBitmap(image), { longest });
 }
 
-function encode(bitmap, { longest, isDrawing = false }) {
+function encode(bitmap, options) {
+  try {
+    return draw(bitmap, options);
+  } finally {
+    bitmap.close();
+  }
+}
+
+function draw(bitmap, { longest, isDrawing = false }) {
   for (let side = LARGEST; ; side = Math.round(side * 0.8)) {
     const scale = Math.min(1, side / Math.max(bitmap.width, bitmap.height));
     const canvas = el("canvas", { width: Math.max(1, Math.round(bitmap.width * scale)), height: Math.max(1, Math.round(bitmap.height * scale)) });

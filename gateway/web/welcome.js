@@ -1,19 +1,11 @@
 /** The beginning of a chat: what can be done here, the rooms, and requests to begin with. */
 
-import { may } from "./access.js";
-import { errorText, get, post } from "./api.js";
-import { button, el, fill, icon, keepLooking, short } from "./dom.js";
+import { errorText, get } from "./api.js";
+import { button, el, fill, keepLooking, short } from "./dom.js";
 import { offer, report } from "./models.js";
-import { partIn } from "./parts.js";
+import { partsIn } from "./parts.js";
 
-const SUGGESTIONS = {
-  stepgate: ["What is 17.5 * 240, and what time is it in Stockholm?", "Remember that I prefer short answers."],
-  knowledge: ["What do my documents say about escalation?"],
-  incident: ["P1 incident: user profile picture errors causing latency and failures."],
-  chat: ["Explain in three sentences what an event log is."],
-};
 const BUILDER = "pipelines"; // has a view of its own
-const OF_DOCUMENTS = new Set(partIn("attachments") ? ["knowledge", "incident"] : []); // rooms that answer from documents only
 const LOOK_MS = 10_000; // between two looks for a model, while there is none
 
 /** The welcome in `hero`, and the choices of the room in `rooms` and of its model in `picks`, which is hidden where there
@@ -24,8 +16,7 @@ export function welcome({ hero, rooms, picks, say, focus }) {
   let loading = null;
   let isWithoutModel = false;
   let models = null; // what this machine offers
-  let looking = null; // for documents
-  let collections = null; // { number, mayAdd } once it was asked; the number is null where this key may not know it
+  const offers = new Map(); // room -> what features offer in it, once they were asked
   rooms.addEventListener("change", draw);
   keepLooking(lookForModels, LOOK_MS);
 
@@ -66,18 +57,22 @@ export function welcome({ hero, rooms, picks, say, focus }) {
     draw();
   }
 
-  /** Finds out whether there are documents, as long as there are none. */
-  async function lookForDocuments() {
-    looking ??= listCollections().catch(() => null).finally(() => (looking = null));
-    const listed = await looking;
-    const number = listed && listed.length;
-    const mayAdd = number === 0 && (await may("ingest"));
-    if (number === collections?.number) return;
-    collections = { number, mayAdd };
-    draw();
+  /** Returns what features offer in a room by the last look; null until the first one has ended. Looks again. */
+  function offersIn(room) {
+    const asked = partsIn("room-offers").filter((part) => part.rooms.includes(room));
+    if (!asked.length) return [];
+    lookForOffers(room, asked);
+    return offers.get(room) ?? null;
   }
 
-  const listCollections = async () => (await partIn("attachments").load()).listCollections({ quiet: true });
+  /** Asks features what they offer in a room, and draws it if it is something else than before. */
+  async function lookForOffers(room, asked) {
+    const changed = () => lookForOffers(room, asked);
+    const lists = await Promise.all(asked.map((part) => part.load().then((module) => module.offer(room, changed)).catch(() => [])));
+    const [now, before] = [lists.flat(), offers.get(room)];
+    offers.set(room, now);
+    if (before?.length !== now.length || now.some((one, at) => one !== before[at])) draw();
+  }
 
   const has = (id) => known.some((one) => one.id === id);
 
@@ -108,28 +103,12 @@ export function welcome({ hero, rooms, picks, say, focus }) {
       el("button.card", { type: "button", "aria-pressed": String(one === room), onclick: () => pick(one.id) },
         el("b", {}, one.name || one.id), el("span", {}, one.description));
     const suggestion = (text) => el("button.suggestion", { type: "button", onclick: () => say(text) }, text);
-    const lacksDocuments = OF_DOCUMENTS.has(room.id) && collections?.number === 0;
-    const isUnsure = OF_DOCUMENTS.has(room.id) && !collections;
-    if (lacksDocuments || isUnsure) lookForDocuments();
+    const offered = offersIn(room.id);
     fill(hero,
       el("h1", {}, "What do you want to do?"),
       isWithoutModel && unconnected(models),
       el("div.cards", { role: "group", "aria-label": "Rooms" }, known.filter((one) => one.id !== BUILDER).map(card)),
-      lacksDocuments ? withoutDocuments(collections.mayAdd, has("incident") && loadExample)
-        : !isUnsure && el("div.suggestions", {}, (room.suggestions?.length ? room.suggestions : SUGGESTIONS[room.id] ?? []).map(suggestion)));
-  }
-
-  async function loadExample({ currentTarget: press }) {
-    const word = press.textContent;
-    press.disabled = true;
-    press.lastChild.textContent = "Loading …";
-    try {
-      await post("v1/corpus/example");
-      await lookForDocuments();
-    } finally {
-      press.disabled = false;
-      press.lastChild.textContent = word;
-    }
+      offered?.length ? el("section.unconnected", {}, offered) : offered && el("div.suggestions", {}, (room.suggestions ?? []).map(suggestion)));
   }
 
   /** The id to send to: the room, with the chosen model if any. */
@@ -146,14 +125,6 @@ export function welcome({ hero, rooms, picks, say, focus }) {
   }
 
   return { load, draw, choose, has, target, sees, describeVision };
-}
-
-/** What is said without documents, with the ways to some. */
-function withoutDocuments(mayAdd, loadExample) {
-  if (!mayAdd) return el("section.unconnected", {}, el("p", {}, "There are no documents yet. A key with the scope “ingest” adds some."));
-  return el("section.unconnected", {}, el("p", {}, "There are no documents yet, and answers here come from them."),
-    el("div.row", {}, el("a.button.primary", { href: "#/documents" }, icon("plus"), "Add documents"), loadExample && button("Load the example company", loadExample)),
-    loadExample && el("p.quiet", {}, "The example: policies, runbooks and tickets, in collections of their own."));
 }
 
 /** What is said without a model, with the models that this machine offers. */

@@ -50,6 +50,22 @@ CORNER = """(async () => {
     canvas.getContext("2d").drawImage(image, 0, 0, 64, 64);
     return [...canvas.getContext("2d").getImageData(4, 4, 1, 1).data];
 })()"""
+COUNT_DECODED = """(() => {
+    const real = window.createImageBitmap;
+    [window.decoded, window.mostDecoded] = [0, 0];
+    window.createImageBitmap = async (file) => {
+        window.decoded += 1;
+        window.mostDecoded = Math.max(window.mostDecoded, window.decoded);
+        const bitmap = await real(file);
+        const close = bitmap.close.bind(bitmap);
+        bitmap.close = () => {
+            window.decoded -= 1;
+            close();
+        };
+        return bitmap;
+    };
+})()"""
+"""How many pictures take the memory that they take when they are decoded."""
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +90,7 @@ async def test_ten_photographs_go_into_one_message(devtools: str, serve: Serve, 
             assert (await client.post("/v1/rooms", json=room)).status_code == 201
         await page.send("Page.reload")
         await choose_room(page, "eyes")
+        await page.evaluate(COUNT_DECODED)
         assert await page.evaluate(DROP_PHOTOGRAPHS) > 5_000_000
         await send(page, "What are these?", "eyes")
         await page.until(f"({ANSWER}).includes('Noise')", 60_000)
@@ -81,3 +98,4 @@ async def test_ten_photographs_go_into_one_message(devtools: str, serve: Serve, 
         assert await page.evaluate("document.querySelectorAll('.log .mine img, .log .asked img').length") == 10
         widths = await page.evaluate("[...document.querySelectorAll('.log img')].map((one) => one.naturalWidth)")
         assert min(widths) >= 400
+        assert await page.evaluate("[window.decoded, window.mostDecoded]") == [0, 1]

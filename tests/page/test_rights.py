@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
+from agent.storage.api_keys import ApiKey
 from tests.integration.conftest import Serve, model_server, serve
 from tests.page.journey import page_at, picture, reload, send
 from tests.support.browser import BROWSER_TEST, Page, running_chromium
@@ -99,3 +100,40 @@ async def test_a_picture_that_a_key_may_not_see_says_so(devtools: str, serve: Se
         assert result.startswith("Here: The plot: ")
         assert "“agent”" in result
         assert await page.evaluate("window.refusals") == []
+
+
+async def test_a_right_that_a_key_loses_is_not_offered_any_more(
+    devtools: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    views = "[...document.querySelectorAll('header nav a:not([hidden])')].map((one) => one.innerText)"
+    real = ApiKey.has_scope
+    async with page_of(devtools, serve, ["chat", "agent", "ingest"]) as page:
+        await page.evaluate("location.hash = '#/documents/shared'")
+        await page.until("document.querySelector('.drop')?.checkVisibility()")
+        assert "Build" in await page.evaluate(views)
+        monkeypatch.setattr(ApiKey, "has_scope", lambda key, scope: scope != "ingest" and real(key, scope))
+        await page.evaluate(DROP_A_FILE.replace(".chat .composer", ".drop"))
+        await page.until("document.querySelector('.upload .problem')?.innerText.includes('ingest')")
+        await page.until(f"!({views}).includes('Build')")
+        await picture(page, "rights-lost", ("phone", "desk"))
+        monkeypatch.undo()
+        await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        await page.until(f"({views}).includes('Build')")
+
+
+@pytest.mark.parametrize("view", ["documents/shared", "build", "runs", "team/usage", "studio/rooms", "chat"])
+async def test_every_view_says_that_its_key_was_revoked(devtools: str, serve: Serve, view: str) -> None:
+    async with page_of(devtools, serve, ["chat", "agent", "ingest", "rooms", "approve"]) as page:
+        await page.until("document.querySelectorAll('.card').length > 2")
+        async with httpx.AsyncClient(base_url=await page.evaluate("location.origin"), timeout=30) as client:
+            (key,) = [one for one in (await client.get("/v1/admin/keys")).json()["data"] if one["name"] == "laptop"]
+            assert (await client.delete(f"/v1/admin/keys/{key['id']}")).status_code == 200
+        await page.evaluate(f"location.hash = '#/{view}'")
+        if view != "chat":
+            await page.until("document.querySelector('#key[open]')")
+            await page.click("#key [value=cancel]")
+        await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        await page.until("document.querySelector('#notice')?.innerText.includes('A key is needed')")
+        await page.until(f"!{VISIBLE}('main [aria-busy=true]') && !/(Loading|Looking) …/.test(document.body.innerText)")
+        await picture(page, f"revoked-{view.replace('/', '-')}", ("phone", "desk"))
+        page.faults.clear()  # the browser reports the refused requests

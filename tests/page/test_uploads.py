@@ -124,3 +124,43 @@ async def test_files_wait_for_the_limit_of_their_key(
             await page.becomes(STATUS, "20 files read")
             await page.until("!document.querySelector('#state').innerText.includes('limit')")
             page.faults.clear()  # the browser reports what was refused
+
+
+LOSE_UPLOADS = """(() => {
+    const real = window.fetch;
+    const isUpload = (options) => options?.body instanceof FormData;
+    window.fetch = async (path, options) => {
+        if (isUpload(options)) throw new TypeError("lost");
+        return real(path, options);
+    };
+    window.mend = () => (window.fetch = real);
+})()"""
+"""The connection is lost in the middle of each upload, and is back at once."""
+
+
+@pytest.mark.parametrize(
+    ("view", "place", "row"),
+    [("documents/desk", ".drop", ".upload .cardrow"), ("chat", ".chat .composer", ".attached .file")],
+)
+async def test_an_upload_whose_connection_was_lost_says_so_and_is_sent_again(
+    devtools: str, serve: Serve, view: str, place: str, row: str
+) -> None:
+    problem = f"document.querySelector('{row} .problem')?.innerText ?? ''"
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        old = {"file": ("old.md", b"The old desk.\n")}
+        await client.post("/v1/documents", files=old, data={"collection": "desk"})
+        async with page_at(devtools, url, f"#/{view}") as page:
+            await page.until(f"document.querySelector('{place}')?.checkVisibility()")
+            await page.evaluate(LOSE_UPLOADS)
+            await drop(page, {"a.md": "The blue desk.\n"}, place)
+            await page.until(f"({problem}).includes('connection was lost')")
+            await picture(page, f"upload-lost-{view[:4]}", ("phone", "desk"))
+            await page.evaluate("window.mend()")
+            again = f"[...document.querySelectorAll('{row} .button')].find((one) => one.innerText === 'Try again')"
+            await page.evaluate(f"{again}.click()")
+            await page.until(f"({problem}) === '' && document.body.innerText.includes('1 passage')")
+            found = [
+                (await client.get("/v1/documents", params={"collection": one["name"]})).json()["data"]
+                for one in (await client.get("/v1/collections")).json()["data"]
+            ]
+            assert sorted(one["name"] for documents in found for one in documents) == ["a.md", "old.md"]

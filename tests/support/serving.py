@@ -49,11 +49,11 @@ class _PromptServer(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(settings: Settings, stepgate: Stepgate | None = None) -> AsyncIterator[str]:
-    """The URL of the gateway these settings make, or of one that is wired already."""
+async def serving(settings: Settings, stepgate: Stepgate | None = None, *, port: int = 0) -> AsyncIterator[str]:
+    """The URL of the gateway these settings make, or of one that is wired already; at any free port without one."""
     app = create_app(settings, stepgate)
     config = uvicorn.Config(
-        app, host="127.0.0.1", port=0, http=make_protocol_with_limits(settings), log_config=None, lifespan="on"
+        app, host="127.0.0.1", port=port, http=make_protocol_with_limits(settings), log_config=None, lifespan="on"
     )
     async with running(config) as url:
         yield url

@@ -59,6 +59,13 @@ def test_a_view_is_listed_and_served_while_its_feature_is_on(songs: Path) -> Non
     assert on.edition != off.edition
 
 
+def test_an_offer_of_rooms_is_listed_with_its_rooms(songs: Path) -> None:
+    offer = replace(SONGS, rooms=("choir", "solo"))
+    page = PageFiles(collect_page(load(Feature(name="singing", page=Page(folder=FOLDER, room_offers=(offer,))))))
+    assert list_links(page)[3:] == [("room-offers", "songs")]
+    assert 'data-scope="agent" data-rooms="choir solo"' in page.packed["index.html"].plain.decode()
+
+
 def test_another_file_of_a_feature_makes_another_edition(songs: Path) -> None:
     page = collect_page(load(Feature(name="singing", page=Page(folder=FOLDER, views=(SONGS,)))))
     before = PageFiles(page).edition
@@ -86,6 +93,7 @@ def test_studio_is_there_if_a_feature_has_a_section_of_it(songs: Path) -> None:
         (Page(folder=FOLDER, views=(SONGS,)), "the view 'songs'"),
         (Page(folder=FOLDER, studio=(SONGS,)), "the section of Studio 'songs'"),
         (Page(folder=FOLDER, run_offers=(SONGS,)), "the offer of runs 'songs'"),
+        (Page(folder=FOLDER, room_offers=(SONGS,)), "the offer of rooms 'songs'"),
         (Page(folder=FOLDER, attachments="words.js"), "the module of the page for 'attachments'"),
         (Page(folder=FOLDER, citations="words.js"), "the module of the page for 'citations'"),
     ],

@@ -43,6 +43,7 @@ FEATURE = Feature(
     page=Page(
         folder="gateway.features.documents:page",
         views=(PagePart("documents", "Documents", "documents.js", "agent", place=20),),
+        room_offers=(PagePart("documents", "Add documents", "no_documents.js", place=10, rooms=("knowledge",)),),
         attachments="chat_files.js",
         citations="citation.js",
     ),

@@ -1,6 +1,6 @@
 """The feature `incident`: tools and gates of the incident desk."""
 
-from gateway.feature import Command, Door, Feature, Toolset
+from gateway.feature import Command, Door, Feature, Page, PagePart, Toolset
 
 FEATURE = Feature(
     name="incident",
@@ -27,6 +27,12 @@ FEATURE = Feature(
             ),
             "incidents and reports: priority, entities, deadlines, to-dos, earlier tickets, briefs",
             place=100,
+        ),
+    ),
+    page=Page(
+        folder="gateway.features.incident:page",
+        room_offers=(
+            PagePart("example", "Load the example company", "example.js", place=20, rooms=("knowledge", "incident")),
         ),
     ),
     routes=(Door("gateway.features.incident.doors.example:router", place=145),),

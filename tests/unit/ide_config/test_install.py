@@ -186,6 +186,19 @@ def test_comments_byte_order_marks_and_links_are_kept(tmp_path: Path) -> None:
     assert "\n" not in written.replace("\r\n", "")
 
 
+def test_a_read_only_file_is_left_as_it_is(tmp_path: Path) -> None:
+    path, link = tmp_path / "settings.json", tmp_path / "link.json"
+    path.write_text("{}")
+    path.chmod(0o444)
+    link.symlink_to(path)
+    for named in (path, link):
+        with pytest.raises(ConfigError, match=r"settings\.json is read-only.*by hand"):
+            install_entry(CLIENTS["cursor"], named, "stepgate", Entry(url=URL))
+    assert path.read_text() == "{}"
+    path.write_text('{"mcpServers": {"stepgate": {"url": "' + URL + '"}}}')
+    assert install_entry(CLIENTS["cursor"], path, "stepgate", Entry(url=URL)).outcome == "unchanged"
+
+
 @pytest.mark.parametrize("client", sorted(FILES))
 @pytest.mark.parametrize("content", ["", "\n", " \r\n\t\r\n", "\ufeff", "\ufeff\n"])
 def test_an_empty_file_gets_the_entry(tmp_path: Path, client: str, content: str) -> None:

@@ -3,14 +3,16 @@
 import { Failure, request } from "../api.js";
 
 const UNREADABLE = "The browser cannot read it: it may be a folder, or was moved. Add the files of a folder; a folder of the gateway's machine is read as a whole in Build.";
+const BROKEN_OFF = "The connection was lost while the file was sent. Try again.";
+const TOO_LARGE = "The connection was ended while the file was sent: it may be larger than this gateway accepts.";
+const LARGE = 100_000_000; // bytes: of more, a gateway does not wait for the end to refuse them
 
 const turns = new Map(); // collection -> the end of its last upload: a file at a time is written into it
 let unsent = 0; // files that are only in this tab so far
 addEventListener("beforeunload", (event) => unsent > 0 && event.preventDefault());
 
 /** Returns what was read of the file, after those that were sent into the collection before; calls `begun()` when it is sent, and
- * `held(is)` when it waits for the key's limit of requests. Throws `Failure`, also for what the browser cannot read: sent, a folder that was dropped
- * or a file that was moved fails like a lost connection, so that the gateway is asked whether it is there. */
+ * `held(is)` when it waits for the key's limit of requests. Throws `Failure`. */
 export function upload(file, collection, options = {}) {
   unsent += 1;
   const sent = (turns.get(collection) ?? Promise.resolve()).then(() => sendFile(file, collection, options)).finally(() => (unsent -= 1));
@@ -27,7 +29,11 @@ async function sendFile(file, collection, { begun = () => {}, held }) {
     return await (await request("v1/documents", { method: "POST", body: form, held })).json();
   } catch (error) {
     if (error.code !== "unreachable") throw error;
-    await request("health", { quiet: true });
-    throw new Failure(UNREADABLE);
+    if (!(await isReadable(file))) throw new Failure(UNREADABLE); // its request fails like a lost connection
+    await request("health", { quiet: true }); // throws that the gateway cannot be reached
+    throw new Failure(file.size > LARGE ? TOO_LARGE : BROKEN_OFF);
   }
 }
+
+/** Whether the browser can read a file: not a folder that was dropped, or a file that was moved. */
+const isReadable = (file) => file.slice(0, 1).arrayBuffer().then(() => true, () => false);
