@@ -23,6 +23,8 @@ _CALL_KEYS = frozenset({"id", "type", "index", "tool_call_id", *_ARGUMENT_KEYS, 
 _TEMPLATE_NAME = re.compile(r"\s*(?:(?:functions|default_api)[.:])?(.+?)(?:\.call|:\d+)?\s*(?:<\|.*)?", re.DOTALL)
 """A tool's name within what templates write around it, and servers leave there: the namespace of the tools (gpt-oss,
 Gemini), the number of the call (Kimi), the tokens behind it (gpt-oss on vLLM: `search<|channel|>commentary`)."""
+_WRAPPED_NAME_CHARS = 300
+"""Longer names are cut before they are matched, which takes quadratic time."""
 
 
 class MalformedCallError(Exception):
@@ -74,7 +76,7 @@ def match_tool_name(name: str, tools: Container[str]) -> str | None:
     """The tool that a call names, also within what its template writes around names; None if there is none."""
     if name in tools:
         return name
-    written = _TEMPLATE_NAME.fullmatch(name)
+    written = _TEMPLATE_NAME.fullmatch(name[:_WRAPPED_NAME_CHARS])
     return written[1] if written is not None and written[1] in tools else None
 
 

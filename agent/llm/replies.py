@@ -299,7 +299,7 @@ def _make_tool_call(call: Mapping[str, Any]) -> ModelToolCall:
 def drop_foreign_calls(reply: ModelReply, tools: Sequence[JsonObject]) -> ModelReply:
     """The reply without calls of tools that it was not offered, in OpenAI's wire form: models call those of their own
     template. One that held nothing else is an empty reply."""
-    named = [get_object(tool.get("function") or tool.get("custom") or tool).get("name") for tool in tools]
+    named = [str(get_object(tool.get("function") or tool.get("custom") or tool).get("name")) for tool in tools]
     matched = ((call, match_tool_name(call.name, named)) for call in reply.tool_calls)
     calls = tuple(replace(call, name=name) for call, name in matched if name is not None)
     if calls == reply.tool_calls:

@@ -111,6 +111,12 @@ SCHEMAS: list[JsonObject] = [
     {"type": "object", "dependencies": {"x": ["y"], "z": {"required": ["x"]}}},
     {"type": ["object", "null"], "properties": {"x": True}},
     {"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", "properties": {"x": None}},
+    {"type": "object", "properties": {"x": {"type": "string", "enum": []}}},
+    {
+        "$recursiveAnchor": True,
+        "type": "object",
+        "properties": {"x": {"type": "array", "items": {"$recursiveRef": "#"}}},
+    },
 ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent.core.errors import ModelDownError, ModelOutputError
-from agent.core.models import Usage
+from agent.core.models import JsonObject, Usage
 from agent.llm.chunks import ChunkReader
 from agent.llm.endpoint_origin import EndpointOrigin
 from agent.llm.faults import (
@@ -275,5 +275,6 @@ def test_json_of_another_kind_is_quoted(body: dict[str, Any]) -> None:
 )
 def test_a_call_is_of_the_tool_that_its_template_wraps(name: str, tool: str | None) -> None:
     reply = read_reply(encode_reply({"tool_calls": [{"id": "a", "function": {"name": name}}]}), "here")
-    offered = [{"type": "function", "function": {"name": one}} for one in ("search", "list", "functions.list")]
+    names = ("search", "list", "functions.list")
+    offered: list[JsonObject] = [{"type": "function", "function": {"name": one}} for one in names]
     assert [call.name for call in drop_foreign_calls(reply, offered).tool_calls] == ([] if tool is None else [tool])
