@@ -12,9 +12,9 @@ Item = SessionMessage | Exception
 
 
 class MappedStream:
-    """The stream, whose items pass through `change`."""
+    """The stream, whose items pass through `change`; one that it changes to None is left out."""
 
-    def __init__(self, stream: ReadStream[Item], change: Callable[[Item], Item]) -> None:
+    def __init__(self, stream: ReadStream[Item], change: Callable[[Item], Item | None]) -> None:
         self._stream = stream
         self._change = change
 
@@ -25,7 +25,9 @@ class MappedStream:
 
     async def receive(self) -> Item:
         """The next item. Raises what the stream raises at its end."""
-        return self._change(await self._stream.receive())
+        while (item := self._change(await self._stream.receive())) is None:
+            pass
+        return item
 
     async def aclose(self) -> None:
         """Closes the stream."""
@@ -35,7 +37,9 @@ class MappedStream:
         return self
 
     async def __anext__(self) -> Item:
-        return self._change(await self._stream.__anext__())
+        while (item := self._change(await self._stream.__anext__())) is None:
+            pass
+        return item
 
     async def __aenter__(self) -> Self:
         await self._stream.__aenter__()

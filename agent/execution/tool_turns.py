@@ -6,7 +6,7 @@ the model.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 
 from agent.core.concurrent_calls import gather_all
@@ -20,6 +20,7 @@ from agent.execution.joint_changes import JointDecision, ProposedChange, decide_
 from agent.execution.repeated_calls import LASTING_ERRORS, UNKNOWN_OUTCOME
 from agent.execution.tool_gateway import call_tool, report_lost_effect
 from agent.llm.call_forms import read_calls
+from agent.llm.call_objects import match_tool_name
 from agent.llm.streamed_reply import to_openai_call
 from agent.run_context.calls import CallSite
 from agent.run_context.outputs import SKILL_CHARS, cut_text, format_data_block, load_output, to_step_output
@@ -82,7 +83,7 @@ class ToolTurns:
     def parse_calls(self, said: AssistantTurn) -> list[RequestedCall]:
         """The calls of a turn, including those that a small model wrote into its text."""
         if said.tool_calls:
-            return [_parse_requested_call(call) for call in said.tool_calls]
+            return [_parse_requested_call(call, self._tools) for call in said.tool_calls]
         read = read_calls(said.text, (), {name: tool.spec.input_schema for name, tool in self._tools.items()})
         return [
             RequestedCall(f"text{number:05}", call.name, call.arguments, json.dumps(call.arguments))
@@ -257,9 +258,9 @@ def build_assistant_message(said: AssistantTurn, calls: list[RequestedCall]) -> 
     }
 
 
-def _parse_requested_call(call: JsonObject) -> RequestedCall:
-    extra = call.get("extra")
-    parsed = _parse_call(str(call["id"]), str(call["name"]), str(call["arguments"]))
+def _parse_requested_call(call: JsonObject, tools: Container[str]) -> RequestedCall:
+    extra, name = call.get("extra"), str(call["name"])
+    parsed = _parse_call(str(call["id"]), match_tool_name(name, tools) or name, str(call["arguments"]))
     return replace(parsed, extra=extra) if isinstance(extra, dict) else parsed
 
 

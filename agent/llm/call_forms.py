@@ -15,6 +15,7 @@ from agent.llm.call_markup import MARKUP, MarkupReader
 from agent.llm.call_objects import (
     MalformedCallError,
     RawCall,
+    match_tool_name,
     read_named_calls,
     repair_json,
     to_arguments,
@@ -77,10 +78,8 @@ def _read_native(call: ModelToolCall) -> RawCall:
 
 
 def _check_call(call: RawCall, tools: Mapping[str, JsonObject]) -> WrittenCall:
-    name = call.name.strip()
-    if name not in tools:
-        name = name.removeprefix("functions.").removesuffix(".call")
-    if name not in tools:
+    name = match_tool_name(call.name, tools)
+    if name is None:
         raise MalformedCallError(f"there is no tool named {call.name[:_EXCERPT]!r}")
     return WrittenCall(name, to_arguments(name, call.arguments))
 

@@ -2,7 +2,9 @@
 
 import ast
 import json
+import re
 import warnings
+from collections.abc import Container
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -17,6 +19,12 @@ _WRAPPERS = ("tool_calls", "tool_call", "function_call", "calls", "call", "actio
 """What an object is called that holds a call, or a list of them."""
 _CALL_KEYS = frozenset({"id", "type", "index", "tool_call_id", *_ARGUMENT_KEYS, *_NAME_KEYS})
 """The fields of a call. An object with others is something else, such as the description of a tool."""
+
+_TEMPLATE_NAME = re.compile(r"\s*(?:(?:functions|default_api)[.:])?(.+?)(?:\.call|:\d+)?\s*(?:<\|.*)?", re.DOTALL)
+"""A tool's name within what templates write around it, and servers leave there: the namespace of the tools (gpt-oss,
+Gemini), the number of the call (Kimi), the tokens behind it (gpt-oss on vLLM: `search<|channel|>commentary`)."""
+_WRAPPED_NAME_CHARS = 300
+"""Longer names are cut before they are matched, which takes quadratic time."""
 
 
 class MalformedCallError(Exception):
@@ -62,6 +70,14 @@ def read_call_fields(value: JsonObject) -> tuple[str, JsonValue]:
     value = {**value, **nested} if isinstance(nested, dict) else value
     names = (name for key in _NAME_KEYS if isinstance(name := value.get(key), str) and name)
     return next(names, ""), next((value[key] for key in _ARGUMENT_KEYS if key in value), None)
+
+
+def match_tool_name(name: str, tools: Container[str]) -> str | None:
+    """The tool that a call names, also within what its template writes around names; None if there is none."""
+    if name in tools:
+        return name
+    written = _TEMPLATE_NAME.fullmatch(name[:_WRAPPED_NAME_CHARS])
+    return written[1] if written is not None and written[1] in tools else None
 
 
 def list_other_fields(value: JsonObject) -> JsonObject:

@@ -13,10 +13,9 @@ from agent.llm.replies import (
     find_body_error,
     get_object,
     get_provider_fields,
-    get_text,
     list_calls,
     list_objects,
-    read_content,
+    read_message,
     read_usage,
 )
 from agent.llm.surrogates import SurrogateJoiner, has_surrogates
@@ -267,14 +266,12 @@ class ChunkReader:
         if not self.has_pieces or self._has_messages:
             self._has_messages = True
             return message
-        content = read_content(message.get("content"))
+        content = read_message(message)
         key = "reasoning_content" if message.get("reasoning_content") else "reasoning"
-        reasoning = get_text(message.get(key)) or content.reasoning
-        refusal = content.refusal or get_text(message.get("refusal"))
         return {
             "content": cut_repeated(content.text, self._texts),
-            key: cut_repeated(reasoning, self._reasonings),
-            "refusal": cut_repeated(refusal, self._refusals),
+            key: cut_repeated(content.reasoning, self._reasonings),
+            "refusal": cut_repeated(content.refusal, self._refusals),
             "tool_calls": list(iter_new_calls(list_calls(message), self._calls)),
         }
 
@@ -362,18 +359,18 @@ def read_chunk(event: Mapping[str, Any], choice: Mapping[str, Any], delta: JsonO
     finish_reason = read_finish_reason(choice.get("finish_reason"))
     if not delta:  # the end of the text, or the usage behind it
         return ModelChunk(finish_reason=finish_reason, usage=usage)
-    content = read_content(delta.get("content"))
+    content = read_message(delta)
     calls = tuple(list_calls(delta))
     if "message" in choice and choice.get("delta") is None:  # a whole reply, which needs no finish reason
         finish_reason = finish_reason or ("tool_calls" if calls else "stop")
     return ModelChunk(
         text=content.text,
-        reasoning=get_text(delta.get("reasoning_content") or delta.get("reasoning")) or content.reasoning,
+        reasoning=content.reasoning,
         finish_reason=finish_reason,
         usage=usage,
         tool_calls=calls,
         provider_fields=get_provider_fields(delta),
-        refusal=content.refusal or get_text(delta.get("refusal")),
+        refusal=content.refusal,
     )
 
 

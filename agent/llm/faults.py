@@ -154,11 +154,9 @@ def build_form_error(what: str, body: bytes) -> ModelOutputError:
 
 
 def build_foreign_error(where: str, value: object) -> ModelOutputError:
-    """The model error for a streamed call that was answered with JSON of another kind."""
+    """The model error for a call that was answered with JSON of another kind."""
     excerpt = json.dumps(value, ensure_ascii=True)[:100]
-    return ModelOutputError(
-        f"{where} answered a streamed call with JSON that is not a completion: {excerpt}", agent_id="models"
-    )
+    return ModelOutputError(f"{where} answered with JSON that is not a completion: {excerpt}", agent_id="models")
 
 
 def hide_endpoint_details(error: ModelError, where: str | None) -> str:

@@ -20,6 +20,7 @@ from agent.llm.refusals import (
     counts_limit,
     find_bare_parameter,
     find_refused_value,
+    is_call_id_refusal,
     is_role_refusal,
     is_schema_refusal,
     is_unexplained_fault,
@@ -105,7 +106,14 @@ class ParameterSupport:
         """
         if self._count_fault(request, bodies[-1], error):
             return False
-        steps = (self._learn_room, self._learn_parameter, self._learn_schema, self._learn_roles, self._guess)
+        steps = (
+            self._learn_room,
+            self._learn_parameter,
+            self._learn_schema,
+            self._learn_ids,
+            self._learn_roles,
+            self._guess,
+        )
         is_learnt = any(step(request, bodies, error) for step in steps)
         if is_learnt and self._differs(request, bodies, self._get_form(request.model)):
             return True
@@ -186,6 +194,13 @@ class ParameterSupport:
         value = (value_name, encode_value(unfitted.get(value_name, sent[value_name])))
         log.info("the model %s refuses this %s: %s", request.model, value_name, error.message)
         self._note(request.model, lambda form: replace(form, refused_values=form.refused_values | {value}))
+        return True
+
+    def _learn_ids(self, request: ModelRequest, bodies: Sequence[JsonObject], error: ModelError) -> bool:
+        """Rewrites the ids of tool calls."""
+        if not is_call_id_refusal(error) or not self._try(request, bodies, partial(replace, short_ids=True)):
+            return False
+        log.info("the model %s gets short ids of tool calls: %s", request.model, error.message)
         return True
 
     def _learn_roles(self, request: ModelRequest, bodies: Sequence[JsonObject], error: ModelError) -> bool:

@@ -50,6 +50,12 @@ _SYSTEM = re.compile(
     r"only (?:the )?user and assistant",
     re.IGNORECASE,
 )
+_CALL_ID = re.compile(
+    r"(?:tool[ _]?use|tool[ _]?calls?|tool_calls\W{0,2}\d+\W{0,2})[ _.]?id\b.{0,200}"
+    r"(?:\blength\b|\blong\b|\bpattern\b|\bcharacters\b|a-z)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""How an error says that the id of a call has not the form of the endpoint's own."""
 _WHERE = re.compile(r"https?://\S+(?: answered \d{3})?")
 """What our own messages say of the endpoint before its words."""
 _NUMBER = re.compile(r"(?<![\w.,-])\d[\d,]*(?![\w-]|\.\d)")
@@ -127,6 +133,12 @@ def is_role_refusal(error: ModelError) -> bool:
     that as a fault of its own."""
     is_refused = isinstance(error, ModelRequestError) and error.details.get("status") in (400, 422)
     return (is_refused or _has_answered(error)) and _ROLES.search(error.message) is not None
+
+
+def is_call_id_refusal(error: ModelError) -> bool:
+    """Whether the endpoint takes ids of tool calls in another form only. vLLM reports that as a fault of its own."""
+    is_refused = isinstance(error, ModelRequestError) and error.details.get("status") in (400, 422)
+    return (is_refused or _has_answered(error)) and _CALL_ID.search(error.message) is not None
 
 
 def names_system_role(error: ModelError) -> bool:

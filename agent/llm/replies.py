@@ -5,16 +5,18 @@ import copy
 import json
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
-from agent.core.errors import ModelOutputError
+from agent.core.content_blocks import describe_block
 from agent.core.models import PROVIDER_FIELDS, JsonObject, Usage
-from agent.llm.faults import build_body_error, build_form_error
+from agent.llm.call_objects import match_tool_name
+from agent.llm.faults import build_body_error, build_foreign_error, build_form_error
 from agent.llm.port import ONE_CALL, ModelReply, ModelToolCall, read_finish_reason
 
 _FAILED = frozenset({"error", "fail", "failed", "failure"})
@@ -40,23 +42,22 @@ def read_completion(data: object, where: str) -> ModelReply:
     """Parses a completion from OpenAI's object. Raises `ModelOutputError` where it has no choice."""
     choices = data.get("choices") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise ModelOutputError(f"{where} answered 200 without a choice", agent_id="models")
+        raise build_foreign_error(where, data)
     message = get_object(choices[0].get("message"))
     finish_reason = read_finish_reason(choices[0].get("finish_reason"))
     calls = list_calls(message)
     if not calls and finish_reason == "tool_calls":  # in a choice of their own, as Copilot sends Claude's
         calls = [call for choice in list_objects(choices) for call in list_calls(get_object(choice.get("message")))]
-    content = read_content(message.get("content") if message else choices[0].get("text"))
-    refusal = content.refusal or get_text(message.get("refusal"))
+    content = read_message(message or {"content": choices[0].get("text")})
     return ModelReply(
-        text=content.text or refusal,
+        text=content.text or content.refusal,
         model=str(data.get("model") or ""),
         finish_reason=finish_reason or ("tool_calls" if calls else "stop"),
         usage=read_usage(data.get("usage"), data.get("timings")),
-        tool_calls=tuple(_make_tool_call(call) for call in calls),
-        reasoning=get_text(message.get("reasoning_content") or message.get("reasoning")) or content.reasoning,
+        tool_calls=make_ids_distinct(_make_tool_call(call) for call in calls),
+        reasoning=content.reasoning,
         provider_fields=get_provider_fields(message),
-        refused=bool(refusal) and not content.text,
+        refused=bool(content.refusal) and not content.text,
     )
 
 
@@ -189,12 +190,24 @@ def list_calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     listed = message.get("tool_calls")
     calls = [listed] if isinstance(listed, dict) and "function" in listed else list_objects(listed)
     older = message.get("function_call")
-    return [{"index": 0, "function": older}] if not calls and isinstance(older, dict) and older else calls
+    if not calls and isinstance(older, dict) and older:
+        return [{"index": 0, "function": older}]
+    return [call if "function" in call else _nest_function(call) for call in calls]
+
+
+def _nest_function(call: dict[str, Any]) -> dict[str, Any]:
+    """A call whose name and arguments stand beside its id, with them in a function as OpenAI has them."""
+    function = {key: call[key] for key in ("name", "arguments") if key in call}
+    return {**{key: value for key, value in call.items() if key not in function}, "function": function}
 
 
 def get_text(value: object) -> str:
     """A text; any other value as JSON, or "" if it is empty."""
     return value if isinstance(value, str) else json.dumps(value) if value else ""
+
+
+_REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
+"""Their names: of DeepSeek, of OpenRouter and vLLM, of Copilot, of what passes Ollama's own form on."""
 
 
 class _Content(NamedTuple):
@@ -206,6 +219,16 @@ class _Content(NamedTuple):
 
 
 _NO_CONTENT = _Content()
+
+
+def read_message(message: Mapping[str, Any]) -> _Content:
+    """What a message or a delta says, in its content and in fields of their own: thoughts, a refusal, the pictures that
+    a model draws (OpenRouter)."""
+    text, reasoning, refusal = read_content(message.get("content"))
+    if pictures := message.get("images"):
+        text += "".join(map(_describe_picture, list_objects(pictures)))
+    thoughts = next((message[name] for name in _REASONING_FIELDS if message.get(name)), None)
+    return _Content(text, get_text(thoughts) or reasoning, refusal or get_text(message.get("refusal")))
 
 
 def read_content(value: object) -> _Content:
@@ -229,9 +252,22 @@ def read_content(value: object) -> _Content:
             case "thinking" | "reasoning":
                 thought = part.get("thinking") or part.get("text")
                 parts["reasoning"] += read_content(thought).text
+            case "image_url":
+                parts["text"] += _describe_picture(part)
             case _:
                 parts["text"] += json.dumps(part, ensure_ascii=False)
     return _Content(**parts)
+
+
+def _describe_picture(part: Mapping[str, Any]) -> str:
+    """A picture as a note, like those in results of tools; one elsewhere as a link."""
+    picture = part.get("image_url")
+    address = get_text(get_object(picture).get("url") or picture)
+    head, _, data = address.partition(",")
+    if not head.startswith("data:"):
+        return "\n\n" + describe_block({"type": "resource_link", "name": "image", "uri": address})
+    kind = head.removeprefix("data:").partition(";")[0]
+    return "\n\n" + describe_block({"type": "image", "mimeType": kind, "data": data})
 
 
 _TEXT_PART = frozenset({"type", "text", "index", "annotations", "cache_control"})
@@ -253,7 +289,7 @@ def get_provider_fields(message: Mapping[str, Any]) -> JsonObject:
 def _make_tool_call(call: Mapping[str, Any]) -> ModelToolCall:
     function = get_object(call.get("function"))
     return ModelToolCall(
-        id=str(call.get("id") or make_call_id()),
+        id=str(call.get("id") or ""),
         name=str(function.get("name") or ""),
         arguments=read_arguments(function.get("arguments")),
         extra=read_extra_fields(call),
@@ -263,13 +299,9 @@ def _make_tool_call(call: Mapping[str, Any]) -> ModelToolCall:
 def drop_foreign_calls(reply: ModelReply, tools: Sequence[JsonObject]) -> ModelReply:
     """The reply without calls of tools that it was not offered, in OpenAI's wire form: models call those of their own
     template. One that held nothing else is an empty reply."""
-    named = [get_object(tool.get("function") or tool.get("custom") or tool).get("name") for tool in tools]
-    plain = (replace(call, name=call.name.removeprefix("functions.")) for call in reply.tool_calls)
-    calls = tuple(
-        call if call.name in named else other
-        for call, other in zip(reply.tool_calls, plain, strict=True)
-        if call.name in named or other.name in named
-    )
+    named = [str(get_object(tool.get("function") or tool.get("custom") or tool).get("name")) for tool in tools]
+    matched = ((call, match_tool_name(call.name, named)) for call in reply.tool_calls)
+    calls = tuple(replace(call, name=name) for call, name in matched if name is not None)
     if calls == reply.tool_calls:
         return reply
     reason = "stop" if not calls and reply.finish_reason == "tool_calls" else reply.finish_reason
@@ -277,8 +309,24 @@ def drop_foreign_calls(reply: ModelReply, tools: Sequence[JsonObject]) -> ModelR
 
 
 def read_arguments(arguments: object) -> str:
-    """A call's arguments as JSON text. Some endpoints send an object instead, or nothing."""
-    return (arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)) or "{}"
+    """A call's arguments as JSON text. Some endpoints send an object instead, nothing, `null`, or the text as JSON once
+    more; others an empty object before the real one (Bedrock)."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
+    text = text.removeprefix("{}").strip()
+    if text.startswith('"{'):
+        with suppress(ValueError, RecursionError):
+            text = str(json.loads(text))
+    return "{}" if text in ("", "null") else text
+
+
+def make_ids_distinct(calls: Iterable[ModelToolCall]) -> tuple[ModelToolCall, ...]:
+    """The calls, each with an id of its own, by which its result is told from the others: one that has none, or that of
+    a call before it, gets a new one."""
+    distinct: dict[str, ModelToolCall] = {}
+    for call in calls:
+        call_id = call.id if call.id and call.id not in distinct else make_call_id()
+        distinct[call_id] = replace(call, id=call_id)
+    return tuple(distinct.values())
 
 
 def read_extra_fields(call: Mapping[str, Any]) -> JsonObject:

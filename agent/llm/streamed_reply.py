@@ -4,13 +4,14 @@
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from agent.core.events import FailedUpstream
 from agent.core.models import JsonObject
 from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ModelRequest, ModelToolCall, read_end
-from agent.llm.replies import join_fields, make_call_id, read_arguments, read_extra_fields
+from agent.llm.replies import join_fields, make_ids_distinct, read_arguments, read_extra_fields
 from agent.llm.surrogates import join_surrogates
 from agent.llm.thoughts import MAY_BEGIN, Piece, ThoughtSplitter, is_never_asked, join_pieces, split_text
 
@@ -214,35 +215,52 @@ class _Call:
 
     id: str = ""
     name: str = ""
-    arguments: str = ""
+    pieces: list[str] = field(default_factory=list)
+    """Those of its arguments."""
     extra: JsonObject = field(default_factory=dict)
 
     @property
-    def has_complete_arguments(self) -> bool:
-        """Whether its arguments are a complete JSON object."""
-        try:
-            return isinstance(json.loads(self.arguments), dict)
-        except (ValueError, RecursionError):
-            return False
+    def arguments(self) -> JsonObject | None:
+        """Its arguments, once they are a complete JSON object."""
+        return _read_object(join_arguments(self.pieces))
 
     def add(self, delta: JsonObject) -> None:
         """Adds one delta."""
         function = _get_function(delta)
-        arguments = function.get("arguments")
         self.id = self.id or str(delta.get("id") or "")  # some servers make up another id for every piece
         self._add_name(str(function.get("name") or ""))
-        self.arguments += arguments if isinstance(arguments, str) else read_arguments(arguments) if arguments else ""
+        if piece := _get_arguments(delta):
+            self.pieces.append(piece)
         join_fields(self.extra, read_extra_fields(delta))
 
     def _add_name(self, name: str) -> None:
         """Adds a name: a further piece of it, or the whole again, or all of it up to here."""
-        if name != self.name and not self.arguments:
+        if name != self.name and not (self.name and self.pieces):
             self.name = name if name.startswith(self.name) else self.name + name
 
 
 def parse_tool_calls(deltas: list[JsonObject]) -> tuple[ModelToolCall, ...]:
     """The calls of a stream as a whole reply has them. A call without an id gets one."""
-    return tuple(ModelToolCall(call.id, call.name, call.arguments, call.extra) for call in _join_deltas(deltas))
+    return make_ids_distinct(
+        ModelToolCall(call.id, call.name, read_arguments(join_surrogates(join_arguments(call.pieces))), call.extra)
+        for call in _join_deltas(deltas)
+    )
+
+
+def join_arguments(pieces: Sequence[str]) -> str:
+    """The arguments of a call from its pieces. Some servers send an empty object before them (Bedrock), the whole
+    behind them, or with each piece all that came before."""
+    joined = "".join(pieces)
+    if len(pieces) < 2 or _read_object(joined) is not None:
+        return joined
+    if pieces[0].strip() == "{}":
+        return join_arguments(pieces[1:])
+    last, before = pieces[-1], "".join(pieces[:-1])
+    whole = _read_object(last)
+    is_repeated = whole is not None and (
+        _read_object(before) == whole or all(later.startswith(earlier) for earlier, later in pairwise(pieces))
+    )
+    return last if is_repeated else joined
 
 
 def to_openai_call(call_id: str, name: str, arguments: str, extra: JsonObject) -> JsonObject:
@@ -256,39 +274,68 @@ def to_openai_call(call_id: str, name: str, arguments: str, extra: JsonObject) -
 
 
 def _join_deltas(deltas: list[JsonObject]) -> list[_Call]:
-    """The calls in the order they began. Deltas are grouped by `index`."""
+    """The calls in the order they began. Deltas are grouped by `index`, as far as it can be relied on."""
     calls: list[_Call] = []
-    newest: dict[object, _Call] = {}
+    newest: dict[str, _Call] = {}
     for delta in deltas:
         index = delta.get("index")
-        call = newest.get(index) if index is not None or not calls else calls[-1]
-        if call is None or _is_new_call(call, delta, has_index=index is not None):
+        call = newest.get(str(index)) if index is not None else calls[-1] if calls else None
+        if call is None:
+            call = _find_begun_call(calls, delta)
+        elif _is_new_call(call, delta, has_index=index is not None):
+            call = None
+        if call is None:
             call = _Call()
             calls.append(call)
-        newest[index] = call
+        newest[str(index)] = call
         call.add(delta)
-    for call in calls:
-        call.id = call.id or make_call_id()
-        call.arguments = join_surrogates(call.arguments) or "{}"
     return calls
+
+
+def _find_begun_call(calls: list[_Call], delta: JsonObject) -> _Call | None:
+    """The call to which a delta with a new index belongs if it does not begin one: the one with its id, or the newest
+    that lacks arguments. Some servers give the parts of a call different indexes."""
+    if not calls or _get_function(delta).get("name"):
+        return None
+    if call_id := delta.get("id"):
+        return next((call for call in calls if call.id == str(call_id)), None)
+    return calls[-1] if calls[-1].arguments is None else None
 
 
 def _is_new_call(call: _Call, delta: JsonObject, *, has_index: bool) -> bool:
     """Whether a delta with the index of `call` starts a new call.
 
     Some endpoints give every parallel call the index 0 (Gemini), or no index; others a new id to every piece of one
-    call. Only a delta with a name starts a call. After complete arguments it does, unless it repeats the id. Before
-    that, the name is a piece of the same call, or repeated; but without an index, a new id starts a call.
+    call. Only a delta with a name starts a call, and not while the call before it has none. After complete arguments it
+    does, unless it repeats the id, and has no others. Before that, the name is a piece of the same call, or repeated;
+    but without an index, a new id starts a call.
     """
     name, call_id = str(_get_function(delta).get("name") or ""), str(delta.get("id") or "")
-    if not name:
+    if not name or not call.name:
         return False
+    complete = call.arguments
     has_new_id = bool(call_id and call.id) and call_id != call.id
     if call_id and not has_new_id and call.id:
-        return False
-    if call.has_complete_arguments or (has_new_id and not has_index):
+        own = _read_object(_get_arguments(delta))
+        return bool(complete and own) and complete != own
+    if complete is not None or (has_new_id and not has_index):
         return True
-    return has_new_id and bool(call.arguments) and name != call.name
+    return has_new_id and bool(call.pieces) and name != call.name
+
+
+def _get_arguments(delta: JsonObject) -> str:
+    """The arguments of a delta as text; "" if it has none."""
+    arguments = _get_function(delta).get("arguments")
+    return arguments if isinstance(arguments, str) else read_arguments(arguments) if arguments else ""
+
+
+def _read_object(text: str) -> JsonObject | None:
+    """The JSON object that a text is; None for any other text."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _get_function(delta: JsonObject) -> JsonObject:

@@ -8,6 +8,7 @@ from math import ceil
 from pydantic import JsonValue
 
 from agent.core.models import PROVIDER_FIELDS, JsonObject
+from agent.llm.call_ids import shorten_call_ids
 from agent.llm.message_roles import RoleForm, arrange_roles
 from agent.llm.refusals import ContextSizes
 from agent.llm.schema_dialect import WHOLE, SchemaDialect
@@ -62,6 +63,8 @@ class WireForm:
     """Parameters, with the value as JSON, that are not sent by the engine itself; a limit as it is before it is fitted
     to the prompt. A caller learns of them."""
     roles: RoleForm = "as_is"
+    short_ids: bool = False
+    """Whether the ids of tool calls are rewritten."""
     reply_room: ReplyRoom | None = None
     thinks: bool = False
 
@@ -78,6 +81,8 @@ class WireForm:
         messages = body["messages"]
         if self.roles != "as_is" and isinstance(messages, list):
             body["messages"] = arrange_roles(messages, self.roles)
+        if self.short_ids and isinstance(messages := body["messages"], list):
+            body["messages"] = shorten_call_ids(messages)
         limit_name = find_limit(body)
         if limit_name is not None and self.reply_room is not None and isinstance(limit := body[limit_name], int):
             fitting = self.reply_room.fit(limit, count_prompt_chars(body))

@@ -107,6 +107,8 @@ class TraceLines:
         self._began: list[float] = []
         """When each line started, in seconds of a clock that never goes back."""
         self._latest = 0.0
+        self._stage = 0.0
+        self._stage_began: datetime | None = None
         self._open: dict[LineKey, int] = {}
         self._agent_of: dict[str, str] = {}
 
@@ -142,14 +144,15 @@ class TraceLines:
     ) -> int:
         """Adds a line for this event, which ends `duration` seconds of work, and returns its index."""
         self._latest = max(self._latest, event.at)
-        self._began.append(self._latest - (duration or 0.0))
+        self._began.append(max(self._latest - (duration or 0.0), self._stage))
+        began = event.timestamp - timedelta(seconds=duration) if duration else event.timestamp
         line: TraceLine = {
             "type": kind,
             "agent_id": self._agent_of.get(span or "") or AGENT_OF_LINE_TYPE.get(kind, "gateway"),
             "model": self.calls.take_model(kind, event.step_id, event.attempt, span),
             "title": title,
             "status": status,
-            "started_at": event.timestamp - timedelta(seconds=duration) if duration else event.timestamp,
+            "started_at": began if self._stage_began is None else max(began, self._stage_began),
             "duration": None if duration is None else round(duration, 4),
             "step_id": event.step_id,
             "attempt": event.attempt,
@@ -160,6 +163,14 @@ class TraceLines:
         }
         self._lines.append(line)
         return len(self._lines) - 1
+
+    def begin_stage(self) -> None:
+        """Has no further line start before the newest one, whose stage of the run is over.
+
+        The times of events in the log differ by the time in which they were written, so the start of a line that is
+        known by its end and duration may come out earlier than what was over before.
+        """
+        self._stage, self._stage_began = self._began[-1], self._lines[-1]["started_at"]
 
     def open_line(
         self,

@@ -86,9 +86,11 @@ class Projection:
     def _add_route(self, event: ev.Event, body: ev.RequestUnderstood) -> None:
         self._add_request_translation(event, body)
         self._lines.add_line(event, "route", f"route: {body.route}", detail={"reason": body.reason})
+        self._lines.begin_stage()
 
     def _add_memory(self, event: ev.Event, body: ev.MemoryRetrieved) -> None:
         self._lines.add_line(event, "memory", "memory retrieval", detail=trace_details.describe_memory(body))
+        self._lines.begin_stage()
 
     def _note_rejected_plan(self, _: ev.Event, body: ev.PlanRejected) -> None:
         self._rejected.append("; ".join(body.problems))

@@ -16,6 +16,10 @@ _PASSED_PARAMETERS = tuple(
 _PROVIDER_FIELDS = tuple(name for name in WireMessage.model_fields if name in PROVIDER_FIELDS)
 
 
+_THOUGHTS = frozenset({"reasoning", "thinking", "redacted_thinking", "think"})
+"""Parts of an answer that were not a part of its text: clients keep them beside it."""
+
+
 def to_agent_request(
     body: ChatCompletionRequest,
     max_messages: int,
@@ -101,8 +105,9 @@ def to_chat_message(message: WireMessage, index: int, *, is_past: bool = False) 
         where = f"messages[{index}].content"
         raise RequestFormatError(f"Invalid '{where}': empty array. Expected at least 1 item.", where, "empty_array")
     elif message.content is not None:
+        contents = [one for one in message.content if message.role != "assistant" or one.type not in _THOUGHTS]
         line_count = 0  # counted on: a message may have 100,000 parts
-        for part_index, part in enumerate(message.content):
+        for part_index, part in enumerate(contents):
             where = f"messages[{index}].content[{part_index}]"
             _add_part(part, where, texts, images, is_past=is_past)
             if len(images) > len(lines):

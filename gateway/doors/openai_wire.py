@@ -7,6 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, f
 from agent.core.models import JsonObject
 from agent.core.models.request import MAX_TOOLS_IN_BODY
 from agent.core.models.words import FAIL_FAST
+from agent.llm.replies import read_arguments
 
 
 def _read_whole(value: object) -> object:
@@ -79,6 +80,12 @@ class WireMessage(WireModel):
     function_call: JsonValue = None
     audio: JsonValue = None
 
+    @field_validator("tool_calls", mode="after")
+    @classmethod
+    def _complete_calls(cls, calls: list[JsonObject] | None) -> list[JsonObject] | None:
+        """Gives calls their type and their arguments as text, which some clients leave out and many servers require."""
+        return calls and [_complete_call(call) for call in calls]
+
 
 class StreamOptions(WireModel):
     """Options of a stream."""
@@ -147,3 +154,31 @@ class ChatCompletionRequest(WireModel):
     def _read_tool_choice(cls, value: object) -> object:
         """Accepts Mistral's word for `required`, and no choice as an empty text."""
         return {"any": "required", "": None}.get(value, value) if isinstance(value, str) else value
+
+    @field_validator("tools", mode="after")
+    @classmethod
+    def _nest_tools(cls, tools: list[JsonObject] | None) -> list[JsonObject] | None:
+        """Accepts tools in the forms of other APIs."""
+        return tools and [_nest_function(tool) for tool in tools]
+
+
+def _complete_call(call: JsonObject) -> JsonObject:
+    function = call.get("function")
+    if not isinstance(function, dict):
+        return call
+    return {
+        "type": "function",
+        **call,
+        "function": {**function, "arguments": read_arguments(function.get("arguments"))},
+    }
+
+
+def _nest_function(tool: JsonObject) -> JsonObject:
+    """A function whose name stands beside its type, as in the Responses API (Cursor) or in Anthropic's, as chat
+    completions have it; any other tool as it is."""
+    if "function" in tool or "name" not in tool or tool.get("type", "function") != "function":
+        return tool
+    function = {key: tool[key] for key in ("name", "description", "parameters", "strict") if key in tool}
+    if "input_schema" in tool:
+        function.setdefault("parameters", tool["input_schema"])
+    return {"type": "function", "function": function}

@@ -18,6 +18,9 @@ RETIRED = "it was removed from the configuration, disabled or changed there"
 _CREDENTIAL_STATUSES = (401, 403)
 _UNREADABLE = ("Failed to parse JSON response", "Failed to parse SSE message")
 """How the SDK's messages about answers that are not JSON-RPC begin."""
+_UNREADABLE_TYPES = ("Unexpected content type", "server answered a request with 202")
+"""The same about answers of another media type, and about requests that a server only accepts. A web page is not an
+answer: it is what stands before the server."""
 _CLIENT_REQUESTS = {
     # The SDK's replies on our behalf: we declare none of these capabilities, so a server should not send the requests.
     "Elicitation not supported": "sent a form for a person (elicitation)",
@@ -89,6 +92,9 @@ def _convert_protocol_error(name: str, error: types.ErrorData, timeout: float) -
         return ToolError(f"MCP server {name!r} {problem}; give the tool all data as arguments", agent_id=name)
     if error.code == types.PARSE_ERROR and error.message.startswith(_UNREADABLE):
         problem = f"MCP server {name!r} sent an answer that cannot be read{OUTCOME_UNKNOWN}"
+        return LostAnswerError(problem, agent_id=name)
+    if error.message.startswith(_UNREADABLE_TYPES) and "text/html" not in error.message:
+        problem = f"MCP server {name!r} sent no answer that can be read: {error.message}{OUTCOME_UNKNOWN}"
         return LostAnswerError(problem, agent_id=name)
     message, details = error.message.strip(), find_words(get_server_data(error.data))
     words = ": ".join(dict.fromkeys(filter(None, (message, "" if details in message else details))))

@@ -1,9 +1,11 @@
 """Repairs the content of an external server's results: unknown blocks become text, missing fields are filled."""
 
 import json
+import re
 from functools import partial
 from typing import Any
 
+from agent.core.content_blocks import is_text_type
 from agent.core.failure_fields import is_blank, is_failure_value
 from agent.core.json_texts import write_text
 from mcp_tools.client.lenient_messages import find_words
@@ -27,6 +29,10 @@ _SIGNATURES = {"iVBOR": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif"
 """How base64 data of the usual image formats begins."""
 _UNKNOWN_TYPE = "application/octet-stream"
 _UNKNOWN_URI = "unknown:resource"
+_KINDS_WITHOUT_BYTES = ("text", "resource", "resource_link")
+_MAX_TYPE_CHARS = 200
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{4,100}(?:=|\Z|[A-Za-z0-9+/\s])")
+"""How base64 begins, in contrast to most texts."""
 
 
 def name_fields(result: dict[str, Any]) -> None:
@@ -34,6 +40,8 @@ def name_fields(result: dict[str, Any]) -> None:
     if _RESULT_MARKS & result.keys():
         _rename_python_fields(result)
     _move_other_fields(result)
+    if isinstance(blocks := result.get("content"), list):
+        result["content"] = [_name_media(block) if isinstance(block, dict) else block for block in blocks]
 
 
 def _rename_python_fields(result: dict[str, Any]) -> None:
@@ -126,6 +134,30 @@ def repair_contents(result: dict[str, Any], uri: str, validate: Validate) -> Non
     """Repairs the contents of a resource in place; `uri` is the one that was requested."""
     validate_item = partial(_validate_content, validate)
     result["contents"] = [_repair_resource(item, uri, validate_item) for item in _list_items(result.get("contents"))]
+
+
+def _name_media(block: dict[str, Any]) -> dict[str, Any]:
+    """A picture, sound or other bytes in the form of a model's API, as the protocol has them: base64 in `source`, a
+    data URL, a kind that the protocol does not know (`video`). Any other block as it is."""
+    if block.get("type") in _KINDS_WITHOUT_BYTES:
+        return block
+    source = block["source"] if isinstance(block.get("source"), dict) else block
+    data, kind = source.get("data"), source.get("mimeType") or source.get("media_type")
+    linked = block.get("image_url")
+    address = data or (linked.get("url") if isinstance(linked, dict) else linked)
+    if isinstance(address, str) and address.startswith("data:") and ";base64," in address[:_MAX_TYPE_CHARS]:
+        head, _, data = address.partition(",")
+        kind = head.removeprefix("data:").partition(";")[0] or kind
+    elif block.get("type") in _REQUIRED and source is block:
+        return block
+    if not (isinstance(kind, str) and isinstance(data, str) and _BASE64.match(data)) or is_text_type(kind):
+        return block
+    kept = {name: block[name] for name in ("annotations", "_meta") if name in block}
+    family = kind.partition("/")[0]
+    if family in ("image", "audio"):
+        return {**kept, "type": family, "data": data, "mimeType": kind}
+    resource = {"uri": _UNKNOWN_URI, "blob": data, "mimeType": kind}
+    return {**kept, "type": "resource", "resource": resource}
 
 
 def _list_items(content: object) -> list[Any]:

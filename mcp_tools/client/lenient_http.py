@@ -1,18 +1,26 @@
 """The HTTP client of external MCP servers: the bodies of its responses are messages that the SDK can read."""
 
+import codecs
 import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
-import mcp_types as types
 
 from mcp_tools.client.bounded_bodies import EVENTS_TYPE, TOO_LARGE, get_media_type, read_or_nothing
 from mcp_tools.client.http_refusals import make_failure
-from mcp_tools.client.lenient_messages import JSON_TYPE, parse_message, repair_json
+from mcp_tools.client.lenient_messages import (
+    JSON_TYPE,
+    find_answer,
+    make_error_answer,
+    parse_message,
+    repair_json,
+)
 from mcp_tools.client.stdio import MAX_MESSAGE_BYTES
 
 _EVENT_STARTS = (b"data:", b"event")
+_TYPES = (b"message", b"endpoint")
+"""The types of events that the SDK reads."""
 _ACCEPTED = 202
 _BODY_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
 
@@ -29,34 +37,31 @@ class LenientHttpClient(httpx2.AsyncClient):
             await response.aclose()
             return _rebuild(response, JSON_TYPE, content=make_failure(response, kind, body))
         if kind == EVENTS_TYPE:
-            return _rebuild(response, stream=_RepairedEvents(response))
+            return _rebuild(response, stream=_RepairedEvents(response, _find_id(request)))
         if request.method != "POST" or response.status_code == _ACCEPTED or response.is_redirect:
             return response
+        asked = _find_id(request)
         try:
             body = await response.aread()
         except httpx2.StreamError as error:
-            return _rebuild(response, JSON_TYPE, content=_make_error(request, str(error)))
+            return _rebuild(response, JSON_TYPE, content=make_error_answer(asked, str(error).encode()))
         if body.lstrip()[:5] in _EVENT_STARTS:
             return _rebuild(response, EVENTS_TYPE, content=body)
-        repaired = repair_json(body, asked=_find_id(request))
+        repaired = repair_json(body, asked=asked)
+        if repaired is None and parse_message(body) is None and kind != "text/html":
+            repaired = find_answer(body, asked)  # one message a line
         if repaired is None and (kind == JSON_TYPE or parse_message(body) is None):
             return response
         return _rebuild(response, JSON_TYPE, content=repaired or body)
 
 
 def _find_id(request: httpx2.Request) -> object:
-    """The id of the request in an HTTP request; None for a notification."""
+    """The id of the request in an HTTP request; None for a notification, and for a stream of the server's own."""
     try:
         message = json.loads(request.content)
     except (ValueError, httpx2.StreamError):
         return None
     return message.get("id") if isinstance(message, dict) else None
-
-
-def _make_error(request: httpx2.Request, words: str) -> bytes:
-    """An answer of the protocol in place of one that cannot be read."""
-    error = {"code": types.INTERNAL_ERROR, "message": words}
-    return json.dumps({"jsonrpc": "2.0", "id": _find_id(request), "error": error}).encode()
 
 
 def _rebuild(response: httpx2.Response, kind: str = "", **body: Any) -> httpx2.Response:
@@ -73,32 +78,65 @@ def _rebuild(response: httpx2.Response, kind: str = "", **body: Any) -> httpx2.R
 
 
 class _RepairedEvents(httpx2.AsyncByteStream):
-    """The events of a response. Of an event whose data is one line, as JSON is written, the message is repaired."""
+    """The events of a response. Of an event whose data is one line, as JSON is written, the message is repaired.
 
-    def __init__(self, response: httpx2.Response) -> None:
+    The SDK reads events of the type `message` only, so one of another type that holds a message becomes that. An
+    `error` in other words is the answer to the request `asked`, if the response answers one.
+    """
+
+    def __init__(self, response: httpx2.Response, asked: object = None) -> None:
         self._stream = response.stream
+        self._asked = asked
+        self._type_line = b""
+        """The line with the type of the current event, until its data shows whether it holds a message."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        pending = bytearray()
+        pending, is_first = bytearray(), True
         assert isinstance(self._stream, httpx2.AsyncByteStream)
         async for chunk in self._stream:
-            *lines, rest = chunk.split(b"\n")
+            *lines, rest = chunk.removeprefix(codecs.BOM_UTF8 if is_first else b"").split(b"\n")
+            is_first = False
             for line in lines:
-                yield _repair_line(bytes(pending + line)) + b"\n"
+                yield self._repair_line(bytes(pending + line) + b"\n")
                 pending.clear()
             pending += rest
             if len(pending) > MAX_MESSAGE_BYTES:
                 raise httpx2.SSEError(TOO_LARGE)
         if pending:
-            yield _repair_line(bytes(pending))
+            yield self._repair_line(bytes(pending))
 
     async def aclose(self) -> None:
         """Closes the response's stream."""
         assert isinstance(self._stream, httpx2.AsyncByteStream)
         await self._stream.aclose()
 
+    def _repair_line(self, line: bytes) -> bytes:
+        if b"\r" in line.rstrip(b"\r\n"):  # several lines that end with CR alone
+            return line
+        if line.startswith(b"event:") and _read_field(line) not in _TYPES:
+            self._type_line = line
+            return b""
+        type_line = self._type_line
+        if not line.startswith(b"data:"):
+            self._type_line = type_line if line.strip() else b""  # the end of an event without data
+            return line
+        self._type_line = b""
+        data = _read_field(line)
+        message = repair_json(data)
+        if type_line and message is None:
+            message = data if parse_message(data) is not None else self._build_answer(type_line, data)
+            if message is None:
+                return type_line + line
+        if message is None:
+            return line
+        return b"data: " + message + line[len(line.rstrip(b"\r\n")) :]
 
-def _repair_line(line: bytes) -> bytes:
-    if not line.startswith(b"data:") or (repaired := repair_json(line[5:].strip())) is None:
-        return line
-    return b"data: " + repaired + (b"\r" if line.endswith(b"\r") else b"")
+    def _build_answer(self, type_line: bytes, data: bytes) -> bytes | None:
+        """The error of an event of that type as the answer to the request; None for another event."""
+        if self._asked is None or _read_field(type_line) != b"error":
+            return None
+        return make_error_answer(self._asked, data)
+
+
+def _read_field(line: bytes) -> bytes:
+    return line.partition(b":")[2].strip()

@@ -144,6 +144,22 @@ def repair_json(body: bytes, *, asked: object = None) -> bytes | None:
     return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
 
 
+def find_answer(body: bytes, asked: object) -> bytes | None:
+    """The answer to the request `asked` among the messages of a body with one in each line; None if it has none."""
+    answers = (one for one in parse_line(body) if isinstance(one, types.JSONRPCResponse | types.JSONRPCError))
+    answer = next((one for one in answers if str(one.id) == str(asked)), None)
+    return None if answer is None else answer.model_dump_json(by_alias=True, exclude_unset=True).encode()
+
+
+def make_error_answer(asked: object, data: bytes) -> bytes:
+    """The error answer to the request `asked`, with what a server reports outside of the protocol."""
+    try:
+        problem = _load(data)
+    except (ValueError, RecursionError):
+        problem = decode_json_text(data)
+    return json.dumps({"jsonrpc": "2.0", "id": asked, "error": _repair_error(problem)}).encode()
+
+
 def _is_answer(message: object) -> bool:
     """Whether an object without an id is an answer."""
     return isinstance(message, dict) and message.get("id") is None and ("result" in message or "error" in message)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import mcp_types as types
 from mcp.client._transport import Transport, TransportStreams, WriteStream
@@ -50,6 +50,8 @@ _REQUIRED_OF_ENTRY = {
     "resources": ("name", "uri"),
     "resourceTemplates": ("name", "uriTemplate"),
 }
+_LOG_MESSAGE = "notifications/message"
+_REQUIRED_OF_NOTIFICATION = frozenset(("data", "level", "progress", "progressToken", "uri"))
 _REQUIRED = frozenset(
     ("resultType", "protocolVersion", "capabilities", "serverInfo", "content", "contents", *CACHE_DEFAULTS)
 ) | {key for key, _ in LISTS.values()}
@@ -96,10 +98,12 @@ class ResultRepairs:
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
             self._requests.pop(str((message.params or {}).get("requestId")), None)
 
-    def _repair_item(self, item: Item) -> Item:
+    def _repair_item(self, item: Item) -> Item | None:
         if not isinstance(item, SessionMessage):
             return item
         message = item.message
+        if isinstance(message, types.JSONRPCNotification):
+            return item if self._repair_notification(message) else None
         if isinstance(message, types.JSONRPCError) and message.id is None:
             message.id = self._find_failed_request()
         if not isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
@@ -118,6 +122,25 @@ class ResultRepairs:
         except (RecursionError, ValueError) as error:  # too deep, or with numbers that JSON has not: the SDK decides
             log.info("MCP server %r: a result of %s cannot be repaired: %s", self._server, method, error)
         return item
+
+    def _repair_notification(self, message: types.JSONRPCNotification) -> bool:
+        """Takes the fields off a notification that the SDK would reject it for, each time with a warning and a
+        traceback. Returns whether it says anything then."""
+        key = (message.method, self._version)
+        if key not in methods.SERVER_NOTIFICATIONS:
+            return True  # perhaps of an extension
+
+        def validate(params: dict[str, Any]) -> None:
+            methods.parse_server_notification(*key, params)
+
+        params = message.params or {}
+        if is_valid(params, validate):
+            return True
+        if message.method == _LOG_MESSAGE and params.get("level") not in get_args(types.LoggingLevel):
+            params = {**params, "level": "info"}
+        repaired, _ = select_valid_fields(params, _REQUIRED_OF_NOTIFICATION & params.keys(), validate)
+        message.params = repaired
+        return repaired is not None
 
     def _find_failed_request(self) -> str | int | None:
         """The id of the request that an error without an id answers: the only open one, if it is a call. Other errors

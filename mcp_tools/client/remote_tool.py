@@ -80,8 +80,11 @@ class ToolServer(Protocol):
 class McpTool:
     """An external tool. Its results count as text from outside."""
 
-    def __init__(self, server: ToolServer, tool: types.Tool, *, hints_trusted: bool = False) -> None:
-        """`hints_trusted`: its hints are trusted even if the server is not."""
+    def __init__(
+        self, server: ToolServer, tool: types.Tool, *, hints_trusted: bool = False, has_namesake: bool = False
+    ) -> None:
+        """`hints_trusted`: its hints are trusted even if the server is not. `has_namesake`: another tool of the server
+        has its name in our alphabet."""
         self._server = server
         self._tool = tool
         self._definition = make_definition(tool)
@@ -89,7 +92,7 @@ class McpTool:
         self._defaults = choice.defaults.get(tool.name, {})
         annotations = _convert_hints(tool.annotations, trusted=hints_trusted or server.config.trusted)
         self._spec = ToolSpec(
-            name=make_local_tool_name(server.name, choice.get_local_name(tool.name)),
+            name=make_local_tool_name(server.name, choice.get_local_name(tool.name), is_exact=not has_namesake),
             description=(choice.describe.get(tool.name) or _describe_tool(tool))[:MAX_DESCRIPTION],
             input_schema=_make_optional({"properties": {}, **read_input_schema(tool)[0]}, self._defaults),
             requires_approval=choice.needs_approval(tool.name),
@@ -105,7 +108,7 @@ class McpTool:
             origin=server.origin,
             keywords=_list_keywords(tool),
             room=server.config.room,
-            room_name=_make_room_name(server, choice.get_local_name(tool.name)),
+            room_name=_make_room_name(server, choice.get_local_name(tool.name), is_exact=not has_namesake),
             owner=server.config.owner,
         )
 
@@ -242,22 +245,38 @@ def _sanitize_optional_schema(schema: Mapping[str, Any] | None) -> JsonObject | 
     return None if schema is None else sanitize_schema(schema)
 
 
-def make_local_tool_name(server: str, tool: str) -> str:
+def list_namesakes(tools: Iterable[types.Tool], choice: ToolOverrides) -> frozenset[str]:
+    """The tools of a server that another one precedes in our alphabet, which knows neither capitals nor hyphens: of
+    `get-user`, `get_user` and `Get_User` one keeps the plain name, first the one whose name it is."""
+    plain: dict[str, str] = {}
+    names = {tool.name: choice.get_local_name(tool.name) for tool in tools}
+    for name, local in sorted(names.items(), key=lambda one: (one[1] != _to_plain_name(one[1]), one)):
+        plain.setdefault(_to_plain_name(local), name)
+    return frozenset(name for name, local in names.items() if plain[_to_plain_name(local)] != name)
+
+
+def make_local_tool_name(server: str, tool: str, *, is_exact: bool = True) -> str:
     """Builds `server__tool` in our alphabet, at most 48 characters; with a stable hash if anything was changed or
-    cut."""
+    cut, or unless `is_exact`."""
     name = f"{to_tool_alphabet(server)}__{to_tool_alphabet(tool)}"
-    exact = name == f"{server}__{tool}" or name == f"{server}__{tool}".lower().replace("-", "_")
+    is_exact = is_exact and name in (f"{server}__{tool}", _to_plain_name(f"{server}__{tool}"))
     if not name[0].isalpha():
         name = f"m{name}"
-    if len(name) <= MAX_TOOL_NAME and exact:
+    if len(name) <= MAX_TOOL_NAME and is_exact:
         return name
     digest = hashlib.sha256(f"{server}\x00{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:6]
     return f"{name[: MAX_TOOL_NAME - 7]}_{digest}"
 
 
-def _make_room_name(server: ToolServer, tool: str) -> str:
+def _to_plain_name(name: str) -> str:
+    return name.lower().replace("-", "_")
+
+
+def _make_room_name(server: ToolServer, tool: str, *, is_exact: bool) -> str:
     """The name inside of the room whose server it is: without the room's id, which distinguishes servers outside."""
-    return make_local_tool_name(server.name.rpartition("@")[0], tool) if server.config.room is not None else ""
+    if server.config.room is None:
+        return ""
+    return make_local_tool_name(server.name.rpartition("@")[0], tool, is_exact=is_exact)
 
 
 def _describe_tool(tool: types.Tool) -> str:

@@ -38,6 +38,8 @@ def convert_schema(schema: Mapping[str, Any]) -> JsonObject:
     _convert_required(converted, schema)
     _convert_dependencies(converted)
     _convert_type(converted)
+    _convert_null(converted)
+    _convert_recursion(converted)
     return converted
 
 
@@ -115,3 +117,27 @@ def _convert_type(schema: dict[str, Any]) -> None:
         del schema["type"]
     else:
         schema["type"] = list(dict.fromkeys(names)) if isinstance(given, list) else names[0]
+
+
+def _convert_null(schema: dict[str, Any]) -> None:
+    """OpenAPI 3.0: `nullable: true` allows null. An empty `enum`, which would allow nothing, is one that is not known
+    yet."""
+    values = schema.get("enum")
+    if values == []:
+        del schema["enum"]
+    if schema.pop("nullable", None) is not True:
+        return
+    given = schema.get("type")
+    if isinstance(given, str) and given != "null":
+        schema["type"] = [given, "null"]
+    if isinstance(values, list) and values and None not in values:
+        schema["enum"] = [*values, None]
+    if "$ref" in schema and "anyOf" not in schema:
+        schema["anyOf"] = [{"$ref": schema.pop("$ref")}, {"type": "null"}]
+
+
+def _convert_recursion(schema: dict[str, Any]) -> None:
+    """Draft 2019: `$recursiveRef` is always the root of the schema, which nothing here extends."""
+    schema.pop("$recursiveAnchor", None)
+    if "$recursiveRef" in schema:
+        schema.setdefault("$ref", schema.pop("$recursiveRef"))

@@ -17,6 +17,7 @@ from mcp_tools.client.remote_tool import (
     ToolServer,
     find_tool_problem,
     get_argument_names,
+    list_namesakes,
     make_definition,
     make_local_tool_name,
     read_input_schema,
@@ -224,8 +225,14 @@ class ToolRegistration:
             log.warning("%s", self._format_refusal(name, quarantined[name]))
         self.quarantined = dict(quarantined)
         self._definitions = {tool.name: make_definition(tool) for tool in tools}
+        namesakes = list_namesakes(tools, self._server.config.tools)
         remote = {
-            tool.name: McpTool(self._server, tool, hints_trusted=is_resource_tool(self._definitions[tool.name]))
+            tool.name: McpTool(
+                self._server,
+                tool,
+                hints_trusted=is_resource_tool(self._definitions[tool.name]),
+                has_namesake=tool.name in namesakes,
+            )
             for tool in tools
         }
         skipped = self._registry.replace(self._server.origin, remote.values())

@@ -2,12 +2,13 @@
 ids, batches, refusals in plain words."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.core.errors import ToolError
+from agent.core.errors import ToolError, ToolOutcomeUnknownError
 from agent.tools import ToolRegistry
 from mcp_tools.client.config import McpServerConfig
 from mcp_tools.client.hub import McpHub
@@ -31,6 +32,13 @@ ANSWERS: list[tuple[str, str]] = [
     ("application/json", "\u00ef\u00bb\u00bf" + ANSWER),
     ("application/octet-stream", f"event: message\ndata: {ANSWER}\n\n"),
     ("text/plain", f"data: {ANSWER}\n\n"),
+    ("text/event-stream", f"event: response\ndata: {ANSWER}\n\n"),
+    ("text/event-stream", f"id: 1\nevent: result\nretry: 5\ndata: {ANSWER}\n\n"),
+    ("text/event-stream", f"event: ping\n\nevent: ping\ndata: {{}}\n\nevent: message\ndata: {ANSWER}\n\n"),
+    ("text/event-stream", "\u00ef\u00bb\u00bf" + f"data: {ANSWER}\n\n"),
+    ("text/event-stream", f"event: message\rdata: {ANSWER}\r\r"),
+    ("application/x-ndjson", f'{{"jsonrpc": "2.0", "method": "notifications/message"}}\n{ANSWER}\n'),
+    ("application/json", f"{ANSWER.replace('ID', '99999').replace('kept', 'other')}\n{ANSWER}\n"),
 ]
 
 
@@ -86,6 +94,8 @@ REFUSALS: list[tuple[tuple[int, str, str], str]] = [
     ((502, "text/html", "<h1>Bad Gateway</h1>"), "HTTP 502 and gives no reason"),
     ((500, "application/json", "{broken"), "HTTP 500 and gives no reason"),
     ((200, "text/html", "<h1>Log in</h1>"), "text/html"),
+    ((200, "text/event-stream", 'event: error\ndata: {"detail": "worker crashed"}\n\n'), "'srv': worker crashed"),
+    ((200, "text/event-stream", "event: error\ndata: worker crashed\n\n"), "'srv': worker crashed"),
 ]
 
 
@@ -169,3 +179,33 @@ async def test_a_server_that_says_with_404_that_it_knows_no_tools_is_used_withou
     script = {"tools/list": {WRITTEN: (404, "application/json", body)}}
     async with server_of(tmp_path, "json", script) as (server, _):
         assert server.status_line == "ready, 0 tools: it offers no tools of its own"
+
+
+@pytest.mark.parametrize("reply", [(202, "", ""), (200, "application/xml", "<done/>")])
+async def test_a_call_whose_answer_cannot_be_read_has_an_unknown_outcome(
+    tmp_path: Path, reply: tuple[int, str, str]
+) -> None:
+    async with server_of(tmp_path, "json", script_of([reply])) as (_, registry):
+        with pytest.raises(ToolOutcomeUnknownError, match="no answer that can be read"):
+            await registry.get("srv__t0").call({}, CONTEXT)
+
+
+async def test_notices_in_another_form_fill_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    notices: list[tuple[str, Any]] = [
+        ("progress", {"progress": 1}),
+        ("progress", {"progressToken": "x", "progress": "50%"}),
+        ("progress", None),
+        ("message", {"level": "trace", "data": "kept in the log"}),
+        ("message", {"level": "info", "logger": 7, "data": "also kept"}),
+        ("message", {"level": "info"}),
+        ("whatever", {"a": 1}),
+    ]
+    heads = [{"jsonrpc": "2.0", "method": f"notifications/{name}", "params": params} for name, params in notices]
+    events = "".join(f"data: {json.dumps(head)}\n\n" for head in heads)
+    reply = (200, "text/event-stream", f"{events}data: {ANSWER}\n\n")
+    async with server_of(tmp_path, "json", script_of([reply])) as (_, registry):
+        assert (await registry.get("srv__t0").call({}, CONTEXT)).text == "kept"
+    assert "Failed to validate" not in caplog.text
+    assert "kept in the log" in caplog.text
+    assert "also kept" in caplog.text

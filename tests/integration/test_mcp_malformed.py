@@ -111,6 +111,12 @@ SCHEMAS: list[JsonObject] = [
     {"type": "object", "dependencies": {"x": ["y"], "z": {"required": ["x"]}}},
     {"type": ["object", "null"], "properties": {"x": True}},
     {"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", "properties": {"x": None}},
+    {"type": "object", "properties": {"x": {"type": "string", "enum": []}}},
+    {
+        "$recursiveAnchor": True,
+        "type": "object",
+        "properties": {"x": {"type": "array", "items": {"$recursiveRef": "#"}}},
+    },
 ]
 
 
@@ -184,6 +190,7 @@ async def test_a_server_that_introduces_itself_wrongly_is_used(tmp_path: Path, s
         assert (await registry.get("srv__echo").call({}, CONTEXT)).text == "done"
 
 
+PICTURE = "[image, image/png, 8 bytes: not shown, because it is not text]"
 RESULTS: list[tuple[Any, Any, str]] = [
     (None, None, ""),
     ("deleted", "deleted", "deleted"),
@@ -208,6 +215,27 @@ RESULTS: list[tuple[Any, Any, str]] = [
     ),
     ({"content": [{"type": "resource", "resource": {"text": "kept"}}]}, ..., "kept"),
     ({"content": [{"type": "resource_link", "uri": "x://y"}]}, ..., "[x://y](x://y)"),
+    ({"content": [{"type": "image", "data": f"data:image/png;base64,{PNG}"}]}, ..., PICTURE),
+    (
+        {"content": [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}]},
+        ...,
+        PICTURE,
+    ),
+    (
+        {"content": [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}, TEXT]},
+        ...,
+        f"{PICTURE}\nkept",
+    ),
+    (
+        {"content": [{"type": "video", "data": PNG, "mimeType": "video/mp4"}]},
+        ...,
+        "[unknown:resource, video/mp4, 8 bytes: not shown, because it is not text]",
+    ),
+    (
+        {"content": [{"type": "table", "data": "kept", "mimeType": "text/csv"}]},
+        ...,
+        '{"type": "table", "data": "kept", "mimeType": "text/csv"}',
+    ),
     ({"structuredContent": {"id": 7}}, {"id": 7}, '{"id": 7}'),
     ({"structuredContent": [1, 2], "isError": None}, {"result": [1, 2]}, '{"result": [1, 2]}'),
     ({"content": [TEXT], "_meta": [], "resultType": "done", "ttlMs": "x"}, "kept", "kept"),

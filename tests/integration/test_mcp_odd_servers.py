@@ -29,7 +29,7 @@ async def test_a_part_that_is_no_json_schema_does_not_cost_the_tool(tmp_path: Pa
     async with server_of(tmp_path, "stdio", listed(*tools)) as (server, registry):
         for at, (given, args, place) in enumerate(SCHEMAS):
             tool = registry.get(f"srv__t{at}")
-            assert given == [] or not list(iter_violations(args, tool.spec.input_schema)), given
+            assert given == [] or not list(iter_violations(tool.spec.input_schema, args)), given
             assert (await tool.call(args, CONTEXT)).text == "done"
             assert f"t{at}: used without {place}" in server.status_line
 
@@ -168,6 +168,51 @@ async def test_a_schema_as_a_json_text_is_read(tmp_path: Path, name: str) -> Non
     async with server_of(tmp_path, "stdio", listed({"name": "echo", name: schema})) as (server, registry):
         assert server.status_line == "ready, 1 tool"
         assert registry.get("srv__echo").spec.input_schema["required"] == ["x"]
+
+
+NULLABLE = {
+    "a": {"type": "string", "nullable": True},
+    "b": {"enum": ["x"], "nullable": True},
+    "c": {"$ref": "#/$defs/d", "nullable": True},
+}
+
+
+async def test_a_value_may_be_null_as_openapi_says(tmp_path: Path) -> None:
+    tool = {
+        "name": "echo",
+        "inputSchema": {"type": "object", "properties": NULLABLE, "$defs": {"d": {"type": "object"}}},
+    }
+    async with server_of(tmp_path, "stdio", listed(tool)) as (server, registry):
+        assert server.status_line == "ready, 1 tool"
+        schema = registry.get("srv__echo").spec.input_schema
+    assert not list(iter_violations(schema, dict.fromkeys(NULLABLE)))
+    assert not list(iter_violations(schema, {"a": "y", "b": "x", "c": {}}))
+    assert all(list(iter_violations(schema, {name: 7})) for name in NULLABLE)
+
+
+async def test_a_recursive_schema_of_2019_is_checked_at_every_depth(tmp_path: Path) -> None:
+    nested = {"name": {"type": "string"}, "parts": {"type": "array", "items": {"$recursiveRef": "#"}}}
+    schema = {"$recursiveAnchor": True, "type": "object", "properties": nested, "required": ["name"]}
+    async with server_of(tmp_path, "stdio", listed({"name": "echo", "inputSchema": schema})) as (_, registry):
+        read = registry.get("srv__echo").spec.input_schema
+    assert not list(iter_violations(read, {"name": "a", "parts": [{"name": "b"}]}))
+    assert list(iter_violations(read, {"name": "a", "parts": [{"parts": []}]}))
+
+
+NAMES = ("getUser", "Get-User", "get-user", "get_user", "getuser", "GetUser")
+
+
+async def test_tools_that_differ_in_capitals_and_hyphens_only_are_all_used(tmp_path: Path) -> None:
+    script = {f"tools/call {name}": {"result": {"content": name}} for name in NAMES}
+    by_order: list[dict[str, str]] = []
+    for names in (NAMES, NAMES[::-1]):
+        tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+        async with server_of(tmp_path, "stdio", {**listed(*tools), **script}) as (server, registry):
+            assert server.status_line == f"ready, {len(NAMES)} tools"
+            by_order.append({tool.spec.name: (await tool.call({}, CONTEXT)).text for tool in registry})
+    assert by_order[0] == by_order[1], "whatever their order is"
+    assert sorted(by_order[0].values()) == sorted(NAMES)
+    assert (by_order[0]["srv__get_user"], by_order[0]["srv__getuser"]) == ("get_user", "getuser")
 
 
 async def test_tools_as_an_object_by_name_are_read(tmp_path: Path) -> None:

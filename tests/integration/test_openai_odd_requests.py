@@ -202,3 +202,56 @@ async def test_a_part_of_a_past_turn_that_cannot_be_read_is_named(
     assert [part.get("text", part.get("image_url", {}).get("url")) for part in parts] == [
         "Listen:\n[input_audio: not read]", "data:image/png;base64,iVBORw0KGgo=",
     ]  # fmt: skip
+
+
+LOOK: dict[str, Any] = {"name": "look", "description": "Looks.", "parameters": {"type": "object", "properties": {}}}
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"type": "function", **LOOK, "strict": False},
+        LOOK,
+        {"name": "look", "description": "Looks.", "input_schema": LOOK["parameters"]},
+    ],
+    ids=["responses", "bare", "anthropic"],
+)
+async def test_tools_in_the_forms_of_other_apis_reach_the_model(
+    serve: Serve, tmp_path: Path, model_server: ScriptedServer, tool: Any
+) -> None:
+    async with connected(serve, tmp_path) as client:
+        await client.chat.completions.create(
+            model="plain", messages=[{"role": "user", "content": "hi"}], tools=[tool, {"type": "web_search"}]
+        )
+        (request,) = model_server.requests()
+    nested, other = request["body"]["tools"]
+    assert {key: nested["function"][key] for key in LOOK} == LOOK
+    assert (nested["type"], other) == ("function", {"type": "web_search"})
+
+
+@pytest.mark.parametrize(("sent", "passed"), [({"a": 1}, '{"a": 1}'), ("", "{}"), (None, "{}"), ("{broken", "{broken")])
+async def test_a_past_call_has_its_type_and_arguments_as_text(
+    serve: Serve, tmp_path: Path, model_server: ScriptedServer, sent: Any, passed: str
+) -> None:
+    call = {"id": "c", "function": {"name": "look", "arguments": sent}}
+    past: list[Any] = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "seen"},
+    ]
+    async with connected(serve, tmp_path) as client:
+        await ask(client, "plain", past)
+        (request,) = model_server.requests()
+    (told,) = request["body"]["messages"][1]["tool_calls"]
+    assert told == {"type": "function", "id": "c", "function": {"name": "look", "arguments": passed}}
+
+
+async def test_thoughts_among_the_parts_of_an_answer_are_not_its_text(
+    serve: Serve, tmp_path: Path, model_server: ScriptedServer
+) -> None:
+    thoughts: list[Any] = [{"type": kind, kind: "hm"} for kind in ("reasoning", "thinking", "think")]
+    answer: Any = {"role": "assistant", "content": [*thoughts, {"type": "text", "text": "Yes."}]}
+    async with connected(serve, tmp_path) as client:
+        await ask(client, "plain", [{"role": "user", "content": "hi"}, answer, {"role": "user", "content": "why?"}])
+        (request,) = model_server.requests()
+    assert request["body"]["messages"][1]["content"] == "Yes."

@@ -369,3 +369,44 @@ def test_instructions_and_neighbours_become_one_message_and_calls_stay() -> None
     second: JsonObject = {"role": "user", "content": [{"type": "text", "text": "One"}, picture]}
     assert arrange_roles(messages, "joined") == [messages[0], second, *messages[3:]]
     assert arrange_roles(messages, "as_is") == messages
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9."),
+        (500, "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9."),
+        (400, "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40."),
+        (400, "Invalid 'messages[2].tool_call_id': string too long. Expected a string with maximum length 40."),
+        (400, "messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"),
+        (
+            400,
+            "Value at 'messages.2.toolUseId' failed to satisfy constraint: Member must satisfy a pattern",
+        ),
+    ],
+)
+def test_ids_of_calls_that_an_endpoint_refuses_are_sent_in_a_form_that_all_take(status: int, message: str) -> None:
+    calls: list[JsonValue] = [{"id": call_id, "type": "function"} for call_id in ("call_1", "aB3456789")]
+    conversation: tuple[JsonObject, ...] = (
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "call_1", "content": "a"},
+        {"role": "tool", "tool_call_id": "aB3456789", "content": "b"},
+    )
+    support, asked = ParameterSupport(), ModelRequest("m", conversation, "completion")
+    sent = support.build_body(asked, stream=False)
+    assert sent["messages"] == [*conversation]
+    assert support.learn(asked, [sent], refuse(message, status))
+    written: Any = support.build_body(asked, stream=False)["messages"]
+    ids = [call["id"] for call in written[1]["tool_calls"]]
+    assert ids == [answer["tool_call_id"] for answer in written[2:]]
+    assert ids[1] == "aB3456789"
+    assert all(len(one) == 9 and one.isalnum() for one in ids)
+    support.confirm(asked, support.build_body(asked, stream=False), thinks=False)
+    assert support.build_body(asked, stream=True)["messages"] == written
+
+
+def test_a_conversation_without_calls_is_not_sent_again_for_its_ids() -> None:
+    support, asked = ParameterSupport(), request()
+    sent = support.build_body(asked, stream=False)
+    assert not support.learn(asked, [sent], refuse("Tool call id was x but must be a-z, with a length of 9."))

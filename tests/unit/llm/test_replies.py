@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent.core.errors import ModelDownError, ModelOutputError
-from agent.core.models import Usage
+from agent.core.models import JsonObject, Usage
 from agent.llm.chunks import ChunkReader
 from agent.llm.endpoint_origin import EndpointOrigin
 from agent.llm.faults import (
@@ -18,7 +18,7 @@ from agent.llm.faults import (
     read_error,
 )
 from agent.llm.port import ModelChunk
-from agent.llm.replies import read_completion, read_reply, read_usage
+from agent.llm.replies import drop_foreign_calls, read_completion, read_reply, read_usage
 from agent.llm.stream_reader import StreamReader
 
 
@@ -216,3 +216,65 @@ def test_the_wait_of_a_limit_is_read_from_the_body_where_no_header_has_it() -> N
     assert build_status_error(429, {"retry-after": "0"}, body, "here").retry_after_s == 0.0
     odd = json.dumps({"error": {"message": "quota", "details": [{"retryDelay": "soon"}, 7]}}).encode()
     assert build_status_error(429, {}, odd, "here").retry_after_s is None
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning", "reasoning_text", "thinking"])
+def test_thoughts_are_read_under_the_names_of_many_providers(name: str) -> None:
+    assert read_reply(encode_reply({"content": "Yes.", name: "Hm."}), "here").reasoning == "Hm."
+    (chunk,) = ChunkReader("here").read([event_with(**{name: "Hm."})])
+    assert (chunk.reasoning, chunk.text) == ("Hm.", "")
+
+
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+NOTE = "[image, image/png, 3 bytes: not shown, because it is not text]"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "A cat:", "images": [PICTURE]},
+        {"content": [{"type": "text", "text": "A cat:"}, PICTURE]},
+    ],
+)
+def test_a_picture_that_a_model_draws_is_named_in_the_text(message: dict[str, Any]) -> None:
+    assert read_reply(encode_reply(message), "here").text == f"A cat:\n\n{NOTE}"
+    (chunk,) = ChunkReader("here").read([{"choices": [{"delta": message}]}])
+    assert chunk.text == f"A cat:\n\n{NOTE}"
+
+
+def test_a_picture_elsewhere_is_a_link() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "https://pictures.example/cat.png"}}
+    reply = read_reply(encode_reply({"content": None, "images": [picture]}), "here")
+    assert reply.text.strip() == "[image](https://pictures.example/cat.png)"
+
+
+@pytest.mark.parametrize(
+    "body", [{"base_resp": {"status_msg": "login fail"}}, {"message": {"content": "login fail"}, "done": True}]
+)
+def test_json_of_another_kind_is_quoted(body: dict[str, Any]) -> None:
+    with pytest.raises(ModelOutputError, match="login fail"):
+        read_reply(json.dumps(body).encode(), "here")
+
+
+@pytest.mark.parametrize(
+    ("name", "tool"),
+    [
+        ("search", "search"),
+        (" search ", "search"),
+        ("functions.search", "search"),
+        ("functions.search:0", "search"),
+        ("default_api:search", "search"),
+        ("default_api.search", "search"),
+        ("search<|channel|>commentary", "search"),
+        ("search<|constrain|>json", "search"),
+        ("functions.list", "functions.list"),
+        ("browser.search", None),
+        ("research", None),
+        ("", None),
+    ],
+)
+def test_a_call_is_of_the_tool_that_its_template_wraps(name: str, tool: str | None) -> None:
+    reply = read_reply(encode_reply({"tool_calls": [{"id": "a", "function": {"name": name}}]}), "here")
+    names = ("search", "list", "functions.list")
+    offered: list[JsonObject] = [{"type": "function", "function": {"name": one}} for one in names]
+    assert [call.name for call in drop_foreign_calls(reply, offered).tool_calls] == ([] if tool is None else [tool])

@@ -1,6 +1,9 @@
 """Tool calls from streams, as providers cut them."""
 
+import json
 from typing import Any
+
+import pytest
 
 from agent.llm.chunks import ChunkReader
 from agent.llm.replies import read_reply
@@ -99,3 +102,73 @@ def test_parts_of_a_content_are_read_for_what_they_are() -> None:
     parts_of_delta = [{"type": "refusal", "refusal": "No."}]
     (chunk,) = ChunkReader("here").read([{"choices": [{"delta": {"content": parts_of_delta}}]}])
     assert (chunk.text, chunk.refusal) == ("", "No.")
+
+
+ONE, OTHER = '{"x": 1}', '{"y": 2}'
+LATER = {"index": 0, "function": {"name": "f"}}
+FORMS_OF_A_CALL: dict[str, list[dict[str, Any]]] = {
+    "an empty object before the pieces": [
+        delta(0, "a", "f", arguments="{}"),
+        delta(0, arguments='{"x":'),
+        delta(0, arguments=" 1}"),
+    ],
+    "an empty object before the whole": [delta(0, "a", "f", arguments="{}"), delta(0, "a", "f", arguments=ONE)],
+    "the whole behind the pieces": [
+        delta(0, "a", "f", arguments='{"x":'),
+        delta(0, arguments=" 1}"),
+        delta(0, "a", "f", arguments=ONE),
+    ],
+    "the whole behind the pieces, without a name": [
+        delta(0, "a", "f", arguments='{"x":'),
+        delta(0, arguments=" 1}"),
+        delta(0, arguments=ONE),
+    ],
+    "with each piece all before it": [delta(0, "a", "f", arguments=text) for text in ('{"x"', '{"x":', ONE)],
+    "a name behind the arguments": [delta(0, "a", arguments='{"x":'), delta(0, arguments=" 1}"), LATER],
+    "a name behind the id": [delta(0, "a"), delta(0, name="f", arguments=ONE)],
+    "an index as text": [delta(0, "a", "f", arguments='{"x":'), {**delta(0, arguments=" 1}"), "index": "0"}],
+    "another index for a further piece": [delta(0, "a", "f", arguments='{"x":'), delta(1, arguments=" 1}")],
+    "another index for a piece with its id": [delta(0, "a", "f", arguments='{"x":'), delta(1, "a", arguments=" 1}")],
+    "the arguments as JSON once more": [delta(0, "a", "f", arguments=json.dumps(ONE))],
+}
+
+
+@pytest.mark.parametrize("form", FORMS_OF_A_CALL)
+def test_a_call_is_the_same_however_it_is_cut(form: str) -> None:
+    assert parse_deltas(FORMS_OF_A_CALL[form]) == [("f", ONE)]
+
+
+def test_pieces_that_look_like_repetitions_are_pieces() -> None:
+    deltas = [delta(0, "a", "f", arguments='{"a": '), delta(0, arguments='{"a": '), delta(0, arguments="1}}")]
+    assert parse_deltas(deltas) == [("f", '{"a": {"a": 1}}')]
+    cut = [delta(0, "a", "f", arguments=ONE), delta(0, arguments=OTHER)]
+    assert parse_deltas(cut) == [("f", ONE + OTHER)], "what does not fit is not left out"
+
+
+def test_a_second_call_whose_pieces_have_different_indexes_is_one() -> None:
+    deltas = [
+        delta(0, "a", "f", arguments='{"x":'),
+        delta(0, arguments=" 1}"),
+        delta(0, "b", "g"),
+        delta(1, arguments=OTHER),
+    ]
+    assert parse_deltas(deltas) == [("f", ONE), ("g", OTHER)]
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_calls_with_one_id_get_ids_of_their_own(index: int) -> None:
+    calls = parse_tool_calls([delta(0, "f", "f", arguments=ONE), delta(index, "f", "f", arguments=OTHER)])
+    assert [call.arguments for call in calls] == [ONE, OTHER]
+    assert calls[0].id == "f" != calls[1].id
+    whole = {"tool_calls": [{"id": "f", "function": {"name": "f", "arguments": text}} for text in (ONE, OTHER)]}
+    first, second = read_reply(json.dumps({"choices": [{"message": whole}]}).encode(), "here").tool_calls
+    assert first.id == "f" != second.id
+
+
+@pytest.mark.parametrize("arguments", [{"x": 1}, "{}" + ONE, json.dumps(ONE)])
+def test_a_call_without_a_function_and_odd_arguments_of_a_whole_reply(arguments: object) -> None:
+    for call in ({"name": "f", "arguments": arguments}, {"function": {"name": "f", "arguments": arguments}}):
+        body = json.dumps({"choices": [{"message": {"tool_calls": [{"id": "a", **call}]}}]}).encode()
+        (read,) = read_reply(body, "here").tool_calls
+        assert (read.name, read.arguments, read.extra) == ("f", ONE, {})
+    assert parse_deltas([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "null"}}]) == [("f", "{}")]

@@ -61,6 +61,17 @@ def test_a_clock_that_is_set_back_turns_no_run_upside_down() -> None:
     assert summarize(build_trace(back)) == summarize(build_trace(events))
 
 
+@pytest.mark.parametrize("lateness", [0.0, 1.5])
+def test_a_plan_stands_behind_the_route_whenever_each_was_written(lateness: float) -> None:
+    """A loaded machine writes the route with a time after that at which the plan was begun."""
+    route = ev.RequestUnderstood(route="plan", reason="tools are needed", question="p")
+    events = log(created(), route, make_model_call("planner"), PLAN, started("s1"))
+    events = [event._replace(at=event.at + lateness) if event.body == route else event for event in events]
+    steps = build_trace(events)
+    assert [step.type for step in steps] == ["route", "plan", "step"]
+    assert steps[0].started_at <= steps[1].started_at
+
+
 @pytest.mark.row("S001-43", "S001-38")
 def test_a_run_is_told_in_the_order_it_happened() -> None:
     steps = build_trace(
