@@ -164,7 +164,7 @@ async def test_a_reply_that_the_next_question_quotes_forms_no_part_of_it(serve: 
         replied = await client.post(f"/v1/runs/{run_id}/reply", json={"text": said, "approvals": ids_of(asked)})
         assert replied.status_code == 202
         async with asyncio.timeout(20):
-            while await list_open_ids(client, run_id) in ([], ids_of(asked)):
+            while await list_open_ids(client, run_id) in ([], ids_of(asked)):  # noqa: ASYNC110 - over HTTP
                 await asyncio.sleep(0.01)
         (again,) = (await client.get("/v1/approvals")).json()["data"]
     first, *rest = again["question"].splitlines()

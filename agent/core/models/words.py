@@ -71,9 +71,8 @@ class DeferredModel(BaseModel):
 
 
 FAIL_FAST: Final[Any] = Field(fail_fast=True)
-"""For a list that a caller sends: its first fault ends the check. A small body can have a million faults, and describing
-them takes half a minute.
-"""
+"""For a list that a caller sends: its first fault ends the check. A small body can have a million faults, and it takes
+half a minute to describe them."""
 
 
 class FrozenModel(DeferredModel):
