@@ -160,8 +160,8 @@ def _names_an_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> 
         return True
     others = [spec for spec in tools if is_from_outside(spec)]
     fits_other = any(score > 0 for score in CatalogueIndex(others).compute_scores(request.question).values())
-    asked = {*extract_query_terms(keep_ends(request.question))}
-    return fits_other or any(asked & _list_input_terms(spec) for spec in others)
+    terms = {*extract_query_terms(keep_ends(request.question))}
+    return fits_other or any(terms & _list_input_terms(spec) for spec in others)
 
 
 def _list_input_terms(spec: ToolSpec) -> set[str]:
