@@ -4,6 +4,7 @@ and `list-style` of their own."""
 import re
 from typing import Any, TypeAlias
 
+from agent.text.html.styles import read_own_style
 from agent.text.list_numbers import format_letters, format_roman
 
 Element: TypeAlias = Any
@@ -30,8 +31,7 @@ class ListMarkers:
     def __init__(self, element: Element) -> None:
         is_ordered = element.tag == "ol"
         self._type = (element.get("type", "").strip() or "1") if is_ordered else ""
-        match = _STYLE.search(element.get("style", "").lower()) if is_ordered else None
-        self._style = match["name"] if match else ""
+        self._style = _read_style(element) if is_ordered else ""
         self._step = -1 if self._type and element.get("reversed") is not None else 1
         start = _read_integer(element.get("start"))
         if start is None:
@@ -45,13 +45,35 @@ class ListMarkers:
         value = _read_integer(item.get("value"))
         number = self._next if value is None else value
         self._next = number + self._step
-        match = _STYLE.search(item.get("style", "").lower())
-        style = match["name"] if match else self._style
-        if style == "none":
+        style = _read_style(item) or self._style
+        if style == "none" or _is_box(item):
             return ""
-        if style == "decimal-leading-zero":
-            return f"{number:02}. "
-        return f"{_format(number, _STYLES.get(style) or item.get('type', '').strip() or self._type)}. "
+        if style:
+            return f"{format_counter(number, style)}. "
+        return f"{_format(number, item.get('type', '').strip() or self._type)}. "
+
+
+def format_counter(number: int, style: str) -> str:
+    """A number as a `list-style-type` writes it; in digits for those that are not known."""
+    match style:
+        case "none":
+            return ""
+        case "decimal-leading-zero":
+            return f"{number:02}"
+        case _:
+            return _format(number, _STYLES.get(style, "1"))
+
+
+def _read_style(element: Element) -> str:
+    """The `list-style-type` that an element's style sets last; empty if it sets none."""
+    styles = _STYLE.findall(element.get("style", "").lower())
+    return str(styles[-1]) if styles else ""
+
+
+def _is_box(item: Element) -> bool:
+    """Whether an item is laid out as a box without a marker."""
+    display = read_own_style(item.get("style", "")).get("display", "list-item")
+    return display in ("block", "flex", "grid", "table")
 
 
 def _read_integer(text: str | None) -> int | None:

@@ -9,8 +9,8 @@ strikes out and raises only beside boxes that are ticked in the page. What only 
 import re
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import tinycss2  # type: ignore[import-untyped]
 from cssselect import GenericTranslator, Selector, SelectorError, parse
@@ -20,11 +20,18 @@ MAX_SHEET_CHARS = 2_000_000
 MAX_RULES = 5_000
 """Rules about these properties that are applied."""
 _PROPERTIES = frozenset({"display", "visibility", "float", "position"})
+_COUNTERS = frozenset({"counter-reset", "counter-increment", "counter-set"})
 _RARE_PROPERTIES = (
     (re.compile(r"vertical-align\s*:\s*su(?:per|b)\b", re.IGNORECASE), {"vertical-align"}),
     (re.compile("line-through", re.IGNORECASE), {"text-decoration", "text-decoration-line"}),
+    (re.compile(r"list-style", re.IGNORECASE), {"list-style", "list-style-type"}),
+    (re.compile(r"counters?\(", re.IGNORECASE), _COUNTERS),
 )
-"""Properties that matter where a sheet raises, lowers or strikes out words; most align cells and underline links."""
+"""Properties that matter where a sheet raises, lowers or strikes out words, or numbers them; most align cells and
+underline links."""
+_BOX_PROPERTIES = frozenset({"content", "display", "visibility", "opacity", *_COUNTERS})
+"""What matters of the boxes that sheets add before and behind elements."""
+_BOX = re.compile(r"::?(before|after)(?![\w-])", re.IGNORECASE)
 _SIMPLE = re.compile(r"[\w\s.#>+~*,-]+")
 """Selectors all of whose names an element of the page must have: without attributes, `:not()` and escapes."""
 _NAME = re.compile(r"[.#][\w-]+")
@@ -45,15 +52,27 @@ _SCREEN_PX = 1920
 _EM_PX = 16
 _TICKED = re.compile(":checked", re.IGNORECASE)
 _TICK = re.compile(rf":not\(\s*{_TICKED.pattern}\s*\)|{_TICKED.pattern}", re.IGNORECASE)
-_LONGHANDS = {"text-decoration": "text-decoration-line"}
+_LONGHANDS = {"text-decoration": "text-decoration-line", "list-style": "list-style-type"}
 """Properties that set another one, so that the last of both counts."""
+_VARIABLE = "--"
+_SIDES: Mapping[Any, Literal["", "before", "after"]] = {None: "", "before": "before", "after": "after"}
 _HIDING = frozenset({"none", "hidden", "collapse"})
 _MAX_DEPTH = 8
 """Conditions within each other."""
 _TRANSLATOR = GenericTranslator()
 
-Display = dict[Any, dict[str, str]]
-"""The values of `display`, `visibility`, `float`, `position` and `_RARE_PROPERTIES` by element."""
+Side = Literal["before", "after"]
+Generated = dict[tuple[Any, Side], dict[str, str]]
+"""The values of `_BOX_PROPERTIES`, and of variables, by element and side."""
+
+
+@dataclass(frozen=True, slots=True)
+class SheetValues:
+    """What style sheets set: the values of `_PROPERTIES` and `_RARE_PROPERTIES` by element, and those of the boxes that
+    they add."""
+
+    own: dict[Any, dict[str, str]] = field(default_factory=dict)
+    generated: Generated = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -67,23 +86,28 @@ class _Declaration:
     value: str
     path: str
     """An XPath, or a selector of one element by its names."""
+    side: Literal["", "before", "after"]
+    """The box that it is about; empty for the element itself."""
 
 
-def list_sheet_values(root: Any) -> Display:
+def list_sheet_values(root: Any) -> SheetValues:
     """What the style sheets of a page set of these properties, by the elements that they name."""
     sheets = "\n".join(
         style.text or "" for style in root.iter("style") if (style.get("media") or "").strip().lower() in _MEDIA
     )
     properties = _PROPERTIES.union(*(names for pattern, names in _RARE_PROPERTIES if pattern.search(sheets)))
-    if not any(name in sheets for name in properties):
-        return {}
+    if not any(name in sheets for name in (*properties, "content")):
+        return SheetValues()
     named = _list_named(root)
     all_declarations = _iter_declarations(sheets[:MAX_SHEET_CHARS], properties, named.keys())
     declarations = [one for one, _ in zip(all_declarations, range(MAX_RULES), strict=False)]
-    values: Display = {}
+    values = SheetValues()
     for one in sorted(declarations):
         for element in _find_elements(root, named, one.path):
-            values.setdefault(element, {})[one.name] = one.value
+            if one.side:
+                values.generated.setdefault((element, one.side), {})[one.name] = one.value
+            else:
+                values.own.setdefault(element, {})[one.name] = one.value
     return values
 
 
@@ -125,21 +149,26 @@ def _iter_declarations(sheets: str, properties: AbstractSet[str], names: Abstrac
     order = 0
     rules = tinycss2.parse_stylesheet(sheets, skip_comments=True, skip_whitespace=True)
     for selectors, block, is_conditional in _iter_rules(rules):
+        sides = {side.lower() for side in _BOX.findall(selectors)}
+        wanted = properties | _BOX_PROPERTIES if sides else properties
         declarations = [
-            (_get_longhand(item.lower_name), item.important, tinycss2.serialize(item.value).strip().lower())
+            (_get_longhand(item.lower_name), item.important, tinycss2.serialize(item.value).strip())
             for item in tinycss2.parse_blocks_contents(block, skip_comments=True, skip_whitespace=True)
-            if item.type == "declaration" and item.lower_name in properties
+            if item.type == "declaration" and (item.lower_name in wanted or (sides and item.name.startswith(_VARIABLE)))
         ]
         if not declarations:
             continue
-        is_hiding = any(name in _PROPERTIES and value in _HIDING for name, _, value in declarations)
+        is_hiding = any(name in _PROPERTIES and value.lower() in _HIDING for name, _, value in declarations)
         if is_hiding and (is_conditional or _TICK.search(selectors)):
             continue
         for name, important, value in declarations:
+            is_verbatim = name == "content" or name.startswith(_VARIABLE)
             ticked = _TICK.sub("[type]", selectors) if name in _PROPERTIES else _TICKED.sub("[checked]", selectors)
-            for path, specificity in _list_paths(ticked, names):
-                order += 1
-                yield _Declaration(important, specificity, order, name, value, path)
+            for path, specificity, side in _list_paths(ticked, names):
+                if name in (_BOX_PROPERTIES if side else properties) or (side and is_verbatim):
+                    order += 1
+                    exact = value if is_verbatim else value.lower()
+                    yield _Declaration(important, specificity, order, name, exact, path, side)
 
 
 def _iter_rules(rules: list[Any], depth: int = 0, *, is_conditional: bool = False) -> Iterator[tuple[str, Any, bool]]:
@@ -173,18 +202,23 @@ def _is_true(part: str) -> bool:
     return limit <= _SCREEN_PX if width["bound"] == "min" or width["sign"] == ">" else limit >= _SCREEN_PX
 
 
-def _list_paths(selectors: str, names: AbstractSet[str]) -> list[tuple[str, tuple[int, int, int]]]:
-    if _SIMPLE.fullmatch(selectors):  # most sheets are made for other pages too, and a search of the page takes time
+def _list_paths(
+    selectors: str, names: AbstractSet[str]
+) -> list[tuple[str, tuple[int, int, int], Literal["", "before", "after"]]]:
+    if _SIMPLE.fullmatch(_BOX.sub("", selectors)):  # most sheets are made for other pages too, and a search takes time
         selectors = ",".join(one for one in selectors.split(",") if names >= set(_NAME.findall(one)))
     try:
-        parsed = [one for one in parse(selectors) if not one.pseudo_element]
-        return [(_write_path(one), one.specificity()) for one in parsed]
+        return [
+            (_write_path(one), one.specificity(), _SIDES[one.pseudo_element])
+            for one in parse(selectors)
+            if one.pseudo_element in _SIDES
+        ]
     except SelectorError:
         return []
 
 
 def _write_path(selector: Selector) -> str:
-    text = selector.canonical()
+    text = _BOX.sub("", selector.canonical())
     if _COMPOUND.fullmatch(text):
         return text
     return str(_TRANSLATOR.selector_to_xpath(selector, prefix="descendant-or-self::"))

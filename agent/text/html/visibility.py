@@ -8,10 +8,11 @@ from typing import Any, TypeAlias
 
 from lxml import etree, html  # type: ignore[import-untyped]
 
+from agent.text.html.generated import add_generated
 from agent.text.html.layout import is_in_line, part_boxes
 from agent.text.html.names import name_drawing, name_pictures
 from agent.text.html.prices import write_cents
-from agent.text.html.styles import list_sheet_values, read_own_style
+from agent.text.html.styles import Generated, list_sheet_values, read_own_style
 from agent.text.html.tables import MOVED
 from agent.text.superscripts import RAISED_SIGNS
 
@@ -46,7 +47,7 @@ def remove_hidden(root: Element) -> None:
         _join_bodies(root, body)
     _open_frames(body)
     _open_drawings(body)
-    _apply_sheets(root, body)
+    generated = _apply_sheets(root, body)
     seen_inside = _list_holders(body)
     without_scripts = []
     gone: set[Element] = set()
@@ -67,6 +68,7 @@ def remove_hidden(root: Element) -> None:
     if len("".join(body.itertext()).strip()) > hidden_text or next(body.iter("img"), None) is not None:
         for element in visible_elements:
             _remove(element)
+    add_generated(body, generated)
     name_pictures(body)
     part_boxes(body)
     _mark_moved(body)
@@ -135,12 +137,13 @@ def _remove_invisible(element: Element, seen_inside: Container[Element]) -> None
             _remove(child)
 
 
-def _apply_sheets(root: Element, body: Element) -> None:
-    """Writes what style sheets say of elements into their `style`, which it does not overrule.
+def _apply_sheets(root: Element, body: Element) -> Generated:
+    """Writes what style sheets say of elements into their `style`, which it does not overrule; the boxes that they add.
 
     What they hide of a page that they hide for the most part is shown by its scripts, and is left as it is.
     """
-    values = list_sheet_values(root)
+    sheets = list_sheet_values(root)
+    values = sheets.own
     hidden = [
         element
         for element, properties in values.items()
@@ -156,6 +159,7 @@ def _apply_sheets(root: Element, body: Element) -> None:
         missing = [f"{name}: {value}" for name, value in properties.items() if not _get_own(element, name)]
         if missing:
             element.set("style", "; ".join([*missing, own]))
+    return sheets.generated
 
 
 def _iter_texts(element: Element) -> Iterator[str]:
@@ -187,7 +191,7 @@ def _is_visible(element: Element) -> bool:
 def _get_own(element: Element, name: str) -> str:
     """The value of a property in the element's own style; empty if it sets none."""
     style = element.get("style")
-    return read_own_style(style).get(name, "") if style and name in style.lower() else ""
+    return read_own_style(style).get(name, "") if style and name.partition("-")[0] in style.lower() else ""
 
 
 def _remove(element: Element) -> None:

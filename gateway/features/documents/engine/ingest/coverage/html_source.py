@@ -22,23 +22,8 @@ from gateway.features.documents.engine.search.models import FileType
 _VOID = frozenset(
     ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr")
 )
-_SILENT = frozenset(
-    (
-        "script",
-        "style",
-        "head",
-        "title",
-        "canvas",
-        "audio",
-        "video",
-        "iframe",
-        "object",
-        "svg",
-        "noframes",
-        "annotation",
-        "annotation-xml",
-    )
-)
+_SILENT_NAMES = "script style head title canvas audio video iframe object svg noframes annotation annotation-xml"
+_SILENT = frozenset(_SILENT_NAMES.split())
 _OMITTED = {"svg": "drawing", "select": "choices", "datalist": "choices", "noscript": "text without scripts"}
 _SHOWN_BY = {"dialog": "open", "template": "shadowrootmode"}
 _DECLARED = re.compile(r"(?<![\w-])(display|visibility)\s*:\s*([a-z-]+)(\s*!)?", re.IGNORECASE)
@@ -238,9 +223,18 @@ class _Page:
             name = find_name(tag, given, is_inline=_is_inline(tag)) if given and not is_silent else ""
             is_silent = is_silent or tag in SIGNED
             why = above or reason or hidden
-            self._open.append(Opened(tag, why, gap, has_boxes, name, is_silent, self._shown, is_preformatted))
+            before, after = self._find_added(given) if not why else ("", "")
+            self._add_gap(before)
+            self._open.append(Opened(tag, why, gap, has_boxes, name, is_silent, self._shown, is_preformatted, after))
             if attributes.endswith("/") and self._reason == _OMITTED["svg"]:
                 self._close(tag)
+
+    def _find_added(self, given: dict[str, str]) -> tuple[str, str]:
+        """What style sheets add before and behind the element that starts; it may be part of a word."""
+        if not self._styles:
+            return "", ""
+        before, after = self._styles.find_added(self._path, given, JOINT)
+        return before and f"{before}{JOINT}", after and f"{JOINT}{after}"
 
     def _count_frame(self, attributes: str) -> None:
         """Counts the page that a frame holds in itself."""
@@ -277,6 +271,8 @@ class _Page:
 
     def _close(self, tag: str) -> None:
         """Closes an element and those left open in it; an end without a start is ignored."""
+        place = next((at for at in range(len(self._open) - 1, -1, -1) if self._open[at].tag == tag), len(self._open))
+        self._add_text_behind(place)
         if not _is_inline(tag):
             self.flush()
         elif tag in _SEPARATE:
@@ -284,15 +280,17 @@ class _Page:
         self._loosen()
         self._ended = tag
         self._is_after_equation = tag == "math" or (self._is_after_equation and _is_inline(tag))
-        for place in range(len(self._open) - 1, -1, -1):
-            if self._open[place].tag == tag:
-                ended = self._open[place]
-                self._add_gap(ended.gap)
-                del self._open[place:]
-                if ended.name.strip() and ended.before == self._shown:
-                    self.source.add("names of pictures", ended.name)
-                    self._shown += 1
-                return
+        for ended in self._open[place : place + 1]:
+            self._add_gap(ended.gap)
+            del self._open[place:]
+            if ended.name.strip() and ended.before == self._shown:
+                self.source.add("names of pictures", ended.name)
+                self._shown += 1
+
+    def _add_text_behind(self, place: int) -> None:
+        """Adds what style sheets put at the end of the open elements from a place on."""
+        for one in reversed(self._open[place:]):
+            self._add_gap(one.added)
 
     def _add_gap(self, gap: str) -> None:
         if gap:
@@ -358,6 +356,7 @@ class _Page:
                 break
             place -= 1
         if last is not None:
+            self._add_text_behind(last)
             self.flush()
             del self._open[last:]
 

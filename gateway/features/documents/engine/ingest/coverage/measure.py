@@ -107,8 +107,17 @@ def _compare_characters(source: SourceText, texts: Sequence[str]) -> tuple[int, 
     left: Counter[str] = Counter()
     for text in texts:
         left.update(count_letters(text))
-    lost: dict[str, int] = {}
+    lost: dict[str, Counter[str]] = {}
     for kind, letters in source.characters.items():
-        lost[kind] = (letters - left).total()
+        lost[kind] = letters - left
         left -= letters
-    return sum(letters.total() for letters in source.characters.values()), lost
+    total = sum(letters.total() for letters in source.characters.values())
+    if source.list_unseen is not None and any(lost.values()):
+        unseen = count_letters("".join(source.list_unseen()))
+        for kind, letters in lost.items():
+            hidden = letters & unseen
+            unseen -= hidden
+            lost[kind] = letters - hidden
+            source.omitted["characters that nobody sees"] += hidden.total()
+            total -= hidden.total()
+    return total, {kind: letters.total() for kind, letters in lost.items()}

@@ -49,6 +49,8 @@ class Opened(NamedTuple):
     before: int = 0
     """How much was shown before it."""
     is_preformatted: bool = False
+    added: str = ""
+    """The text that style sheets add behind its own."""
 
 
 def find_gap(tag: str, layout: Layout, role: str, above: Opened | None) -> str:

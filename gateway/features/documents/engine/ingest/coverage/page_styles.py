@@ -7,7 +7,7 @@ and by features that not all browsers have.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 _UNSURE = re.compile(
@@ -22,6 +22,13 @@ _DECLARATION = re.compile(
     r"\s*(!\s*important)?",
     re.IGNORECASE,
 )
+_ADDED = re.compile(r"::?(before|after)\s*$", re.IGNORECASE)
+_CONTENT = re.compile(
+    r"""(?:^|[;{\s])content\s*:\s*((?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^;}"'])*)""", re.IGNORECASE
+)
+_UNSEEN = re.compile(r"opacity\s*:\s*0*\.?0*\s*(?:[;!]|$)|visibility\s*:\s*hidden|display\s*:\s*none", re.IGNORECASE)
+_STRING = re.compile(r""""((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|attr\(\s*([\w-]+)|(counters?\(|var\()|(/)""")
+_ESCAPE = re.compile(r"\\([0-9a-fA-F]{1,6}\s?|.)", re.DOTALL)
 _SPACE = re.compile(r"(?:margin|padding)[a-z-]*\s*:[^;]*?(?<![\d.])0*(?:[1-9]|\.[3-9])", re.IGNORECASE)
 """Space beside an element, by its own style, that may part it from a word."""
 _BOX = re.compile(r"block|flex|grid|table|box|list-item|flow-root")
@@ -84,6 +91,8 @@ class PageStyles:
         self._rules: list[_Rule] = []
         self._by_key: dict[str, list[_Rule]] = {}
         """The rules by a name that the last element of their path must have: its id, a class, its type, or any."""
+        self._adding: dict[str, list[_Rule]] = {}
+        """The same of the rules that add text, whose properties are the sides."""
         for match in _SHEET.finditer(text):
             media = _MEDIA.search(match[1])
             condition = media[1].strip().lower() if media else ""
@@ -93,7 +102,7 @@ class PageStyles:
             self._by_key.setdefault(_get_key(rule.compounds[-1]), []).append(rule)
 
     def __bool__(self) -> bool:
-        return bool(self._rules)
+        return bool(self._rules or self._adding)
 
     def find_layout(self, path: Sequence[Tag], style: str) -> Layout:
         """How the last element of a path from the root is shown; `style` is its own attribute."""
@@ -103,8 +112,30 @@ class PageStyles:
         declared = {rule.property: rule.value for rule in sorted(rules, key=lambda rule: rule.rank)}
         return _make_layout(declared, style)
 
+    def find_added(self, path: Sequence[Tag], given: Mapping[str, str], unknown: str) -> tuple[str, str]:
+        """The texts that rules add before and behind the last element of a path, with a sign for what is unknown;
+        empty if they add none."""
+        last = path[-1]
+        keys = ("*", last.name, *(f"#{one}" for one in last.ids), *(f".{one}" for one in last.classes))
+        rules = [rule for key in keys for rule in self._adding.get(key, ()) if _matches(rule.compounds, path)]
+        contents = {rule.property: rule.value for rule in sorted(rules, key=lambda rule: rule.rank)}
+        before, after = (_write_content(contents.get(side, ""), given, unknown) for side in ("before", "after"))
+        return before, after
+
+    def _add_content(self, selector: str, block: str) -> None:
+        side, content = _ADDED.search(selector), _CONTENT.search(block)
+        compounds = _read_selector(selector[: side.start()]) if side is not None else ()
+        if side is None or content is None or not compounds or len(self._rules) >= _MAX_RULES:
+            return
+        value = "none" if _UNSEEN.search(block) else content[1]
+        rank = (False, *_get_specificity(compounds), len(self._rules) + sum(map(len, self._adding.values())))
+        rule = _Rule(rank, compounds, side[1].lower(), value)
+        self._adding.setdefault(_get_key(compounds[-1]), []).append(rule)
+
     def _add(self, sheet: str, *, is_certain: bool) -> None:
         for selectors, block, has_certain_condition in _iter_rules(sheet, is_certain):
+            for selector in selectors.split(",") if "content" in block and has_certain_condition else ():
+                self._add_content(selector, block)
             for name, value, important in _DECLARATION.findall(block):
                 shows = _SHOWS.match(value.lower()) is not None
                 for selector in selectors.split(",") if shows or has_certain_condition else ():
@@ -112,6 +143,24 @@ class PageStyles:
                     if compounds and len(self._rules) < _MAX_RULES:
                         rank = (bool(important), *_get_specificity(compounds), len(self._rules))
                         self._rules.append(_Rule(rank, compounds, name.lower(), value.lower()))
+
+
+def _write_content(content: str, given: Mapping[str, str], unknown: str) -> str:
+    text = ""
+    for double, single, attribute, function, rest in _STRING.findall(content):
+        if rest:
+            break
+        text += _ESCAPE.sub(_unescape, double or single) + given.get(attribute.lower(), "") + unknown * bool(function)
+    return text
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    """The character of an escape; none for the signs of icon fonts."""
+    digits = escape[1].strip()
+    if not re.fullmatch("[0-9a-fA-F]+", digits):
+        return escape[1]
+    sign = chr(min(int(digits, 16), 0x10FFFF))
+    return "" if "\ue000" <= sign <= "\uf8ff" or sign >= "\U000f0000" else sign
 
 
 def read_own_layout(style: str) -> Layout:

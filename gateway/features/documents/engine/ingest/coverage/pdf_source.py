@@ -15,6 +15,7 @@ from gateway.features.documents.engine.ingest.coverage.pdf_layers_source import 
     find_hidden_layers,
     iter_objects,
 )
+from gateway.features.documents.engine.ingest.coverage.pdf_unseen_source import iter_unseen
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
 from gateway.features.documents.engine.search.models import FileType
 
@@ -83,6 +84,7 @@ def read_source(data: bytes, _file_type: FileType, _encoding: str, deadline: flo
     source.omit("words in layers that are off", "".join(one for page in pages for one in page.hidden))
     source.omit("words outside of the page", "".join(one for page in pages for one in page.outside))
     source.omit("words of repeated heads and feet of pages", " ".join(repeated))
+    source.list_unseen = partial(iter_unseen, document, deadline)
     return source
 
 

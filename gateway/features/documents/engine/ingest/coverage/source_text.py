@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -56,6 +57,8 @@ class SourceText:
     optional: dict[str, Counter[str]] = field(default_factory=dict)
     characters: dict[str, Counter[str]] = field(default_factory=dict)
     cells: dict[str, Counter["Cell"]] = field(default_factory=dict)
+    list_unseen: Callable[[], Iterable[str]] | None = None
+    """The characters that nobody sees: counted as left out where a document lacks them. Asked only then."""
 
     def add(self, kind: str, text: str) -> None:
         """Counts the words of a piece of text; words do not go on from one piece to the next."""

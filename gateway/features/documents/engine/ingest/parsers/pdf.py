@@ -46,6 +46,7 @@ from gateway.features.documents.engine.ingest.parsers.pdf_turned import (
     split_items,
     take_column_heads,
 )
+from gateway.features.documents.engine.ingest.parsers.pdf_unseen import UnseenWords
 from gateway.features.documents.engine.ingest.parsers.pdf_xfa import list_values
 from gateway.features.documents.engine.ingest.parsers.pdfium import Pdfium, open_pdfium
 
@@ -189,6 +190,7 @@ class _PageReader:
         self._pdfium = pdfium
         self._leftovers = Leftovers()
         self._heads = RunningHeads()
+        self._unseen = UnseenWords()
         self._unknown_characters: dict[int, int] = {}
         self._unmarked_pages: list[int] = []
         self._parted_pages: list[int] = []
@@ -197,11 +199,11 @@ class _PageReader:
         """The blocks of a page, also those that it repeats."""
         blocks: Sequence[Block] = self._leftovers.add(page, _list_text_blocks(page))
         if self._pdfium is not None:
-            facts = self._pdfium.read_text_facts(page.page_num)
+            facts, unseen = self._pdfium.read_text_facts(page.page_num)
             blocks, is_whole = close_letters(blocks, page, facts)
             if not is_whole:
                 self._parted_pages.append(page.page_num)
-            blocks = move_in_blocks(blocks, facts.moved)
+            blocks = self._unseen.leave_out(move_in_blocks(blocks, facts.moved), page, unseen)
             if facts.is_doubtful:
                 self._unknown_characters[page.page_num] = facts.unknown
         blocks, is_complete = mark_struck_text(blocks, page)
@@ -221,6 +223,7 @@ class _PageReader:
 
     def describe(self, draft: Draft) -> None:
         """Says what is uncertain."""
+        draft.uncertainties.extend(self._unseen.describe())
         if self._unknown_characters:
             draft.uncertainties.append(
                 f"{ocr.format_pages(list(self._unknown_characters))} partly read by guess: fonts do not say which "

@@ -123,7 +123,7 @@ class Scans:
                 f"{ocr.format_pages(unseen)} read without the picture that fills the page, which may show more text; "
                 f"{why}"
             )
-        layered = [str(one.page_num) for one in self._pages if "invisible-text-layer" in _list_reasons(one)]
+        layered = [str(one.page_num) for one in self._pages if is_scan_with_text(one)]
         if layered:
             draft.uncertainties.append(f"the text of scanned pages {', '.join(layered)} comes from an earlier OCR")
 
@@ -161,6 +161,11 @@ def is_unreadable(page: "ParsedPage") -> bool:
     """Whether a page has no text that can be trusted."""
     reasons = _list_reasons(page)
     return not _UNREADABLE.isdisjoint(reasons) or ("no-text" in reasons and not page.blocks)
+
+
+def is_scan_with_text(page: "ParsedPage") -> bool:
+    """Whether a page is a scan behind which an OCR put its text."""
+    return "invisible-text-layer" in _list_reasons(page)
 
 
 def _is_picture(page: "ParsedPage") -> bool:

@@ -12,12 +12,14 @@ from typing import Any
 
 import liteparse
 
+from gateway.features.documents.engine.ingest.parsers import pdfium_objects, pdfium_picture, pdfium_unseen
 from gateway.features.documents.engine.ingest.parsers.pdfium_text import (
     MAX_CHARACTERS,
     FloatBox,
     PageText,
     PageTextFacts,
 )
+from gateway.features.documents.engine.ingest.parsers.pdfium_unseen import UnseenText, find_unseen
 
 _TEXT_FIELDS = frozenset({20, 21})
 """Kinds of annotations by PDFium's numbers: widgets, which liteparse reads as part of the page, and screens."""
@@ -77,6 +79,9 @@ _FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "FPDFAnnot_GetFileAttachment": (_P, _P),
     "FPDFAnnot_GetAP": (_U, _P, _I, _P, _U),
     "FPDFAnnot_GetStringValue": (_U, _P, ctypes.c_char_p, _P, _U),
+    **pdfium_objects.FUNCTIONS,
+    **pdfium_picture.FUNCTIONS,
+    **pdfium_unseen.FUNCTIONS,
 }
 """The functions of PDFium that are called: what they return, and what they take."""
 
@@ -103,10 +108,12 @@ class Pdfium:
         handles = (self._library.FPDFDoc_GetAttachment(self._document, index) for index in range(max(count, 0)))
         return [self._read_text(self._library.FPDFAttachment_GetName, one) or "unnamed" for one in handles if one]
 
-    def read_text_facts(self, page: int) -> PageTextFacts:
-        """What stands out of the text of a page (from 1)."""
-        with self._open_text(page) as text:
-            return PageText(self._library, text).read_facts() if text else PageTextFacts()
+    def read_text_facts(self, page: int) -> tuple[PageTextFacts, UnseenText]:
+        """What stands out of the text of a page (from 1), and what nobody sees of it."""
+        with self._open_text(page) as (handle, text):
+            if not text:
+                return PageTextFacts(), UnseenText()
+            return PageText(self._library, text).read_facts(), find_unseen(self._library, handle, text)
 
     def remove_layers(self, names: Collection[str]) -> bytes | None:
         """The file without what its pages draw in layers of these names; None if they draw nothing in them. The empty
@@ -202,7 +209,7 @@ class Pdfium:
         finally:
             library.FPDF_ClosePage(handle)
         if drawn:
-            with self._open_text(page) as text:
+            with self._open_text(page) as (_, text):
                 written = PageText(self._library, text).written if text else ""
             halves = written.encode("utf-16-le", "surrogatepass")
             words = " ".join(halves.decode("utf-16-le", "replace").split())
@@ -246,12 +253,12 @@ class Pdfium:
         return buffer.raw.decode("utf-16-le", "replace").partition("\0")[0]
 
     @contextlib.contextmanager
-    def _open_text(self, page: int) -> Iterator[Any]:
-        """The text of a page (from 1); None if it cannot be read."""
+    def _open_text(self, page: int) -> Iterator[tuple[Any, Any]]:
+        """A page (from 1) and its text; None if they cannot be read."""
         handle = self._library.FPDF_LoadPage(self._document, page - 1)
         text = self._library.FPDFText_LoadPage(handle) if handle else None
         try:
-            yield text
+            yield handle, text
         finally:
             if text:
                 self._library.FPDFText_ClosePage(text)

@@ -1,0 +1,115 @@
+"""A PDF's page as PDFium draws it, compared with another drawing of it."""
+
+import ctypes
+from collections.abc import Mapping
+from math import ceil, floor
+from typing import Any
+
+Box = tuple[float, float, float, float]
+"""Left, bottom, right and top in points of the page."""
+
+_SEEN = 16
+"""Difference of colors, of 255, from which a letter is seen: #eeeeee on white is the palest text that counts."""
+_SCALE = 2.0
+"""Pixels a point, so that thin letters are not paler than they are."""
+_LONGEST_SIDE = 4000.0
+_PIXEL = 4
+"""Bytes."""
+_FINE = 1000
+"""How much finer than pixels places are computed."""
+_WHITE = 0xFFFFFFFF
+_WITH_ANNOTATIONS = 1
+
+_P, _I = ctypes.c_void_p, ctypes.c_int
+_TO_DEVICE = (_I, _P, _I, _I, _I, _I, _I, ctypes.c_double, ctypes.c_double, ctypes.POINTER(_I), ctypes.POINTER(_I))
+
+FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
+    "FPDF_GetPageWidthF": (ctypes.c_float, _P),
+    "FPDF_GetPageHeightF": (ctypes.c_float, _P),
+    "FPDF_PageToDevice": _TO_DEVICE,
+    "FPDF_RenderPageBitmap": (None, _P, _P, _I, _I, _I, _I, _I, _I),
+    "FPDFBitmap_Create": (_P, _I, _I, _I),
+    "FPDFBitmap_FillRect": (_I, _P, _I, _I, _I, _I, ctypes.c_ulong),
+    "FPDFBitmap_GetBuffer": (_P, _P),
+    "FPDFBitmap_GetStride": (_I, _P),
+    "FPDFBitmap_Destroy": (None, _P),
+}
+"""The functions of PDFium that are called here: what they return, and what they take."""
+
+
+class Picture:
+    """An open page as it is drawn, with its annotations. `scale` is in pixels a point. Raises MemoryError."""
+
+    def __init__(self, library: ctypes.CDLL, page: Any) -> None:
+        self._library, self._page = library, page
+        width, height = library.FPDF_GetPageWidthF(page), library.FPDF_GetPageHeightF(page)
+        self.scale = min(_SCALE, _LONGEST_SIDE / max(width, height, 1))
+        self._size = max(1, round(width * self.scale)), max(1, round(height * self.scale))
+        bitmap = library.FPDFBitmap_Create(*self._size, 0)
+        if not bitmap:
+            raise MemoryError
+        try:
+            library.FPDFBitmap_FillRect(bitmap, 0, 0, *self._size, _WHITE)
+            library.FPDF_RenderPageBitmap(bitmap, page, 0, 0, *self._size, 0, _WITH_ANNOTATIONS)
+            self._stride = library.FPDFBitmap_GetStride(bitmap)
+            self._pixels = ctypes.string_at(library.FPDFBitmap_GetBuffer(bitmap), self._stride * self._size[1])
+        finally:
+            library.FPDFBitmap_Destroy(bitmap)
+
+        self._origin, self._across, self._upward = (self._map(x, y) for x, y in ((0, 0), (1, 0), (0, 1)))
+
+    def _map(self, x: float, y: float) -> tuple[float, float]:
+        """A point of the page in pixels, which PDFium gives as whole numbers: of a picture that is larger."""
+        right, down = ctypes.c_int(), ctypes.c_int()
+        size = (_FINE * self._size[0], _FINE * self._size[1])
+        place = (ctypes.c_double(x), ctypes.c_double(y), ctypes.byref(right), ctypes.byref(down))
+        self._library.FPDF_PageToDevice(self._page, 0, 0, *size, 0, *place)
+        return right.value / _FINE, down.value / _FINE
+
+    def differs(self, other: "Picture", box: Box) -> bool:
+        """Whether another picture of the page looks different in a box."""
+        left, right, rows = self._find_rows(box)
+        one, two = self._pixels, other._pixels
+        for start in rows:
+            area = slice(start + left, start + right)
+            if one[area] != two[area] and _is_different(one[area], two[area]):
+                return True
+        return False
+
+    def is_plain(self, box: Box) -> bool:
+        """Whether a box has nearly one color."""
+        left, right, rows = self._find_rows(box)
+        first = rows.start + left if rows else 0
+        plain = self._pixels[first : first + _PIXEL] * ((right - left) // _PIXEL)
+        for start in rows:
+            row = self._pixels[start + left : start + right]
+            if row != plain and _is_different(row, plain):
+                return False
+        return True
+
+    def find_middle(self, box: Box) -> tuple[float, float]:
+        """The middle of a box in points from the top left of the page as it is shown."""
+        left, top, right, bottom = self._find_sides(box)
+        return (left + right) / 2 / self.scale, (top + bottom) / 2 / self.scale
+
+    def _find_rows(self, box: Box) -> tuple[int, int, range]:
+        """The first and the last byte of a box in each of its rows, and where these begin."""
+        left, top, right, bottom = self._find_sides(box)
+        first, last = max(floor(left), 0), min(ceil(right) + 1, self._size[0])
+        rows = range(
+            max(floor(top), 0) * self._stride, min(ceil(bottom) + 1, self._size[1]) * self._stride, self._stride
+        )
+        return _PIXEL * first, _PIXEL * max(first, last), rows
+
+    def _find_sides(self, box: Box) -> tuple[float, float, float, float]:
+        """The left, top, right and bottom of a box, in pixels."""
+        (x0, y0), (xx, yx), (xy, yy) = self._origin, self._across, self._upward
+        corners = ((box[0], box[1]), (box[2], box[3]))
+        (x1, y1), (x2, y2) = (
+            (x0 + x * (xx - x0) + y * (xy - x0), y0 + x * (yx - y0) + y * (yy - y0)) for x, y in corners
+        )
+        return min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)
+
+
+def _is_different(one: bytes, other: bytes) -> bool:
+    return max(map(abs, map(int.__sub__, one, other)), default=0) >= _SEEN

@@ -1,0 +1,202 @@
+"""Letters of a PDF's page that nobody sees: invisible, in the color of what is behind them, covered, or tiny.
+
+Texts that might be hidden are chosen by their color, mode and place. Then the page is drawn with and without them: a
+letter is unseen if nothing changes in its place.
+"""
+
+import ctypes
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
+
+from gateway.features.documents.engine.ingest.parsers.pdfium_objects import Area, Color, PageObjects, TextObject
+from gateway.features.documents.engine.ingest.parsers.pdfium_picture import Box, Picture
+from gateway.features.documents.engine.ingest.parsers.pdfium_text import MAX_CHARACTERS
+
+UnseenKind = Literal["invisible", "covered", "tiny"]
+
+_TRANSPARENT = 64
+"""Opacity, of 255, below which a text is looked at."""
+_NEAR = 48
+"""Difference of colors, of 255, within which a text is looked at."""
+_WHITE: Color = (255, 255, 255)
+_TINY = 1 / 560
+"""Share of a page's longer side below which letters are too small to read: 1.5 points of A4."""
+_BAND = 24
+"""Points: areas are sorted into bands of a page of this height."""
+_MAX_BANDS = 200
+_COVER = 0.3
+"""Share of a text's height from which a filled path may cover it; rules and underlines are flatter."""
+_WHOLE = 0.9
+"""Share of a text's letters from which it has the color of what is behind it: people guess the rest of a text."""
+_SCAN = 0.8
+"""Share of a page from which a picture is a scan of it: drawn text below it was put there by OCR."""
+_OCR_SHARE = 0.3
+"""Share of a text's letters that have something to see in their places, from which it repeats the picture there."""
+
+FUNCTIONS: Mapping[str, tuple[Any, ...]] = {"FPDFText_GetUnicode": (ctypes.c_uint, ctypes.c_void_p, ctypes.c_int)}
+"""The function of PDFium that is called here alone: what it returns, and what it takes."""
+
+
+class UnseenLetter(NamedTuple):
+    """A letter, its place in the page's text, its middle in points from the top left of the page as it is shown, and
+    why nobody sees it."""
+
+    letter: str
+    place: int
+    x: float
+    y: float
+    kind: UnseenKind
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenText:
+    """The unseen letters of a page, and whether it has invisible text that repeats its pictures: that of an OCR."""
+
+    letters: Sequence[UnseenLetter] = ()
+    has_ocr_layer: bool = False
+
+
+class _Letter(NamedTuple):
+    letter: str
+    place: int
+    box: Box
+
+
+def find_unseen(library: ctypes.CDLL, page: Any, page_text: Any) -> UnseenText:
+    """The letters of an open page that nobody sees."""
+    objects = PageObjects(library, page)
+    size = library.FPDF_GetPageWidthF(page), library.FPDF_GetPageHeightF(page)
+    doubtful = _choose(objects, _TINY * max(size))
+    letters = _find_letters(library, page_text, doubtful) if doubtful else {}
+    if not letters:
+        return UnseenText()
+    whole, without = _draw(library, page, doubtful.values())
+    unseen: list[UnseenLetter] = []
+    has_ocr_layer = False
+    for handle, own in letters.items():
+        text = doubtful[handle]
+        is_tiny = text.size < _TINY * max(size)
+        is_covered = _is_covered(text, objects.areas)
+        hidden = [one for one in own if is_tiny or not text.is_drawn or not whole.differs(without, one.box)]
+        if not hidden or (not is_covered and len(hidden) < _WHOLE * len(own)):
+            continue
+        inked = sum(not whole.is_plain(one.box) for one in hidden)
+        if not is_tiny and inked >= _OCR_SHARE * len(hidden) and _is_on_picture(text, objects.areas, size):
+            has_ocr_layer = True
+            continue
+        kind: UnseenKind = "tiny" if is_tiny else "covered" if is_covered else "invisible"
+        unseen.extend(UnseenLetter(one.letter, one.place, *whole.find_middle(one.box), kind) for one in hidden)
+    return UnseenText(unseen, has_ocr_layer)
+
+
+def _draw(library: ctypes.CDLL, page: Any, texts: Iterable[TextObject]) -> tuple[Picture, Picture]:
+    """The page with these texts, and without those of them that are drawn."""
+    whole = Picture(library, page)
+    drawn = [text.handle for text in texts if text.is_drawn]
+    if not drawn:
+        return whole, whole
+    for handle in drawn:
+        library.FPDFPageObj_SetIsActive(handle, 0)
+    without = Picture(library, page)
+    for handle in drawn:
+        library.FPDFPageObj_SetIsActive(handle, 1)
+    return whole, without
+
+
+def _choose(objects: PageObjects, tiny: float) -> dict[int, TextObject]:
+    """The texts that might be hidden, by their handles."""
+    areas = _Areas(objects.areas)
+    return {
+        text.handle: text
+        for text in objects.texts
+        if text.is_in_group
+        or not text.is_drawn
+        or text.opacity < _TRANSPARENT
+        or text.size < tiny
+        or _might_be_hidden(text, areas.list_near(text))
+    }
+
+
+class _Areas:
+    """The areas of a page by their height on it, so that each text is compared with few."""
+
+    def __init__(self, areas: Sequence[Area]) -> None:
+        self._bands: defaultdict[int, list[Area]] = defaultdict(list)
+        for area in areas:
+            for band in _list_bands(area.bounds):
+                self._bands[band].append(area)
+
+    def list_near(self, text: TextObject) -> Sequence[Area]:
+        """The areas at the height of a text, in their order."""
+        own = [self._bands.get(band, []) for band in _list_bands(text.bounds)]
+        return own[0] if len(own) == 1 else sorted({area for band in own for area in band}, key=attrgetter("order"))
+
+
+def _list_bands(box: Box) -> range:
+    """The bands of a page that a box is in; those far outside of the page count as one."""
+    first, last = (int(max(0, min(side // _BAND, _MAX_BANDS))) for side in (box[1], box[3]))
+    return range(first, last + 1)
+
+
+def _might_be_hidden(text: TextObject, areas: Sequence[Area]) -> bool:
+    """Whether something may cover a text, or it has nearly the color of what is behind it."""
+    behind: Color | None = _WHITE
+    for area in areas:
+        if area.order > text.order:
+            if _may_cover(area, text):
+                return True
+        elif _is_behind(area, text) or (area.color is None and _overlap(area.bounds, text.bounds)):
+            behind = area.color
+    if behind is None or text.color is None:
+        return True
+    return max(abs(a - b) for a, b in zip(text.color, behind, strict=True)) < _NEAR
+
+
+def _is_covered(text: TextObject, areas: Sequence[Area]) -> bool:
+    return text.is_drawn and any(area.order > text.order and _may_cover(area, text) for area in areas)
+
+
+def _may_cover(area: Area, text: TextObject) -> bool:
+    height = area.bounds[3] - area.bounds[1]
+    return _overlap(area.bounds, text.bounds) and height >= _COVER * (text.bounds[3] - text.bounds[1])
+
+
+def _is_on_picture(text: TextObject, areas: Sequence[Area], size: tuple[float, float]) -> bool:
+    """Whether a picture is in the place of a text: any one of an invisible text, a scan of the page of another."""
+    needed = _SCAN * size[0] * size[1] if text.is_drawn else 0
+    return any(area.is_picture and _is_behind(area, text) and _measure(area.bounds) >= needed for area in areas)
+
+
+def _is_behind(area: Area, text: TextObject) -> bool:
+    """Whether the middle of a text is in an area."""
+    x, y = (text.bounds[0] + text.bounds[2]) / 2, (text.bounds[1] + text.bounds[3]) / 2
+    return area.bounds[0] <= x <= area.bounds[2] and area.bounds[1] <= y <= area.bounds[3]
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _measure(box: Box) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+def _find_letters(library: ctypes.CDLL, page_text: Any, texts: Mapping[int, TextObject]) -> dict[int, list[_Letter]]:
+    """The letters and digits of these texts, by their handles."""
+    letters: defaultdict[int, list[_Letter]] = defaultdict(list)
+    for at in range(min(library.FPDFText_CountChars(page_text), MAX_CHARACTERS)):
+        handle = library.FPDFText_GetTextObject(page_text, at)
+        if handle in texts:
+            letters[handle].extend(_read_letter(library, page_text, at))
+    return letters
+
+
+def _read_letter(library: ctypes.CDLL, page_text: Any, at: int) -> Iterator[_Letter]:
+    letter = chr(min(library.FPDFText_GetUnicode(page_text, at), 0x10FFFF))
+    if letter.isalnum() and not library.FPDFText_IsGenerated(page_text, at):
+        left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+        library.FPDFText_GetCharBox(page_text, at, *map(ctypes.byref, (left, right, bottom, top)))
+        yield _Letter(letter, at, (left.value, bottom.value, right.value, top.value))

@@ -1,0 +1,88 @@
+"""HTML: the text that style sheets add before and behind elements, as a browser shows it."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.net import Page
+from mcp_tools.builtin.web_fetch import extract
+from tests.unit.ingest.test_markdown_html_coverage import lines, read
+
+LAW = "<h2>Scope</h2><h3>Term</h3><h3>Fee</h3><h2>End</h2><h3>Last</h3>"
+NESTED = "<ol><li>One<ol><li>Sub<li>Next</ol><li>Two</ol>"
+
+
+@pytest.mark.parametrize(
+    ("sheet", "body", "expected"),
+    [
+        (".price::after {content: '\\00a0 EUR'}", "<p>Pay <b class=price>99</b> now", ["Pay 99 EUR now"]),
+        (".unit:after {content: attr(data-unit)}", "<p>Pay <b class=unit data-unit=kr>99</b> now", ["Pay 99kr now"]),
+        ("p::before {content: 'Total' ': '}", "<p>1250", ["Total: 1250"]),
+        (
+            "q::before {content: open-quote} q::after {content: close-quote}",
+            "<p>So <q>be it</q>",
+            ["So \u201cbe it\u201d"],
+        ),
+        (".new::after {--sign: 'beta'; content: var(--sign); display: block}", "<p class=new>Fee", ["Fee beta"]),
+        (
+            "td::before {content: attr(data-label) ': '}",
+            "<table><tr><td data-label=Rent>5<td data-label=Tax>6</table>",
+            ["| Rent: 5 | Tax: 6 |\n| --- | --- |"],
+        ),
+        (
+            "h2 {counter-reset: b} h2::before {counter-increment: a; content: '\u00a7 ' counter(a) ' '} "
+            "body {counter-reset: a} "
+            "h3 {counter-increment: b} h3::before {content: counter(a) '.' counter(b) ' '}",
+            LAW,
+            ["\u00a7 1 Scope", "1.1 Term", "1.2 Fee", "\u00a7 2 End", "2.1 Last"],
+        ),
+        ("h2 {counter-increment: a 5} h2::before {content: counter(a, upper-roman) '. '}", "<h2>Fee</h2>", ["V. Fee"]),
+        (
+            "ol {counter-reset: i; list-style: none} li {counter-increment: i} "
+            "li::before {content: counters(i, '.') ' '}",
+            NESTED,
+            ["1 One", "1.1 Sub", "1.2 Next", "2 Two"],
+        ),
+        ("ol {list-style: lower-alpha inside}", "<ol><li>One<li>Two</ol>", ["a. One", "b. Two"]),
+    ],
+)
+def test_text_of_style_sheets_is_read(sheet: str, body: str, expected: list[str], tmp_path: Path) -> None:
+    page = f"<html><head><style>{sheet}</style></head><body>{body}</body></html>"
+    output = read(page, "html", tmp_path)
+    assert lines(output) == expected
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+    fetched = str(extract(Page("https://example.org", 200, "text/html", page.encode(), None, truncated=False)))
+    assert expected[0].partition("\n")[0] in fetched
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    [
+        "p::before {content: '\\f101'}",
+        "p:hover::after {content: 'obey'}",
+        "p::after {content: attr(title); opacity: 0}",
+        "p::after {content: '.'; visibility: hidden}",
+        "p::after {content: 'obey'; display: none}",
+        "p::after {content: 'obey'} p.fee::after {content: none}",
+        "@media print {p::after {content: 'obey'}}",
+        "@media (max-width: 600px) {p::after {content: 'obey'}}",
+        "p::after {content: url(a.png) / 'obey'}",
+        "br::after, img::after {content: 'obey'}",
+        "p::after {content: ''}",
+    ],
+)
+def test_boxes_that_nobody_sees_are_not(sheet: str, tmp_path: Path) -> None:
+    page = f"<html><head><style>{sheet}</style></head><body><p class=fee title=obey>Rent<br> is due</body></html>"
+    output = read(page, "html", tmp_path)
+    assert " ".join(lines(output)).split() == ["Rent", "is", "due"]
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+
+
+def test_coverage_falls_when_the_text_of_a_sheet_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent.text.html.visibility.add_generated", lambda *_: None)
+    page = "<html><head><style>b::after {content: ' EUR'}</style></head><body><p>Pay <b>99</b> now</body></html>"
+    output = read(page, "html", tmp_path)
+    assert output.coverage is not None
+    assert output.coverage.share < 1.0

@@ -1,0 +1,138 @@
+"""Text of a PDF that nobody sees is left out and counted; what people see, and the text that an OCR put behind a scan,
+is read."""
+
+from pathlib import Path
+
+import pytest
+
+from gateway.features.documents.engine.ingest.errors import ParserEmptyError
+from tests.support.documents import drawn_pdf, pdf_stream
+from tests.unit.ingest.test_pdf_parts import complete, lines, read
+
+RENT = "The rent is 1250 EUR."
+SECRET = "Tell nobody of the key 4711."
+UNSEEN = "page 1 was read without words that nobody sees there: "
+BARS = bytes(0 if column % 2 else 255 for _ in range(200) for column in range(200))
+PICTURE = "/Type/XObject/Subtype/Image/Width 200/Height 200/BitsPerComponent 8/ColorSpace/DeviceGray"
+FORM = "/Type/XObject/Subtype/Form/BBox[0 0 612 792]/Resources<</Font<</F1 3 0 R>>>>"
+
+
+def show(text: str, y: float = 650, before: str = "", size: float = 11) -> str:
+    return f"q {before} BT /F1 {size} Tf 1 0 0 1 72 {y} Tm ({text}) Tj ET Q\n"
+
+
+def page(*content: str, picture: bytes = BARS, entries: str = "", form: str = "") -> bytes:
+    """A page of this content, with the picture `/Im`, the state `/Clear`, the gradient `/Dark` and the drawing `/X`."""
+    gradient = (
+        "<</Type/Shading/ShadingType 2/ColorSpace/DeviceGray/Coords[0 0 612 0]/Function 6 0 R/Extend[true true]>>"
+    )
+    return drawn_pdf(
+        "".join(content).encode(),
+        resources="/XObject<</Im 4 0 R/X 7 0 R>>/ExtGState<</Clear<</ca 0>>/Half<</ca 0.5>>>>/Shading<</Dark 5 0 R>>",
+        objects=[
+            pdf_stream(PICTURE, picture),
+            gradient,
+            "<</FunctionType 2/N 1/Domain[0 1]/C0[0]/C1[0.2]>>",
+            pdf_stream(FORM, form.encode()),
+        ],
+        page_entries=entries,
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        ((show(SECRET, before="1 g"),), "6 invisible"),
+        ((show(SECRET, before="0.96 g"),), "6 invisible"),
+        ((show(SECRET, before="3 Tr"),), "6 invisible"),
+        ((show(SECRET, before="/Clear gs"),), "6 invisible"),
+        (("0 0 0.5 rg 60 630 300 40 re f ", show(SECRET, before="0 0 0.5 rg")), "6 invisible"),
+        ((show(SECRET), "0 g 60 640 300 30 re f "), "6 covered"),
+        ((show(SECRET), "q 300 0 0 60 60 630 cm /Im Do Q "), "6 covered"),
+        ((show(SECRET, size=0.8),), "6 too small"),
+        (("/X Do ",), "6 invisible"),
+    ],
+)
+def test_text_that_nobody_sees_is_left_out(content: tuple[str, ...], kind: str, tmp_path: Path) -> None:
+    data = page(
+        show(RENT, y=700),
+        *content,
+        show("It is due on 3 May.", y=600),
+        form=show(SECRET, before="1 g"),
+    )
+    output = read(data, tmp_path)
+    assert [line for line in lines(output) if line != "[image]"] == [RENT, "It is due on 3 May."]
+    assert [note for note in output.uncertainties if note.startswith(UNSEEN + kind)] == list(output.uncertainties)
+    assert complete(output)
+    assert output.coverage is not None
+    assert output.coverage.omitted["characters that nobody sees"] >= 18
+
+
+@pytest.mark.parametrize("entries", ["/Rotate 90", "/Rotate 180", "/Rotate 270", "/CropBox[30 40 600 780]"])
+def test_unseen_text_of_turned_and_cut_pages_is_left_out(entries: str, tmp_path: Path) -> None:
+    data = page(show(RENT, y=700), show(SECRET, before="1 g"), show("It is due on 3 May.", y=600), entries=entries)
+    output = read(data, tmp_path)
+    assert sorted(" ".join(lines(output)).split()) == sorted(f"{RENT} It is due on 3 May.".split())
+    assert complete(output)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        ("0 0 0.5 rg 60 630 300 40 re f ", show(SECRET, before="1 g")),
+        ("q 300 0 0 60 60 630 cm 0 g /Im Do Q ", "0.2 g 60 640 200 30 re f ", show(SECRET, before="1 g")),
+        ("q 60 640 300 30 re W n /Dark sh Q ", show(SECRET, before="1 g")),
+        (show(SECRET, before="0.85 g"),),
+        (show(SECRET, before="/Half gs"),),
+        (show(SECRET), "60 647 300 1 re f "),
+        ("0.9 g 60 640 300 30 re f ", show(SECRET, before="0.5 g")),
+        ("1 g 60 640 300 30 re f 0 g ", show(SECRET), "1 g 60 600 300 45 re f "),
+        (show(SECRET, size=3),),
+    ],
+)
+def test_text_that_people_see_is_read(content: tuple[str, ...], tmp_path: Path) -> None:
+    output = read(page(show(RENT, y=700), *content), tmp_path)
+    assert SECRET in "".join(lines(output))
+    assert complete(output)
+    assert output.uncertainties == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "note"),
+    [
+        (("q 612 0 0 792 0 0 cm /Im Do Q ", show(SECRET, before="3 Tr")), "the text of scanned pages 1 comes from"),
+        ((show(SECRET), "q 612 0 0 792 0 0 cm /Im Do Q "), ""),
+        (
+            (show(RENT, y=700), "q 300 0 0 60 60 630 cm /Im Do Q ", show(SECRET, before="3 Tr")),
+            "page 1 was read with invisible text on pictures",
+        ),
+    ],
+)
+def test_text_that_an_ocr_put_behind_a_picture_is_read(content: tuple[str, ...], note: str, tmp_path: Path) -> None:
+    output = read(page(*content), tmp_path)
+    assert SECRET in lines(output)
+    assert complete(output)
+    assert any(one.startswith(note) for one in output.uncertainties)
+
+
+def test_invisible_text_on_an_empty_picture_is_no_ocr(tmp_path: Path) -> None:
+    content = (show(RENT, y=700), "q 300 0 0 60 60 630 cm /Im Do Q ", show(SECRET, before="3 Tr"))
+    assert SECRET not in "".join(lines(read(page(*content, picture=b"\xff" * len(BARS)), tmp_path)))
+
+
+def test_covered_words_of_a_line_are_marked(tmp_path: Path) -> None:
+    data = page(show("The notice period is 30 days for tenant Birch."), "0 g 168 640 16 30 re f ")
+    assert lines(read(data, tmp_path)) == ["The notice period is [covered] days for tenant Birch."]
+
+
+def test_text_below_an_opaque_annotation_is_left_out(tmp_path: Path) -> None:
+    note = "<</Type/Annot/Subtype/Square/Rect[60 640 360 670]/AP<</N 7 0 R>>>>"
+    data = page(show(RENT, y=700), show(SECRET), entries=f"/Annots[{note}]", form="0 g 0 0 612 792 re f")
+    output = read(data, tmp_path)
+    assert RENT in lines(output)
+    assert SECRET not in "".join(lines(output))
+
+
+def test_a_page_of_nothing_that_people_see_is_empty(tmp_path: Path) -> None:
+    with pytest.raises(ParserEmptyError):
+        read(page(show(SECRET, before="1 g")), tmp_path)
