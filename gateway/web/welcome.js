@@ -108,7 +108,7 @@ export function welcome({ hero, rooms, picks, say, focus }) {
       el("h1", {}, "What do you want to do?"),
       isWithoutModel && unconnected(models),
       el("div.cards", { role: "group", "aria-label": "Rooms" }, known.filter((one) => one.id !== BUILDER).map(card)),
-      offered?.length ? el("section.unconnected", {}, offered) : offered && el("div.suggestions", {}, (room.suggestions ?? []).map(suggestion)));
+      offered?.length ? el("section.unconnected.offers", {}, offered) : offered && el("div.suggestions", {}, (room.suggestions ?? []).map(suggestion)));
   }
 
   /** The id to send to: the room, with the chosen model if any. */

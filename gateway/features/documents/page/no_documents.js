@@ -17,7 +17,7 @@ export async function lacksDocuments() {
 }
 
 const missing = el("p", {}, "There are no documents yet, and answers here come from them.");
-const way = el("div.row", {}, el("a.button.primary", { href: "#/documents" }, icon("plus"), "Add documents"));
+const way = el("a.button.primary", { href: "#/documents" }, icon("plus"), "Add documents");
 const forbidden = el("p", {}, "There are no documents yet. A key with the scope “ingest” adds some.");
 
 /** Says that there are no documents, with the way to some; an empty list if there are. */

@@ -8,9 +8,7 @@ import { lacksDocuments, offer as offerDocuments } from "../documents/no_documen
 const WORD = "Load the example company";
 let changed = () => {};
 const press = button(WORD, load);
-const example = [
-  el("div.row", {}, press),
-  el("p.quiet", {}, "The example: policies, runbooks and tickets, in collections of their own.")];
+const example = [press, el("p.quiet", {}, "The example: policies, runbooks and tickets, in collections of their own.")];
 
 /** The button; calls `then()` once there are documents. The incident desk says itself what it lacks. */
 export async function offer(room, then) {
