@@ -29,7 +29,7 @@ class LenientHttpClient(httpx2.AsyncClient):
             await response.aclose()
             return _rebuild(response, JSON_TYPE, content=make_failure(response, kind, body))
         if kind == EVENTS_TYPE:
-            return _rebuild(response, stream=_RepairedEvents(response))
+            return _rebuild(response, stream=_RepairedEvents(response, request))
         if request.method != "POST" or response.status_code == _ACCEPTED or response.is_redirect:
             return response
         try:
@@ -73,10 +73,13 @@ def _rebuild(response: httpx2.Response, kind: str = "", **body: Any) -> httpx2.R
 
 
 class _RepairedEvents(httpx2.AsyncByteStream):
-    """The events of a response. Of an event whose data is one line, as JSON is written, the message is repaired."""
+    """The events of a response. Of an event whose data is one line, as JSON is written, the message is repaired. In
+    place of one that is too large, and of all behind it, the request that the response answers gets an error.
+    """
 
-    def __init__(self, response: httpx2.Response) -> None:
+    def __init__(self, response: httpx2.Response, request: httpx2.Request) -> None:
         self._stream = response.stream
+        self._request = request
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pending = bytearray()
@@ -88,7 +91,8 @@ class _RepairedEvents(httpx2.AsyncByteStream):
                 pending.clear()
             pending += rest
             if len(pending) > MAX_MESSAGE_BYTES:
-                raise httpx2.SSEError(TOO_LARGE)
+                yield b"\n\ndata: " + _make_error(self._request, TOO_LARGE) + b"\n\n"
+                return
         if pending:
             yield _repair_line(bytes(pending))
 
