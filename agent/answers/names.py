@@ -55,7 +55,7 @@ _ROLES = frozenset(_ROLES_WORDS.split())
 """Words behind which a person's name stands, perhaps with `is`, `by` or a colon between."""
 _BEHIND_ROLE = re.compile(r"(?P<role>[^\W\d_]+)(?:\s(?:is|by|to|ist|är|est|sind|av|von|par))?\s?:?[\s*_]{1,4}$")
 _CALL = re.compile(r"(?:contact|contactez|kontakta)\s", re.IGNORECASE)
-_TURNED = re.compile(r"(?P<last>[^\W\d_a-z][^\W\d_]+), (?P<first>[^\W\d_a-z][^\W\d_]+)")
+_TURNED = re.compile(r"(?<![^\W\d_])(?P<last>[^\W\d_a-z][^\W\d_]+), (?P<first>[^\W\d_a-z][^\W\d_]+)")
 """A family name before the given name: "Lindberg, Anna"."""
 _MIN_CERTAIN = 3
 _MIN_TITLE_WORDS, _MAX_TITLE_WORDS = 2, 8
