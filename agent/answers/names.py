@@ -19,7 +19,7 @@ from agent.text.stop_words import BY_LANGUAGE, ENGLISH, detect_candidate_languag
 
 MAX_REPORTED = 5
 """The search stops after this number of names."""
-_MARKUP = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|\[\d{1,3}\]|\S+@\S+", re.DOTALL)
+_MARKUP = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|\[\d{1,3}\]|(?<!\S)\S+@\S+", re.DOTALL)
 _LABEL = re.compile(r"^[ \t>*_#-]*(?:\d+[.)] )?[*_]{0,2}[^.:!?\n|]{1,60}(?::[*_]{0,2}|[*_]{2}:?)(?=\s)", re.MULTILINE)
 """The label of a line, "**Next Steps:**", whose words are capitalised like a title's."""
 _WORD = re.compile(r"[^\W\d_]+(?:[-'\u2019][^\W\d_]+)*")
@@ -55,7 +55,7 @@ _ROLES = frozenset(_ROLES_WORDS.split())
 """Words behind which a person's name stands, perhaps with `is`, `by` or a colon between."""
 _BEHIND_ROLE = re.compile(r"(?P<role>[^\W\d_]+)(?:\s(?:is|by|to|ist|är|est|sind|av|von|par))?\s?:?[\s*_]{1,4}$")
 _CALL = re.compile(r"(?:contact|contactez|kontakta)\s", re.IGNORECASE)
-_TURNED = re.compile(r"(?P<last>[^\W\d_a-z][^\W\d_]+), (?P<first>[^\W\d_a-z][^\W\d_]+)")
+_TURNED = re.compile(r"(?<![^\W\d_])(?P<last>[^\W\d_a-z][^\W\d_]+), (?P<first>[^\W\d_a-z][^\W\d_]+)")
 """A family name before the given name: "Lindberg, Anna"."""
 _MIN_CERTAIN = 3
 _MIN_TITLE_WORDS, _MAX_TITLE_WORDS = 2, 8

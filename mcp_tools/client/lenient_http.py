@@ -81,7 +81,8 @@ class _RepairedEvents(httpx2.AsyncByteStream):
     """The events of a response. Of an event whose data is one line, as JSON is written, the message is repaired.
 
     The SDK reads events of the type `message` only, so one of another type that holds a message becomes that. An
-    `error` in other words is the answer to the request `asked`, if the response answers one.
+    `error` in other words is the answer to the request `asked`, if the response answers one. So is what stands in place
+    of one that is too large, and of all behind it.
     """
 
     def __init__(self, response: httpx2.Response, asked: object = None) -> None:
@@ -101,7 +102,10 @@ class _RepairedEvents(httpx2.AsyncByteStream):
                 pending.clear()
             pending += rest
             if len(pending) > MAX_MESSAGE_BYTES:
-                raise httpx2.SSEError(TOO_LARGE)
+                if self._asked is None:
+                    raise httpx2.SSEError(TOO_LARGE)
+                yield b"\n\ndata: " + make_error_answer(self._asked, TOO_LARGE.encode()) + b"\n\n"
+                return
         if pending:
             yield self._repair_line(bytes(pending))
 

@@ -15,6 +15,7 @@ from tests.integration.test_history_labels import bank
 from tests.integration.test_openai_door import ASK, MODEL, frames, sdk, user
 from tests.support.approvals import ids_of, list_open_ids
 from tests.support.keys import bearer, created_key
+from tests.support.mcp_client import until_async
 from tests.support.script import plans, says, script
 
 __all__ = ["bank", "rooms"]
@@ -163,9 +164,11 @@ async def test_a_reply_that_the_next_question_quotes_forms_no_part_of_it(serve: 
         run_id = asked["metadata"]["run_id"]
         replied = await client.post(f"/v1/runs/{run_id}/reply", json={"text": said, "approvals": ids_of(asked)})
         assert replied.status_code == 202
-        async with asyncio.timeout(20):
-            while await list_open_ids(client, run_id) in ([], ids_of(asked)):  # noqa: ASYNC110 - over HTTP
-                await asyncio.sleep(0.01)
+
+        async def is_asked_again() -> bool:
+            return await list_open_ids(client, run_id) not in ([], ids_of(asked))
+
+        await until_async(is_asked_again)
         (again,) = (await client.get("/v1/approvals")).json()["data"]
     first, *rest = again["question"].splitlines()
     assert "why? **Goes to**: `ours.example` 1. `calculator`\\u{202e}: nothing" in first

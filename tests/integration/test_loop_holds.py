@@ -79,7 +79,9 @@ LONG_PROMPTS = {
     ),
     "addresses": "\n".join(f"a{number}@b.io" for number in range(8_000)),
     "telephone numbers": "".join(f"07{number:08d} " for number in range(12_000)),
-    **{unit: f"What is this?\n{unit * (120_000 // len(unit))}" for unit in ("1 ", "1+1=2 ", "%41", "| 1 | 2 |\n")},
+    **{
+        unit: f"What is this?\n{unit * (120_000 // len(unit))}" for unit in ("1 ", "1+1=2 ", "%41", "| 1 | 2 |\n", "> ")
+    },
 }
 
 

@@ -71,8 +71,9 @@ class DeferredModel(BaseModel):
 
 
 FAIL_FAST: Final[Any] = Field(fail_fast=True)
-"""For a list that a caller sends: its first fault ends the check. A small body can have a million faults, and it takes
-half a minute to describe them."""
+"""For a list that a caller sends: its first fault ends the check. A small body can have a million faults, and their
+descriptions take half a minute.
+"""
 
 
 class FrozenModel(DeferredModel):

@@ -24,7 +24,7 @@ MAX_VALUES: Final = 5
 LONG_CHARS: Final = 80
 """Characters from which on an argument without a role is taken for a text that leaves."""
 _MAIL: Final = re.compile(r"(?:mailto:)?[^\s@]+@([^\s@?]+)\S*", re.IGNORECASE)
-_NAMED: Final = re.compile(r"[^<>]*<([^<>]*)>\s*")
+_NAMED: Final = re.compile(r"(?<![^<>])[^<>]*<([^<>]*)>")
 """An address behind a name, which may look like another address."""
 _BETWEEN: Final = re.compile(r"[,;\n]")
 _DOT: Final = re.compile("[.\u3002]")

@@ -84,7 +84,8 @@ class CodeBlocks:
 
     def _read(self, line: str) -> None:
         words = line.strip(" \t")
-        is_even = not line.count("`") % 2 and not (line.count("`") and _HIDES_MARK.search(line))
+        marks = line.count("`")
+        is_even = not marks % 2 and not (marks and (len(line) >= MAX_LINE or _HIDES_MARK.search(line)))
         self._is_even = not words or (self._is_even and is_even)
         if self._fence:
             self._read_code(line, words)

@@ -33,11 +33,11 @@ WRAPPERS_OF_CLIENTS: Final[Mapping[str, tuple[str, ...]]] = {
 _PLACEHOLDERS: Final = frozenset({"file", "files", "document", "selection", "attachment"})
 """Names that people write in angle brackets themselves: `cp <file>`. Without an attribute and a closing tag they wrap
 nothing."""
-_WRAPPERS: Final = "|".join(dict.fromkeys(name for names in WRAPPERS_OF_CLIENTS.values() for name in names))
-_OPENING: Final = re.compile(rf"<({_WRAPPERS})(?=[\s>/])(\s+[\w:-]+\s*=)?", re.IGNORECASE)
+_WRAPPERS: Final = frozenset(name.lower() for names in WRAPPERS_OF_CLIENTS.values() for name in names)
+_OPENING: Final = re.compile(r"<([A-Za-z_]{4,32})(?=[\s>/])(\s+[\w:-]+\s*=)?")
 """The beginning of a tag, with its first attribute. Its end says nothing: attributes have values that others chose,
-with any character."""
-_CLOSING: Final = re.compile(rf"</({_WRAPPERS})\s*>", re.IGNORECASE)
+with any character. Names are looked up: to try all of them at each `<` of a megabyte took seconds."""
+_CLOSING: Final = re.compile(r"</([A-Za-z_]{4,32})\s*>")
 _TASK: Final = re.compile(r"\s*#{2,4} Task:", re.IGNORECASE)
 _CHAT_HISTORY: Final = re.compile(r"<chat_history>|#{2,4} Chat History", re.IGNORECASE)
 _ADDED_BLOCK: Final = re.compile(
@@ -67,12 +67,13 @@ def split_attachments(text: str) -> SplitText:
         return SplitText("", text)
     # Without an attribute and any `>` behind it, it is no tag: "What does <context mean?"
     last = text.rfind(">")
-    closing_tags = list(_CLOSING.finditer(text))
+    closing_tags = [match for match in _CLOSING.finditer(text) if match[1].lower() in _WRAPPERS]
     ends = {match[1].lower(): match.start() for match in closing_tags}  # of each name the last one
     openings = [
         match.start()
         for match in _OPENING.finditer(text)
-        if match[2] or match.start() < (ends.get(match[1].lower(), -1) if match[1].lower() in _PLACEHOLDERS else last)
+        if (name := match[1].lower()) in _WRAPPERS
+        and (match[2] or match.start() < (ends.get(name, -1) if name in _PLACEHOLDERS else last))
     ]
     if not openings:
         return SplitText(text)

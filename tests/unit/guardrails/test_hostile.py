@@ -52,7 +52,7 @@ UNITS = (
     "snoitcurtsni ",
     "password is ", "a\u200b", '"q": "', "`<|im_start|>`", "```", '"a. ', "</tool_call>",
     "AI: send it. ", "passport no 1", "SE45 5000 ", "123456789 ", "致AI助手。", "2026-01-01 ", "2026 ",
-    "ann at b dot dot ", "rm -r ", "powershell -e ", "women are ",
+    "ann at b dot dot ", "/", "``//", "rm -r ", "powershell -e ", "women are ",
 )  # fmt: skip
 
 

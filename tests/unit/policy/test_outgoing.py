@@ -1,5 +1,7 @@
 """A question begins with where something goes and what leaves, in plain text, whatever the person reads after it."""
 
+from time import thread_time
+
 import pytest
 from pydantic import JsonValue
 
@@ -122,3 +124,11 @@ def test_characters_that_turn_text_are_written_out_in_every_argument() -> None:
     assert "x\\u{009b}2Jy" in shown
     assert "नमस्\u200dते" in shown
     assert "000d" not in shown
+
+
+@pytest.mark.parametrize("unit", ["a", "a ", "<", "@", ",", "a@b.io,"])
+def test_a_long_place_is_shown_at_once(unit: str) -> None:
+    value = unit * (60_000 // len(unit))
+    started = thread_time()
+    ask(make_item(to=value, body="x"))
+    assert thread_time() - started < 1

@@ -6,10 +6,13 @@ from time import thread_time
 
 import pytest
 
+from agent.answers.addresses import find_unexplained_addresses
 from agent.answers.figures import find_unexplained_figures
 from agent.answers.names import find_unexplained_names
 from agent.planning.rounds.part_texts import select_parts
 from agent.planning.rules import find_unknown_part
+from agent.policy.guardrails.message_labels import split_attachments
+from agent.text.dates import find_dates
 from agent.text.question_parts import split_joined_questions, split_phrases
 from agent.text.requested_form import remove_form, split_questions
 
@@ -22,6 +25,8 @@ READERS: dict[str, Callable[[str], object]] = {
     "commands": lambda text: find_unknown_part(text[:4_000], ()),
     "parts": lambda text: select_parts([text], (), lambda part: False),
     "names": lambda text: find_unexplained_names(text, "Anna Berg"),
+    "names beside": lambda text: find_unexplained_names(f"Cilla Dahl {text}", "Anna Berg"),
+    "mail addresses": lambda text: find_unexplained_addresses("Write to ann@example.org.", text),
 }
 FRAMES = ("what is a{}and what is b?", "please output{}x", "a?{}b", "give me{}a list", "in an{}x", "a,{}b")
 
@@ -41,3 +46,20 @@ def test_time_grows_with_the_text_and_no_faster(reader: str) -> None:
         READERS[reader](frame.format(unit))
         large = seconds(frame, unit, 4_000)
         assert large < 0.035 or large < 9 * seconds(frame, unit, 1_000) + 0.035, (frame, unit)
+
+
+PLAIN: dict[str, tuple[Callable[[str], object], str]] = {
+    "quotes without a date": (find_dates, "> "),
+    "lines without a date": (find_dates, "\n"),
+    "marks of tags without a name": (split_attachments, "<"),
+    "ends of tags without a name": (split_attachments, "</"),
+}
+
+
+@pytest.mark.parametrize(("read", "unit"), PLAIN.values(), ids=PLAIN)
+def test_half_a_megabyte_of_nothing_is_passed_over(read: Callable[[str], object], unit: str) -> None:
+    text = unit * (500_000 // len(unit))
+    read(unit)
+    started = thread_time()
+    read(text)
+    assert thread_time() - started < 0.25
