@@ -281,7 +281,7 @@ def _join_deltas(deltas: list[JsonObject]) -> list[_Call]:
         index = delta.get("index")
         call = newest.get(str(index)) if index is not None else calls[-1] if calls else None
         if call is None:
-            call = _find_begun_call(calls, delta)
+            call = _find_open_call(calls, delta)
         elif _is_new_call(call, delta, has_index=index is not None):
             call = None
         if call is None:
@@ -292,7 +292,7 @@ def _join_deltas(deltas: list[JsonObject]) -> list[_Call]:
     return calls
 
 
-def _find_begun_call(calls: list[_Call], delta: JsonObject) -> _Call | None:
+def _find_open_call(calls: list[_Call], delta: JsonObject) -> _Call | None:
     """The call to which a delta with a new index belongs if it does not begin one: the one with its id, or the newest
     that lacks arguments. Some servers give the parts of a call different indexes."""
     if not calls or _get_function(delta).get("name"):

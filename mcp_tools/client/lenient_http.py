@@ -42,10 +42,10 @@ class LenientHttpClient(httpx2.AsyncClient):
         body = await response.aread()
         if body.lstrip()[:5] in _EVENT_STARTS:
             return _rebuild(response, _EVENTS, content=body)
-        asked = _find_id(request)
-        repaired = repair_json(body, asked=asked)
+        request_id = _find_id(request)
+        repaired = repair_json(body, asked=request_id)
         if repaired is None and parse_message(body) is None and kind != "text/html":
-            repaired = find_answer(body, asked)  # one message a line
+            repaired = find_answer(body, request_id)  # one message a line
         if repaired is None and (kind == JSON_TYPE or parse_message(body) is None):
             return response
         return _rebuild(response, JSON_TYPE, content=repaired or body)
