@@ -8,7 +8,7 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -90,7 +90,10 @@ class ProviderError:
 
 def build_status_error(status: int, headers: Mapping[str, str], body: bytes, where: str) -> ModelError:
     """The model error for an HTTP status of 400 or more."""
-    return _build_error(status, headers, read_error(body), where, f"answered {status}")
+    error = read_error(body)
+    if 300 <= status < 400 and (target := headers.get("location")):
+        error = replace(error, message=f"it is at {_join_lines(target, 200)} now; the address must be changed")
+    return _build_error(status, headers, error, where, f"answered {status}")
 
 
 def _build_error(status: int, headers: Mapping[str, str], error: ProviderError, where: str, what: str) -> ModelError:

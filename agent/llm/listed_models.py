@@ -68,6 +68,11 @@ def is_chat_model(name: str, entry: Mapping[str, Any]) -> bool:
     capabilities, kind = entry.get("capabilities"), entry.get("type")
     if isinstance(capabilities, list) and capabilities:
         return bool(_CHAT_CAPABILITIES & {str(one).lower() for one in capabilities})
+    if isinstance(capabilities, dict):  # Mistral's and Azure's have a name for chats, Copilot's a type
+        chats = [value for name, value in capabilities.items() if "chat" in name and isinstance(value, bool)]
+        if chats:
+            return any(chats)
+        kind = kind or capabilities.get("type")
     if isinstance(kind, str) and kind:
         return kind.lower() in _CHAT_TYPES
     details = get_object(entry.get("details"))

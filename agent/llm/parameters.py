@@ -23,6 +23,7 @@ from agent.llm.refusals import (
     is_call_id_refusal,
     is_role_refusal,
     is_schema_refusal,
+    is_stream_refusal,
     is_unexplained_fault,
     is_unexplained_refusal,
     list_refused_parameters,
@@ -37,6 +38,7 @@ from agent.llm.wire_form import (
     LEAST_REPLY_TOKENS,
     OPTIONAL,
     OPTIONAL_FIELDS,
+    STREAM,
     ReplyRoom,
     WireForm,
     count_prompt_chars,
@@ -367,4 +369,6 @@ def _find_refused(sent: JsonObject, error: ModelError) -> str | None:
     for name in list_refused_parameters(error):
         if (name in OPTIONAL and name in sent) or name in fields:
             return name
-    return find_bare_parameter(error, (OPTIONAL & sent.keys()) | fields)
+    if (bare := find_bare_parameter(error, (OPTIONAL & sent.keys()) | fields)) is not None:
+        return bare
+    return STREAM if STREAM in sent and is_stream_refusal(error) else None

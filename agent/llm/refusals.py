@@ -56,6 +56,13 @@ _CALL_ID = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """How an error says that the id of a call has not the form of the endpoint's own."""
+_STREAM = re.compile(
+    r"\bstream(?:s|ing)?\b (?:\w+ ){0,3}(?:not|n't|never|un)[^.]{0,12}(?:support|available|allowed|enabled)"
+    r"|(?:not|n't|cannot) (?:\w+ )?(?:support|allow|do) (?:\w+ )?stream(?:s|ing)?\b|\bverified to stream\b"
+    r"|\bset ['\"`]?stream['\"`]? to false",
+    re.IGNORECASE,
+)
+"""How an error says that the model does not stream; that something else may not be streamed is another matter."""
 _WHERE = re.compile(r"https?://\S+(?: answered \d{3})?")
 """What our own messages say of the endpoint before its words."""
 _NUMBER = re.compile(r"(?<![\w.,-])\d[\d,]*(?![\w-]|\.\d)")
@@ -133,6 +140,14 @@ def is_role_refusal(error: ModelError) -> bool:
     that as a fault of its own."""
     is_refused = isinstance(error, ModelRequestError) and error.details.get("status") in (400, 422)
     return (is_refused or _has_answered(error)) and _ROLES.search(error.message) is not None
+
+
+def is_stream_refusal(error: ModelError) -> bool:
+    """Whether the endpoint takes the request, but not as a stream."""
+    if not isinstance(error, ModelRequestError):
+        return False
+    is_named = error.details.get("param") == "stream" and _is_unsupported(error)
+    return is_named or _STREAM.search(_WHERE.sub("", error.message)) is not None
 
 
 def is_call_id_refusal(error: ModelError) -> bool:

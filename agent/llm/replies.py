@@ -320,7 +320,7 @@ def read_arguments(arguments: object) -> str:
 
 
 def make_ids_distinct(calls: Iterable[ModelToolCall]) -> tuple[ModelToolCall, ...]:
-    """The calls, each with an id of its own, by which its result is told from the others: one that has none, or that of
+    """The calls, each with an id of its own, by which its result is matched: one that has none, or that of
     a call before it, gets a new one."""
     distinct: dict[str, ModelToolCall] = {}
     for call in calls:

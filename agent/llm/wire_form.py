@@ -22,6 +22,7 @@ OPTIONAL = frozenset({
 })  # fmt: skip
 """The parameters that may be left out: they tune the sampling or the bookkeeping. One that decides what is answered
 (`stop`, `tools`, `response_format`, `reasoning_effort`) is not: leaving it out would answer another request."""
+STREAM = "stream"
 OPTIONAL_FIELDS = PROVIDER_FIELDS | {"name"}
 """The fields of messages that may be left out. Some providers send reasoning and refuse to get it back (Groq)."""
 LEAST_REPLY_TOKENS = 64
@@ -58,7 +59,7 @@ class WireForm:
     dialect: SchemaDialect | None = WHOLE
     """The part of JSON Schema that is sent; None for no schema."""
     refused: frozenset[str] = frozenset()
-    """Parameters, and fields of messages, that are not sent."""
+    """Parameters, and fields of messages, that are not sent. Without `stream` a reply comes as a whole."""
     refused_values: frozenset[tuple[str, str]] = frozenset()
     """Parameters, with the value as JSON, that are not sent by the engine itself; a limit as it is before it is fitted
     to the prompt. A caller learns of them."""
@@ -98,6 +99,8 @@ class WireForm:
         return limit + THOUGHT_TOKENS if self.thinks and limit >= LEAST_REPLY_TOKENS else limit
 
     def _leave_out(self, body: JsonObject) -> None:
+        if STREAM in self.refused:
+            body.pop("stream_options", None)
         for name in sorted(self.refused):
             value = body.pop(name, None)
             renamed = RENAMED.get(name)

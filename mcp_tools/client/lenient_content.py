@@ -152,12 +152,12 @@ def _name_media(block: dict[str, Any]) -> dict[str, Any]:
         return block
     if not (isinstance(kind, str) and isinstance(data, str) and _BASE64.match(data)) or is_text_type(kind):
         return block
-    kept = {name: block[name] for name in ("annotations", "_meta") if name in block}
+    others = {name: block[name] for name in ("annotations", "_meta") if name in block}
     family = kind.partition("/")[0]
     if family in ("image", "audio"):
-        return {**kept, "type": family, "data": data, "mimeType": kind}
+        return {**others, "type": family, "data": data, "mimeType": kind}
     resource = {"uri": _UNKNOWN_URI, "blob": data, "mimeType": kind}
-    return {**kept, "type": "resource", "resource": resource}
+    return {**others, "type": "resource", "resource": resource}
 
 
 def _list_items(content: object) -> list[Any]:

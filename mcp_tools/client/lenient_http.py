@@ -40,16 +40,16 @@ class LenientHttpClient(httpx2.AsyncClient):
             return _rebuild(response, stream=_RepairedEvents(response, _find_id(request)))
         if request.method != "POST" or response.status_code == _ACCEPTED or response.is_redirect:
             return response
-        asked = _find_id(request)
+        request_id = _find_id(request)
         try:
             body = await response.aread()
         except httpx2.StreamError as error:
-            return _rebuild(response, JSON_TYPE, content=make_error_answer(asked, str(error).encode()))
+            return _rebuild(response, JSON_TYPE, content=make_error_answer(request_id, str(error).encode()))
         if body.lstrip()[:5] in _EVENT_STARTS:
             return _rebuild(response, EVENTS_TYPE, content=body)
-        repaired = repair_json(body, asked=asked)
+        repaired = repair_json(body, asked=request_id)
         if repaired is None and parse_message(body) is None and kind != "text/html":
-            repaired = find_answer(body, asked)  # one message a line
+            repaired = find_answer(body, request_id)  # one message a line
         if repaired is None and (kind == JSON_TYPE or parse_message(body) is None):
             return response
         return _rebuild(response, JSON_TYPE, content=repaired or body)

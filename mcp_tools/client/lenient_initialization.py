@@ -1,16 +1,24 @@
 """Completes what an external server says about itself when it is initialized."""
 
+import re
 from typing import Any
 
-from mcp_types.version import LATEST_HANDSHAKE_VERSION
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 
 from mcp_tools.client.valid_fields import Validate, is_valid, select_valid_fields
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+"""A version of the protocol. Servers that state another text (`1.0`), or a draft before the first version, know what
+all versions have."""
 
 
 def complete_initialization(result: dict[str, Any], server: str, validate: Validate) -> None:
     """Fills in what an `InitializeResult` lacks, and removes what is invalid, in place. `server` is our name for it."""
-    if not isinstance(result.get("protocolVersion"), str):
+    version = result.get("protocolVersion")
+    if not isinstance(version, str):
         result["protocolVersion"] = LATEST_HANDSHAKE_VERSION
+    elif not _DATE.fullmatch(version) or version < HANDSHAKE_PROTOCOL_VERSIONS[0]:
+        result["protocolVersion"] = HANDSHAKE_PROTOCOL_VERSIONS[0]
     names = {"name": server, "version": "unknown"}
     given = result.get("serverInfo")
     info = {**names, **given} if isinstance(given, dict) else names

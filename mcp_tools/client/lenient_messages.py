@@ -21,6 +21,7 @@ JSON_TYPE = "application/json"
 _OBJECT = re.compile(r'\{\s*"')
 _MAX_OBJECTS = 100
 """Places of a line where an object may begin that are tried, because each is read to its end."""
+_MAX_INDENTED_BYTES = 4_000_000
 _HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 """What may be half a character."""
 
@@ -43,6 +44,29 @@ def parse_line(line: bytes) -> list[types.JSONRPCMessage]:
     without a newline; [] if there are none."""
     message = parse_message(line)
     return [message] if message is not None else [*_iter_objects(decode_json_text(line))]
+
+
+class IndentedMessages:
+    """Messages that a server writes for people to read, over several lines: from a brace alone to the one that closes
+    it, both without indentation."""
+
+    def __init__(self) -> None:
+        self._lines: list[bytes] = []
+        self._size = 0
+
+    def add_line(self, line: bytes) -> list[types.JSONRPCMessage] | None:
+        """The messages that a line completes, which holds none by itself; None for a line in the middle of one."""
+        text = line.rstrip()
+        if text in (b"{", b"["):
+            self._lines, self._size = [], 0
+        elif not self._lines:
+            return []
+        self._lines.append(line)
+        self._size += len(line)
+        if text not in (b"}", b"]") and self._size <= _MAX_INDENTED_BYTES:
+            return None
+        whole, self._lines = b"\n".join(self._lines), []
+        return parse_line(whole)
 
 
 def _iter_objects(text: str) -> Iterator[types.JSONRPCMessage]:

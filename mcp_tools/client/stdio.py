@@ -22,7 +22,7 @@ from mcp.shared.message import SessionMessage
 from agent.core.errors import ToolError
 from agent.core.subprocesses import close_pipes, signal_group, wait_for_exit
 from mcp_tools.client.config import McpServerConfig
-from mcp_tools.client.lenient_messages import parse_line
+from mcp_tools.client.lenient_messages import IndentedMessages, parse_line
 from mcp_tools.client.sanitize import escape_invisible
 
 log = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ async def _read_messages(
 ) -> str:
     """Passes messages on until standard output ends, and skips invalid lines. Returns why the process was cut off,
     or ""."""
-    started, lines, has_logged = monotonic(), 0, False
+    started, lines, has_logged, indented = monotonic(), 0, False, IndentedMessages()
     async with to_session:
         async for line in _read_lines(process):
             if len(line) > MAX_MESSAGE_BYTES:
@@ -127,7 +127,9 @@ async def _read_messages(
                 started = monotonic()
             if not line.strip():
                 continue
-            messages = parse_line(line)
+            messages = parse_line(line) or indented.add_line(line)
+            if messages is None:
+                continue
             if not messages:
                 if not has_logged:
                     log.warning("MCP server %r writes invalid messages to its output: %s", name, _escape_line(line))

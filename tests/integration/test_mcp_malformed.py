@@ -180,6 +180,8 @@ INITIALIZATIONS: list[dict[str, Any]] = [
     {"capabilities": {"tools": True, "resources": []}},
     {"instructions": {"a": 1}},
     {"protocolVersion": None},
+    {"protocolVersion": "1.0"},
+    {"protocolVersion": "2024-10-07"},
 ]
 
 

@@ -6,9 +6,10 @@ from time import monotonic
 from typing import Any
 
 import pytest
+from mcp_types import JSONRPCResponse
 
 from agent.core.errors import ToolError
-from mcp_tools.client.lenient_messages import parse_line
+from mcp_tools.client.lenient_messages import IndentedMessages, parse_line
 from tests.integration.test_mcp_malformed import CONTEXT, TEXT, call, server_of
 from tests.support.mcp_client import until
 from tests.support.mcp_raw_program import ECHO
@@ -55,6 +56,29 @@ async def test_an_error_without_an_id_about_a_notification_costs_nothing(tmp_pat
 async def test_a_message_behind_other_text_of_its_line_is_read(tmp_path: Path, text: str) -> None:
     script: dict[str, Any] = {"lines tools/list": [text], "lines tools/call": [text]}
     assert (await call(tmp_path, {"result": {"content": [TEXT]}}, **script)).text == "kept"
+
+
+@pytest.mark.parametrize("indent", [1, 2, "\t"])
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_a_message_over_several_lines_is_read(indent: int | str, is_batch: bool) -> None:
+    body: Any = {"jsonrpc": "2.0", "id": 7, "result": {"content": [TEXT], "structuredContent": {}}}
+    text = json.dumps([body] if is_batch else body, indent=indent)
+    indented = IndentedMessages()
+    noise = [b"starting {", b"}", b'{"not": ', b"["]
+    outcomes = [indented.add_line(line) for line in [*noise, *text.encode().split(b"\n"), b"} trailing"]]
+    assert outcomes[:3] == [[], [], []]
+    assert outcomes[3:-2] == [None] * (len(outcomes) - 5)
+    assert outcomes[-1] == [], "what follows is no part of it"
+    (message,) = outcomes[-2] or ()
+    assert isinstance(message, JSONRPCResponse)
+    assert (message.id, message.result) == (7, body["result"])
+
+
+async def test_a_server_that_indents_its_messages_is_used(tmp_path: Path) -> None:
+    script: dict[str, Any] = {"indent": 2}
+    async with server_of(tmp_path, "stdio", script) as (server, registry):
+        assert server.status == "ready", server.reason
+        assert (await registry.get("srv__echo").call({}, CONTEXT)).text == "done"
 
 
 def test_a_line_without_a_message_is_searched_in_bounded_time() -> None:

@@ -50,7 +50,8 @@ def main() -> None:
 
     `start_s` delays the start, `sleep METHOD` an answer; so many reports of progress precede it as `progress METHOD`
     says. `first` is what it does at a first message other than `initialize`: `ends`, `hangs` or `ignores` it.
-    `lines METHOD` are written as they are before the answer, and `then METHOD` changes the script after it.
+    `lines METHOD` are written as they are before the answer, and `then METHOD` changes the script after it. `indent` is
+    that of each answer.
     """
     path = Path(sys.argv[1])
     script = json.loads(path.read_text())
@@ -79,7 +80,7 @@ def main() -> None:
             sys.stdout.flush()
         script |= script.get(f"then {message.get('method')}", {})
         if reply is not None:
-            print(json.dumps(reply), flush=True)
+            print(json.dumps(reply, indent=script.get("indent")), flush=True)
 
 
 if __name__ == "__main__":

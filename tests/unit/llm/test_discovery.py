@@ -124,6 +124,11 @@ async def test_a_redirect_to_another_host_is_not_followed() -> None:
         ({"id": "Qwen2.5-1.5B-Instruct"}, True),
         ({"id": "gemma-3-embedded-systems-tutor"}, True),
         ({"id": 7}, False),
+        ({"id": "ada-002", "capabilities": {"chat_completion": False, "embeddings": True}}, False),
+        ({"id": "mistral-small", "capabilities": {"completion_chat": True, "vision": False}}, True),
+        ({"id": "small-3", "capabilities": {"type": "embeddings", "limits": {}}}, False),
+        ({"id": "gpt", "capabilities": {"type": "chat", "limits": {}}}, True),
+        ({"id": "acme", "capabilities": {"streaming": True}}, True),
     ],
 )
 def test_only_chat_models_are_listed(entry: dict[str, Any], chats: bool) -> None:

@@ -410,3 +410,30 @@ def test_a_conversation_without_calls_is_not_sent_again_for_its_ids() -> None:
     support, asked = ParameterSupport(), request()
     sent = support.build_body(asked, stream=False)
     assert not support.learn(asked, [sent], refuse("Tool call id was x but must be a-z, with a length of 9."))
+
+
+@pytest.mark.parametrize(
+    ("error", "is_about_streams"),
+    [
+        ({"message": "Unsupported value", "param": "stream", "code": "unsupported_value"}, True),
+        (
+            {"message": "Your organization must be verified to stream this model. Please go to: https://a.test/stream"},
+            True,
+        ),
+        ({"message": "Streaming is not supported for this model"}, True),
+        ({"message": "This model does not support streaming with tools."}, True),
+        ({"message": "streaming isn't enabled here; set `stream` to false"}, True),
+        ({"message": "Unsupported parameter: 'stream_options' is not supported when streaming"}, False),
+        ({"message": "logprobs are not supported in streaming mode"}, False),
+        ({"message": "the upstream at http://a.test/streaming is not supported"}, False),
+    ],
+)
+def test_a_model_that_does_not_stream_is_asked_for_the_whole_reply(
+    error: dict[str, Any], *, is_about_streams: bool
+) -> None:
+    support, asked = ParameterSupport(), request()
+    sent = support.build_body(asked, stream=True)
+    support.learn(asked, [sent], fault({"error": error}))
+    body = support.build_body(asked, stream=True)
+    assert ("stream" not in body) is is_about_streams
+    assert "stream" in body or "stream_options" not in body

@@ -278,3 +278,11 @@ def test_a_call_is_of_the_tool_that_its_template_wraps(name: str, tool: str | No
     names = ("search", "list", "functions.list")
     offered: list[JsonObject] = [{"type": "function", "function": {"name": one}} for one in names]
     assert [call.name for call in drop_foreign_calls(reply, offered).tool_calls] == ([] if tool is None else [tool])
+
+
+def test_an_address_that_has_moved_is_named() -> None:
+    error = build_status_error(308, {"location": "https://models.example/v1/chat/completions"}, b"", "http://here/v1")
+    assert error.message == (
+        "http://here/v1 answered 308: it is at https://models.example/v1/chat/completions now; "
+        "the address must be changed"
+    )
