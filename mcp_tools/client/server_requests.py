@@ -1,4 +1,4 @@
-"""What a foreign MCP server asks for in the middle of a call: passed on to the client that waits for the run.
+"""Requests of a foreign MCP server in the middle of a call: passed on to the client that waits for the run.
 
 The server's texts are untrusted, so the question names the server, and hidden characters are removed. Questions that
 send the user to a web page (`url` mode) are declined. A prompt for the client's model names the server too, and asks
