@@ -83,7 +83,7 @@ def _find_folder(written: str) -> Path:
     try:
         given = given.expanduser()
         if not given.is_absolute():
-            raise RootRefusedError(f"{written!r} is not a whole path: begin it with / or ~")
+            raise RootRefusedError(f"{written!r} is not an absolute path: begin it with / or ~")
         folder = given.resolve(strict=True)
         if not folder.is_dir():
             raise RootRefusedError(f"{written!r} is a file: name the folder that it is in")

@@ -1,5 +1,5 @@
-"""What the gateway adds to an answer: results that people must see as they are, and under it that nothing was changed,
-or that no tool was used.
+"""Additions to an answer: results that people must see as they are, and sentences under it, such as that nothing was
+changed or that no tool was used.
 """
 
 import re

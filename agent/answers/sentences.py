@@ -1,4 +1,4 @@
-"""What the gateway itself says under or in place of an answer, in the reader's language."""
+"""The gateway's own sentences, under an answer or in its place, in the reader's language."""
 
 import tomllib
 from pathlib import Path

@@ -84,4 +84,4 @@ class _NodeCount:
             self._anchor_sizes[anchor] = size
         self._open_sizes[-1] += size
         if self._open_sizes[-1] > MAX_NODES:
-            raise YamlError(f"the text stands for more than {MAX_NODES:,} values")
+            raise YamlError(f"the text expands to more than {MAX_NODES:,} values")

@@ -1,4 +1,4 @@
-"""What asyncio lacks: turns for short computations, an event that is awaited beside futures, long work in a thread."""
+"""Beyond asyncio: turns for short computations, an event that is awaited beside futures, long work in a thread."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""What a field of a result such as `error` or `isError` says: servers fill it in on success too."""
+"""Fields of results such as `error` or `isError`: whether they report a failure. Servers set them on success too."""
 
 _FALSE_TEXTS = ("", "false", "no", "0", "null", "none")
 """Texts which say that nothing failed."""

@@ -32,7 +32,7 @@ class AddedRoots:
         except FileNotFoundError:
             self._known, self._stamp = (), None
         except (OSError, ValueError) as error:
-            raise ConfigError(f"{self.path} cannot be used: {error}. Mend it or delete it") from error
+            raise ConfigError(f"{self.path} cannot be used: {error}. Repair it or delete it") from error
         return self._known
 
     def write(self, roots: Sequence[Path]) -> None:

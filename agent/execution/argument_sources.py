@@ -1,4 +1,4 @@
-"""Where the arguments of a call come from, as the question to a person states it."""
+"""The sources of a call's arguments, as the question to a person states them."""
 
 from pydantic import JsonValue
 

@@ -32,7 +32,7 @@ async def load_origin(run: Run, given: GivenPlan) -> RunState:
     """The state of the run whose plan is given. Raises `NotFoundError` if it was deleted meanwhile."""
     state = fold(given.from_run, await run.journal.read_events(given.from_run))
     if state.created is None or state.owner != run.state.owner:
-        raise NotFoundError(f"the run {given.from_run!r}, whose plan this run was to carry out, was deleted")
+        raise NotFoundError(f"the plan of this run is that of the run {given.from_run!r}, which was deleted")
     return state
 
 

@@ -2,7 +2,7 @@
 
 The ground holds the date, the names of readable files, the collections, and the instructions of foreign servers. It
 lists files only for runs with a file tool, and servers only for runs with one of their tools. Other people wrote these
-texts, so they stand in a block of data, without control characters.
+texts, so the block marks them as data, and they have no control characters.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""What becomes of a plan that a person has replied to in words, where the planner changed nothing by them.
+"""Replies in words to a plan that waits for approval, where the planner changed nothing because of them.
 
 "Why?" and "later" do not answer the question: the plan stands, and is asked about again with what the planner said.
 "Cancel" is one, whatever the planner makes of it. A yes is never read into words: only `approve` lets something happen.

@@ -192,7 +192,7 @@ class StepSupervisorAgent:
         Does not repeat a call that timed out, and limits all retries to twice the time of one call, so that a run does
         not wait minutes for a judge. Does not call a judge again that was unreachable earlier in this run."""
         if self._was_unreachable():
-            raise JudgeUnreachableError("the judge was out of reach earlier in this run")
+            raise JudgeUnreachableError("the judge was unreachable earlier in this run")
         messages: tuple[JsonObject, ...] = (
             {"role": "system", "content": render("supervisor")},
             {"role": "user", "content": await self._build_question(step, attempt, output, checked)},
@@ -207,7 +207,7 @@ class StepSupervisorAgent:
         except (BudgetError, ModelError) as error:
             raise JudgeUnreachableError(f"the judge could not be asked: {error.message}") from error
         if verdict is None:
-            raise JudgeUnreachableError("the judge gave no readable verdict, and none when it was asked again")
+            raise JudgeUnreachableError("the judge gave no readable verdict, even when asked again")
         return verdict if _SEVERITY[verdict.outcome] >= _SEVERITY[checked.verdict.outcome] else checked.verdict
 
     async def _read_verdict(self, models: MeteredModels, messages: tuple[JsonObject, ...]) -> StepOutcome | None:

@@ -41,7 +41,7 @@ def read_address(written: str) -> ModelAddress:
     """
     text = re.sub(r"^[\s\u200b-\u200f\u2060\ufeff]+|[\s\u200b-\u200f\u2060\ufeff]+$", "", written)
     if (wrong := _SIGN.search(text)) is not None:
-        raise ValueError(f"has the sign {wrong[0]!r} (U+{ord(wrong[0]):04X}), which no address has")
+        raise ValueError(f"has the character {wrong[0]!r} (U+{ord(wrong[0]):04X}), which an address cannot have")
     scheme = _SCHEME.match(text)
     rest = text if scheme is None else text[scheme.end() :]
     parts = _split(f"//{rest}")
@@ -51,7 +51,7 @@ def read_address(written: str) -> ModelAddress:
     if parse_authority(_to_ascii(host)) is None:
         raise ValueError("has no valid host and port: a port is a number from 1 to 65535, an IPv6 address in brackets")
     if parts.query or parts.fragment:
-        raise ValueError("ends in `?` or `#` with more: leave that out")
+        raise ValueError("has a query or a fragment (`?` or `#`): leave it out")
     kind = scheme[1].lower() if scheme is not None else "http" if _is_near(parts.hostname or "") else "https"
     path = _OPERATION.sub("", parts.path.rstrip("/")).rstrip("/")
     path = _VERSION.sub(lambda version: version[0].lower(), path)
@@ -92,7 +92,9 @@ def find_key_fault(key: str) -> str:
     """Why a key cannot be sent in a header; "" if it can."""
     wrong = _KEY_SIGN.search(key.removeprefix(BASIC))
     if wrong is not None:
-        return f"has the sign {wrong[0]!r} (U+{ord(wrong[0]):04X}) at place {wrong.start() + 1}: give the key alone"
+        return (
+            f"has the character {wrong[0]!r} (U+{ord(wrong[0]):04X}) at place {wrong.start() + 1}: give the key alone"
+        )
     return "" if key else "is empty"
 
 
@@ -105,7 +107,7 @@ def _split(text: str) -> SplitResult:
     try:
         return urlsplit(text)
     except ValueError:
-        raise ValueError("has brackets in which there is no IPv6 address") from None
+        raise ValueError("has brackets around something that is not an IPv6 address") from None
 
 
 def _read_login(parts: SplitResult) -> str | None:

@@ -1,4 +1,4 @@
-"""What a message at the end of a stream says besides the deltas before it, for `ChunkReader`."""
+"""The part of a final message that the deltas of its stream have not delivered, for `ChunkReader`."""
 
 import json
 from collections.abc import Iterable, Iterator

@@ -185,7 +185,7 @@ class StreamReader:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            raise ModelOutputError("the model's stream holds something else than objects", agent_id="models")
+            raise ModelOutputError("the model's stream holds something other than objects", agent_id="models")
         return value
 
     def _read_json_line(self, line: bytes) -> Iterator[ModelChunk]:

@@ -1,4 +1,4 @@
-"""What a search of chats compares: the words of a query with titles and messages, and the message that has them."""
+"""Search in chats: compares the words of a query with titles and messages, and names the message that has them."""
 
 import re
 from collections.abc import Sequence

@@ -95,8 +95,8 @@ def _plan_fork(
     if repeated and fork.effects == "refuse":
         names = ", ".join(f"{name} ({tool})" for name, tool in repeated)
         raise ConflictError(
-            f"the fork would do again what changed something: {names}. Send effects 'keep' to take their results over, "
-            "or 'ask' to do them again once a person has approved it",
+            f"the fork would repeat steps that changed something: {names}. Send effects 'keep' to reuse their results, "
+            "or 'ask' to repeat them once a person has approved it",
             steps=[name for name, _ in repeated],
         )
     done = {*kept_ids, *outputs}

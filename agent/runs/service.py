@@ -262,11 +262,11 @@ class AgentService(RunReader[Live]):
         state = fold(run_id, events)
         waiting = state.list_open_approvals(time.time())
         if row.status in ENDED_STATUSES or not waiting:
-            raise ConflictError(f"run {run_id!r} does not wait for approval (it is {row.status})")
+            raise ConflictError(f"run {run_id!r} is not waiting for approval (it is {row.status})")
         open_ids = [approval.approval_id for approval in waiting]
         closed_ids = [name for name in approvals if name not in open_ids]
         if closed_ids:
-            raise ConflictError(f"{closed_ids[0]!r} is no longer open; open are: {', '.join(open_ids)}")
+            raise ConflictError(f"{closed_ids[0]!r} is no longer open; the open ones are {', '.join(open_ids)}")
         if plan is not None:
             if not any(one.call_id is None for one in waiting if one.approval_id in (approvals or open_ids)):
                 message = "plan: the run waits for decisions on single calls, not on its plan; approve or reject them"

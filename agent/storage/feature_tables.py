@@ -1,4 +1,4 @@
-"""What features declare about rows of theirs: which belong to owners and to runs, which are old, which runs they need.
+"""Declarations of features about their rows: which belong to owners and to runs, which are old, which runs they need.
 
 Nothing here needs a feature that is built: rows are deleted while their feature is off, too.
 """

@@ -1,4 +1,4 @@
-"""Where a stored secret may go: the address that its credential names, and what lies below that."""
+"""The addresses that a stored secret may be sent to: that of its credential, and those below it."""
 
 import re
 from typing import Annotated

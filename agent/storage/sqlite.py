@@ -290,8 +290,8 @@ def _refuse_lost_store(path: Path) -> None:
     # The mark is made after the tables: a process that sees it sees them too, unless they are gone.
     if _get_mark(path).exists() and path.exists() and path.stat().st_size == 0:
         raise StoreError(
-            f"the database {path} is empty, and it was not: restore it (`stepgate restore`), or delete the empty file "
-            "to start empty",
+            f"the database {path} is empty, but was not before: restore it (`stepgate restore`), or delete the empty "
+            "file to start empty",
             agent_id="store",
         )
 

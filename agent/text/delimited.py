@@ -1,4 +1,4 @@
-"""How a CSV file is written: the `sep=` of Excel, lines above the table, its delimiter, quotes that a backslash
+"""The dialect of a CSV file: the `sep=` of Excel, lines above the table, its delimiter, quotes that a backslash
 escapes, frames of dashes and pipes."""
 
 import csv

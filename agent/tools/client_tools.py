@@ -40,7 +40,7 @@ def check_client_tools(request: AgentRequest, room: Room, taken: Container[str])
     """
     tools = request.client_tools if room.offers_client_tools else ()
     if len(tools) > MAX_OFFERED_TOOLS:
-        raise BadRequestError(f"tools: {len(tools)} are given; at most {MAX_OFFERED_TOOLS} are taken", param="tools")
+        raise BadRequestError(f"tools: {len(tools)} are given; at most {MAX_OFFERED_TOOLS} are accepted", param="tools")
     seen: set[str] = set()
     total = 0
     for index, tool in enumerate(tools):

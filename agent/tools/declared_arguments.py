@@ -1,4 +1,4 @@
-"""What the schema of a tool's arguments declares, wherever it says so: in references, parts and forms too."""
+"""The arguments that a tool's schema declares, in references, parts and alternative forms too."""
 
 from collections.abc import Iterable, Iterator
 

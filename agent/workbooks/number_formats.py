@@ -1,4 +1,4 @@
-"""How Excel shows a number in a format: percent, currency, leading zeros, fractions, dates, spans.
+"""Number formats of Excel: percent, currency, leading zeros, fractions, dates, spans.
 
 There is no kept library for this in Python (docs/adr/0014-workbooks.md).
 """

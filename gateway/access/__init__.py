@@ -1,4 +1,4 @@
-"""What is checked of a request before a door sees it: who sends it (API keys, external bearer tokens), from which web
+"""Checks of a request before a door sees it: who sends it (API keys, external bearer tokens), from which web
 page (Host, Origin, type of body: a page must not use the gateway of the person who looks at it), whether it was sent
 before (`Idempotency-Key`), and how much may be sent (rates, quotas, concurrent runs, HTTP sizes and deadlines).
 

@@ -1,4 +1,4 @@
-"""Where an issuer of tokens publishes its keys, by its metadata (OpenID Connect Discovery 1.0, RFC 8414)."""
+"""Finds where an issuer of tokens publishes its keys, by its metadata (OpenID Connect Discovery 1.0, RFC 8414)."""
 
 import json
 import urllib.error

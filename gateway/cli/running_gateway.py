@@ -1,4 +1,4 @@
-"""Where the gateway of a data folder runs: its last start notes the address there, and commands ask whether it answers.
+"""Finds the running gateway of a data folder: its last start notes the address there, and commands ask if it answers.
 
 `stepgate serve --port` is not seen by other commands, which read `AGENT_PORT`.
 """

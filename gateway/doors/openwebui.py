@@ -1,4 +1,4 @@
-"""What only stock Open WebUI sends: how to recognise it, its background prompts, attached files, returned cards.
+"""Requests of stock Open WebUI: how to recognise them, its background prompts, attached files, returned cards.
 
 Written from the source of version 0.12.4.
 """

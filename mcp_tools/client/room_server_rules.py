@@ -1,4 +1,4 @@
-"""What the MCP servers of a room must fulfil: their names and addresses, who may start programs and name credentials.
+"""Rules for the MCP servers of a room: their names and addresses, who may start programs and name credentials.
 
 A program runs on the gateway's machine with its user's rights. So only shared rooms have programs: those that the
 operator, or a caller with the scope `admin` and the owner `local`, has edited.

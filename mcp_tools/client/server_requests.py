@@ -1,4 +1,4 @@
-"""What a foreign MCP server asks for in the middle of a call: passed on to the client that waits for the run.
+"""Requests of a foreign MCP server in the middle of a call: passed on to the client that waits for the run.
 
 The server's texts are untrusted, so the question names the server, hidden characters are removed, and nothing in it is
 a live link or image. Questions that send the user to a web page (`url` mode) are declined, and so are those whose form

@@ -270,7 +270,7 @@ async def test_an_approval_is_for_once(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, model, tools=[tool], room=CAREFUL) as bench:
         asked = await ask(bench)
         await decide(bench, asked, "approve")
-        with pytest.raises(ConflictError, match="does not wait for approval"):
+        with pytest.raises(ConflictError, match="is not waiting for approval"):
             await bench.service.submit_decision(asked.metadata["run_id"], "approve")
         other = await ask(bench)
         with pytest.raises(ConflictError, match="no longer open"):

@@ -180,7 +180,7 @@ async def test_messages_are_counted_and_measured_at_every_door(serve: Serve) -> 
         runs = (await client.get("/v1/runs")).json()["data"]
     assert (openai.status_code, openai.json()["error"]["code"]) == (400, "array_above_max_length")
     assert [one.status_code for one in (native, prompt, message, asked)] == [413] * 4
-    assert "3 are taken" in native.json()["error"]["message"]
+    assert "3 are accepted" in native.json()["error"]["message"]
     assert "At most 3 messages are accepted" in openai.json()["error"]["message"]
     assert message.json()["error"]["param"] == "messages[0]"
     for one in (prompt, message, asked):

@@ -280,7 +280,7 @@ async def test_without_elicitation_the_run_waits_and_run_respond_decides(any_hou
     assert any_house.desk.notes() == ["edited"]
     assert twice.is_error
     assert "approvals: name the ids" in unnamed.content[0].text  # type: ignore[union-attr]
-    assert "does not wait for approval" in twice.content[0].text  # type: ignore[union-attr]
+    assert "is not waiting for approval" in twice.content[0].text  # type: ignore[union-attr]
 
 
 async def test_run_respond_rejects_or_has_the_plan_changed(house: House) -> None:

@@ -259,7 +259,7 @@ async def test_only_managed_rooms_are_edited_and_hand_made_ones_are_served_at_on
         ("tools: [x", "not valid YAML"),
         ("name: Desk\nteh_tools: []\n", "there is no field 'teh_tools'"),
         ("name: Desk\ntools: [calcluator]\n", "did you mean calculator"),
-        ("a: &a [x, x]\nb: &b [*a, *a]\nc: [" + "*b, " * 9_000 + "*b]", "stands for more than"),
+        ("a: &a [x, x]\nb: &b [*a, *a]\nc: [" + "*b, " * 9_000 + "*b]", "expands to more than"),
         ("# " + "x" * 10_000_000, "at most 262,144 bytes are read"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What two figures of a record give: sums, differences, shares, changes, products and rates.
+"""Combinations of two figures of a record: sums, differences, shares, changes, products and rates.
 
 Values are in base units of their dimension. `related_figures` says which figures belong together.
 """

@@ -1,4 +1,4 @@
-"""What a message to the studio asks for, as its router classifies it, and the tasks that follow from it."""
+"""Intents of messages to the studio, as its router classifies them, and the tasks that follow."""
 
 from typing import Literal, Self
 

@@ -213,7 +213,7 @@ def read_explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ..
         raise BadRequestError(form, param="metadata.tool_calls")
     if len(calls) > LARGEST_PLAN:  # no room takes as many
         raise BadRequestError(
-            f"{len(calls):,} tool calls are asked for; at most {LARGEST_PLAN} are made", param="metadata.tool_calls"
+            f"{len(calls):,} tool calls are requested; at most {LARGEST_PLAN} are made", param="metadata.tool_calls"
         )
     parsed = []
     wanted = calls[:-1] if calls and _is_completion(calls[-1]) else calls
@@ -242,7 +242,7 @@ def _read_call(call: JsonObject, place: int) -> JsonObject:
         )
     if call.get("step_id", place) not in (place, str(place), f"s{place}"):
         raise BadRequestError(
-            f"metadata.tool_calls: step_id {call['step_id']!r} stands at place {place}; number the steps from 1",
+            f"metadata.tool_calls: step_id {call['step_id']!r} is at place {place}; number the steps from 1",
             param="metadata.tool_calls",
         )
     if "tool_call" not in call:

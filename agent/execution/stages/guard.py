@@ -61,7 +61,7 @@ def validate_request(
     _check_call_fields(request)
     if len(calls) > room.budgets.max_steps:
         raise BadRequestError(
-            f"{len(calls)} tool calls are asked for; the room {room.id!r} carries out at most {room.budgets.max_steps}",
+            f"{len(calls)} tool calls are requested; the room {room.id!r} carries out at most {room.budgets.max_steps}",
             param="metadata.tool_calls",
         )
     for place, call in enumerate(calls):
@@ -129,7 +129,7 @@ def _check_sizes(request: AgentRequest, settings: Settings) -> None:
         ("metadata", "entries of metadata", len(request.metadata), MAX_METADATA_ENTRIES),
     ):
         if given > limit:
-            raise TooLargeError(f"{given:,} {what} are given; at most {limit:,} are taken", param=where)
+            raise TooLargeError(f"{given:,} {what} are given; at most {limit:,} are accepted", param=where)
     for where, text in (("prompt", request.prompt), *((f"messages[{i}]", m.content) for i, m in enumerate(messages))):
         if len(text) > most:
             problem = f"{where} has {len(text):,} characters; the limit is {most:,}"

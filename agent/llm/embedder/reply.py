@@ -24,5 +24,5 @@ def read_vectors(data: Any, count: int, who: str, model: str | None) -> Embedded
             f"{who} sent {len(vectors)} vectors for {count} texts, or of unequal length", agent_id="embedder"
         )
     if not all(math.isfinite(number) for vector in vectors for number in vector):
-        raise CallError(f"{who} sent numbers that are none", agent_id="embedder")
+        raise CallError(f"{who} sent values that are not numbers", agent_id="embedder")
     return Embedded(VectorSpace(model or named or "default", len(vectors[0])), vectors)

@@ -1,4 +1,4 @@
-"""What waits for a person: the open approval requests of an owner or of all, by id."""
+"""The open approval requests of an owner or of all, by id."""
 
 import contextlib
 import time

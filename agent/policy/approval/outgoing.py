@@ -1,4 +1,4 @@
-"""What a question says first: where something goes, and the beginning and size of what leaves.
+"""The beginning of a question: where something goes, and the beginning and size of what leaves.
 
 A person who allows everything that is asked has read at least this. Plain text: nothing in it is live, and no
 invisible character makes an address look like another one.

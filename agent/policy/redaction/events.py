@@ -1,4 +1,4 @@
-"""What an event may hold as it goes into the log: `EventRedactor.redact` has one rule for each type that holds text.
+"""Redacts events before they are logged: `EventRedactor.redact` has one rule for each type that holds text.
 
 Whatever the answer may not hold, by the policy of its room, plans, verdicts, turns and results may not hold either.
 Arguments stay: they are what will be done, and what a person approves. Types without a rule hold nothing that a model

@@ -1,4 +1,4 @@
-"""What a model may read: text in which personal data and credentials are replaced by placeholders.
+"""Redacts what a model reads: personal data and credentials are replaced by placeholders.
 
 The placeholders of a run are in its log. Tools get the values back, and people what is personal; credentials come back
 to tools only. The secrets of this gateway's settings get no placeholder: they are removed for good.

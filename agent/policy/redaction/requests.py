@@ -1,4 +1,4 @@
-"""What a caller sends: this gateway's secrets are removed before it is stored, and every text is looked at for attacks.
+"""Redacts requests: this gateway's secrets are removed before one is stored, and every text is searched for attacks.
 
 `redact_request` runs before a run exists. `check_prompt` applies the room's policy to the prompt, and `scan_request` to
 all that stands beside it: earlier messages, calls, and the caller's own tools.

@@ -1,4 +1,4 @@
-"""What a reader of a page sees, in page order: headings, paragraphs, list items, tables and described pictures.
+"""The visible blocks of a page, in page order: headings, paragraphs, list items, tables and described pictures.
 
 The one reader of HTML: ingestion and `web_fetch` use it on a tree without what a browser hides.
 """

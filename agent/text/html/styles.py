@@ -1,5 +1,5 @@
-"""What the style sheets of a page say of what is shown and what is apart, by the cascade: specificity, order and
-`!important`.
+"""The style sheets of a page: which elements are visible and which are apart, by the cascade (specificity, order and
+`!important`).
 
 Only the sheets in the page itself count, as a browser shows it on a screen: rules for print are left out. A rule for
 wide screens, or for a ticked box, shows, but hides nothing: narrow ones show what it hides, and tabs are content. It

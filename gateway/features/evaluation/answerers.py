@@ -1,4 +1,4 @@
-"""Who answers the tasks: the gateway as it is configured, and what it is compared with in the same table."""
+"""The systems that answer the tasks: the gateway as it is configured, and those it is compared with."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the MCP servers of the evaluation's worlds share: `StateFile`, hints about tools, and how they fail."""
+"""Shared by the MCP servers of the evaluation's worlds: `StateFile`, hints about tools, and how they fail."""
 
 import fcntl
 import json

@@ -1,4 +1,4 @@
-"""Where the blocks of a text end."""
+"""Finds the ends of the blocks of a text."""
 
 import re
 from typing import Final

@@ -1,4 +1,4 @@
-"""How much of one text is rendered as Markdown. What follows is shown as plain text, so that no answer takes long."""
+"""Limits of rendering Markdown. What is beyond them is shown as plain text, so that no answer takes long."""
 
 from typing import Final
 

@@ -144,7 +144,7 @@ async def test_files_above_the_limit_are_not_begun_and_exports_are_broken_off(ca
     case.server.document("native-long", "Plan", bytes(2000))
     case.connector = case.connect(max_bytes=1000)
     missed = await _missed(case)
-    assert missed.error.message == "it has 600000 bytes; the most that is fetched is 1000"
+    assert missed.error.message == "it has 600000 bytes; at most 1000 are fetched"
     assert not case.server.calls("media")
     [other] = await case.fetch("native-long")
     assert isinstance(other, MissedDocument)

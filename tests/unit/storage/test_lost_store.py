@@ -14,7 +14,7 @@ async def test_an_empty_file_where_a_store_was_is_refused(tmp_path: Path) -> Non
     for name in ("stepgate.db-wal", "stepgate.db-shm"):
         (tmp_path / name).unlink(missing_ok=True)
     path.write_bytes(b"")
-    with pytest.raises(StoreError, match=r"stepgate\.db is empty, and it was not: restore it"):
+    with pytest.raises(StoreError, match=r"stepgate\.db is empty, but was not before: restore it"):
         open_database(path)
     assert path.stat().st_size == 0, "nothing is created over it"
 

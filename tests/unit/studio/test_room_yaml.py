@@ -87,11 +87,11 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (BOMB, "stands for more than"),
+        (BOMB, "expands to more than"),
         ("a: &a [*a]\n", "a value that contains it"),
         ("tools: " + "[" * 5_000, "nested more than"),
         ("name: " + "x" * 10_000_000, "at most 262,144"),
-        ("tools: [" + "a," * 30_000 + "a]", "stands for more than"),
+        ("tools: [" + "a," * 30_000 + "a]", "expands to more than"),
         ("- a\n- b\n", "`key: value` lines"),
         ("1: a\n", "`key: value` lines"),
         ("", "`key: value` lines"),

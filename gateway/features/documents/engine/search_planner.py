@@ -1,4 +1,4 @@
-"""What a model is asked in rooms with `knowledge`: which searches answer a message of a conversation.
+"""Asks a model, in rooms with `knowledge`, which searches answer a message of a conversation.
 
 The reply is bound to a small flat schema. What it writes are search queries only: they read, and choose no tool.
 """

@@ -1,1 +1,1 @@
-"""What the incident desk knows without a tool: phrases of time, sentences of reports, kinds of sources."""
+"""Text rules of the incident desk: phrases of time, sentences of reports, kinds of sources."""

@@ -1,4 +1,4 @@
-"""What `stepgate doctor` says about conversations that build pipelines."""
+"""The checks of `stepgate doctor` for conversations that build pipelines."""
 
 from collections.abc import AsyncIterator
 

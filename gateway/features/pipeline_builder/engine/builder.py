@@ -320,7 +320,7 @@ class PipelineBuilder:
 
     def _get_current_pipeline(self, conversation: Conversation) -> PipelineDAG:
         if conversation.pipeline is None:
-            raise PipelineMissingError("No pipeline configured: let one be proposed first", agent_id="builder")
+            raise PipelineMissingError("No pipeline configured: ask for a proposal first", agent_id="builder")
         return parse_pipeline(conversation.pipeline)
 
 

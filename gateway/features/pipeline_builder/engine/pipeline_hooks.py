@@ -1,4 +1,4 @@
-"""What answers in rooms that build pipelines end with: that the proposal was not validated, whatever a model says."""
+"""The note at the end of answers that build pipelines: that the proposal was not validated, whatever a model says."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What of conversations about pipelines is forgotten because of its age: archived ones."""
+"""Deletes old conversations about pipelines: archived ones."""
 
 from collections.abc import AsyncIterator
 

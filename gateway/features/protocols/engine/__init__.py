@@ -1,4 +1,4 @@
-"""What clients ask of tasks, without a web framework: stored requests and their runs."""
+"""Tasks without a web framework: stored requests and their runs."""
 
 from gateway.features.protocols.engine.task_store import MAX_RUN_NUMBER, Task, TaskRun, TaskStatus, TaskStore
 from gateway.features.protocols.engine.tasks import TaskRunRequest, TaskService, make_task_handler

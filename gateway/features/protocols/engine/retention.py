@@ -1,4 +1,4 @@
-"""What of tasks is forgotten because of its age: what they keep of runs, and tasks without runs."""
+"""Deletes old records of tasks: what they keep of runs, and tasks without runs."""
 
 from collections.abc import AsyncIterator, Sequence
 

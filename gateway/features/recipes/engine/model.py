@@ -171,7 +171,7 @@ def check_recipe_name(name: str) -> str:
         short_name = name if len(name) <= MAX_NAME_CHARS else f"{name[:MAX_NAME_CHARS]}…"
         raise BadRequestError(
             f"{short_name!r} cannot name a recipe: take 1 to {MAX_NAME_CHARS} lowercase letters a to z and digits, in "
-            "words that single hyphens join, such as weekly-report",
+            "words joined by single hyphens, such as weekly-report",
             param="name",
         )
     if name in RESERVED_NAMES:

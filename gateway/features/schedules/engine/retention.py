@@ -1,4 +1,4 @@
-"""What of schedules and webhooks is forgotten because of its age: ended deliveries, and ticks."""
+"""Deletes old records of schedules and webhooks: ended deliveries, and ticks."""
 
 from collections.abc import AsyncIterator
 

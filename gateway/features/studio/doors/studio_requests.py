@@ -110,7 +110,7 @@ def _check_room(stepgate: Stepgate, room: str, owner: str) -> None:
     if stepgate.rooms.get(room, owner).routing != "intents":
         room_ids = ", ".join(one.id for one in stepgate.rooms.list_visible(owner) if one.routing == "intents") or "none"
         raise BadRequestError(
-            f"the room {room!r} has no router (`routing: intents`); rooms that have: {room_ids}", param="room"
+            f"the room {room!r} has no router (`routing: intents`); rooms that have one: {room_ids}", param="room"
         )
 
 

@@ -1,4 +1,4 @@
-"""Where each entity of the graph is read from: a file of the code or the configuration, or a table.
+"""The source of each entity of the graph: a file of the code or the configuration, or a table.
 
 Paths start at a known folder (the packages, the folder of a skill, the operator's rooms), never at the machine's root.
 """

@@ -61,7 +61,7 @@ def make_room_id(name: str) -> str:
     made = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
     if not made:
         raise ValidationError(
-            f"no id can be made of the name {name[:50]!r}; give an `id` of the letters a to z", "identifier"
+            f"no id can be made from the name {name[:50]!r}; give an `id` of the letters a to z", "identifier"
         )
     return check_room_id(made[:64].rstrip("-"))
 

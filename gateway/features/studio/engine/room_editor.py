@@ -222,7 +222,7 @@ class RoomEditor:
         if data is None:
             revision_numbers = ", ".join(str(one.revision) for one in revisions if one.data is not None) or "none"
             raise ValidationError(
-                f"the room {room_id!r} has no text {revision}; there are {revision_numbers}", "versions"
+                f"the room {room_id!r} has no version {revision}; there are {revision_numbers}", "versions"
             )
         if all(one.at >= self.live.marked_since for one in revisions):  # each has its mark if it needs one
             return decode_room(data)
@@ -348,7 +348,7 @@ class RoomEditor:
         if "mcp_servers" in fields and not editor.may_connect:
             raise ScopeError("mcp_servers: use mcp_server_add and mcp_server_remove, which ask a person")
         if fields.get("from_outside", True) is not True and not editor.may_connect:
-            raise ValidationError("from_outside: only people unset it, who have read the room's texts", "fields")
+            raise ValidationError("from_outside: only a person who has read the room's texts can unset it", "fields")
         check_field_names(fields)
         check_texts(fields)
 

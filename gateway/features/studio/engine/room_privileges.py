@@ -1,4 +1,4 @@
-"""What rooms do that is a privilege of the machine's owner: start programs, which run with the rights of the gateway's
+"""Privileges of the machine's owner that rooms may use: start programs, which run with the rights of the gateway's
 user, and send a stored credential to an address that the operator has not named.
 
 Who types commands on the machine adds these without a question. A key with the scope `admin` adds them once a person

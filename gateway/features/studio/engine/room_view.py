@@ -1,4 +1,4 @@
-"""Who edits rooms, and how a room is shown to them."""
+"""`Editor`, who edits rooms, and `RoomView`, a room as it is shown to them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -98,7 +98,7 @@ class BatchReader:
             names = ", ".join(item.name for item in batch.items[:3])
             raise AgentError(
                 f"the gateway ended {ATTEMPTS} times while it read {len(batch.items)} documents ({names} ...); its log "
-                "may say why. Ask for the ingestion again without them",
+                "may say why. Request the ingestion again without them",
                 agent_id="library",
             )
         async with self._open_writer(batch) as writer:

@@ -140,7 +140,7 @@ def _parse_document(raw: bytes, is_first: bool) -> CorpusDocument | str:
         ) != written:  # half characters, which JSON's escapes allow and UTF-8 does not
             data = json.loads(mended)
     except ValueError as error:
-        return f"no JSON: {error}"
+        return f"not valid JSON: {error}"
     except RecursionError:
         return "nested too deeply"
     if not isinstance(data, dict):

@@ -50,7 +50,7 @@ def _parse_row(text: str) -> JsonObject | str:
     try:
         parsed = json.loads(decode_cell(text))
     except ValueError as error:
-        return f"no JSON: {error}"
+        return f"not valid JSON: {error}"
     except RecursionError:
         return "nested too deeply"
     return parsed if isinstance(parsed, dict) else "no JSON object"
@@ -69,7 +69,7 @@ def iter_json_rows(path: Path, encoding: str, where: str, faults: Faults) -> Ite
     except OSError as error:
         raise build_unreadable_error(path, error) from error
     except (ValueError, RecursionError) as error:
-        raise BadRequestError(f"{path}: no JSON: {str(error)[:200]}", agent_id="corpus") from error
+        raise BadRequestError(f"{path}: not valid JSON: {str(error)[:200]}", agent_id="corpus") from error
     for part in where.split(".") if where else ():
         data = data.get(part) if isinstance(data, dict) else None
     if not isinstance(data, list):

@@ -1,4 +1,4 @@
-"""Where the files of a job lie, so that a process takes part only where it sees the same ones.
+"""The location of a job's files, so that a process takes part only where it sees the same ones.
 
 A place is the location of a shared store of objects, or a folder with the numbers of its inode and of its file system:
 a folder of a shared file system has the same ones on every machine that mounts it. Under the same path, the empty

@@ -212,8 +212,8 @@ class IngestJobs:
         """Runs the job while this process holds its lease."""
         if job.attempts > ATTEMPTS:
             raise AgentError(
-                f"the gateway ended {ATTEMPTS} times while it did this job; its log may say why. Ask for it again "
-                "without the documents it was at",
+                f"the gateway ended {ATTEMPTS} times while it did this job; its log may say why. Request it again "
+                "without the documents it was reading",
                 agent_id="library",
                 current=latest.progress.current or job.progress.current,
             )

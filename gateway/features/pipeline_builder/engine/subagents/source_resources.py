@@ -1,4 +1,4 @@
-"""What the sub-agents of the pipeline builder work with."""
+"""The resources of the pipeline builder's sub-agents."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How making or using a generated tool fails."""
+"""The errors of making and using generated tools."""
 
 from collections.abc import Sequence
 

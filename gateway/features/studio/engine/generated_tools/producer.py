@@ -83,5 +83,5 @@ class ToolProducer:
         )
         read = parse_final(shape, text)
         if not isinstance(read, shape):
-            raise UnreadableReplyError(f"the reply is no {shape.__name__}: {read}")
+            raise UnreadableReplyError(f"the reply is not a valid {shape.__name__}: {read}")
         return read

@@ -115,7 +115,7 @@ class ToolVersionStore:
             )
         except UnchangedError as error:
             raise ConflictError(
-                f"the tool {version.name!r}, version {version.version}, was decided about meanwhile, or its name is "
+                f"the tool {version.name!r}, version {version.version}, was decided on in the meantime, or its name is "
                 "taken; read it again",
                 agent_id="studio",
                 stage="state",

@@ -1,4 +1,4 @@
-"""Where a text may be split: at sentences, else at lines or spaces, else anywhere."""
+"""Splits a text: at sentences, else at lines or spaces, else anywhere."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -137,7 +137,7 @@ class DriveApi:
     async def download_content(self, file: DriveFile, target: Path, *, max_bytes: int) -> Download:
         """Downloads a file's bytes. Raises `FileChangedError` if they do not match its checksum."""
         if file.size is not None and file.size > max_bytes:
-            raise ConnectorError(f"it has {file.size} bytes; the most that is fetched is {max_bytes}", limit=max_bytes)
+            raise ConnectorError(f"it has {file.size} bytes; at most {max_bytes} are fetched", limit=max_bytes)
         url = self._build_url(file.id, alt="media")
         if not file.md5:
             return await self._download(url, target, file, max_bytes)

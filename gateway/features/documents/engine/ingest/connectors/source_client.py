@@ -299,7 +299,7 @@ class SourceClient:
             async with asyncio.timeout(self.timeout_s):
                 yield
         except TimeoutError as error:
-            raise ConnectorTransientError(f"{url} was not there within {self.timeout_s:g} s", url=url) from error
+            raise ConnectorTransientError(f"{url} did not answer within {self.timeout_s:g} s", url=url) from error
 
     async def _raise_for_status(self, answer: Answer) -> None:
         """Raises the error for the response's status, if it is an error."""

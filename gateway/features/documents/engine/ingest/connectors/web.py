@@ -75,7 +75,7 @@ class WebConnector:
         if name is None:
             return None
         if self._credentials is None:
-            raise ConnectorAuthError(f"there are no credentials here, so not {name!r} either")
+            raise ConnectorAuthError(f"no credentials are stored here, so {name!r} is not either")
         try:
             credential = await asyncio.to_thread(self._credentials.get_for, name, start)
         except CredentialError as error:

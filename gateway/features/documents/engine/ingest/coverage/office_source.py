@@ -1,4 +1,4 @@
-"""What Office files share: their parts, read by the standard library's XML parser; charts and diagrams."""
+"""Shared by Office files: their parts, read by the standard library's XML parser; charts and diagrams."""
 
 import io
 import posixpath

@@ -1,4 +1,4 @@
-"""What an open element of a page means for the words in it and beside it: whether they are shown, apart, or named."""
+"""The open elements of a page: whether the words in one and beside it are visible, apart, or named."""
 
 import re
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What mail programs make of the text of a part: transfer encodings that mailing lists have damaged, header fields
+"""Encodings of the text of a mail's part: transfer encodings that mailing lists have damaged, header fields
 without an encoding, and paragraphs in lines that flow (RFC 3676)."""
 
 import quopri

@@ -39,7 +39,7 @@ def _read(data: bytes, place: int, depth: int) -> _Value:
         end = start
         while data[end : end + 2] != b"\0\0":
             if depth > _MAX_DEPTH:
-                raise ValueError("the values are nested too deep")
+                raise ValueError("the values are nested too deeply")
             end = _read(data, end, depth + 1).end
         return _Value(tag, data[start:end], end + 2)
     if length > _OPEN_END:

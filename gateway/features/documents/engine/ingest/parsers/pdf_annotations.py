@@ -1,4 +1,4 @@
-"""What people wrote on the pages of a PDF: boxes of text, notes, and remarks on marked words (PDF 1.7, 12.5.6), and the
+"""Annotations of a PDF: boxes of text, notes, and remarks on marked words (PDF 1.7, 12.5.6), and the
 descriptions of its pictures (14.9.3)."""
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What PDFium knows of a file and liteparse does not pass on: the text of pages, stamps, attached files, layers.
+"""Facts about a PDF that PDFium has and liteparse does not pass on: the text of pages, stamps, attached files, layers.
 
 By ctypes on the library that liteparse brings. Where that is missing nothing is found; the pages are read all the same.
 """
