@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from agent.text.table_head import HeadCell, classify_text, count_contrast, find_head
-from agent.workbooks.sheet_reader import Sheet, iter_merged
+from agent.workbooks.sheet_reader import Merge, Sheet, iter_merged
 from agent.workbooks.sheets import TypedValue, Workbook
 
 _LOOK_AHEAD = 72
@@ -204,8 +204,7 @@ class _Layout:
         if typed is None:
             return HeadCell("text" if text else "", text)
         if typed.kind == "text":
-            kind = classify_text(text)
-            return HeadCell(kind if kind in {"", "label"} else "text", text)
+            return HeadCell(classify_text(text), text)
         if typed.kind in {"date", "datetime", "time", "duration"}:
             return HeadCell("moment", text)
         return HeadCell("label" if _is_year(typed) else "number", text)
@@ -248,9 +247,12 @@ class _Layout:
             bottom += 1
         return bottom if self.is_header(rows[bottom]) else top
 
-    def _has_names_below(self, spans: Sequence[object], row: int) -> bool:
-        """Whether a row names the columns below a merged name, and nothing else."""
-        return bool(spans) and self.is_header(row)
+    def _has_names_below(self, spans: Sequence[Merge], row: int) -> bool:
+        """Whether a row names each of the columns below a merged name, and nothing else. In a form the values below
+        each other are merged alike."""
+        is_next = any(len(_group([one.bottom, row], self.hidden_rows)) == 1 for one in spans)
+        are_names = any(sum(one.left <= column <= one.right for column in self.used[row]) > 1 for one in spans)
+        return is_next and are_names and self.is_header(row)
 
     def count_merged_rows(self, top: int) -> int:
         """The rows above a header that name groups of its columns in merged cells."""
@@ -261,7 +263,8 @@ class _Layout:
                 one.top <= above <= one.bottom and (one.bottom >= row or one.right > one.left)
                 for one in self._sheet.merges
             )
-            if not spans or len(self.used[above]) < 2 or not self.is_header(above):
+            is_next = len(_group([above, row], self.hidden_rows)) == 1
+            if not spans or not is_next or len(self.used[above]) < 2 or not self.is_header(above):
                 break
             count += 1
         return count
