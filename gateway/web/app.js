@@ -165,7 +165,7 @@ function keyNeeded() {
 
 /** The banner of a page that is open since before the gateway was upgraded. */
 const outdated = () =>
-  el("div.banner.notable.across", { role: "alert" }, icon("info"), el("div", {}, el("b", {}, "The gateway was upgraded. "), "This page is of the version before. What you are writing stays."),
+  el("div.banner.notable.across", { role: "alert" }, icon("info"), el("div", {}, el("b", {}, "The gateway was upgraded. "), "This page belongs to the version before it. The words that you are writing are kept when you load it again."),
     el("div.row", {}, button("Load the page again", () => location.reload(), { picture: "again" })));
 
 /** Whether the gateway has no files of this page's version any more. */
