@@ -52,7 +52,6 @@ PLAIN: dict[str, tuple[Callable[[str], object], str]] = {
     "quotes without a date": (find_dates, "> "),
     "lines without a date": (find_dates, "\n"),
     "marks of tags without a name": (split_attachments, "<"),
-    "ends of tags without a name": (split_attachments, "</"),
 }
 
 
