@@ -67,7 +67,7 @@ _WHERE = re.compile(r"https?://\S+(?: answered \d{3})?")
 """What our own messages say of the endpoint before its words."""
 _NUMBER = re.compile(r"(?<![\w.,-])\d[\d,]*(?![\w-]|\.\d)")
 
-_WITH_DIGITS = re.compile(r"[\w-]*\d[\w-]*")
+_WITH_DIGITS = re.compile(r"(?<![\w-])[\w-]*\d[\w-]*")
 """Figures, times, and the ids of requests."""
 
 

@@ -13,7 +13,7 @@ _UNIVERSAL = """each every all both everyone everybody
     ogni ognuno ciascuno ciascuna tutti tutte entrambi entrambe elk elke ieder iedere hver hvert begge samtlige"""
 """English, German, Swedish, French, Spanish, Portuguese, Italian, Dutch, Danish, Norwegian: a closed class in each, and
 no word of one means something else in another."""
-_WORD = re.compile(r"[\w-]*[^\W\d_][\w-]*")
+_WORD = re.compile(r"(?<![\w-])[\w-]*[^\W\d_][\w-]*")
 _JOINT = re.compile(r",|,? ?(?:and|och|und|et|y|e|en|og|&)")
 _DIGITS = re.compile(r"\d+")
 _UNIVERSAL_WORDS = frozenset(_UNIVERSAL.split())

@@ -26,7 +26,7 @@ _LIVE: Final = re.compile(rf"(?:{_NETWORK_LINK.pattern})[^/]|tel:.|javascript:.|
 _LIVE_WITH_WORDS: Final = re.compile(r"[a-z][a-z0-9+.-]+://|sms:", re.IGNORECASE)
 _AUTHORITY: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
 _NETWORK: Final = re.compile(r"(https?|ftp):/*", re.IGNORECASE)
-_SCHEME: Final = re.compile(r"(?:[a-z]+:)?//|mailto:", re.IGNORECASE)
+_SCHEME: Final = re.compile(r"(?:(?<![a-z])[a-z]+:)?//|mailto:", re.IGNORECASE)
 _CONTINUES: Final = frozenset("/?&=#%-_~+")
 _PRECEDES: Final = frozenset(".-_@+%")
 _MAILBOX: Final = re.compile(r"((?:.*[^\w.+~-])?)([\w.+~-]+@.*)", re.DOTALL)

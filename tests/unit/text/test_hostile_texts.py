@@ -13,6 +13,7 @@ from agent.planning.rounds.part_texts import select_parts
 from agent.planning.rules import find_unknown_part
 from agent.policy.guardrails.message_labels import split_attachments
 from agent.text.dates import find_dates
+from agent.text.quantifiers import asks_for_each
 from agent.text.question_parts import split_joined_questions, split_phrases
 from agent.text.requested_form import remove_form, split_questions
 
@@ -26,12 +27,13 @@ READERS: dict[str, Callable[[str], object]] = {
     "parts": lambda text: select_parts([text], (), lambda part: False),
     "names": lambda text: find_unexplained_names(text, "Anna Berg"),
     "names beside": lambda text: find_unexplained_names(f"Cilla Dahl {text}", "Anna Berg"),
+    "for each": lambda text: asks_for_each(text, "output a list"),
     "mail addresses": lambda text: find_unexplained_addresses("Write to ann@example.org.", text),
 }
 FRAMES = ("what is a{}and what is b?", "please output{}x", "a?{}b", "give me{}a list", "in an{}x", "a,{}b")
 
 
-UNITS = (" ", "\n", "\u00a0", "ÅB", "A-", "and what ", ", ", "1+1=2 ", "1")
+UNITS = (" ", "\n", "\u00a0", "ÅB", "A-", "-", "_", "and what ", ", ", "1+1=2 ", "1")
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -52,7 +54,6 @@ PLAIN: dict[str, tuple[Callable[[str], object], str]] = {
     "quotes without a date": (find_dates, "> "),
     "lines without a date": (find_dates, "\n"),
     "marks of tags without a name": (split_attachments, "<"),
-    "ends of tags without a name": (split_attachments, "</"),
 }
 
 
