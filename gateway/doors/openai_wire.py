@@ -178,7 +178,7 @@ def _nest_function(tool: JsonObject) -> JsonObject:
     completions have it; any other tool as it is."""
     if "function" in tool or "name" not in tool or tool.get("type", "function") != "function":
         return tool
-    function = {key: tool[key] for key in ("name", "description", "parameters", "strict") if key in tool}
+    function: JsonObject = {key: tool[key] for key in ("name", "description", "parameters", "strict") if key in tool}
     if "input_schema" in tool:
         function.setdefault("parameters", tool["input_schema"])
     return {"type": "function", "function": function}

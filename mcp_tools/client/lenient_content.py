@@ -152,7 +152,7 @@ def _name_media(block: dict[str, Any]) -> dict[str, Any]:
         return block
     if not (isinstance(kind, str) and isinstance(data, str) and _BASE64.match(data)) or is_text_type(kind):
         return block
-    others = {name: block[name] for name in ("annotations", "_meta") if name in block}
+    others: dict[str, Any] = {name: block[name] for name in ("annotations", "_meta") if name in block}
     family = kind.partition("/")[0]
     if family in ("image", "audio"):
         return {**others, "type": family, "data": data, "mimeType": kind}

@@ -30,6 +30,11 @@ CLIENTS = (
     Client("llm", "python", ("llm",), "use_llm.py", "llm (command line and Python)"),
     Client("litellm", "python", ("litellm", "mcp"), "use_litellm.py", "LiteLLM SDK"),
     Client("langchain", "python", ("langchain-openai", "langchain"), "use_langchain.py", "LangChain"),
+    Client("instructor", "python", ("instructor",), "use_instructor.py", "Instructor"),
+    Client(
+        "llama-index", "python", ("llama-index-llms-openai-like", "llama-index-embeddings-openai-like"),
+        "use_llama_index.py", "LlamaIndex",
+    ),
     Client("openai-agents", "python", ("openai-agents",), "use_openai_agents.py", "OpenAI Agents SDK"),
     Client("pydantic-ai", "python", ("pydantic-ai-slim[openai,mcp]",), "use_pydantic_ai.py", "Pydantic AI"),
     Client(
