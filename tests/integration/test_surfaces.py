@@ -9,7 +9,8 @@ from tests.support.traced_turn import trace_turn
 
 HOW = "\nif the change is meant: python -m tests.support.surfaces --record"
 MAX_FILES = 150
-"""The count varies by one: a cache of two seconds may have run out."""
+CACHED = "agent/storage/api_keys.py"
+"""Not counted: whether there is any key is looked up again after two seconds, so it runs on a slow machine only."""
 MAX_PACKAGES = 22
 """Folders that hold one of these files. The aim is 16."""
 MAX_NAMED_PACKAGES = 16
@@ -40,7 +41,7 @@ async def test_one_completion_with_one_tool_call_runs_through_few_files(
     assert "agent/execution/tool_gateway.py" in turn.files
     assert "mcp_tools/builtin/calculator.py" in turn.files
     assert turn.features == (), "a feature that a request does not concern runs no code"
-    assert len(turn.files) <= MAX_FILES
+    assert len({*turn.files} - {CACHED}) <= MAX_FILES
     assert len(turn.packages) <= MAX_PACKAGES
     assert len({"/".join(file.split("/")[:2]) for file in turn.files}) <= MAX_NAMED_PACKAGES
 
