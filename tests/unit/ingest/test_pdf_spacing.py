@@ -101,3 +101,35 @@ def test_a_page_of_thousands_of_texts_is_read_in_time(tmp_path: Path) -> None:
     start = time.process_time()
     assert "8 6 4" in " ".join(lines(read(data, tmp_path)))
     assert time.process_time() - start < 6
+
+
+WIDTHS = {**dict.fromkeys("aeopcunb0123456789", 556), **dict.fromkeys("HNRU", 722), **dict.fromkeys("ESA", 667)}
+OTHERS = {"k": 500, "v": 500, "O": 778, "T": 611, "B": 667, "r": 333, ".": 278, " ": 278, "t": 278}
+"""Of Helvetica, in thousandths of its size."""
+
+
+def draw(text: str, x: float = 40, y: float = 700, size: float = 16, spacing: float = 0) -> str:
+    """A line in which each letter is a text of its own, as browsers print pages."""
+    steps = [(WIDTHS | OTHERS)[letter] * size / 1000 + spacing for letter in text]
+    shown = f"({text[0]}) Tj " + "".join(
+        f"{step:.4f} 0 Td ({one}) Tj " for step, one in zip(steps, text[1:], strict=False)
+    )
+    return f"BT /F1 {size} Tf 1 0 0 1 {x} {y} Tm {shown}ET\n"
+
+
+def test_a_short_page_of_a_browser_is_read_in_words(tmp_path: Path) -> None:
+    cards = draw("Rope") + draw("40.00", y=680) + draw("Hook", x=240) + draw("12.25", x=240, y=680)
+    output = read(drawn_pdf((cards + draw("Save 5 EUR", x=240, y=660)).encode()), tmp_path)
+    text = " ".join(lines(output))
+    assert [word for word in ("Rope", "40.00", "Hook", "12.25", "Save 5 EUR") if word not in text] == []
+    assert output.uncertainties == ()
+
+
+@pytest.mark.parametrize("spacing", [3, 6, 9])
+def test_a_letter_spaced_line_of_a_browser_is_read_in_words(spacing: float, tmp_path: Path) -> None:
+    shown = draw("HARBOUR NOTES", spacing=spacing) + "".join(
+        draw("Rope can be cut at 40 EUR", y=600 - 20 * row) for row in range(12)
+    )
+    output = read(drawn_pdf(shown.encode()), tmp_path)
+    assert lines(output)[0] == "HARBOUR NOTES"
+    assert output.uncertainties == ()

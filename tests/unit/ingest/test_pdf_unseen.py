@@ -115,6 +115,11 @@ def test_text_that_an_ocr_put_behind_a_picture_is_read(content: tuple[str, ...],
     assert any(one.startswith(note) for one in output.uncertainties)
 
 
+def test_text_that_cuts_letters_out_of_a_gradient_is_read(tmp_path: Path) -> None:
+    cut = f"q BT 7 Tr /F1 40 Tf 1 0 0 1 72 640 Tm ({RENT}) Tj ET /Dark sh Q "
+    assert RENT in lines(read(page(show("It is due.", y=720), cut), tmp_path))
+
+
 def test_invisible_text_on_an_empty_picture_is_no_ocr(tmp_path: Path) -> None:
     content = (show(RENT, y=700), "q 300 0 0 60 60 630 cm /Im Do Q ", show(SECRET, before="3 Tr"))
     assert SECRET not in "".join(lines(read(page(*content, picture=b"\xff" * len(BARS)), tmp_path)))

@@ -46,8 +46,9 @@ def close_letters(blocks: Sequence[Block], page: "ParsedPage", facts: PageTextFa
 
 
 def _close_line(blocks: list[Block], line: str) -> bool:
-    """Puts the words of a line in the place of its letters; whether a block has them."""
-    pattern = re.compile(r"(?<!\S)" + r"\s*".join(map(re.escape, "".join(line.split()))) + r"(?!\S)")
+    """Puts the words of a line in the place of its letters; whether a block has them. Signs may differ."""
+    signs = (re.escape(sign) if sign.isalnum() else r"[^\w\s]?" for sign in "".join(line.split()))
+    pattern = re.compile(r"(?<!\S)" + r"\s*".join(signs) + r"(?!\S)")
     is_there = False
     for at, block in enumerate(blocks):
         for match in pattern.finditer(block.text):

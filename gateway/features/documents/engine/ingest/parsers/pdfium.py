@@ -18,6 +18,7 @@ from gateway.features.documents.engine.ingest.parsers.pdfium_text import (
     FloatBox,
     PageText,
     PageTextFacts,
+    join_halves,
 )
 from gateway.features.documents.engine.ingest.parsers.pdfium_unseen import UnseenText, find_unseen
 
@@ -211,8 +212,7 @@ class Pdfium:
         if drawn:
             with self._open_text(page) as (_, text):
                 written = PageText(self._library, text).written if text else ""
-            halves = written.encode("utf-16-le", "surrogatepass")
-            words = " ".join(halves.decode("utf-16-le", "replace").split())
+            words = " ".join(join_halves(written).split())
             names += [words] if words else []
         return names
 

@@ -38,6 +38,8 @@ _SPACED = re.compile(r"(?<![^\r\n])(?=[^\r\n]*[^\W\d_])[^\r\n\s]{1,2}(?:[ ]+[^\r
 _WIDER = 1.6
 """How much wider gaps between words are than those between the letters of a letter-spaced line: both grow alike, and
 a space is added to the former."""
+_EXACT = 0.03
+"""Share of a line's size within which gaps are the same."""
 _WORD_SPACE = 0.2
 """The narrowest space of a font, as a share of its size. Pieces as far apart as that may be columns, unless a gap on
 either side of a space shows that they are letters."""
@@ -94,45 +96,80 @@ class PageText:
         buffer = (ctypes.c_uint16 * (count + 1))()
         length = library.FPDFText_GetText(page_text, 0, count, buffer) if count > 0 else 0
         self.written = "".join(map(chr, buffer[: max(0, length - 1)]))
+        self._places: Sequence[int] = range(len(self.written))
+        """The place of each character in PDFium's own text."""
+        self.is_parted = 3 * self.written.count(_LINE_END) > len(self.written) - 2 * self.written.count(_LINE_END)
+        """Whether PDFium ends most lines behind one or two letters: it takes a short page for one that is written from
+        the top to the bottom."""
+        if self.is_parted:
+            self._join_lines()
+
+    def _join_lines(self) -> None:
+        """Writes letters that stand beside each other in one line, as far apart as they are."""
+        pieces, places = [], []
+        start = 0
+        for match in re.finditer(_LINE_END, self.written):
+            end = self._find_line_end(match.start()) if start < match.start() else _LINE_END
+            pieces += [self.written[start : match.start()], end]
+            places += [*range(start, match.start()), *range(match.start(), match.start() + len(end))]
+            start = match.end()
+        self.written = "".join([*pieces, self.written[start:]])
+        self._places = [*places, *range(start, places[-1] + len(self.written) + 1)][: len(self.written)]
+
+    def _find_line_end(self, place: int) -> str:
+        """What is between the characters on either side of the end of a line."""
+        following = place + len(_LINE_END)
+        if not self.written[following : following + 1].strip():
+            return _LINE_END
+        before, after = self._read_glyph(place - 1), self._read_glyph(following)
+        size = max(before.size, after.size)
+        gap = self._read_sides(following).left - self._read_sides(place - 1).right
+        if abs(after.base - before.base) > _LOWEST * size or not -_NEAR * size <= gap <= size:
+            return _LINE_END
+        return "" if gap <= _SPACE * size else " "
 
     def read_facts(self) -> PageTextFacts:
         """What stands out of the text."""
         lines = ((line[0], self._close_line(line.start(), line[0])) for line in _SPACED.finditer(self.written))
         closed = [words for line, words in lines if words != line]
+        if self.is_parted:
+            closed += [line for line in join_halves(self.written).split(_LINE_END) if len(line.strip()) > 1]
         return PageTextFacts(list(self._iter_moved()), self._count_unknown(), self.written, closed)
 
     def _close_line(self, start: int, line: str) -> str:
-        """The words of a line whose letters stand apart; the line itself if it has spaces of the file, or is not from
-        one text of it.
+        """The words of a line whose letters stand apart; the line itself if it is not from one text of the file, or has
+        spaces of it, and its letters are not exactly as far apart.
 
         Gaps of two widths show the words, but those of figures only where they are narrower than spaces. Even gaps are
         those of a word if they are as narrow, all is letters, and the file writes spaces elsewhere.
         """
         places = [start + at for at, sign in enumerate(line) if not sign.isspace()]
-        if any(self._is_written(start + at) for at, sign in enumerate(line) if sign.isspace()):
-            return line
-        indexes = [self._find_index(place) for place in places]
-        if len({self._library.FPDFText_GetTextObject(self._text, index) for index in indexes}) > 1:
-            return line
-        boxes = [FloatBox() for _ in indexes]
-        for index, box in zip(indexes, boxes, strict=True):
-            self._library.FPDFText_GetLooseCharBox(self._text, index, ctypes.byref(box))
+        boxes = [self._read_sides(place) for place in places]
         gaps = [after.left - before.right for before, after in pairwise(boxes)]
+        letters = [self.written[place] for place in places]
+        size = self._library.FPDFText_GetFontSize(self._text, self._find_index(places[0]))
         even = median_low(gaps)
-        size = self._library.FPDFText_GetFontSize(self._text, indexes[0])
         is_narrow = even < _WORD_SPACE * size
         wide = max(_WIDER * even, even + _SPACE * size) if is_narrow else 2 * even + _SPACE * size
         if not 0 < even <= size:
             return line
-        letters = [self.written[place] for place in places]
+        are_spaces = [any(map(self._is_written, range(one + 1, other))) for one, other in pairwise(places)]
+        is_exact = _are_exact(
+            [gap for gap, is_space in zip(gaps, are_spaces, strict=True) if not is_space], boxes, size
+        )
+        if any(are_spaces):
+            return _write_words(letters, are_spaces) if is_exact else line
+        is_exact = _are_exact([gap for gap in gaps if gap <= wide], boxes, size)
+        objects = {self._library.FPDFText_GetTextObject(self._text, self._find_index(place)) for place in places}
+        if len(objects) > 1 and not is_exact:
+            return line
         if max(gaps) <= wide:
             pieces = line.split()
             if not (is_narrow and all(one.isalpha() and len(one) == 1 for one in pieces) and self._writes_spaces()):
                 return line
         elif not is_narrow and any(letter.isdigit() for letter in letters):
             return line
-        spaces = ("", *(" " if gap > wide else "" for gap in gaps))
-        return "".join(space + letter for space, letter in zip(spaces, letters, strict=True))
+        return _write_words(letters, [gap > wide for gap in gaps])
 
     def _writes_spaces(self) -> bool:
         """Whether any space is in the file itself."""
@@ -172,9 +209,9 @@ class PageText:
     def _find_end(self, start: int) -> tuple[int, float]:
         """Where the raised or lowered figure ends that begins at `start`, and how far it is raised; `start` itself if
         it stands on the line."""
-        at = self._find_index(start)
+        at, before_it = self._find_index(start), self._find_index(start - 1)
         measure = self._library.FPDFText_GetFontSize
-        if at < 1 or measure(self._text, at) > _SMALLER * measure(self._text, at - 1):  # most figures: two calls
+        if at < 1 or measure(self._text, at) > _SMALLER * measure(self._text, before_it):  # most figures: two calls
             return start, 0
         before, first = (self._read_glyph(place) for place in (start - 1, start))
         rise, gap = first.base - before.base, first.left - before.right
@@ -217,9 +254,31 @@ class PageText:
         self._library.FPDFText_GetCharBox(self._text, at, *map(ctypes.byref, (left, right, bottom, top)))
         return _Glyph(self._library.FPDFText_GetFontSize(self._text, at), y.value, left.value, right.value)
 
+    def _read_sides(self, place: int) -> FloatBox:
+        """The sides of a character with the space that its font gives it."""
+        box = FloatBox()
+        self._library.FPDFText_GetLooseCharBox(self._text, self._find_index(place), ctypes.byref(box))
+        return box
+
     def _find_index(self, place: int) -> int:
         """PDFium's number of the character at a place of the text."""
-        return int(self._library.FPDFText_GetCharIndexFromTextIndex(self._text, place))
+        return int(self._library.FPDFText_GetCharIndexFromTextIndex(self._text, self._places[place]))
+
+
+def _are_exact(gaps: Sequence[float], boxes: Sequence[FloatBox], size: float) -> bool:
+    """Whether letters of several widths are all as far apart, as letter spacing sets them and no columns do."""
+    widths = {round((box.right - box.left) / size, 1) for box in boxes}
+    return len(gaps) > 1 and len(widths) > 2 and max(gaps) - min(gaps) <= _EXACT * size
+
+
+def _write_words(letters: Sequence[str], are_apart: Sequence[bool]) -> str:
+    spaces = ("", *(" " if is_apart else "" for is_apart in are_apart))
+    return "".join(space + letter for space, letter in zip(spaces, letters, strict=True))
+
+
+def join_halves(text: str) -> str:
+    """A text of PDFium with whole characters beyond 16 bits."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _is_private(letter: str) -> bool:

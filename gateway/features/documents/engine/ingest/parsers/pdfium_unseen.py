@@ -6,7 +6,7 @@ letter is unseen if nothing changes in its place.
 
 import ctypes
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
@@ -73,7 +73,7 @@ def find_unseen(library: ctypes.CDLL, page: Any, page_text: Any) -> UnseenText:
     letters = _find_letters(library, page_text, doubtful) if doubtful else {}
     if not letters:
         return UnseenText()
-    whole, without = _draw(library, page, doubtful.values())
+    whole, without, bare = _draw(library, page, objects.texts, doubtful)
     unseen: list[UnseenLetter] = []
     has_ocr_layer = False
     for handle, own in letters.items():
@@ -83,27 +83,29 @@ def find_unseen(library: ctypes.CDLL, page: Any, page_text: Any) -> UnseenText:
         hidden = [one for one in own if is_tiny or not text.is_drawn or not whole.differs(without, one.box)]
         if not hidden or (not is_covered and len(hidden) < _WHOLE * len(own)):
             continue
-        inked = sum(not whole.is_plain(one.box) for one in hidden)
-        if not is_tiny and inked >= _OCR_SHARE * len(hidden) and _is_on_picture(text, objects.areas, size):
-            has_ocr_layer = True
+        is_inked = sum(not bare.is_plain(one.box) for one in hidden) >= _OCR_SHARE * len(hidden)
+        if not is_tiny and is_inked and _may_repeat(text, objects.areas, size):
+            has_ocr_layer = has_ocr_layer or any(one.is_picture and _is_behind(one, text) for one in objects.areas)
             continue
         kind: UnseenKind = "tiny" if is_tiny else "covered" if is_covered else "invisible"
         unseen.extend(UnseenLetter(one.letter, one.place, *whole.find_middle(one.box), kind) for one in hidden)
     return UnseenText(unseen, has_ocr_layer)
 
 
-def _draw(library: ctypes.CDLL, page: Any, texts: Iterable[TextObject]) -> tuple[Picture, Picture]:
-    """The page with these texts, and without those of them that are drawn."""
-    whole = Picture(library, page)
-    drawn = [text.handle for text in texts if text.is_drawn]
-    if not drawn:
-        return whole, whole
-    for handle in drawn:
-        library.FPDFPageObj_SetIsActive(handle, 0)
-    without = Picture(library, page)
-    for handle in drawn:
-        library.FPDFPageObj_SetIsActive(handle, 1)
-    return whole, without
+def _draw(
+    library: ctypes.CDLL, page: Any, texts: Sequence[TextObject], doubtful: Container[int]
+) -> tuple[Picture, Picture, Picture]:
+    """The page as it is, without the texts that might be hidden, and without any."""
+    pictures = [Picture(library, page)]
+    for group in ([one for one in texts if (one.handle in doubtful) == is_first] for is_first in (True, False)):
+        drawn = [one.handle for one in group if one.is_drawn]
+        for handle in drawn:
+            library.FPDFPageObj_SetIsActive(handle, 0)
+        pictures.append(Picture(library, page) if drawn else pictures[-1])
+    for text in texts:
+        library.FPDFPageObj_SetIsActive(text.handle, 1)
+    whole, without, bare = pictures
+    return whole, without, bare
 
 
 def _choose(objects: PageObjects, tiny: float) -> dict[int, TextObject]:
@@ -164,10 +166,14 @@ def _may_cover(area: Area, text: TextObject) -> bool:
     return _overlap(area.bounds, text.bounds) and height >= _COVER * (text.bounds[3] - text.bounds[1])
 
 
-def _is_on_picture(text: TextObject, areas: Sequence[Area], size: tuple[float, float]) -> bool:
-    """Whether a picture is in the place of a text: any one of an invisible text, a scan of the page of another."""
-    needed = _SCAN * size[0] * size[1] if text.is_drawn else 0
-    return any(area.is_picture and _is_behind(area, text) and _measure(area.bounds) >= needed for area in areas)
+def _may_repeat(text: TextObject, areas: Sequence[Area], size: tuple[float, float]) -> bool:
+    """Whether a text may say what something else shows in its place: an invisible one a picture, or letters that are
+    drawn as outlines or cut out of a color; another one a scan of the page."""
+    needed = _SCAN * size[0] * size[1]
+    is_transparent = not text.is_drawn or text.opacity < _TRANSPARENT
+    return is_transparent or any(
+        area.is_picture and _is_behind(area, text) and _measure(area.bounds) >= needed for area in areas
+    )
 
 
 def _is_behind(area: Area, text: TextObject) -> bool:
