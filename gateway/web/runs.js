@@ -29,6 +29,7 @@ const owners = choice("Owner", { "": "My runs", "*": "All owners" });
 owners.hidden = true;
 const list = el("ul.items");
 const more = button("Older", () => load(next), { kind: "plain" });
+more.hidden = true; // until there are older ones
 const stage = el("div.stage");
 export const view = el("section.view.split", { "aria-label": "Runs" },
   el("nav.side", { "aria-label": "Runs" },

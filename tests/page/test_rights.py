@@ -115,6 +115,7 @@ async def test_a_right_that_a_key_loses_is_not_offered_any_more(
         await page.evaluate(DROP_A_FILE.replace(".chat .composer", ".drop"))
         await page.until("document.querySelector('.upload .problem')?.innerText.includes('ingest')")
         await page.until(f"!({views}).includes('Build')")
+        assert "ingest" in await page.text(".upload .problem"), "it is still said"
         await picture(page, "rights-lost", ("phone", "desk"))
         monkeypatch.undo()
         await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")

@@ -10,6 +10,7 @@ from gateway.access import authentication
 from tests.integration.conftest import Serve, model_server, serve
 from tests.page.journey import HOLD_UPLOADS, choose_room, page_at, picture, reload
 from tests.support.browser import BROWSER_TEST, Page, running_chromium
+from tests.support.mcp_client import until_async
 
 __all__ = ["model_server", "serve"]  # fixtures
 
@@ -158,9 +159,13 @@ async def test_an_upload_whose_connection_was_lost_says_so_and_is_sent_again(
             await page.evaluate("window.mend()")
             again = f"[...document.querySelectorAll('{row} .button')].find((one) => one.innerText === 'Try again')"
             await page.evaluate(f"{again}.click()")
-            await page.until(f"({problem}) === '' && document.body.innerText.includes('1 passage')")
-            found = [
-                (await client.get("/v1/documents", params={"collection": one["name"]})).json()["data"]
-                for one in (await client.get("/v1/collections")).json()["data"]
-            ]
-            assert sorted(one["name"] for documents in found for one in documents) == ["a.md", "old.md"]
+            await page.until(f"({problem}) === ''")
+
+            async def is_read() -> bool:
+                read = [
+                    (await client.get("/v1/documents", params={"collection": one["name"]})).json()["data"]
+                    for one in (await client.get("/v1/collections")).json()["data"]
+                ]
+                return sorted(one["name"] for documents in read for one in documents) == ["a.md", "old.md"]
+
+            await until_async(is_read)

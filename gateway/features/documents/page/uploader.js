@@ -103,7 +103,8 @@ async function readAll(added) {
       show(one, { isFailed: true, state: errorText(error) });
     }
   }));
-  if (uploads.some((one) => one.collection === added[0]?.collection && isOpen(one))) return; // their rows must stay
+  const together = uploads.filter((one) => one.collection === added[0]?.collection);
+  if (together.some(isOpen) || !together.some((one) => one.isRead)) return; // their rows must stay; there is nothing new
   for (const place of places) if (place.element.isConnected && added.some(place.isHere)) place.ended();
 }
 
