@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue
 
 from agent.core.models import AgentRequest, ChatMessage, JsonObject, Room, Webhook
 from agent.core.models.request import MAX_TOOLS_IN_BODY
-from agent.core.models.words import FAIL_FAST
+from agent.core.models.words import BOUNDED
 from gateway.doors.openai_messages import (
     MAX_IGNORED_NAMES,
     list_unknown_fields,
@@ -95,12 +95,12 @@ class ResponsesRequest(WireModel):
     tools: list[JsonObject] | None = Field(default=None, max_length=MAX_TOOLS_IN_BODY)
     tool_choice: Literal["none", "auto", "required"] | JsonObject | None = None
     parallel_tool_calls: bool | None = None
-    include: Annotated[list[str], FAIL_FAST] | None = None
+    include: Annotated[list[str], BOUNDED] | None = None
     truncation: str | None = None
     top_logprobs: int | None = None
     max_tool_calls: int | None = None
     prompt: JsonObject | None = None
-    context_management: Annotated[list[JsonObject], FAIL_FAST] | None = None
+    context_management: Annotated[list[JsonObject], BOUNDED] | None = None
     moderation: JsonObject | None = None
     prompt_cache_key: str | None = None
     prompt_cache_options: JsonObject | None = None
