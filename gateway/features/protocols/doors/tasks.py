@@ -9,7 +9,6 @@ from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema
 
 from agent.core.errors import NotFoundError
 from agent.core.models import DeferredModel, JsonObject, Webhook
-from agent.core.models.request import MAX_METADATA_ENTRIES
 from agent.core.record_item import RecordItem
 from agent.planning.required import CONTEXT_CHARS, CONTEXT_KEYS, split_context
 from gateway.access.dependencies import CurrentCaller, require_scope
@@ -199,8 +198,6 @@ def _check_context(context: JsonValue) -> tuple[dict[str, str], list[str]]:
         return {}, []
     if not isinstance(context, dict):
         raise FieldError('the context must be an object, e.g. {"service": "profile-media-api"}', "context")
-    if len(context) > MAX_METADATA_ENTRIES:
-        raise FieldError(f"the context must have at most {MAX_METADATA_ENTRIES:,} entries", "context")
     for name in CONTEXT_KEYS:
         value = context.get(name)
         if isinstance(value, bool | list | dict) or (isinstance(value, str) and len(value.strip()) > CONTEXT_CHARS):
