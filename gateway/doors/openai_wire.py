@@ -6,7 +6,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, f
 
 from agent.core.models import JsonObject
 from agent.core.models.request import MAX_TOOLS_IN_BODY
-from agent.core.models.words import FAIL_FAST
+from agent.core.models.words import BOUNDED
 from agent.llm.replies import read_arguments
 
 
@@ -67,9 +67,9 @@ class WireMessage(WireModel):
     """One message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | Annotated[list[ContentPart], FAIL_FAST] | None = None
+    content: str | Annotated[list[ContentPart], BOUNDED] | None = None
     name: str | None = None
-    tool_calls: Annotated[list[JsonObject], FAIL_FAST] | None = None
+    tool_calls: Annotated[list[JsonObject], BOUNDED] | None = None
     tool_call_id: str | None = None
     refusal: str | None = None
     reasoning_content: JsonValue = None
@@ -97,7 +97,7 @@ class ChatCompletionRequest(WireModel):
     """The body of `POST /v1/chat/completions`."""
 
     model: str = Field(min_length=1)
-    messages: list[WireMessage] = Field(min_length=1, fail_fast=True)
+    messages: Annotated[list[WireMessage], BOUNDED] = Field(min_length=1)
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     n: WholeNumber | None = None
@@ -108,7 +108,7 @@ class ChatCompletionRequest(WireModel):
     presence_penalty: float | None = Field(default=None, ge=-2, le=2)
     frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
     seed: WholeNumber | None = None
-    stop: str | Annotated[list[str], FAIL_FAST] | None = None
+    stop: str | Annotated[list[str], BOUNDED] | None = None
     reasoning_effort: str | None = None
     verbosity: str | None = None
     top_k: WholeNumber | None = None
@@ -137,9 +137,9 @@ class ChatCompletionRequest(WireModel):
     safety_identifier: str | None = None
     logprobs: bool | None = None
     top_logprobs: WholeNumber | None = None
-    functions: Annotated[list[JsonObject], FAIL_FAST] | None = None
+    functions: Annotated[list[JsonObject], BOUNDED] | None = None
     function_call: str | JsonObject | None = None
-    modalities: Annotated[list[str], FAIL_FAST] | None = None
+    modalities: Annotated[list[str], BOUNDED] | None = None
     audio: JsonObject | None = None
     moderation: JsonObject | None = None
     parallel_tool_calls: bool | None = None

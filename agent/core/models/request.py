@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, ValidationEr
 
 from agent.core.errors import BadRequestError
 from agent.core.models.room import LARGEST_PLAN, MODEL_MARK
-from agent.core.models.words import FAIL_FAST, PROVIDER_FIELDS, FrozenModel, JsonObject, Role
+from agent.core.models.words import BOUNDED, PROVIDER_FIELDS, FrozenModel, JsonObject, Role
 from agent.core.models.written_call import read_written_call
 
 RESERVED_METADATA = frozenset(
@@ -28,9 +28,9 @@ class ChatMessage(FrozenModel):
 
     role: Role
     content: str = ""
-    images: Annotated[tuple[str, ...], FAIL_FAST] = ()
-    image_lines: Annotated[tuple[int, ...], FAIL_FAST] = ()
-    tool_calls: Annotated[tuple[JsonObject, ...], FAIL_FAST] = Field(
+    images: Annotated[tuple[str, ...], BOUNDED] = ()
+    image_lines: Annotated[tuple[int, ...], BOUNDED] = ()
+    tool_calls: Annotated[tuple[JsonObject, ...], BOUNDED] = Field(
         default=(), description="calls of the client's own tools, as received"
     )
     tool_call_id: str | None = None
@@ -104,7 +104,7 @@ class AgentRequest(FrozenModel):
     metadata: Annotated[JsonObject, BeforeValidator(lambda given: {} if given is None else given)] = Field(
         default_factory=dict, json_schema_extra={"type": ["object", "null"]}
     )
-    messages: Annotated[tuple[ChatMessage, ...], FAIL_FAST] | None = None
+    messages: Annotated[tuple[ChatMessage, ...], BOUNDED] | None = None
     parent: str | None = Field(
         default=None,
         max_length=200,
@@ -116,11 +116,11 @@ class AgentRequest(FrozenModel):
         default=None, ge=0, description="how many of the messages come before the prompt; null: all of them"
     )
     room: str | None = Field(default=None, description="a room, or `room@model`; null: the default room")
-    images: Annotated[tuple[str, ...], FAIL_FAST] = ()
-    image_lines: Annotated[tuple[int, ...], FAIL_FAST] = Field(
+    images: Annotated[tuple[str, ...], BOUNDED] = ()
+    image_lines: Annotated[tuple[int, ...], BOUNDED] = Field(
         default=(), description="how many lines of the prompt precede each image; without it they follow all"
     )
-    client_tools: Annotated[tuple[JsonObject, ...], FAIL_FAST] = Field(
+    client_tools: Annotated[tuple[JsonObject, ...], BOUNDED] = Field(
         default=(),
         description="tools that the client runs itself; rooms that are a plain model use them, and rooms that plan "
         "with `client_tools: offer`",

@@ -70,7 +70,8 @@ class DeferredModel(BaseModel):
     model_config = ConfigDict(defer_build=True)
 
 
-FAIL_FAST: Final[Any] = Field(fail_fast=True)
+MAX_ENTRIES: Final = 20_000
+BOUNDED: Final[Any] = Field(fail_fast=True, max_length=MAX_ENTRIES)
 """For a list that a caller sends: its first fault ends the check. A small body can have a million faults, and their
 descriptions take half a minute.
 """

@@ -35,6 +35,11 @@ FEATURE = Feature(
         Door("gateway.features.protocols.doors.lazy_a2a:make_routes"),
     ),
     limits=(
+        FixedLimit(
+            "items of the input at `/v1/responses`",
+            "gateway.features.protocols.doors.response_requests:MAX_ITEMS",
+            "400",
+        ),
         FixedLimit("values in the JSON of an AG-UI body", "gateway.features.protocols.doors.ag_ui:MAX_VALUES", "413"),
         FixedLimit("values in the JSON of an A2A call", "gateway.features.protocols.doors.lazy_a2a:MAX_VALUES", "413"),
     ),

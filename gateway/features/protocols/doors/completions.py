@@ -14,7 +14,7 @@ from pydantic_core import to_json
 from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, Event, RunCreated, RunFailed
 from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject, Room
-from agent.core.models.words import FAIL_FAST
+from agent.core.models.words import BOUNDED
 from agent.runs.response import build_response
 from agent.runs.run_intake import ChatRequest
 from agent.runs.service import AcceptedRun
@@ -51,7 +51,7 @@ class CompletionRequest(WireModel):
     frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
     logit_bias: LogitBias = None
     seed: int | None = None
-    stop: str | Annotated[list[str], FAIL_FAST] | None = None
+    stop: str | Annotated[list[str], BOUNDED] | None = None
     user: str | None = None
     n: int | None = None
     best_of: int | None = None

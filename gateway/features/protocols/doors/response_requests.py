@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue
 
 from agent.core.models import AgentRequest, ChatMessage, JsonObject, Room, Webhook
 from agent.core.models.request import MAX_TOOLS_IN_BODY
-from agent.core.models.words import FAIL_FAST
+from agent.core.models.words import BOUNDED
 from gateway.doors.openai_messages import (
     MAX_IGNORED_NAMES,
     list_unknown_fields,
@@ -26,8 +26,8 @@ from gateway.features.protocols.render.response_items import CUSTOM_INPUT, SERVE
 from gateway.render.errors import RequestFormatError
 
 MAX_CONVERSATION_CHARS: Final = 200
-ITEMS_PER_MESSAGE: Final = 4
-"""Items of an input are at most so many times as many as messages may be: calls, thoughts and messages apart."""
+MAX_ITEMS: Final = 8_000
+"""Items of an input, each of which takes its time: calls, thoughts and messages apart."""
 _ECHOED: Final = (
     "background", "instructions", "max_output_tokens", "metadata", "parallel_tool_calls", "prompt_cache_key",
     "prompt_cache_options", "prompt_cache_retention", "reasoning", "safety_identifier", "service_tier", "store",
@@ -95,12 +95,12 @@ class ResponsesRequest(WireModel):
     tools: list[JsonObject] | None = Field(default=None, max_length=MAX_TOOLS_IN_BODY)
     tool_choice: Literal["none", "auto", "required"] | JsonObject | None = None
     parallel_tool_calls: bool | None = None
-    include: Annotated[list[str], FAIL_FAST] | None = None
+    include: Annotated[list[str], BOUNDED] | None = None
     truncation: str | None = None
     top_logprobs: int | None = None
     max_tool_calls: int | None = None
     prompt: JsonObject | None = None
-    context_management: Annotated[list[JsonObject], FAIL_FAST] | None = None
+    context_management: Annotated[list[JsonObject], BOUNDED] | None = None
     moderation: JsonObject | None = None
     prompt_cache_key: str | None = None
     prompt_cache_options: JsonObject | None = None
@@ -119,6 +119,8 @@ class ResponsesRequest(WireModel):
         """The input as items; a text is one message of the user. Raises `RequestFormatError`."""
         if isinstance(self.input, str):
             return [{"type": "message", "role": "user", "content": self.input}]
+        if len(self.input or ()) > MAX_ITEMS:
+            raise RequestFormatError(f"At most {MAX_ITEMS:,} items are accepted.", "input", "array_above_max_length")
         for index, item in enumerate(self.input or ()):
             if not isinstance(item, dict):
                 raise RequestFormatError(f"input[{index}]: expected an object.", f"input[{index}]", "invalid_type")
@@ -165,8 +167,6 @@ def to_run_request(
     max_messages: int,
 ) -> AgentRequest:
     """The request for a run that answers `history` and the input items. Raises `RequestFormatError`."""
-    if len(input_items) > (most := ITEMS_PER_MESSAGE * max_messages):  # each takes its time
-        raise RequestFormatError(f"At most {most:,} items are accepted.", "input", "array_above_max_length")
     items = convert_input(input_items)
     tools, own = _split_tools(body.tools or ())
     chat = ChatCompletionRequest.model_validate({
