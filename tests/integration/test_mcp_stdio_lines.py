@@ -69,7 +69,8 @@ def test_a_message_over_several_lines_is_read(indent: int | str, is_batch: bool)
     assert outcomes[:3] == [[], [], []]
     assert outcomes[3:-2] == [None] * (len(outcomes) - 5)
     assert outcomes[-1] == [], "what follows is no part of it"
-    (message,) = outcomes[-2] or ()
+    assert outcomes[-2] is not None
+    (message,) = outcomes[-2]
     assert isinstance(message, JSONRPCResponse)
     assert (message.id, message.result) == (7, body["result"])
 

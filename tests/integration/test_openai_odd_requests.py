@@ -219,10 +219,9 @@ LOOK: dict[str, Any] = {"name": "look", "description": "Looks.", "parameters": {
 async def test_tools_in_the_forms_of_other_apis_reach_the_model(
     serve: Serve, tmp_path: Path, model_server: ScriptedServer, tool: Any
 ) -> None:
+    tools: list[Any] = [tool, {"type": "web_search"}]
     async with connected(serve, tmp_path) as client:
-        await client.chat.completions.create(
-            model="plain", messages=[{"role": "user", "content": "hi"}], tools=[tool, {"type": "web_search"}]
-        )
+        await client.chat.completions.create(model="plain", messages=[{"role": "user", "content": "hi"}], tools=tools)
         (request,) = model_server.requests()
     nested, other = request["body"]["tools"]
     assert {key: nested["function"][key] for key in LOOK} == LOOK

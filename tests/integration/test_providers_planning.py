@@ -91,12 +91,16 @@ async def test_a_refused_planner_is_told_and_not_asked_again(serve: Serve) -> No
     assert done.choices[0].message.content
 
 
+def refuse_all(_: Body) -> Refusal | None:
+    """A provider that refuses every prompt."""
+    return rules.openai("Invalid prompt: it was flagged.", "messages", "invalid_prompt")
+
+
 async def test_a_question_without_a_plan_ends_with_the_providers_400(serve: Serve) -> None:
-    history: Any = [ASK, {"role": "assistant", "tool_calls": [call("c" * 41)]}, result("c" * 41), HELLO]
-    async with before(serve, rules.gpt_4) as (client, server):
+    async with before(serve, refuse_all) as (client, server):
         with pytest.raises(openai.BadRequestError) as caught:
-            await client.chat.completions.create(model="stepgate", messages=history)
-    assert (caught.value.code, len(server.bodies)) == ("string_above_max_length", 1)
+            await client.chat.completions.create(model="stepgate", messages=[HELLO])
+    assert (caught.value.code, len(server.bodies)) == ("invalid_prompt", 1)
     assert caught.value.response.headers["x-should-retry"] == "false"
 
 

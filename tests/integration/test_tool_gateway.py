@@ -64,6 +64,19 @@ async def test_the_model_of_a_skill_is_told_which_argument_is_unknown(tmp_path: 
     assert build_response(events).response == "It was told."
 
 
+async def test_a_call_of_a_skill_counts_whatever_its_template_writes_around_the_name(tmp_path: Path) -> None:
+    model = script(
+        plans({"tool": "calculate", "inputs": {"task": "six times seven"}}),
+        says(to="skill", calls=(Call("calculator<|channel|>commentary", {"expression": "6*7"}),), times=1),
+        says("It is 42.", to="skill"),
+    )
+    async with engine_bench(tmp_path / "data", model, room=Room(id="test", supervision="checks")) as bench:
+        events = await bench.events("use your skill on six times seven, please, and then tell me about it")
+    (returned,) = [event.body for event in events if isinstance(event.body, ev.ToolReturned)]
+    assert (returned.tool, returned.error_code) == ("calculator", None)
+    assert not any(isinstance(event.body, ev.ToolRefused) for event in events)
+
+
 @pytest.mark.parametrize(
     ("schema", "origin", "effect", "undeclared"),
     [
