@@ -81,8 +81,8 @@ class _RepairedEvents(httpx2.AsyncByteStream):
     """The events of a response. Of an event whose data is one line, as JSON is written, the message is repaired.
 
     The SDK reads events of the type `message` only, so one of another type that holds a message becomes that. An
-    `error` in other words is the answer to the request `asked`, if the response answers one. So is what stands in place
-    of one that is too large, and of all behind it.
+    `error` in other words is the answer to the request `asked`, if the response answers one. So is what replaces one
+    that is too large, and all behind it.
     """
 
     def __init__(self, response: httpx2.Response, asked: object = None) -> None:
