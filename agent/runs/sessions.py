@@ -59,7 +59,7 @@ class SessionStore:
 
     async def find_user_sessions(self, owner: str, session_id: str) -> list[str]:
         """The names under which `POST /query` stores the sessions of this id, one for each user."""
-        ending = f"/{replace_surrogates(session_id)}".replace("\x00", "")
+        ending = f"/{replace_surrogates(_code_session(session_id))}".replace("\x00", "")
         rows = await self._statements.read(
             "SELECT DISTINCT conversation_id FROM runs WHERE owner = ? AND conversation_id IS NOT NULL "
             "AND substr(conversation_id, length(conversation_id) - ?) = ?",
@@ -109,8 +109,12 @@ def _name_pair(names: Sequence[str]) -> tuple[str, str]:
 
 def build_session_name(user_id: str, session_id: str) -> str:
     """The name of a user's session among the conversations of the API key's owner. The session `b/c` of the user `a` is
-    not the session `c` of the user `a/b`, whose id is in it as a digest.
+    not the session `c` of the user `a/b`: what is behind the last `/` is a session's id, or its digest.
     """
-    if "/" in user_id or user_id.startswith("%"):
-        user_id = f"%{hashlib.sha256(user_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
-    return f"{user_id}/{session_id}"
+    return f"{user_id}/{_code_session(session_id)}"
+
+
+def _code_session(session_id: str) -> str:
+    if "/" in session_id or session_id.startswith("%"):
+        return f"%{hashlib.sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    return session_id

@@ -105,9 +105,10 @@ def to_chat_message(message: WireMessage, index: int, *, is_past: bool = False) 
         where = f"messages[{index}].content"
         raise RequestFormatError(f"Invalid '{where}': empty array. Expected at least 1 item.", where, "empty_array")
     elif message.content is not None:
-        contents = [one for one in message.content if message.role != "assistant" or one.type not in _THOUGHTS]
         line_count = 0  # counted on: a message may have 100,000 parts
-        for part_index, part in enumerate(contents):
+        for part_index, part in enumerate(message.content):
+            if message.role == "assistant" and part.type in _THOUGHTS:
+                continue
             where = f"messages[{index}].content[{part_index}]"
             _add_part(part, where, texts, images, is_past=is_past)
             if len(images) > len(lines):

@@ -174,11 +174,12 @@ def _complete_call(call: JsonObject) -> JsonObject:
 
 
 def _nest_function(tool: JsonObject) -> JsonObject:
-    """A function whose name stands beside its type, as in the Responses API (Cursor) or in Anthropic's, as chat
+    """A function whose name stands beside its type, as in the Responses API (Cursor), in Anthropic's or in MCP, as chat
     completions have it; any other tool as it is."""
     if "function" in tool or "name" not in tool or tool.get("type", "function") != "function":
         return tool
     function: JsonObject = {key: tool[key] for key in ("name", "description", "parameters", "strict") if key in tool}
-    if "input_schema" in tool:
-        function.setdefault("parameters", tool["input_schema"])
+    for name in ("input_schema", "inputSchema"):
+        if name in tool:
+            function.setdefault("parameters", tool[name])
     return {"type": "function", "function": function}

@@ -15,7 +15,8 @@ from agent.net.coding import iter_decoded
 from mcp_tools.client.stdio import MAX_MESSAGE_BYTES
 
 EVENTS_TYPE: Final = "text/event-stream"
-CODINGS: Final = {"accept-encoding": "gzip, deflate"}
+_DECODED: Final = ("gzip", "deflate")
+CODINGS: Final = {"accept-encoding": ", ".join(_DECODED)}
 """The header for requests: what is decompressed here."""
 TOO_LARGE: Final = f"it sends a message of more than {MAX_MESSAGE_BYTES:,} bytes"
 _ENCODING = "content-encoding"
@@ -49,12 +50,19 @@ async def read_or_nothing(response: httpx2.Response) -> bytes:
         return b""
 
 
+def _find_coding(header: str) -> str:
+    """The codings of a header that are decoded here; what servers write there besides, such as `utf-8`, says nothing of
+    the body."""
+    named = (one.strip().lower().removeprefix("x-") for one in header.split(","))
+    return ", ".join(one for one in named if one in _DECODED) or "identity"
+
+
 class _BoundedBody(httpx2.AsyncByteStream):
     def __init__(self, response: httpx2.Response, limit: int | None) -> None:
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         self._stream = response.stream
         self._limit = limit
-        self._coding = response.headers.get(_ENCODING)
+        self._coding = _find_coding(response.headers.get(_ENCODING, ""))
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         received = 0

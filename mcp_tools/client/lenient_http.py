@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
+import mcp_types as types
 
 from mcp_tools.client.bounded_bodies import EVENTS_TYPE, TOO_LARGE, get_media_type, read_or_nothing
 from mcp_tools.client.http_refusals import make_failure
@@ -80,9 +81,9 @@ def _rebuild(response: httpx2.Response, kind: str = "", **body: Any) -> httpx2.R
 class _RepairedEvents(httpx2.AsyncByteStream):
     """The events of a response. Of an event whose data is one line, as JSON is written, the message is repaired.
 
-    The SDK reads events of the type `message` only, so one of another type that holds a message becomes that. An
-    `error` in other words is the answer to the request `asked`, if the response answers one. So is what replaces one
-    that is too large, and all behind it.
+    The SDK reads events of the type `message` only, so one of another type that holds a whole message becomes that. An
+    `error` in other words is the answer to the request `asked` if the response ends without one. What replaces an event
+    that is too large, and all behind it, is an answer, too.
     """
 
     def __init__(self, response: httpx2.Response, asked: object = None) -> None:
@@ -90,6 +91,8 @@ class _RepairedEvents(httpx2.AsyncByteStream):
         self._asked = asked
         self._type_line = b""
         """The line with the type of the current event, until its data shows whether it holds a message."""
+        self._failure = b""
+        """What an event of the type `error` said in other words, until an answer comes."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pending, is_first = bytearray(), True
@@ -108,6 +111,8 @@ class _RepairedEvents(httpx2.AsyncByteStream):
                 return
         if pending:
             yield self._repair_line(bytes(pending))
+        if self._failure:
+            yield b"\n\ndata: " + make_error_answer(self._asked, self._failure) + b"\n\n"
 
     async def aclose(self) -> None:
         """Closes the response's stream."""
@@ -126,20 +131,22 @@ class _RepairedEvents(httpx2.AsyncByteStream):
             return line
         self._type_line = b""
         data = _read_field(line)
+        if type_line and not _is_whole_message(data):
+            if self._asked is not None and _read_field(type_line) == b"error":
+                self._failure = data
+            return type_line + line
         message = repair_json(data)
-        if type_line and message is None:
-            message = data if parse_message(data) is not None else self._build_answer(type_line, data)
-            if message is None:
-                return type_line + line
+        if self._failure and isinstance(parse_message(message or data), types.JSONRPCResponse | types.JSONRPCError):
+            self._failure = b""
         if message is None:
             return line
         return b"data: " + message + line[len(line.rstrip(b"\r\n")) :]
 
-    def _build_answer(self, type_line: bytes, data: bytes) -> bytes | None:
-        """The error of an event of that type as the answer to the request; None for another event."""
-        if self._asked is None or _read_field(type_line) != b"error":
-            return None
-        return make_error_answer(self._asked, data)
+
+def _is_whole_message(data: bytes) -> bool:
+    """Whether the data of an event names the protocol. What servers report of a call's progress has an id or an error,
+    too."""
+    return b'"jsonrpc"' in data and parse_message(data) is not None
 
 
 def _read_field(line: bytes) -> bytes:

@@ -37,6 +37,10 @@ ANSWERS: list[tuple[str, str]] = [
     ("text/event-stream", f"event: ping\n\nevent: ping\ndata: {{}}\n\nevent: message\ndata: {ANSWER}\n\n"),
     ("text/event-stream", "\u00ef\u00bb\u00bf" + f"data: {ANSWER}\n\n"),
     ("text/event-stream", f"event: message\rdata: {ANSWER}\r\r"),
+    ("text/event-stream", f'event: status\ndata: {{"id": ID, "status": "queued"}}\n\ndata: {ANSWER}\n\n'),
+    ("text/event-stream", f'event: progress\ndata: {{"id": ID, "result": "50%"}}\n\ndata: {ANSWER}\n\n'),
+    ("text/event-stream", f'event: log\ndata: {{"level": "warning", "error": "slow"}}\n\ndata: {ANSWER}\n\n'),
+    ("text/event-stream", f"event: error\ndata: it is tried again\n\ndata: {ANSWER}\n\n"),
     ("application/x-ndjson", f'{{"jsonrpc": "2.0", "method": "notifications/message"}}\n{ANSWER}\n'),
     ("application/json", f"{ANSWER.replace('ID', '99999').replace('kept', 'other')}\n{ANSWER}\n"),
 ]

@@ -213,8 +213,9 @@ LOOK: dict[str, Any] = {"name": "look", "description": "Looks.", "parameters": {
         {"type": "function", **LOOK, "strict": False},
         LOOK,
         {"name": "look", "description": "Looks.", "input_schema": LOOK["parameters"]},
+        {"name": "look", "description": "Looks.", "inputSchema": LOOK["parameters"]},
     ],
-    ids=["responses", "bare", "anthropic"],
+    ids=["responses", "bare", "anthropic", "mcp"],
 )
 async def test_tools_in_the_forms_of_other_apis_reach_the_model(
     serve: Serve, tmp_path: Path, model_server: ScriptedServer, tool: Any
