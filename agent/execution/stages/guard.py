@@ -122,7 +122,7 @@ def _check_sizes(request: AgentRequest, settings: Settings) -> None:
     """Raises `TooLargeError` and names the setting. The doors limit bytes; this limits characters and messages."""
     messages, most = request.messages or (), settings.max_message_chars
     if len(messages) > settings.max_messages:
-        problem = f"{len(messages):,} messages are given; at most {settings.max_messages:,} are taken"
+        problem = f"{len(messages):,} messages are given; at most {settings.max_messages:,} are accepted"
         raise TooLargeError(problem, param="messages")
     for where, what, given, limit in (
         ("client_tools", "tools", len(request.client_tools), MAX_TOOLS_IN_BODY),
