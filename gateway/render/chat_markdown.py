@@ -7,7 +7,7 @@ from typing import Final, Literal
 from markdown_it.token import Token
 
 from agent.core.models import JsonObject
-from agent.policy.guardrails.plain_text import escape_markdown
+from agent.policy.guardrails.plain_text import escape_markdown, format_literal
 from gateway.render.html.parser import get_block_parser
 
 NAMES: Final = {"user": "You", "assistant": "Stepgate"}
@@ -44,8 +44,10 @@ def format_chat(title: str, messages: Sequence[ChatText]) -> str:
 
 
 def _escape_name(source: JsonObject) -> str:
-    """The name of a source, such as the title of a page, which others wrote: nothing in it is live."""
-    return escape_markdown(str(source["name"]))
+    """The name of a source, such as the title of a page, which others wrote: nothing in it is live. An address can be
+    copied."""
+    name = str(source["name"])
+    return format_literal(name) if "://" in name else escape_markdown(name)
 
 
 def _close(text: str) -> str:

@@ -40,7 +40,11 @@ FEATURE = Feature(
             "gateway.features.protocols.doors.response_requests:MAX_ITEMS",
             "400",
         ),
-        FixedLimit("values in the JSON of an AG-UI body", "gateway.features.protocols.doors.ag_ui:MAX_VALUES", "413"),
+        FixedLimit(
+            "values in the JSON of an AG-UI body, its state not counted",
+            "gateway.features.protocols.doors.ag_ui:MAX_VALUES",
+            "413",
+        ),
         FixedLimit("values in the JSON of an A2A call", "gateway.features.protocols.doors.lazy_a2a:MAX_VALUES", "413"),
     ),
     revisions=(

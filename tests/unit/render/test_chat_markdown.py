@@ -55,3 +55,5 @@ def test_the_name_of_a_source_is_one_line_in_which_nothing_is_live() -> None:
     assert "<img" not in shown
     assert "\u202e" not in text
     assert "2. rates_2026 (final).pdf" in text
+    page: JsonObject = {"metadata": {"sources": [{"id": 1, "name": "https://pages.example/a?b=1"}]}}
+    assert "1. `https://pages.example/a?b=1`" in format_chat("Chat", [("assistant", "[1]", page)]), "can be copied"
