@@ -8,7 +8,7 @@ from fastmcp import Client
 
 @check("tools: list and call")
 async def tools() -> None:
-    async with Client(f"{RULES}/mcp") as client:
+    async with Client(f"{RULES}/mcp/all") as client:
         names = [tool.name for tool in await client.list_tools()]
         result = await client.call_tool("calculator", {"expression": "2*21"})
     contains(names, "agent_run")
@@ -22,7 +22,7 @@ async def agent() -> None:
     async def progress(done: float, total: float | None, message: str | None) -> None:
         messages.append(message or "")
 
-    async with Client(f"{MODEL}/mcp", progress_handler=progress) as client:
+    async with Client(f"{MODEL}/mcp/all", progress_handler=progress) as client:
         result = await client.call_tool("agent_run", {"task": SUM})
     report: Any = result.structured_content
     contains(report["response"], "42")
@@ -39,19 +39,19 @@ async def elicitation() -> None:
         names = getattr(response_type, "__annotations__", {})
         return response_type(**{name: _approving(name, kind) for name, kind in names.items()})
 
-    async with Client(f"{MODEL}/mcp", elicitation_handler=answer) as client:
+    async with Client(f"{MODEL}/mcp/all", elicitation_handler=answer) as client:
         result = await client.call_tool("agent_run", {"task": SUM, "room": "careful"})
     contains(result.structured_content["response"], "42")
     contains(questions[0], "calculator")
 
 
 def _approving(name: str, kind: Any) -> Any:
-    return "approve" if "decision" in name else True if kind is bool else None
+    return "approve" if "decision" in name else True if kind is bool else ""
 
 
 @check("resources, prompts")
 async def resources() -> None:
-    async with Client(f"{RULES}/mcp") as client:
+    async with Client(f"{RULES}/mcp/all") as client:
         found = await client.list_resources()
         prompts = await client.list_prompts()
         texts = await client.read_resource(found[0].uri) if found else []
@@ -64,7 +64,7 @@ async def resources() -> None:
 
 @check("errors are told")
 async def errors() -> None:
-    async with Client(f"{RULES}/mcp") as client:
+    async with Client(f"{RULES}/mcp/all") as client:
         result = await client.call_tool("agent_run", {"task": "x", "room": "none"}, raise_on_error=False)
     assert result.is_error
     contains(str(result.content), "known rooms")

@@ -10,7 +10,8 @@ const program = join(process.env.CLIENT_FOLDER, "node_modules", ".bin", "mcp-ins
 const home = mkdtempSync(join(tmpdir(), "inspector-"));
 const env = { ...process.env, HOME: home, PATH: `${join(process.execPath, "..")}:${process.env.PATH}` };
 
-const run = (url, ...options) => promisify(execFile)(program, ["--cli", `${url}/mcp`, ...options], { env });
+const run = (url, ...options) =>
+  promisify(execFile)(program, ["--cli", url.includes("/mcp/") ? url : `${url}/mcp`, "--transport", "http", ...options], { env });
 
 async function inspect(url, ...options) {
   const { stdout, stderr } = await run(url, ...options);
@@ -26,7 +27,7 @@ check("tools/list --strict", async () => {
 check("tools/call in both eras: a tool, the agent", async () => {
   for (const era of ["legacy", "modern"]) {
     const call = ["--protocol-era", era, "--method", "tools/call", "--tool-name"];
-    const sum = await inspect(RULES, ...call, "calculator", "--tool-arg", "expression=2*21");
+    const sum = await inspect(`${RULES}/mcp/all`, ...call, "calculator", "--tool-arg", "expression=2*21");
     assert.equal(sum.structuredContent.value, "42");
     const report = await inspect(MODEL, ...call, "agent_run", "--tool-arg", `task=${SUM}`);
     assert.equal(report.structuredContent.status, "complete");

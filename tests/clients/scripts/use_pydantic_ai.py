@@ -62,7 +62,7 @@ async def typed() -> None:
 
 @check("the gateway as an MCP server")
 async def mcp() -> None:
-    async with MCPToolset(f"{MODEL}/mcp") as tools:
+    async with MCPToolset(f"{MODEL}/mcp/all") as tools:
         names = [tool.name for tool in await tools.list_tools()]
         result = await tools.direct_call_tool("calculator", {"expression": "2*21"})
     contains(names, "agent_run")
