@@ -183,7 +183,7 @@ def _list_optional(spec: ToolSpec, args: Mapping[str, JsonValue]) -> JsonObject:
 def _list_named(question: str) -> frozenset[str]:
     """The codes and numbers that a request names, such as that of a room, without its dates and times."""
     dated = question[:DATED_CHARS]
-    spans = [(one.start, one.end) for one in (*find_dates(dated), *find_times(dated))]
+    spans = [(one.start, one.end) for one in find_dates(dated)] + [(one.start, one.end) for one in find_times(dated)]
     for start, end in sorted(spans, reverse=True):
         question = f"{question[:start]} {question[end:]}"
     return frozenset(word for word in split_words(question) if any(map(str.isdigit, word)))
