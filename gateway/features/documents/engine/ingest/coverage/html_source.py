@@ -231,7 +231,7 @@ class _Page:
 
     def _find_added(self, given: dict[str, str]) -> tuple[str, str]:
         """What style sheets add before and behind the element that starts; it may be part of a word."""
-        if not self._styles:
+        if not self._styles or not self._styles.adds_text:
             return "", ""
         before, after = self._styles.find_added(self._path, given, JOINT)
         return before and f"{before}{JOINT}", after and f"{JOINT}{after}"

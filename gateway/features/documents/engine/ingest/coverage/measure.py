@@ -23,6 +23,9 @@ _SOURCES: Mapping[FileType, str] = {
 }
 """The module that reads the source of each type; only worker processes import them."""
 
+_FEW = 3
+"""Characters that may be written otherwise, for which no page is drawn."""
+
 NATIVE_MEASURES: frozenset[FileType] = frozenset({"pdf"})
 """The types whose source is read by native code, which a file may bring down although its reader reads it."""
 
@@ -112,7 +115,7 @@ def _compare_characters(source: SourceText, texts: Sequence[str]) -> tuple[int, 
         lost[kind] = letters - left
         left -= letters
     total = sum(letters.total() for letters in source.characters.values())
-    if source.list_unseen is not None and any(lost.values()):
+    if source.list_unseen is not None and sum(letters.total() for letters in lost.values()) > _FEW:
         unseen = count_letters("".join(source.list_unseen()))
         for kind, letters in lost.items():
             hidden = letters & unseen

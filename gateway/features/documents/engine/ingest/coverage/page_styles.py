@@ -104,6 +104,11 @@ class PageStyles:
     def __bool__(self) -> bool:
         return bool(self._rules or self._adding)
 
+    @property
+    def adds_text(self) -> bool:
+        """Whether any rule adds text to elements."""
+        return bool(self._adding)
+
     def find_layout(self, path: Sequence[Tag], style: str) -> Layout:
         """How the last element of a path from the root is shown; `style` is its own attribute."""
         last = path[-1]

@@ -2,7 +2,8 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.features.documents.engine.ingest.parsers.draft import Block
@@ -48,7 +49,7 @@ class UnseenWords:
         for kinds, stand_in in (({"invisible", "tiny"}, ""), ({"covered"}, _COVERED)):
             own = sorted((one for one in letters if one.kind in kinds), key=lambda one: one.y)
             marked = dict(self._iter_words(page, own))
-            rest, is_whole = mark_letters(rest, page.text_items, marked, lambda _, sign=stand_in: sign)
+            rest, is_whole = mark_letters(rest, page.text_items, marked, partial(_replace, stand_in))
             is_complete = is_complete and is_whole
         if not is_complete:
             self._incomplete_pages.append(page.page_num)
@@ -65,9 +66,7 @@ class UnseenWords:
         if self._incomplete_pages:
             yield f"{format_pages(self._incomplete_pages)} may be read with words that nobody sees there"
 
-    def _iter_words(
-        self, page: "ParsedPage", letters: Sequence[UnseenLetter]
-    ) -> Iterator[tuple[int, Collection[bool]]]:
+    def _iter_words(self, page: "ParsedPage", letters: Sequence[UnseenLetter]) -> Iterator[tuple[int, Sequence[bool]]]:
         """Yields the `id` of each word with unseen letters, and which ones these are."""
         heights = [one.y for one in letters]
         for word in (word for item in page.text_items for word in item.words):
@@ -92,6 +91,10 @@ def _find_letters(word: "WordBox", letters: Sequence[UnseenLetter]) -> list[bool
         marks[place] = True
         place += 1
     return marks
+
+
+def _replace(stand_in: str, _text: str) -> str:
+    return stand_in
 
 
 def _has_words(text: str) -> bool:

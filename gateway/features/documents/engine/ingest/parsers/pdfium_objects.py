@@ -20,6 +20,8 @@ _HIDDEN = 2 | 32
 """Flags of annotations that nobody sees: hidden, no view."""
 _RECTANGLE = 5
 """Segments of a path that fills its bounds."""
+_TINY = 1 / 560
+"""Share of a page's longer side below which letters are too small to read: 1.5 points of A4."""
 _MAX_DEPTH = 8
 _MAX_OBJECTS = 20_000
 
@@ -61,7 +63,7 @@ FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
 
 
 class TextObject(NamedTuple):
-    """A text by PDFium's handle, with its place in the order, the size of its letters in points, and its color:
+    """A text by PDFium's handle, with its place in the order, the height of its letters in points, and its color:
     None for a pattern. `opacity` is of 255."""
 
     handle: int
@@ -86,7 +88,8 @@ class Area(NamedTuple):
 
 @dataclass
 class PageObjects:
-    """The texts and areas of an open page, those of its drawings and annotations too."""
+    """The texts and areas of an open page, those of its drawings and annotations too. `tiny` is the height below which
+    texts are too small to read."""
 
     library: ctypes.CDLL
     page: Any
@@ -95,8 +98,15 @@ class PageObjects:
     _count: int = 0
 
     def __post_init__(self) -> None:
+        # One place for the answers to all calls: a page has thousands of objects.
+        self._sides = [ctypes.c_float() for _ in range(4)]
+        self._to_sides = [ctypes.byref(side) for side in self._sides]
+        self._values = [ctypes.c_uint() for _ in range(4)]
+        self._to_values = [ctypes.byref(value) for value in self._values]
+        largest = max(self.library.FPDF_GetPageWidthF(self.page), self.library.FPDF_GetPageHeightF(self.page))
+        self.tiny = _TINY * largest
         for at in range(max(self.library.FPDFPage_CountObjects(self.page), 0)):
-            self._add(self.library.FPDFPage_GetObject(self.page, at), _Matrix(1, 0, 0, 1, 0, 0), 0, False)
+            self._add(self.library.FPDFPage_GetObject(self.page, at), None, 0, False)
         for at in range(max(self.library.FPDFPage_GetAnnotCount(self.page), 0)):
             if note := self.library.FPDFPage_GetAnnot(self.page, at):
                 self._add_annotation(note)
@@ -111,14 +121,14 @@ class PageObjects:
             self._count += 1
             self.areas.append(Area(self._count, (left, min(top, bottom), right, max(top, bottom))))
 
-    def _add(self, handle: Any, matrix: _Matrix, depth: int, is_in_group: bool) -> None:
+    def _add(self, handle: Any, matrix: _Matrix | None, depth: int, is_in_group: bool) -> None:
         self._count += 1
         if not handle or self._count > _MAX_OBJECTS:
             return
         library = self.library
         kind = library.FPDFPageObj_GetType(handle)
         if kind == _FORM:
-            inner = self._read_matrix(handle).then(matrix)
+            inner = self._read_matrix(handle, matrix)
             is_in_group = is_in_group or bool(library.FPDFPageObj_HasTransparency(handle))
             for at in range(max(library.FPDFFormObj_CountObjects(handle), 0) if depth < _MAX_DEPTH else 0):
                 self._add(library.FPDFFormObj_GetObject(handle, at), inner, depth + 1, is_in_group)
@@ -135,13 +145,18 @@ class PageObjects:
         elif kind in (_IMAGE, _SHADING):
             self.areas.append(Area(self._count, bounds, is_picture=True))
 
-    def _read_text(self, handle: Any, bounds: Box, matrix: _Matrix, is_in_group: bool) -> TextObject:
+    def _read_text(self, handle: Any, bounds: Box, matrix: _Matrix | None, is_in_group: bool) -> TextObject:
+        size = bounds[3] - bounds[1]
+        if size < self.tiny:  # of dashes and points, too
+            size = self._read_size(handle, matrix)
+        is_drawn = self.library.FPDFTextObj_GetTextRenderMode(handle) not in _INVISIBLE_MODES
+        return TextObject(handle, self._count, bounds, size, *self._read_color(handle), is_drawn, is_in_group)
+
+    def _read_size(self, handle: Any, matrix: _Matrix | None) -> float:
         size = ctypes.c_float()
         self.library.FPDFTextObj_GetFontSize(handle, ctypes.byref(size))
-        own = self._read_matrix(handle).then(matrix)
-        is_drawn = self.library.FPDFTextObj_GetTextRenderMode(handle) not in _INVISIBLE_MODES
-        height = abs(size.value) * hypot(own.c, own.d)
-        return TextObject(handle, self._count, bounds, height, *self._read_color(handle), is_drawn, is_in_group)
+        own = self._read_matrix(handle, matrix)
+        return abs(size.value) * hypot(own.c, own.d)
 
     def _is_filled(self, handle: Any) -> bool:
         mode, stroke = ctypes.c_int(), ctypes.c_int()
@@ -150,21 +165,21 @@ class PageObjects:
 
     def _read_color(self, handle: Any) -> tuple[Color | None, int]:
         """The color that fills an object, and its opacity."""
-        values = [ctypes.c_uint() for _ in range(4)]
-        if not self.library.FPDFPageObj_GetFillColor(handle, *map(ctypes.byref, values)):
+        if not self.library.FPDFPageObj_GetFillColor(handle, *self._to_values):
             return None, 255
-        red, green, blue, opacity = (one.value for one in values)
+        red, green, blue, opacity = (one.value for one in self._values)
         return (red, green, blue), opacity
 
-    def _read_matrix(self, handle: Any) -> _Matrix:
+    def _read_matrix(self, handle: Any, outer: _Matrix | None) -> _Matrix:
         matrix = _Matrix(1, 0, 0, 1, 0, 0)
         self.library.FPDFPageObj_GetMatrix(handle, ctypes.byref(matrix))
-        return matrix
+        return matrix if outer is None else matrix.then(outer)
 
-    def _read_bounds(self, handle: Any, matrix: _Matrix) -> Box | None:
-        sides = [ctypes.c_float() for _ in range(4)]
-        if not self.library.FPDFPageObj_GetBounds(handle, *map(ctypes.byref, sides)):
+    def _read_bounds(self, handle: Any, matrix: _Matrix | None) -> Box | None:
+        if not self.library.FPDFPageObj_GetBounds(handle, *self._to_sides):
             return None
-        left, bottom, right, top = (side.value for side in sides)
+        left, bottom, right, top = (side.value for side in self._sides)
+        if matrix is None:
+            return left, bottom, right, top
         xs, ys = zip(*(matrix.apply(x, y) for x in (left, right) for y in (bottom, top)), strict=True)
         return min(xs), min(ys), max(xs), max(ys)

@@ -10,8 +10,9 @@ Box = tuple[float, float, float, float]
 
 _SEEN = 16
 """Difference of colors, of 255, from which a letter is seen: #eeeeee on white is the palest text that counts."""
-_SCALE = 2.0
-"""Pixels a point, so that thin letters are not paler than they are."""
+_HEIGHT = 12
+"""Pixels of the height of letters, so that thin ones are not paler than they are."""
+_SMALLEST_SCALE, _LARGEST_SCALE = 1.0, 2.0
 _LONGEST_SIDE = 4000.0
 _PIXEL = 4
 """Bytes."""
@@ -38,13 +39,15 @@ FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
 
 
 class Picture:
-    """An open page as it is drawn, with its annotations. `scale` is in pixels a point. Raises MemoryError."""
+    """An open page as it is drawn, with its annotations. `scale` is in pixels a point, by the height of the letters
+    that are looked for. Raises MemoryError."""
 
-    def __init__(self, library: ctypes.CDLL, page: Any) -> None:
+    def __init__(self, library: ctypes.CDLL, page: Any, height: float) -> None:
         self._library, self._page = library, page
-        width, height = library.FPDF_GetPageWidthF(page), library.FPDF_GetPageHeightF(page)
-        self.scale = min(_SCALE, _LONGEST_SIDE / max(width, height, 1))
-        self._size = max(1, round(width * self.scale)), max(1, round(height * self.scale))
+        sides = library.FPDF_GetPageWidthF(page), library.FPDF_GetPageHeightF(page)
+        wanted = min(max(_HEIGHT / max(height, 1), _SMALLEST_SCALE), _LARGEST_SCALE)
+        self.scale = min(wanted, _LONGEST_SIDE / max(*sides, 1))
+        self._size = max(1, round(sides[0] * self.scale)), max(1, round(sides[1] * self.scale))
         bitmap = library.FPDFBitmap_Create(*self._size, 0)
         if not bitmap:
             raise MemoryError

@@ -6,8 +6,9 @@ letter is unseen if nothing changes in its place.
 
 import ctypes
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
@@ -22,17 +23,17 @@ _TRANSPARENT = 64
 _NEAR = 48
 """Difference of colors, of 255, within which a text is looked at."""
 _WHITE: Color = (255, 255, 255)
-_TINY = 1 / 560
-"""Share of a page's longer side below which letters are too small to read: 1.5 points of A4."""
 _BAND = 24
 """Points: areas are sorted into bands of a page of this height."""
 _MAX_BANDS = 200
 _COVER = 0.3
-"""Share of a text's height from which a filled path may cover it; rules and underlines are flatter."""
+"""Share of a text's height from which a filled path may cover it; rules are thinner."""
 _WHOLE = 0.9
 """Share of a text's letters from which it has the color of what is behind it: people guess the rest of a text."""
 _SCAN = 0.8
 """Share of a page from which a picture is a scan of it: drawn text below it was put there by OCR."""
+_SAMPLED = 8
+"""Letters of a text that show whether it repeats what is in its place."""
 _OCR_SHARE = 0.3
 """Share of a text's letters that have something to see in their places, from which it repeats the picture there."""
 
@@ -69,46 +70,75 @@ def find_unseen(library: ctypes.CDLL, page: Any, page_text: Any) -> UnseenText:
     """The letters of an open page that nobody sees."""
     objects = PageObjects(library, page)
     size = library.FPDF_GetPageWidthF(page), library.FPDF_GetPageHeightF(page)
-    doubtful = _choose(objects, _TINY * max(size))
+    doubtful = _choose(objects)
     letters = _find_letters(library, page_text, doubtful) if doubtful else {}
     if not letters:
         return UnseenText()
-    whole, without, bare = _draw(library, page, objects.texts, doubtful)
+    pictures = _Pictures(library, page, objects.texts, doubtful)
     unseen: list[UnseenLetter] = []
     has_ocr_layer = False
     for handle, own in letters.items():
         text = doubtful[handle]
-        is_tiny = text.size < _TINY * max(size)
+        is_tiny = text.size < objects.tiny
         is_covered = _is_covered(text, objects.areas)
-        hidden = [one for one in own if is_tiny or not text.is_drawn or not whole.differs(without, one.box)]
+        hidden = [one for one in own if is_tiny or not text.is_drawn or pictures.is_hidden(one.box)]
         if not hidden or (not is_covered and len(hidden) < _WHOLE * len(own)):
             continue
-        is_inked = sum(not bare.is_plain(one.box) for one in hidden) >= _OCR_SHARE * len(hidden)
-        if not is_tiny and is_inked and _may_repeat(text, objects.areas, size):
+        if not is_tiny and _may_repeat(text, objects.areas, size) and pictures.are_inked([one.box for one in hidden]):
             has_ocr_layer = has_ocr_layer or any(one.is_picture and _is_behind(one, text) for one in objects.areas)
             continue
         kind: UnseenKind = "tiny" if is_tiny else "covered" if is_covered else "invisible"
-        unseen.extend(UnseenLetter(one.letter, one.place, *whole.find_middle(one.box), kind) for one in hidden)
+        unseen.extend(UnseenLetter(one.letter, one.place, *pictures.find_middle(one.box), kind) for one in hidden)
     return UnseenText(unseen, has_ocr_layer)
 
 
-def _draw(
-    library: ctypes.CDLL, page: Any, texts: Sequence[TextObject], doubtful: Container[int]
-) -> tuple[Picture, Picture, Picture]:
-    """The page as it is, without the texts that might be hidden, and without any."""
-    pictures = [Picture(library, page)]
-    for group in ([one for one in texts if (one.handle in doubtful) == is_first] for is_first in (True, False)):
-        drawn = [one.handle for one in group if one.is_drawn]
-        for handle in drawn:
-            library.FPDFPageObj_SetIsActive(handle, 0)
-        pictures.append(Picture(library, page) if drawn else pictures[-1])
-    for text in texts:
-        library.FPDFPageObj_SetIsActive(text.handle, 1)
-    whole, without, bare = pictures
-    return whole, without, bare
+class _Pictures:
+    """A page as it is, without the texts that might be hidden, and without any; each is drawn when it is needed."""
+
+    def __init__(
+        self, library: ctypes.CDLL, page: Any, texts: Sequence[TextObject], doubtful: Mapping[int, TextObject]
+    ) -> None:
+        self._library, self._page = library, page
+        self._texts = [one for one in texts if one.is_drawn]
+        self._doubtful = [one for one in self._texts if one.handle in doubtful]
+        self._height = min(one.bounds[3] - one.bounds[1] for one in doubtful.values())
+
+    def is_hidden(self, box: Box) -> bool:
+        """Whether none of the texts that might be hidden shows in a box."""
+        return not self._whole.differs(self._without, box)
+
+    def are_inked(self, boxes: Sequence[Box]) -> bool:
+        """Whether something other than text shows in some of these boxes."""
+        sample = boxes[:: 1 + len(boxes) // _SAMPLED]
+        return sum(not self._bare.is_plain(box) for box in sample) >= _OCR_SHARE * len(sample)
+
+    def find_middle(self, box: Box) -> tuple[float, float]:
+        """The middle of a box in points from the top left of the page as it is shown."""
+        return self._bare.find_middle(box)
+
+    @cached_property
+    def _whole(self) -> Picture:
+        return self._draw([])
+
+    @cached_property
+    def _without(self) -> Picture:
+        return self._draw(self._doubtful)
+
+    @cached_property
+    def _bare(self) -> Picture:
+        return self._draw(self._texts)
+
+    def _draw(self, left_out: Sequence[TextObject]) -> Picture:
+        for text in left_out:
+            self._library.FPDFPageObj_SetIsActive(text.handle, 0)
+        try:
+            return Picture(self._library, self._page, self._height)
+        finally:
+            for text in left_out:
+                self._library.FPDFPageObj_SetIsActive(text.handle, 1)
 
 
-def _choose(objects: PageObjects, tiny: float) -> dict[int, TextObject]:
+def _choose(objects: PageObjects) -> dict[int, TextObject]:
     """The texts that might be hidden, by their handles."""
     areas = _Areas(objects.areas)
     return {
@@ -117,7 +147,7 @@ def _choose(objects: PageObjects, tiny: float) -> dict[int, TextObject]:
         if text.is_in_group
         or not text.is_drawn
         or text.opacity < _TRANSPARENT
-        or text.size < tiny
+        or text.size < objects.tiny
         or _might_be_hidden(text, areas.list_near(text))
     }
 
@@ -127,14 +157,18 @@ class _Areas:
 
     def __init__(self, areas: Sequence[Area]) -> None:
         self._bands: defaultdict[int, list[Area]] = defaultdict(list)
+        self._near: dict[range, Sequence[Area]] = {}
         for area in areas:
             for band in _list_bands(area.bounds):
                 self._bands[band].append(area)
 
     def list_near(self, text: TextObject) -> Sequence[Area]:
         """The areas at the height of a text, in their order."""
-        own = [self._bands.get(band, []) for band in _list_bands(text.bounds)]
-        return own[0] if len(own) == 1 else sorted({area for band in own for area in band}, key=attrgetter("order"))
+        bands = _list_bands(text.bounds)
+        if bands not in self._near:
+            near = {area for band in bands for area in self._bands.get(band, ())}
+            self._near[bands] = sorted(near, key=attrgetter("order"))
+        return self._near[bands]
 
 
 def _list_bands(box: Box) -> range:
@@ -162,8 +196,9 @@ def _is_covered(text: TextObject, areas: Sequence[Area]) -> bool:
 
 
 def _may_cover(area: Area, text: TextObject) -> bool:
-    height = area.bounds[3] - area.bounds[1]
-    return _overlap(area.bounds, text.bounds) and height >= _COVER * (text.bounds[3] - text.bounds[1])
+    left, bottom, right, top = area.bounds
+    is_wide = min(right - left, top - bottom) >= _COVER * (text.bounds[3] - text.bounds[1])
+    return is_wide and _overlap(area.bounds, text.bounds)
 
 
 def _may_repeat(text: TextObject, areas: Sequence[Area], size: tuple[float, float]) -> bool:
