@@ -31,18 +31,15 @@ async def read(coding: str, body: bytes) -> bytes:
     return await response.aread()
 
 
-@pytest.mark.parametrize(
-    ("coding", "body"),
-    [
-        ("gzip", gzip.compress(BODY)),
-        ("X-GZIP", gzip.compress(BODY)),
-        ("identity, gzip", gzip.compress(BODY)),
-        ("deflate", zlib.compress(BODY)),
-        *((coding, BODY) for coding in ("identity", "utf-8", "none", "br", "")),
-    ],
-)
-async def test_a_body_is_read_as_it_is_compressed(coding: str, body: bytes) -> None:
-    assert await read(coding, body) == BODY
+@pytest.mark.parametrize("coding", ["gzip", "X-GZIP", "identity, gzip"])
+async def test_a_packed_body_is_read(coding: str) -> None:
+    assert await read(coding, gzip.compress(BODY)) == BODY
+    assert await read("deflate", zlib.compress(BODY)) == BODY
+
+
+@pytest.mark.parametrize("coding", ["identity", "utf-8", "none", "br", ""])
+async def test_what_names_no_packing_that_is_used_says_nothing(coding: str) -> None:
+    assert await read(coding, BODY) == BODY
 
 
 async def test_two_layers_are_refused() -> None:
