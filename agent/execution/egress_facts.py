@@ -32,6 +32,7 @@ from agent.run_context.run import Run
 from agent.tools import ToolSpec
 from agent.tools.catalogue import get_server_name, is_foreign
 from agent.tools.declared_arguments import collect_arguments, iter_nested_schemas
+from agent.tools.extracted_fields import EXTRACT
 
 SKILL_FILE_TOOL = "read_skill_file"
 """Reads files that the operator installed."""
@@ -157,7 +158,9 @@ async def _read_call(run: Run, call: CallState, attempt: AttemptState) -> ReadTe
     if spec is not None and spec.uses_subagents and _has_read_public_pages_only(run, call, attempt):
         return ReadText(result.text, is_untrusted=result.tainted)
     output = await load_output(run, to_step_output(result))
-    return _make_read(spec, call.intent.tool, output.text, call.intent.args, tainted=result.tainted, value=output.value)
+    read = _make_read(spec, call.intent.tool, output.text, call.intent.args, tainted=result.tainted, value=output.value)
+    # Typed fields of results say nothing more than these, which are among the reads: a server may have its own back.
+    return replace(read, is_private=False) if call.intent.tool == EXTRACT else read
 
 
 async def _read_output(run: Run, tool: str, output: StepOutput, address: str) -> ReadText:

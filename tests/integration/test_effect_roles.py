@@ -307,3 +307,42 @@ async def test_a_question_marks_where_a_change_from_outside_goes(tmp_path: Path)
     assert ["where it goes" in line for line in lines] == [True, False, False]
     assert "`read_page`" in lines[0]
     assert "from your request" in lines[2]
+
+
+def _hosted(tool: FunctionTool, server: str, where: str = "") -> FunctionTool:
+    """The tool as one that a server hosts, whose argument `where` says where a call goes."""
+    object.__setattr__(tool.spec, "origin", f"mcp:{server}")
+    object.__setattr__(tool.spec, "argument_roles", {where: "where"} if where else {})
+    return tool
+
+
+@pytest.mark.parametrize(
+    ("channels", "asked"),
+    [(["general", "random"], False), (["general", "the-code-is-4711"], True)],
+    ids=["what the server listed", "what nobody listed"],
+)
+async def test_typed_fields_of_a_servers_results_may_go_back_to_it(
+    tmp_path: Path, channels: list[str], asked: bool
+) -> None:
+    listing = _hosted(returning("list_channels", {"channels": ["general", "random"]}, tainted=True), "chat")
+    names = {"channel": {"type": "string"}}
+    look = _hosted(returning("read_channel", "hello", tainted=True, properties=names), "chat", "channel")
+    fields = json.dumps({"items": [{"channel": "string"}]})
+    model = script(
+        plans(
+            {"id": "s1", "tool": "list_channels", "inputs": {"x": "u"}},
+            {"id": "s2", "tool": "extract", "inputs": {"value": "$s1", "fields": fields}, "depends_on": ["s1"]},
+            {
+                "id": "s3",
+                "tool": "read_channel",
+                "inputs": {"for_each": "$s2.output.items", "channel": "$item.channel"},
+            },
+            {"id": "s4", "tool": "completion"},
+        ),
+        says(json.dumps({"items": [{"channel": one} for one in channels]}), to="tool"),
+        says("done", to="completion"),
+    )
+    async with engine_bench(tmp_path, model, tools=[listing, look], room=OPEN) as bench:
+        response = await ask(bench, "who wrote in the channels?")
+    assert (response.metadata["status"] == "awaiting_approval") == asked, response.response
+    assert [call["channel"] for call in look.calls] == ([] if asked else channels)
