@@ -24,7 +24,7 @@ _NAMESPACE = re.compile(r"\A(?:functions|default_api)[.:]")
 """That of the tools, which templates write before their names (gpt-oss, Gemini)."""
 _CALL_NUMBER = re.compile(r"(?:\.call|:\d+)\Z")
 """What templates write behind a tool's name (Kimi numbers the calls)."""
-_TOKEN_START = "<|"
+_MARKER = "<|"
 """Servers leave the tokens behind a name in it (gpt-oss on vLLM: `search<|channel|>commentary`)."""
 
 
@@ -75,7 +75,7 @@ def read_call_fields(value: JsonObject) -> tuple[str, JsonValue]:
 
 def match_tool_name(name: str, tools: Container[str]) -> str | None:
     """The tool that a call names, also within what its template writes around names; None if there is none."""
-    bare = name.partition(_TOKEN_START)[0].strip()
+    bare = name.partition(_MARKER)[0].strip()
     local = _NAMESPACE.sub("", bare)
     # A tool may itself be called `functions.list` or `weather.call`: what looks like a template's may be its own.
     written = (name, bare, local, _CALL_NUMBER.sub("", bare), _CALL_NUMBER.sub("", local))
