@@ -20,11 +20,12 @@ _WRAPPERS = ("tool_calls", "tool_call", "function_call", "calls", "call", "actio
 _CALL_KEYS = frozenset({"id", "type", "index", "tool_call_id", *_ARGUMENT_KEYS, *_NAME_KEYS})
 """The fields of a call. An object with others is something else, such as the description of a tool."""
 
-_TEMPLATE_NAME = re.compile(r"\s*(?:(?:functions|default_api)[.:])?(.+?)(?:\.call|:\d+)?\s*(?:<\|.*)?", re.DOTALL)
-"""A tool's name within what templates write around it, and servers leave there: the namespace of the tools (gpt-oss,
-Gemini), the number of the call (Kimi), the tokens behind it (gpt-oss on vLLM: `search<|channel|>commentary`)."""
-_WRAPPED_NAME_CHARS = 300
-"""Longer names are cut before they are matched, which takes quadratic time."""
+_NAMESPACE = re.compile(r"\A(?:functions|default_api)[.:]")
+"""That of the tools, which templates write before their names (gpt-oss, Gemini)."""
+_CALL_NUMBER = re.compile(r"(?:\.call|:\d+)\Z")
+"""What templates write behind a tool's name (Kimi numbers the calls)."""
+_MARKER = "<|"
+"""Servers leave the tokens behind a name in it (gpt-oss on vLLM: `search<|channel|>commentary`)."""
 
 
 class MalformedCallError(Exception):
@@ -74,10 +75,11 @@ def read_call_fields(value: JsonObject) -> tuple[str, JsonValue]:
 
 def match_tool_name(name: str, tools: Container[str]) -> str | None:
     """The tool that a call names, also within what its template writes around names; None if there is none."""
-    if name in tools:
-        return name
-    written = _TEMPLATE_NAME.fullmatch(name[:_WRAPPED_NAME_CHARS])
-    return written[1] if written is not None and written[1] in tools else None
+    bare = name.partition(_MARKER)[0].strip()
+    local = _NAMESPACE.sub("", bare)
+    # A tool may itself be called `functions.list` or `weather.call`: what looks like a template's may be its own.
+    written = (name, bare, local, _CALL_NUMBER.sub("", bare), _CALL_NUMBER.sub("", local))
+    return next((one for one in written if one in tools), None)
 
 
 def list_other_fields(value: JsonObject) -> JsonObject:

@@ -227,8 +227,15 @@ def read_message(message: Mapping[str, Any]) -> _Content:
     text, reasoning, refusal = read_content(message.get("content"))
     if pictures := message.get("images"):
         text += "".join(map(_describe_picture, list_objects(pictures)))
-    thoughts = next((message[name] for name in _REASONING_FIELDS if message.get(name)), None)
-    return _Content(text, get_text(thoughts) or reasoning, refusal or get_text(message.get("refusal")))
+    thoughts = (_read_thought(message[name]) for name in _REASONING_FIELDS if message.get(name))
+    return _Content(text, next(filter(None, thoughts), reasoning), refusal or get_text(message.get("refusal")))
+
+
+def _read_thought(value: object) -> str:
+    """The text of a thought: a text, a block with one, or a list of these. Any other value is a switch: "" for it."""
+    blocks = value if isinstance(value, list) else [value]
+    texts = (one.get("thinking") or one.get("text") if isinstance(one, dict) else one for one in blocks)
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def read_content(value: object) -> _Content:
@@ -251,7 +258,7 @@ def read_content(value: object) -> _Content:
                 parts["refusal"] += get_text(part.get("refusal"))
             case "thinking" | "reasoning":
                 thought = part.get("thinking") or part.get("text")
-                parts["reasoning"] += read_content(thought).text
+                parts["reasoning"] += _read_thought(thought)
             case "image_url":
                 parts["text"] += _describe_picture(part)
             case _:

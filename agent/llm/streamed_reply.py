@@ -3,13 +3,12 @@
 `ReplySplitter` takes thoughts and leaked tokens off them, by the table in `agent/llm/thoughts.py`.
 """
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 from agent.core.events import FailedUpstream
 from agent.core.models import JsonObject
+from agent.llm.call_arguments import CallArguments, read_object
 from agent.llm.port import ONE_CALL, ModelChunk, ModelReply, ModelRequest, ModelToolCall, read_end
 from agent.llm.replies import join_fields, make_ids_distinct, read_arguments, read_extra_fields
 from agent.llm.surrogates import join_surrogates
@@ -215,52 +214,29 @@ class _Call:
 
     id: str = ""
     name: str = ""
-    pieces: list[str] = field(default_factory=list)
-    """Those of its arguments."""
+    arguments: CallArguments = field(default_factory=CallArguments)
     extra: JsonObject = field(default_factory=dict)
-
-    @property
-    def arguments(self) -> JsonObject | None:
-        """Its arguments, once they are a complete JSON object."""
-        return _read_object(join_arguments(self.pieces))
 
     def add(self, delta: JsonObject) -> None:
         """Adds one delta."""
         function = _get_function(delta)
         self.id = self.id or str(delta.get("id") or "")  # some servers make up another id for every piece
         self._add_name(str(function.get("name") or ""))
-        if piece := _get_arguments(delta):
-            self.pieces.append(piece)
+        self.arguments.add(_get_arguments(delta))
         join_fields(self.extra, read_extra_fields(delta))
 
     def _add_name(self, name: str) -> None:
         """Adds a name: a further piece of it, or the whole again, or all of it up to here."""
-        if name != self.name and not (self.name and self.pieces):
+        if name != self.name and (not self.name or self.arguments.is_empty):
             self.name = name if name.startswith(self.name) else self.name + name
 
 
 def parse_tool_calls(deltas: list[JsonObject]) -> tuple[ModelToolCall, ...]:
     """The calls of a stream as a whole reply has them. A call without an id gets one."""
     return make_ids_distinct(
-        ModelToolCall(call.id, call.name, read_arguments(join_surrogates(join_arguments(call.pieces))), call.extra)
+        ModelToolCall(call.id, call.name, read_arguments(join_surrogates(call.arguments.text)), call.extra)
         for call in _join_deltas(deltas)
     )
-
-
-def join_arguments(pieces: Sequence[str]) -> str:
-    """The arguments of a call from its pieces. Some servers send an empty object before them (Bedrock), the whole
-    behind them, or with each piece all that came before."""
-    joined = "".join(pieces)
-    if len(pieces) < 2 or _read_object(joined) is not None:
-        return joined
-    if pieces[0].strip() == "{}":
-        return join_arguments(pieces[1:])
-    last, before = pieces[-1], "".join(pieces[:-1])
-    whole = _read_object(last)
-    is_repeated = whole is not None and (
-        _read_object(before) == whole or all(later.startswith(earlier) for earlier, later in pairwise(pieces))
-    )
-    return last if is_repeated else joined
 
 
 def to_openai_call(call_id: str, name: str, arguments: str, extra: JsonObject) -> JsonObject:
@@ -277,11 +253,13 @@ def _join_deltas(deltas: list[JsonObject]) -> list[_Call]:
     """The calls in the order they began. Deltas are grouped by `index`, as far as it can be relied on."""
     calls: list[_Call] = []
     newest: dict[str, _Call] = {}
+    by_id: dict[str, _Call] = {}
     for delta in deltas:
         index = delta.get("index")
-        call = newest.get(str(index)) if index is not None else calls[-1] if calls else None
+        last = calls[-1] if calls else None
+        call = newest.get(str(index)) if index is not None else last
         if call is None:
-            call = _find_open_call(calls, delta)
+            call = _find_open_call(last, by_id, delta)
         elif _is_new_call(call, delta, has_index=index is not None):
             call = None
         if call is None:
@@ -289,17 +267,18 @@ def _join_deltas(deltas: list[JsonObject]) -> list[_Call]:
             calls.append(call)
         newest[str(index)] = call
         call.add(delta)
+        by_id.setdefault(call.id, call)
     return calls
 
 
-def _find_open_call(calls: list[_Call], delta: JsonObject) -> _Call | None:
+def _find_open_call(last: _Call | None, by_id: Mapping[str, _Call], delta: JsonObject) -> _Call | None:
     """The call to which a delta with a new index belongs if it does not begin one: the one with its id, or the newest
     that lacks arguments. Some servers give the parts of a call different indexes."""
-    if not calls or _get_function(delta).get("name"):
+    if last is None or _get_function(delta).get("name"):
         return None
     if call_id := delta.get("id"):
-        return next((call for call in calls if call.id == str(call_id)), None)
-    return calls[-1] if calls[-1].arguments is None else None
+        return by_id.get(str(call_id))
+    return last if last.arguments.value is None else None
 
 
 def _is_new_call(call: _Call, delta: JsonObject, *, has_index: bool) -> bool:
@@ -307,35 +286,26 @@ def _is_new_call(call: _Call, delta: JsonObject, *, has_index: bool) -> bool:
 
     Some endpoints give every parallel call the index 0 (Gemini), or no index; others a new id to every piece of one
     call. Only a delta with a name starts a call, and not while the call before it has none. After complete arguments it
-    does, unless it repeats the id, and has no others. Before that, the name is a piece of the same call, or repeated;
-    but without an index, a new id starts a call.
+    does, unless it repeats the id and the name, and has no others. Before that, the name is a piece of the same call,
+    or repeated; but without an index, a new id starts a call.
     """
     name, call_id = str(_get_function(delta).get("name") or ""), str(delta.get("id") or "")
     if not name or not call.name:
         return False
-    complete = call.arguments
-    has_new_id = bool(call_id and call.id) and call_id != call.id
-    if call_id and not has_new_id and call.id:
-        own = _read_object(_get_arguments(delta))
+    complete = call.arguments.value
+    if complete is None:
+        has_new_id = bool(call_id and call.id) and call_id != call.id
+        return has_new_id and (not has_index or (not call.arguments.is_empty and name != call.name))
+    if call_id and call_id == call.id and name == call.name:
+        own = read_object(_get_arguments(delta))
         return bool(complete and own) and complete != own
-    if complete is not None or (has_new_id and not has_index):
-        return True
-    return has_new_id and bool(call.pieces) and name != call.name
+    return True
 
 
 def _get_arguments(delta: JsonObject) -> str:
     """The arguments of a delta as text; "" if it has none."""
     arguments = _get_function(delta).get("arguments")
     return arguments if isinstance(arguments, str) else read_arguments(arguments) if arguments else ""
-
-
-def _read_object(text: str) -> JsonObject | None:
-    """The JSON object that a text is; None for any other text."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _get_function(delta: JsonObject) -> JsonObject:

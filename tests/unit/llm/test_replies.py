@@ -225,6 +225,30 @@ def test_thoughts_are_read_under_the_names_of_many_providers(name: str) -> None:
     assert (chunk.reasoning, chunk.text) == ("Hm.", "")
 
 
+@pytest.mark.parametrize(
+    ("value", "thought"),
+    [
+        (True, ""),
+        (5, ""),
+        ({"type": "enabled", "budget_tokens": 1024}, ""),
+        ([{"type": "redacted_thinking", "data": "x"}, True], ""),
+        (["Hm", "."], "Hm."),
+        ([{"type": "text", "text": "Hm"}, {"type": "thinking", "thinking": "."}], "Hm."),
+        ({"type": "thinking", "thinking": "Hm.", "signature": "s"}, "Hm."),
+    ],
+)
+def test_a_thought_is_a_text_or_blocks_with_text_and_no_switch(value: object, thought: str) -> None:
+    for message in (
+        {"content": "Yes.", "thinking": value},
+        {"content": "Yes.", "reasoning": value, "thinking": thought},
+        {"content": [{"type": "thinking", "thinking": value}, {"type": "text", "text": "Yes."}]},
+    ):
+        reply = read_reply(encode_reply(message), "here")
+        assert (reply.text, reply.reasoning) == ("Yes.", thought)
+        (chunk,) = ChunkReader("here").read([{"choices": [{"delta": message}]}])
+        assert (chunk.text, chunk.reasoning) == ("Yes.", thought)
+
+
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 NOTE = "[image, image/png, 3 bytes: not shown, because it is not text]"
 
@@ -268,6 +292,11 @@ def test_json_of_another_kind_is_quoted(body: dict[str, Any]) -> None:
         ("search<|channel|>commentary", "search"),
         ("search<|constrain|>json", "search"),
         ("functions.list", "functions.list"),
+        ("functions.list:0", "functions.list"),
+        ("weather.call", "weather.call"),
+        ("functions.weather.call", "weather.call"),
+        ("functions.weather.call:3", "weather.call"),
+        ("weather.call<|channel|>commentary", "weather.call"),
         ("browser.search", None),
         ("research", None),
         ("", None),
@@ -275,7 +304,7 @@ def test_json_of_another_kind_is_quoted(body: dict[str, Any]) -> None:
 )
 def test_a_call_is_of_the_tool_that_its_template_wraps(name: str, tool: str | None) -> None:
     reply = read_reply(encode_reply({"tool_calls": [{"id": "a", "function": {"name": name}}]}), "here")
-    names = ("search", "list", "functions.list")
+    names = ("search", "list", "functions.list", "weather", "weather.call")
     offered: list[JsonObject] = [{"type": "function", "function": {"name": one}} for one in names]
     assert [call.name for call in drop_foreign_calls(reply, offered).tool_calls] == ([] if tool is None else [tool])
 

@@ -1,6 +1,8 @@
 """Tool calls from streams, as providers cut them."""
 
 import json
+from collections.abc import Callable
+from time import process_time
 from typing import Any
 
 import pytest
@@ -143,6 +145,63 @@ def test_pieces_that_look_like_repetitions_are_pieces() -> None:
     assert parse_deltas(deltas) == [("f", '{"a": {"a": 1}}')]
     cut = [delta(0, "a", "f", arguments=ONE), delta(0, arguments=OTHER)]
     assert parse_deltas(cut) == [("f", ONE + OTHER)], "what does not fit is not left out"
+
+
+def test_a_piece_that_begins_like_the_one_before_it_may_be_a_part_of_the_whole() -> None:
+    deltas = [delta(0, "a", "f", arguments=text) for text in ('{"x": ', '{"x": 1}', "}")]
+    assert parse_deltas(deltas) == [("f", '{"x": {"x": 1}}')]
+
+
+@pytest.mark.parametrize("index", [0, None])
+@pytest.mark.parametrize("arguments", ["{}", OTHER])
+def test_another_name_with_the_same_id_begins_a_call(index: int | None, arguments: str) -> None:
+    deltas = [delta(index, "a", "list", arguments="{}"), delta(index, "a", "get", arguments=arguments)]
+    assert parse_deltas(deltas) == [("list", "{}"), ("get", arguments)]
+    assert len({call.id for call in parse_tool_calls(deltas)}) == 2
+    in_pieces = [*deltas[:1], delta(index, "a", "get"), delta(index, "a", arguments=arguments)]
+    assert parse_deltas(in_pieces) == [("list", "{}"), ("get", arguments)]
+
+
+TEXTS = [f'"text {number} {{in \\"quotes\\"}} and more of it"' for number in range(8_000)]
+LONG = ['{"texts": [', ", ".join(TEXTS[:1]), *(f", {text}" for text in TEXTS[1:]), "]}"]
+OBJECTS = ['{"objects": [{}', *(f', {{"{number}": {{"of": "some length"}}}}' for number in range(8_000)), "]}"]
+WAYS_TO_NAME: dict[str, Callable[[int], dict[str, Any]]] = {
+    "the id and the name in each delta": lambda _: {"index": 0, "call_id": "a", "name": "f"},
+    "the name in each delta": lambda _: {"index": 0, "name": "f"},
+    "another id in each delta": lambda number: {"index": 0, "call_id": str(number), "name": "f"},
+    "another index in each delta": lambda number: {"index": number, "name": None if number else "f"},
+    "another index in each delta, with its id": lambda number: {
+        "index": number,
+        "call_id": "a",
+        "name": None if number else "f",
+    },
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_NAME)
+@pytest.mark.parametrize("pieces", [LONG, OBJECTS], ids=["texts", "objects"])
+def test_arguments_in_thousands_of_pieces_are_joined_in_linear_time(way: str, pieces: list[str]) -> None:
+    deltas = [delta(**WAYS_TO_NAME[way](number), arguments=piece) for number, piece in enumerate(pieces)]
+    start = process_time()
+    assert parse_deltas(deltas) == [("f", "".join(pieces))]
+    assert process_time() - start < 2
+
+
+@pytest.mark.parametrize("piece", ["{}", ONE, "}", "{", " ", '"', "\\"])
+def test_one_piece_thousands_of_times_takes_no_time(piece: str) -> None:
+    deltas = [delta(0, "a", "f", arguments="{}"), *(delta(0, "a", "f", arguments=piece) for _ in range(8_000))]
+    start = process_time()
+    ((name, arguments),) = parse_deltas(deltas)
+    assert process_time() - start < 2
+    assert (name, arguments) == ("f", {"{}": "{}", " ": "{}", ONE: ONE}.get(piece, piece * 8_000))
+
+
+def test_calls_whose_later_pieces_have_other_indexes_are_joined_in_linear_time() -> None:
+    starts = [delta(number, f"id{number}", "f", arguments='{"x":') for number in range(8_000)]
+    rest = [delta(8_000 + number, f"id{number}", arguments=" 1}") for number in range(8_000)]
+    start = process_time()
+    assert parse_deltas([*starts, *rest]) == [("f", ONE)] * 8_000
+    assert process_time() - start < 2
 
 
 def test_a_second_call_whose_pieces_have_different_indexes_is_one() -> None:
