@@ -41,7 +41,8 @@ class CallArguments:
             return
         if self.value == {}:
             self._begin()
-        self._is_growing = self._is_growing and (not self._pieces or piece.startswith(self._pieces[-1]))
+        if self._pieces and not piece.startswith(self._pieces[-1]):
+            self._is_growing = False
         self._pieces.append(piece)
         self.value = self._read_joined(piece)
         self._is_in_last = self.value is None and whole is not None and self._is_growing
