@@ -16,9 +16,10 @@ _SCALE = 2
 _DPI = 72 * _SCALE
 _LONGEST_SIDE = 4000
 """Pixels: larger pages are not drawn."""
-_TINY = 1 / 560
-"""Share of a page's longer side from which letters can be read."""
-_SEEN = 16
+_TINY = 1.0
+_TINY_SHARE = 1 / 560
+"""Points, and share of a page's longer side, from either of which letters can be read."""
+_SEEN = 9
 """Difference of colors, of 255, from which a character is seen."""
 _HEIGHT = 0.7
 """Of a character above its base line, as a share of its size."""
@@ -48,7 +49,7 @@ def _iter_unseen_of_page(document: pdf_oxide.PdfDocument, number: int) -> Iterat
     for one in document.extract_chars(number):
         x, y = one.origin_x, one.origin_y
         if (
-            one.font_size < _TINY * longest
+            one.font_size < min(_TINY, _TINY_SHARE * longest)
             or any(left <= x <= left + width and low <= y <= low + height for left, low, width, height in pictures)
             or (drawing is not None and drawing.is_plain(one))
         ):
