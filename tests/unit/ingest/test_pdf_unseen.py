@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.features.documents.engine.ingest.coverage.measure import measure_coverage
 from gateway.features.documents.engine.ingest.parsers.pdfium import open_pdfium
 from tests.support.documents import drawn_pdf, pdf_stream
 from tests.unit.ingest.test_pdf_parts import complete, lines, read
@@ -51,7 +52,7 @@ def page(*content: str, picture: bytes = BARS, entries: str = "", form: str = ""
         ((show(SECRET, before="/Clear gs"),), "6 invisible"),
         (("0 0 0.5 rg 60 630 300 40 re f ", show(SECRET, before="0 0 0.5 rg")), "6 invisible"),
         ((show(SECRET), "0 g 60 640 300 30 re f "), "6 covered"),
-        ((show(SECRET), "q 300 0 0 60 60 630 cm /Im Do Q "), "6 covered"),
+        ((show(SECRET, before="0 0 1 rg"), "q 300 0 0 60 60 630 cm /Im Do Q "), "6 covered"),
         ((show(SECRET, size=0.8),), "6 too small"),
         (("/X Do ",), "6 invisible"),
         (("0 0 1 rg 300 700 9 9 re f ", show(SECRET, before="3 Tr")), "6 invisible"),
@@ -193,3 +194,10 @@ def test_a_page_of_many_areas_is_read_as_it_is(tmp_path: Path) -> None:
     assert time.process_time() - started < 5
     assert not unseen.letters
     assert not unseen.is_complete
+
+
+@pytest.mark.parametrize(("color", "lost"), [("1 g", 22), ("0.1 g", 0)])
+def test_visible_text_on_a_picture_counts(color: str, lost: int, tmp_path: Path) -> None:
+    slide = page("q 612 0 0 792 0 0 cm /Im Do Q ", show(SECRET, before=color, size=20), picture=b"\x1a" * len(BARS))
+    coverage = measure_coverage(slide, "pdf", [])
+    assert sum(coverage.missing.values() if coverage is not None else ()) == lost
