@@ -161,19 +161,25 @@ def test_small_letters_of_a_long_page_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("before", ["1 g 70 646 250 14 re f ", ""])
+@pytest.mark.parametrize("written", ["The rent is 1250 EUR.", "The rent is 1450 EUR."])
 @pytest.mark.parametrize(("x", "y"), [(0, 0), (0.5, 0.5), (2, 0), (10, 0)])
-def test_visible_letters_in_the_place_of_unseen_ones_are_read(before: str, x: float, y: float, tmp_path: Path) -> None:
-    old = show("The rent is 1250 EUR.", before="" if before else "1 g")
+def test_visible_letters_in_the_place_of_unseen_ones_are_read(
+    before: str, written: str, x: float, y: float, tmp_path: Path
+) -> None:
+    old = show(written, before="" if before else "1 g")
     new = f"q 1 0 0 1 {x} {y} cm {show('The rent is 1450 EUR.')} Q "
     read_lines = " ".join(lines(read(page(show(DUE, y=600), old, before, "0 g ", new), tmp_path)))
     assert "1450 EUR." in read_lines
     assert "[covered]" not in read_lines
 
 
-def test_a_page_that_is_drawn_again_on_white_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("move", [0, 0.5, 8])
+def test_a_page_that_is_drawn_again_on_white_is_read(move: float, tmp_path: Path) -> None:
     text = "".join(show(f"Line {line} is due on {line} May.", y=700 - 16 * line) for line in range(9))
-    again = f"1 g 0 0 612 792 re f 0 g q 1 0 0 1 0.5 0.5 cm {text} Q "
-    assert "Line 8 is due on 8 May." in "".join(lines(read(page(text, again), tmp_path)))
+    again = f"1 g 0 0 612 792 re f 0 g q 1 0 0 1 0 {move} cm {text} Q "
+    written = " ".join(lines(read(page(text, again), tmp_path)))
+    assert "Line 8 is due on 8 May." in written
+    assert "[covered]" not in written
 
 
 @pytest.mark.parametrize("move", [0, 10])

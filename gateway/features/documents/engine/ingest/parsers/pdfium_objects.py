@@ -18,6 +18,8 @@ _MARKUP = frozenset({1, 2, 9, 10, 11, 12, 16, 20})
 """Kinds of annotations that cover nothing: icons of remarks, links, marks in text, popups, fields of forms."""
 _HIDDEN = 2 | 32
 """Flags of annotations that nobody sees: hidden, no view."""
+_NO_DRAWING = 2
+"""Bytes of a drawing that an annotation does not have."""
 _RECTANGLE = 5
 """Segments of a path that fills its bounds."""
 _TINY = 1.0
@@ -116,6 +118,8 @@ class PageObjects:
 
     def _add_annotation(self, note: Any) -> None:
         if self.library.FPDFAnnot_GetSubtype(note) in _MARKUP or self.library.FPDFAnnot_GetFlags(note) & _HIDDEN:
+            return
+        if self.library.FPDFAnnot_GetAP(note, 0, None, 0) <= _NO_DRAWING:  # each viewer draws it in its own way
             return
         sides = (ctypes.c_float * 4)()
         if self.library.FPDFAnnot_GetRect(note, sides):

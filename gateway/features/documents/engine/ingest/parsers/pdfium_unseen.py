@@ -6,7 +6,7 @@ letter is unseen if nothing changes in its place.
 
 import ctypes
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -106,8 +106,7 @@ def find_unseen(library: ctypes.CDLL, page: Any, page_text: Any) -> UnseenText:
         )
         if not hidden:
             return UnseenText((), has_ocr_layer)
-        places = {one.letter.place for one in hidden}
-        boxes = _list_other_boxes(library, page_text, places)
+        boxes = _list_other_boxes(library, page_text, hidden, objects.texts)
         if len(hidden) >= _NEARLY_ALL * (len(hidden) + len(boxes)):
             return UnseenText((), has_ocr_layer, is_complete=False)
         apart = _leave_out_overlaid(hidden, boxes)
@@ -177,8 +176,10 @@ def _iter_cells(box: Box) -> Iterator[tuple[int, int]]:
 
 
 def _are_in_one_place(one: Box, other: Box) -> bool:
-    """Whether the middle of a box is in another one."""
-    return _has_middle(one, other) or _has_middle(other, one)
+    """Whether two boxes are at the same height, and the middle of one is above or below the other."""
+    if one[1] >= other[3] or other[1] >= one[3]:
+        return False
+    return other[0] <= (one[0] + one[2]) / 2 <= other[2] or one[0] <= (other[0] + other[2]) / 2 <= one[2]
 
 
 def _has_middle(box: Box, other: Box) -> bool:
@@ -342,15 +343,20 @@ def _read_letter(library: ctypes.CDLL, page_text: Any, at: int) -> Iterator[_Let
         yield _Letter(letter, at, (left.value, bottom.value, right.value, top.value))
 
 
-def _list_other_boxes(library: ctypes.CDLL, page_text: Any, places: Container[int]) -> list[Box]:
-    """The sides of the letters and digits of a page that are in none of these places, with the space that their font
-    gives them."""
+def _list_other_boxes(
+    library: ctypes.CDLL, page_text: Any, hidden: Sequence[_Hidden], texts: Sequence[TextObject]
+) -> list[Box]:
+    """The sides of a page's other letters and digits, with the space that their font gives them, and those of texts
+    without letters: PDFium leaves out one that repeats another in its place."""
     boxes: list[Box] = []
+    places = {one.letter.place for one in hidden}
+    handles = {one.handle for one in hidden}
     sides = FloatBox()
     for at in range(min(library.FPDFText_CountChars(page_text), MAX_CHARACTERS)):
         if at in places or library.FPDFText_IsGenerated(page_text, at):
             continue
+        handles.add(library.FPDFText_GetTextObject(page_text, at))
         if chr(min(library.FPDFText_GetUnicode(page_text, at), 0x10FFFF)).isalnum():
             library.FPDFText_GetLooseCharBox(page_text, at, ctypes.byref(sides))
             boxes.append((sides.left, sides.bottom, sides.right, sides.top))
-    return boxes
+    return [*boxes, *(one.bounds for one in texts if one.is_drawn and one.handle not in handles)]
