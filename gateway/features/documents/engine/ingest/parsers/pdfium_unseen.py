@@ -145,7 +145,7 @@ def _find_hidden(
 
 
 def _leave_out_overlaid(hidden: Sequence[_Hidden], boxes: Sequence[Box]) -> list[_Hidden]:
-    """The letters without the texts and words that have others in the place of one: what is read there cannot be told
+    """The letters without the texts and words that have others in the place of one: what is read there cannot be parted
     from these."""
     cells: defaultdict[tuple[int, int], list[_Hidden]] = defaultdict(list)
     for one in hidden:
