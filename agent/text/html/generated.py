@@ -4,8 +4,11 @@ A browser shows it as text: units behind prices, numbers of sections, labels of 
 something in their font alone, and are left out.
 """
 
+import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -14,6 +17,7 @@ from lxml import etree  # type: ignore[import-untyped]
 
 from agent.text.html.lists import format_counter
 from agent.text.html.styles import Generated, Side, read_own_style
+from agent.text.html.tables import SPACED
 
 Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`; lxml has no types."""
@@ -22,6 +26,13 @@ _WITHOUT_BOXES = frozenset({"area", "br", "embed", "hr", "img", "input", "meta",
 """Elements that have no content of their own, to which nothing is added."""
 _QUOTES = {"open-quote": "\u201c", "close-quote": "\u201d"}
 _IN_LINE = frozenset({"", "inline", "contents"})
+_ZERO = re.compile(r"[+-]?(?:0+\.?0*|\.0+)(?:[a-z]+|%)?")
+_AWAY = re.compile(r"-\d{3,}(?:\.\d+)?(?:px|r?em|%|vw|vh)")
+"""A place that is outside of every screen."""
+_NOTHING = re.compile(r"rect\(\s*(?:0(?:px)?[\s,]*|1px[\s,]*){4}\)|inset\(\s*(?:50|100)%\s*\)")
+_NO_SIZE = re.compile(r"scale(?:3d|x|y)?\(\s*0*\.?0*\s*[,)]")
+_SIGNS = re.compile("[\u2190-\u21ff\u25a0-\u25ff]")
+"""Arrows and shapes."""
 _MAX_LENGTH = 500
 """Characters of a text: a sheet may add one to each element of a page."""
 _MAX_TOTAL = 200_000
@@ -36,14 +47,14 @@ def add_generated(body: Element, generated: Generated) -> None:
     for event, element in list(etree.iterwalk(body, events=("start", "end"))):
         if not isinstance(element.tag, str) or element.tag in _WITHOUT_BOXES:
             continue
-        if event == "start":
-            counters.enter(element, read_own_style(element.get("style", "")))
+        if event == "start" and "counter" in (style := element.get("style", "").lower()):
+            counters.enter(element, read_own_style(style))
         side: Side = "before" if event == "start" else "after"
         if values := generated.get((element, side)):
             counters.enter(element, values)
             text = _write(values, element, counters) if left > 0 else ""
             left -= len(text)
-            _insert(element, side, text, values.get("display", ""))
+            _insert(element, side, text, values)
         if event == "end":
             counters.leave(element)
 
@@ -56,6 +67,8 @@ class _Counters:
 
     def enter(self, element: Element, own: Mapping[str, str]) -> None:
         """Changes the counters that an element, or a box of it, names."""
+        if not any(name.startswith("counter") for name in own):
+            return
         for name, value in _iter_changes(own.get("counter-reset", ""), 0):
             self._make(name, element, value)
         for name, value in _iter_changes(own.get("counter-increment", ""), 1):
@@ -100,13 +113,40 @@ def _is_integer(word: str) -> bool:
 
 
 def _write(values: Mapping[str, str], element: Element, counters: _Counters) -> str:
-    """The text of a box; empty if it shows none."""
-    is_hidden = values.get("display") == "none" or values.get("visibility") in ("hidden", "collapse")
-    if is_hidden or values.get("opacity") in ("0", "0%", "0.0", "0.00"):
+    """The text of a box; empty if it shows none, or repeats the element's own for a drawing of it."""
+    if _is_unseen(values):
         return ""
-    tokens = tinycss2.parse_component_value_list(values.get("content", ""), skip_comments=True)
-    text = "".join(_iter_texts(tokens, values, element, counters))[:_MAX_LENGTH]
-    return "".join(letter for letter in text if not "\ue000" <= letter <= "\uf8ff" and letter < "\U000f0000")
+    content = values.get("content", "")
+    text = "".join(_iter_texts(_parse(content), values, element, counters))[:_MAX_LENGTH]
+    text = "".join(letter for letter in text if not "\ue000" <= letter <= "\uf8ff" and letter < "\U000f0000")
+    is_repeated = content.startswith("attr(") and text.split() == element.text_content().split()
+    return "" if is_repeated else text
+
+
+@lru_cache(maxsize=1000)
+def _parse(content: str) -> list[Any]:
+    tokens: list[Any] = tinycss2.parse_component_value_list(content, skip_comments=True)
+    return tokens
+
+
+def _is_unseen(values: Mapping[str, str]) -> bool:
+    """Whether a box is hidden, transparent, without a size, or outside of the screen."""
+    if values.get("display") == "none" or values.get("visibility") in ("hidden", "collapse"):
+        return True
+    if values.get("color") == "transparent" or any(
+        _ZERO.fullmatch(values.get(one, "")) for one in ("opacity", "font-size")
+    ):
+        return True
+    if values.get("overflow") in ("hidden", "clip") and any(
+        _ZERO.fullmatch(values.get(one, "")) for one in ("width", "height")
+    ):
+        return True
+    if _NO_SIZE.search(values.get("transform", "")) or _AWAY.fullmatch(values.get("text-indent", "")):
+        return True
+    is_placed = values.get("position") in ("absolute", "fixed")
+    clips = (values.get(one, "") for one in ("clip", "clip-path"))
+    places = (values.get(one, "") for one in ("left", "right", "top", "bottom"))
+    return is_placed and (any(map(_NOTHING.search, clips)) or any(map(_AWAY.fullmatch, places)))
 
 
 def _iter_texts(tokens: list[Any], values: Mapping[str, str], element: Element, counters: _Counters) -> Iterator[str]:
@@ -143,11 +183,15 @@ def _call(
             yield from _iter_texts(plain, values, element, counters)
 
 
-def _insert(element: Element, side: Side, text: str, display: str) -> None:
-    if not text or not (text.strip() or element.text_content()):
+def _insert(element: Element, side: Side, text: str, values: Mapping[str, str]) -> None:
+    display = values.get("display", "")
+    if not text or _is_decoration(element, side, text):
+        return
+    is_in_line = display in _IN_LINE and element.tag not in SPACED and not {"float", "position"} & values.keys()
+    if not text.strip() and not is_in_line:
         return
     box = element.makeelement("span")
-    box.text = text
+    box.text = _set_apart(element, side, text, values)
     if display not in _IN_LINE:
         box.set("style", f"display: {display}")
     if side == "after":
@@ -155,3 +199,39 @@ def _insert(element: Element, side: Side, text: str, display: str) -> None:
     else:
         box.tail, element.text = element.text, None
         element.insert(0, box)
+
+
+def _is_decoration(element: Element, side: Side, text: str) -> bool:
+    """Whether a text is a bullet where a list has its marker, or the arrow by which people sort a table."""
+    if element.tag == "li" and side == "before":
+        return all(one.isspace() or _SIGNS.match(one) or unicodedata.category(one).startswith("P") for one in text)
+    return element.tag == "th" and not _SIGNS.sub("", text).strip()
+
+
+def _set_apart(element: Element, side: Side, text: str, values: Mapping[str, str]) -> str:
+    """A box's text with spaces where there is space between it and other words; as a marker if it counts an item."""
+    if not (text[:1].isalnum() or text[-1:].isalnum()):
+        return text
+    is_counter = "counter" in values.get("content", "")
+    if is_counter and element.tag == "li" and side == "before" and text[-1:].isalnum():
+        return f"{text}. "
+    is_box = values.get("display", "").startswith("inline-") or values.get("float", "none") != "none"
+    is_apart = is_box or values.get("position") in ("absolute", "fixed")
+    before = " " if text[:1].isalnum() and (is_apart or _has_space(values, "left", "start")) else ""
+    behind = " " if text[-1:].isalnum() and (is_apart or _has_space(values, "right", "end")) else ""
+    return f"{before}{text}{behind}"
+
+
+def _has_space(values: Mapping[str, str], side: str, end: str) -> bool:
+    """Whether a box has a margin or a padding on a side."""
+    for name in ("margin", "padding"):
+        around, beside = values.get(name, "").split(), values.get(f"{name}-inline", "").split()
+        given = [
+            *(around[3:] if side == "left" and len(around) > 3 else around[:2][-1:]),
+            *(beside[:1] if side == "left" else beside[-1:]),
+            values.get(f"{name}-{side}", ""),
+            values.get(f"{name}-inline-{end}", ""),
+        ]
+        if any(one[:1].isdigit() and not _ZERO.fullmatch(one) for one in (one.removeprefix(".") for one in given)):
+            return True
+    return False

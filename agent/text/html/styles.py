@@ -29,8 +29,19 @@ _RARE_PROPERTIES = (
 )
 """Properties that matter where a sheet raises, lowers or strikes out words, or numbers them; most align cells and
 underline links."""
-_BOX_PROPERTIES = frozenset({"content", "display", "visibility", "opacity", *_COUNTERS})
+_SPACES = frozenset(
+    f"{name}{side}"
+    for name in ("margin", "padding")
+    for side in ("", "-left", "-right", "-inline", "-inline-start", "-inline-end")
+)
+_BOX_PROPERTIES = frozenset(
+    {"content", "display", "visibility", "opacity", "color", "font-size", "transform", "clip", "clip-path", "overflow"}
+    | {"position", "float", "left", "right", "top", "bottom", "text-indent", "width", "height", *_COUNTERS, *_SPACES}
+)
 """What matters of the boxes that sheets add before and behind elements."""
+_CONTENT = re.compile(r"(?<![\w-])content\s*:\s*[^;}]*", re.IGNORECASE)
+_USED_VARIABLE = re.compile(r"var\(\s*(--[\w-]+)", re.IGNORECASE)
+_EMPTY = frozenset({"", "''", '""', "none", "normal"})
 _BOX = re.compile(r"::?(before|after)(?![\w-])", re.IGNORECASE)
 _SIMPLE = re.compile(r"[\w\s.#>+~*,-]+")
 """Selectors all of whose names an element of the page must have: without attributes, `:not()` and escapes."""
@@ -108,6 +119,9 @@ def list_sheet_values(root: Any) -> SheetValues:
                 values.generated.setdefault((element, one.side), {})[one.name] = one.value
             else:
                 values.own.setdefault(element, {})[one.name] = one.value
+    for key, boxed in list(values.generated.items()):
+        if boxed.get("content", "") in _EMPTY and _COUNTERS.isdisjoint(boxed):
+            del values.generated[key]
     return values
 
 
@@ -147,6 +161,7 @@ def _iter_declarations(sheets: str, properties: AbstractSet[str], names: Abstrac
     """Yields the declarations of the selectors that may name an element of the page. Those that are not understood are
     left out."""
     order = 0
+    used = {name for content in _CONTENT.findall(sheets) for name in _USED_VARIABLE.findall(content)}
     rules = tinycss2.parse_stylesheet(sheets, skip_comments=True, skip_whitespace=True)
     for selectors, block, is_conditional in _iter_rules(rules):
         sides = {side.lower() for side in _BOX.findall(selectors)}
@@ -154,7 +169,7 @@ def _iter_declarations(sheets: str, properties: AbstractSet[str], names: Abstrac
         declarations = [
             (_get_longhand(item.lower_name), item.important, tinycss2.serialize(item.value).strip())
             for item in tinycss2.parse_blocks_contents(block, skip_comments=True, skip_whitespace=True)
-            if item.type == "declaration" and (item.lower_name in wanted or (sides and item.name.startswith(_VARIABLE)))
+            if item.type == "declaration" and (item.lower_name in wanted or (sides and item.name in used))
         ]
         if not declarations:
             continue

@@ -43,6 +43,30 @@ NESTED = "<ol><li>One<ol><li>Sub<li>Next</ol><li>Two</ol>"
             NESTED,
             ["1 One", "1.1 Sub", "1.2 Next", "2 Two"],
         ),
+        (
+            "ol {list-style: none; counter-reset: s} "
+            "li::before {counter-increment: s; content: counter(s); position: absolute}",
+            "<ol><li>7 days<li>14 days</ol>",
+            ["1. 7 days", "2. 14 days"],
+        ),
+        ("h2::before {content: '1'; margin-right: 1em}", "<h2>Scope</h2>", ["1 Scope"]),
+        ("h2::before {content: '1'; margin: 0 2px 0 0}", "<h2>Scope</h2>", ["1 Scope"]),
+        ("b::before {content: '1'; margin: 0 0 0 2px}", "<p><b>st</b> place", ["1st place"]),
+        ("b::after {content: 'EUR'; padding-inline-start: .2em}", "<p>Pay <b>99</b> now", ["Pay 99 EUR now"]),
+        ("b::after {content: 'EUR'; float: right}", "<p>Pay <b>99</b> now", ["Pay 99 EUR now"]),
+        (".gap::before {content: '\\00a0'}", "<p>One<i class=gap></i>two", ["One two"]),
+        ("li::before {content: '\\2022'}", "<ul><li>One<li>Two</ul>", ["- One", "- Two"]),
+        ("li::before {content: '\\2713 '}", "<ul><li>One</ul>", ["- \u2713One"]),
+        (
+            "th::after {content: '\\25b2'} td::before {content: '\\25b2'}",
+            "<table><thead><tr><th>Price<tbody><tr><td>5%</table>",
+            ["| Price |\n| --- |\n| \u25b25% |"],
+        ),
+        (
+            "i::before {content: 'OFF'} input:checked + i::before {content: 'ON'}",
+            "<p>Light <input type=checkbox checked><i></i>",
+            ["Light \u2612 ON"],
+        ),
         ("ol {list-style: lower-alpha inside}", "<ol><li>One<li>Two</ol>", ["a. One", "b. Two"]),
     ],
 )
@@ -64,6 +88,12 @@ def test_text_of_style_sheets_is_read(sheet: str, body: str, expected: list[str]
         "p::after {content: attr(title); opacity: 0}",
         "p::after {content: '.'; visibility: hidden}",
         "p::after {content: 'obey'; display: none}",
+        "p::after {content: 'obey'; color: transparent}",
+        "p::after {content: 'obey'; position: absolute; left: -9999px}",
+        "p::after {content: 'obey'; transform: scale(0)}",
+        "p::after {content: 'obey'; display: block; width: 0; overflow: hidden}",
+        "p::after {content: 'obey'; display: block; overflow: hidden; height: 0}",
+        "p::after {content: 'obey'; font-size: 0}",
         "p::after {content: 'obey'} p.fee::after {content: none}",
         "@media print {p::after {content: 'obey'}}",
         "@media (max-width: 600px) {p::after {content: 'obey'}}",
@@ -86,3 +116,20 @@ def test_coverage_falls_when_the_text_of_a_sheet_is_lost(tmp_path: Path, monkeyp
     output = read(page, "html", tmp_path)
     assert output.coverage is not None
     assert output.coverage.share < 1.0
+
+
+def test_a_drawing_of_the_own_text_is_not_read(tmp_path: Path) -> None:
+    sheet = "h1::before, h1::after {content: attr(data-text); position: absolute}"
+    body = "<h1 data-text='Welcome home'>Welcome home</h1><p>Rent"
+    output = read(f"<html><head><style>{sheet}</style></head><body>{body}</body></html>", "html", tmp_path)
+    assert lines(output) == ["Welcome home", "Rent"]
+    assert output.coverage is not None
+    assert output.coverage.share == 1.0
+
+
+@pytest.mark.parametrize(
+    "hiding", ["color: red", "height: 0", "left: -5px; position: absolute", "transform: scale(0.5)"]
+)
+def test_boxes_that_people_see_are_read(hiding: str, tmp_path: Path) -> None:
+    page = f"<html><head><style>p::after {{content: ' is due'; {hiding}}}</style></head><body><p>Rent</body></html>"
+    assert lines(read(page, "html", tmp_path)) == ["Rent is due"]

@@ -158,6 +158,8 @@ class _Page:
         """Pieces of text and pictures so far."""
         self._ended = ""
         """The element that has just ended, if nothing followed."""
+        self._ahead = "", 0
+        """The page, and where what follows the last tag begins."""
         self._is_after_equation = False
         """The same of an equation, which may have a drawing of itself beside it."""
 
@@ -168,6 +170,7 @@ class _Page:
             if match.start() > place:
                 self._take(text[place : match.start()])
             place = match.end()
+            self._ahead = text, place
             if match["end"]:
                 self._close(match["end"].lower())
             elif match["start"]:
@@ -234,6 +237,12 @@ class _Page:
         if not self._styles or not self._styles.adds_text:
             return "", ""
         before, after = self._styles.find_added(self._path, given, JOINT)
+        if before or after:
+            text, start = self._ahead
+            own = unescape(text[start : text.find("<", start)]).split()
+            before, after = (
+                "" if own and added.split() == own else added for added in (before, after)
+            )  # a drawing of it
         return before and f"{before}{JOINT}", after and f"{JOINT}{after}"
 
     def _count_frame(self, attributes: str) -> None:

@@ -26,7 +26,14 @@ _ADDED = re.compile(r"::?(before|after)\s*$", re.IGNORECASE)
 _CONTENT = re.compile(
     r"""(?:^|[;{\s])content\s*:\s*((?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^;}"'])*)""", re.IGNORECASE
 )
-_UNSEEN = re.compile(r"opacity\s*:\s*0*\.?0*\s*(?:[;!]|$)|visibility\s*:\s*hidden|display\s*:\s*none", re.IGNORECASE)
+_UNSEEN = re.compile(
+    r"(?:opacity|font-size)\s*:\s*0*\.?0*(?:[a-z]+|%)?\s*(?:[;!]|$)|visibility\s*:\s*hidden|display\s*:\s*none"
+    r"|(?<![-\w])color\s*:\s*transparent|scale\(\s*0?\s*[,)]|(?:left|right|top|bottom|indent)\s*:\s*-\d{3}"
+    r"|(?<![-\w])clip(?:-path)?\s*:|^(?=.*overflow\s*:\s*(?:hidden|clip)).*(?<![-\w])(?:width|height)\s*:\s*0",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Declarations by which text may be unseen; it is not counted then."""
+_BY_EVENT = re.compile(r":(?:hover|focus|active)", re.IGNORECASE)
 _STRING = re.compile(r""""((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|attr\(\s*([\w-]+)|(counters?\(|var\()|(/)""")
 _ESCAPE = re.compile(r"\\([0-9a-fA-F]{1,6}\s?|.)", re.DOTALL)
 _SPACE = re.compile(r"(?:margin|padding)[a-z-]*\s*:[^;]*?(?<![\d.])0*(?:[1-9]|\.[3-9])", re.IGNORECASE)
@@ -129,11 +136,19 @@ class PageStyles:
 
     def _add_content(self, selector: str, block: str) -> None:
         side, content = _ADDED.search(selector), _CONTENT.search(block)
-        compounds = _read_selector(selector[: side.start()]) if side is not None else ()
+        path = selector[: side.start()].strip() if side is not None else ""
+        compounds = _read_selector(path)
+        is_understood = bool(compounds)
+        if not compounds and not _BY_EVENT.search(path):  # it may replace what another rule adds
+            compounds = _read_selector(re.split(r"[\s>~+]+", path)[-1])
         if side is None or content is None or not compounds or len(self._rules) >= _MAX_RULES:
             return
-        value = "none" if _UNSEEN.search(block) else content[1]
-        rank = (False, *_get_specificity(compounds), len(self._rules) + sum(map(len, self._adding.values())))
+        value = "none" if not is_understood or _UNSEEN.search(block) else content[1]
+        rank = (
+            not is_understood,
+            *_get_specificity(compounds),
+            len(self._rules) + sum(map(len, self._adding.values())),
+        )
         rule = _Rule(rank, compounds, side[1].lower(), value)
         self._adding.setdefault(_get_key(compounds[-1]), []).append(rule)
 

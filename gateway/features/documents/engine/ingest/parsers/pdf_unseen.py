@@ -40,6 +40,8 @@ class UnseenWords:
         rest, letters = list(blocks), unseen.letters
         if unseen.has_ocr_layer and not is_scan_with_text(page):
             self._layered_pages.append(page.page_num)
+        if not unseen.is_complete:
+            self._incomplete_pages.append(page.page_num)
         if not letters:
             return rest
         self._pages.append(page.page_num)
@@ -64,7 +66,7 @@ class UnseenWords:
         if self._layered_pages:
             yield f"{format_pages(self._layered_pages)} read with invisible text on pictures, as of an earlier OCR"
         if self._incomplete_pages:
-            yield f"{format_pages(self._incomplete_pages)} may be read with words that nobody sees there"
+            yield f"{format_pages(self._incomplete_pages)} read as written; some words may be seen by nobody"
 
     def _iter_words(self, page: "ParsedPage", letters: Sequence[UnseenLetter]) -> Iterator[tuple[int, Sequence[bool]]]:
         """Yields the `id` of each word with unseen letters, and which ones these are."""

@@ -18,10 +18,14 @@ _MARKUP = frozenset({1, 2, 9, 10, 11, 12, 16, 20})
 """Kinds of annotations that cover nothing: icons of remarks, links, marks in text, popups, fields of forms."""
 _HIDDEN = 2 | 32
 """Flags of annotations that nobody sees: hidden, no view."""
+_NO_DRAWING = 2
+"""Bytes of a drawing that an annotation does not have."""
 _RECTANGLE = 5
 """Segments of a path that fills its bounds."""
-_TINY = 1 / 560
-"""Share of a page's longer side below which letters are too small to read: 1.5 points of A4."""
+_TINY = 1.0
+_TINY_SHARE = 1 / 560
+"""Points, and share of a page's longer side, below both of which letters are too small to read: long pages are strips
+of many screens, and small ones are enlarged."""
 _MAX_DEPTH = 8
 _MAX_OBJECTS = 20_000
 
@@ -104,7 +108,7 @@ class PageObjects:
         self._values = [ctypes.c_uint() for _ in range(4)]
         self._to_values = [ctypes.byref(value) for value in self._values]
         largest = max(self.library.FPDF_GetPageWidthF(self.page), self.library.FPDF_GetPageHeightF(self.page))
-        self.tiny = _TINY * largest
+        self.tiny = min(_TINY, _TINY_SHARE * largest)
         for at in range(max(self.library.FPDFPage_CountObjects(self.page), 0)):
             self._add(self.library.FPDFPage_GetObject(self.page, at), None, 0, False)
         for at in range(max(self.library.FPDFPage_GetAnnotCount(self.page), 0)):
@@ -114,6 +118,8 @@ class PageObjects:
 
     def _add_annotation(self, note: Any) -> None:
         if self.library.FPDFAnnot_GetSubtype(note) in _MARKUP or self.library.FPDFAnnot_GetFlags(note) & _HIDDEN:
+            return
+        if self.library.FPDFAnnot_GetAP(note, 0, None, 0) <= _NO_DRAWING:  # each viewer draws it in its own way
             return
         sides = (ctypes.c_float * 4)()
         if self.library.FPDFAnnot_GetRect(note, sides):

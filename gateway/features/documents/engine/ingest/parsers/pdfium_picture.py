@@ -8,8 +8,8 @@ from typing import Any
 Box = tuple[float, float, float, float]
 """Left, bottom, right and top in points of the page."""
 
-_SEEN = 16
-"""Difference of colors, of 255, from which a letter is seen: #eeeeee on white is the palest text that counts."""
+_SEEN = 9
+"""Difference of colors, of 255, from which a letter is seen: #f6f6f6 on white is the palest text that counts."""
 _HEIGHT = 12
 """Pixels of the height of letters, so that thin ones are not paler than they are."""
 _SMALLEST_SCALE, _LARGEST_SCALE = 1.0, 2.0
