@@ -263,9 +263,9 @@ def test_json_with_rows_within_and_nested_fields(tmp_path: Path) -> None:
         ("rows.csv", "", "is empty"),
         ("rows.csv", "\n\n", "is empty"),
         ("rows.csv", "key,summary\nA-1,b\n", "has no column 'priority'; its columns are: key, summary"),
-        ("rows.json", "{", "no JSON"),
+        ("rows.json", "{", "not valid JSON"),
         ("rows.json", '{"issues": [], "total": 3}', "may name one of its lists: issues"),
-        ("rows.json", "[" * 100_000, "no JSON"),
+        ("rows.json", "[" * 100_000, "not valid JSON"),
     ],
 )
 def test_a_file_that_is_none_says_so_and_leaves_the_corpus_as_it_was(

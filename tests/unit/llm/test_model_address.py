@@ -48,7 +48,7 @@ def test_an_address_is_completed(written: str, meant: str) -> None:
         ("localhost:99999", "port"),
         ("http://localhost:abc/v1", "port"),
         ("http://localhost:0/v1", "port"),
-        ("http://h h/v1", r"the sign ' '"),
+        ("http://h h/v1", r"the character ' '"),
         ("localhost\uff1a11434", r"U\+FF1A"),
         ("http://good.example\\@evil.example", r"U\+005C"),
         ("http://h/v1?api-version=2024-10-21", "`\\?`"),
@@ -95,5 +95,5 @@ def test_a_key_is_read_alone(written: str) -> None:
 
 @pytest.mark.parametrize("written", ["", "a\nb", "export KEY=sk-1", "sk-\u2013"])
 def test_a_key_that_no_header_can_hold_is_refused(written: str) -> None:
-    with pytest.raises(ValueError, match=r"sign|empty"):
+    with pytest.raises(ValueError, match=r"character|empty"):
         read_key(written)

@@ -20,6 +20,7 @@ from agent.planning.rounds.made_up_values import (
 from agent.planning.rounds.steps import leave_out_unasked
 from agent.tools.catalogue import Catalogue
 from agent.tools.client_tools import CLIENT_ORIGIN
+from tests.support.machine import get_slowness
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
 
 TEXT: dict[str, JsonValue] = {"type": "string"}
@@ -150,7 +151,7 @@ def test_long_lists_and_numbers_that_no_integer_holds_are_looked_at_in_time() ->
     payments.append({"to": "ann", "amount": "\u00b2"})
     begin = thread_time()
     made_up = find_made_up_values([make_step("pay", payments=payments)], ask("Pay ann", result))
-    assert thread_time() - begin < 5
+    assert thread_time() - begin < 5 * get_slowness()
     assert len(made_up) == 4_000
     assert len(MadeUpValueError(made_up).args[0]) < 10_000
 
