@@ -185,7 +185,7 @@ def _call(
 
 def _insert(element: Element, side: Side, text: str, values: Mapping[str, str]) -> None:
     display = values.get("display", "")
-    if not text or _is_decoration(element, side, text):
+    if not text or _is_decoration(element, text):
         return
     is_in_line = display in _IN_LINE and element.tag not in SPACED and not {"float", "position"} & values.keys()
     if not text.strip() and not is_in_line:
@@ -201,9 +201,9 @@ def _insert(element: Element, side: Side, text: str, values: Mapping[str, str]) 
         element.insert(0, box)
 
 
-def _is_decoration(element: Element, side: Side, text: str) -> bool:
-    """Whether a text is a bullet where a list has its marker, or the arrow by which people sort a table."""
-    if element.tag == "li" and side == "before":
+def _is_decoration(element: Element, text: str) -> bool:
+    """Whether a text is a bullet or a separator, where a list has its markers, or the arrow that sorts a table."""
+    if element.tag == "li":
         return all(one.isspace() or _SIGNS.match(one) or unicodedata.category(one).startswith("P") for one in text)
     return element.tag == "th" and not _SIGNS.sub("", text).strip()
 

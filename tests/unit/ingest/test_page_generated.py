@@ -56,6 +56,11 @@ NESTED = "<ol><li>One<ol><li>Sub<li>Next</ol><li>Two</ol>"
         ("b::after {content: 'EUR'; float: right}", "<p>Pay <b>99</b> now", ["Pay 99 EUR now"]),
         (".gap::before {content: '\\00a0'}", "<p>One<i class=gap></i>two", ["One two"]),
         ("li::before {content: '\\2022'}", "<ul><li>One<li>Two</ul>", ["- One", "- Two"]),
+        (
+            "ul {list-style: none} li::after {content: '\\a0 \\b7 '} li:last-child::after {content: none}",
+            "<ul><li>One<li>Two</ul>",
+            ["- One", "- Two"],
+        ),
         ("li::before {content: '\\2713 '}", "<ul><li>One</ul>", ["- \u2713One"]),
         (
             "th::after {content: '\\25b2'} td::before {content: '\\25b2'}",
