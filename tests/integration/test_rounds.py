@@ -616,14 +616,19 @@ async def test_a_change_is_asked_about_when_the_decisions_about_other_parts_were
     assert response.metadata["status"] == "partial"
 
 
-async def test_a_tool_of_ours_is_no_choice_for_a_part_that_names_another_ones_work(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("part", "wanted"), [("write the address into the file a.txt", "write_file"), ("say it too", "memory_save")]
+)
+async def test_a_tool_of_ours_is_no_choice_for_a_part_that_names_another_ones_work(
+    part: str, wanted: str, tmp_path: Path
+) -> None:
     """A small model remembers the sum that it was to write into a file."""
     write = returning("write_file", "written", annotations=EFFECT, origin="mcp:office")
-    parts = ["find the address of carla", "write the address into the file a.txt"]
+    parts = ["find the address of carla", part]
     saving = {"tool": "memory_save", "inputs": {"text": "carla@example.org"}}
     writing = {"tool": "write_file", "inputs": {"x": "carla@example.org"}}
     first = decides(PERSON, missing=parts, times=1)
-    model = script(wants("write_file"), first, decides(saving, times=1), decides(writing, times=1), decides(), ANSWER)
+    model = script(wants(wanted), first, decides(saving, times=1), decides(writing, times=1), decides(), ANSWER)
     async with engine_bench(tmp_path, model, tools=[make_tools()[1], write], model_profile="small") as bench:
         events = await bench.events("Find the address of carla and write it into the file a.txt")
     assert write.calls == [{"x": "carla@example.org"}]

@@ -48,8 +48,10 @@ class ChangeQuestions:
         changing = names & lines.keys()
         if not changing:
             return meant
-        misfits = _select_misfits(attempt, changing)
-        unasked = misfits | (changing - misfits - await self._find_allowed(request, attempt, lines, meant))
+        misfits = _select_misfits(request, attempt, changing)
+        fitting = {name: line for name, line in lines.items() if name not in misfits}
+        allowed = await self._find_allowed(request, attempt, fitting, meant) if changing - misfits else frozenset()
+        unasked = misfits | (changing - allowed)
         attempt.decided_changes |= changing - unasked
         if unasked and len(unasked) == len({str(call.get("tool")) for call in calls}):
             raise UnaskedChangeError(unasked)
@@ -228,15 +230,19 @@ def _select_stated(request: PlanningRequest, calls: Sequence[JsonObject]) -> set
     }
 
 
-def _select_misfits(attempt: Attempt, names: AbstractSet[str]) -> frozenset[str]:
+def _select_misfits(request: PlanningRequest, attempt: Attempt, names: AbstractSet[str]) -> frozenset[str]:
     """Those of our own changing tools that share no word with the open part that they are called for, where another
-    one does: a small model remembers what it was to write into a file."""
+    one does; or with the whole request, if no tool shares one with the part ("tell me the sum too"): a small model
+    remembers what it was to write into a file."""
     own = {spec.name for spec in attempt.tools if spec.name in names and not is_foreign(spec)}
     if not own or not attempt.parts:
         return frozenset()
-    changing = [spec for spec in attempt.tools if spec.has_side_effect]
-    scores = CatalogueIndex(changing).compute_scores(attempt.parts[0])
-    return frozenset(name for name in own if not scores.get(name)) if any(scores.values()) else frozenset()
+    index = CatalogueIndex([spec for spec in attempt.tools if spec.has_side_effect])
+    for text in (attempt.parts[0], request.question):
+        scores = index.compute_scores(text)
+        if any(scores.values()):
+            return frozenset(name for name in own if not scores.get(name))
+    return frozenset()
 
 
 def _list_calls(data: JsonObject) -> list[JsonObject]:

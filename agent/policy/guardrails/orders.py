@@ -21,8 +21,16 @@ MAX_PARTS = 8
 """Parts that are left out of one text. The detector names the most suspicious one at a time."""
 FOLLOWING_CHARS = 500
 """What follows an order in its paragraph says what it wants. It belongs to it up to the end of a sentence here."""
+COMMENT_CHARS = 5_000
+"""What hides an order in a comment is left out with the comment, up to this length."""
 MIN_SCORES = {"addressed": 0.85, "attack": 0.85, "hidden": 0.5, "false_turn": 0.5, "control_tokens": 0.5}
 """Findings that count, and from which score on. Plain requests ("please send me the list") are what a mail is about."""
+WRAPPED_CHARS = 60
+"""Characters of a line that was broken to fit a width: a shorter one ends where its writer ended it."""
+_COMMENT_BEGIN, _COMMENT_END = "<!--", "-->"
+_WRAPPED_END = re.compile(r"[^.!?:;|>\s][ \t]*\Z")
+_OWN_LINE = re.compile(r"\s*(?:[-*+>|#<\[{]|\d+[.):]|[\w.-]+:\s|[^\s,;]+[,;\t]|$)")
+"""The beginning of a line that goes on with nothing: entries of lists, rows, headings, fields."""
 _SENTENCE_BEGIN = re.compile(r"[.!?\n](?=[^.!?\n]*\Z)\s*")
 _SENTENCE_END = re.compile(r"[.!?](?=\s)")
 
@@ -70,9 +78,29 @@ def _extend(text: str, finding: Finding) -> tuple[int, int]:
     first = finding.start + len(text[finding.start : finding.end]) - len(text[finding.start : finding.end].lstrip())
     begin = _SENTENCE_BEGIN.search(text, 0, first)
     start = begin.end() if begin is not None else 0
-    line = text.find("\n", max(start, finding.end - 1))
-    end = max(finding.end, line if line >= 0 else len(text))
+    opened = text.rfind(_COMMENT_BEGIN, 0, first)
+    closed = text.find(_COMMENT_END, max(opened, 0))
+    if opened >= 0 and finding.start < closed < finding.end + COMMENT_CHARS:
+        return opened, max(closed + len(_COMMENT_END), finding.end)
+    end = max(finding.end, _find_line_end(text, max(start, finding.end - 1)))
     far = finding.end + FOLLOWING_CHARS
     if end > far and (sentence := _SENTENCE_END.search(text, far, end)) is not None:
         end = sentence.end()
     return min(start, first), end
+
+
+def _find_line_end(text: str, place: int) -> int:
+    """Where the line at a place ends, and with it the lines that it was broken into."""
+    begin = text.rfind("\n", 0, place) + 1
+    end = _find_break(text, place)
+    while end - begin >= WRAPPED_CHARS and end < len(text) and _WRAPPED_END.search(text, begin, end):
+        begin, following = end + 1, _find_break(text, end + 1)
+        if _OWN_LINE.match(text, begin, following):
+            break
+        end = following
+    return end
+
+
+def _find_break(text: str, place: int) -> int:
+    line = text.find("\n", place)
+    return line if line >= 0 else len(text)
