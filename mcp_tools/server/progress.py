@@ -148,11 +148,13 @@ class ToolCallRun:
         self._service, self._run_id, self._steps = service, run_id, steps
         self._name = tool.spec.name
 
-    async def wait_until_finished(self) -> None:
+    async def wait_until_finished(self, last_seq: int = 0) -> None:
         """Waits until the run ends or waits for a person or the client, and sends progress meanwhile.
 
         Raises what `AgentService.wait_until_stopped` raises. The client that cancels the call cancels the run."""
-        ending = asyncio.ensure_future(self._service.wait_until_stopped(self._run_id, owner=get_current_owner()))
+        ending = asyncio.ensure_future(
+            self._service.wait_until_stopped(self._run_id, owner=get_current_owner(), seen_seq=last_seq)
+        )
         try:
             with self._steps.relay_tool_progress(self._service, self._run_id, f"{self._name} is working") as relay:
                 await relay.wait_for(ending)
