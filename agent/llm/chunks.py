@@ -6,6 +6,7 @@ from typing import Any
 
 from agent.core.errors import ModelOutputError
 from agent.core.models import JsonObject, Usage
+from agent.core.surrogates import has_surrogates
 from agent.llm.faults import build_body_error, build_foreign_error
 from agent.llm.port import ModelChunk, read_finish_reason
 from agent.llm.repeats import cut_repeated, iter_new_calls
@@ -18,7 +19,7 @@ from agent.llm.replies import (
     read_message,
     read_usage,
 )
-from agent.llm.surrogates import SurrogateJoiner, has_surrogates
+from agent.llm.surrogates import SurrogateJoiner
 from agent.llm.thoughts import OPENING, THOUGHTS
 
 _PLAIN_FIELDS = frozenset({"content", "role"})

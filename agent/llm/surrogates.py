@@ -6,15 +6,11 @@ UTF-8, which `json.loads` gets as surrogates too (`surrogateescape`).
 
 import re
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+from agent.core.surrogates import has_surrogates, replace_surrogates
+
 _ESCAPED_BYTES = re.compile("[\udc80-\udcff]+")
 _OPEN_END = re.compile("(?:[\ud800-\udbff]|[\udcc2-\udcf4][\udc80-\udcbf]{0,2})\\Z")
 """Half a pair, or the beginning of a character, at the end of a text."""
-
-
-def has_surrogates(text: str) -> bool:
-    """Whether a text holds halves of characters."""
-    return _SURROGATE.search(text) is not None
 
 
 def join_surrogates(text: str) -> str:
@@ -23,7 +19,7 @@ def join_surrogates(text: str) -> str:
         return text
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")  # joins pairs
     text = _ESCAPED_BYTES.sub(lambda run: run[0].encode("utf-8", "surrogateescape").decode("utf-8", "replace"), text)
-    return _SURROGATE.sub("\ufffd", text)
+    return replace_surrogates(text)
 
 
 class SurrogateJoiner:

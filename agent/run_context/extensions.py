@@ -108,10 +108,13 @@ class Extensions:
 NO_EXTENSIONS = Extensions()
 
 
-def merge_extensions(extensions: Iterable[Extension], base: Extensions = NO_EXTENSIONS) -> Extensions:
-    """Joins what all packages add, after `base`. Raises `ConfigError` if two share a name."""
-    gates, topics, hooks, evidence = dict(base.gates), dict(base.topics), list(base.hooks), base.evidence_answers
-    collections = base.collections
+def merge_extensions(extensions: Iterable[Extension]) -> Extensions:
+    """Joins what all packages add. Raises `ConfigError` if two share a name."""
+    gates: dict[str, Gate] = {}
+    topics: dict[str, Topic] = {}
+    hooks: list[RunHooks] = []
+    evidence: EvidenceAnswers | None = None
+    collections = NO_COLLECTIONS
     for extension in extensions:
         shared = sorted({*(gates.keys() & extension.gates), *(topics.keys() & extension.topics)})
         if shared:

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from agent.core.events import Event
-from agent.storage.journal import Journal, RunAppend
+if TYPE_CHECKING:
+    from agent.run_context.run import Run
 
 NOTE_SECONDS = 0.01
 """The longest time before a note is appended without another event."""
@@ -13,36 +13,15 @@ MAX_RUNS = 50
 """Most runs whose notes are appended together: the event loop does nothing else meanwhile."""
 
 
-class NotingRun(Protocol):
-    """What the timer needs of a run."""
-
-    @property
-    def journal(self) -> Journal:
-        """The journal of all runs of the process."""
-        ...
-
-    def list_notes(self) -> RunAppend | None:
-        """The events that the run has noted; None while its writer is at work, which appends them itself."""
-        ...
-
-    def take_appended(self, events: Sequence[Event]) -> None:
-        """Applies its notes once they are in the log."""
-        ...
-
-    def write_pending(self) -> None:
-        """Has the run's own writer append what is still pending."""
-        ...
-
-
 class NoteTimer:
     """The runs that have noted something. One timer serves them all, so that those of a moment share a transaction."""
 
     def __init__(self) -> None:
-        self._due: dict[NotingRun, float] = {}
+        self._due: dict[Run, float] = {}
         """When to append the notes of a run, in the loop's time; the earliest first."""
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, run: NotingRun) -> None:
+    def add(self, run: "Run") -> None:
         """Has the notes of this run appended within `NOTE_SECONDS`."""
         if run in self._due:
             return
@@ -51,11 +30,11 @@ class NoteTimer:
         if self._timer is None:
             self._timer = loop.call_later(NOTE_SECONDS, self._append_due)
 
-    def __contains__(self, run: NotingRun) -> bool:
+    def __contains__(self, run: "Run") -> bool:
         """Whether this run's notes are still to be appended by the timer."""
         return run in self._due
 
-    def discard(self, run: NotingRun) -> None:
+    def discard(self, run: "Run") -> None:
         """Forgets a run without notes."""
         self._due.pop(run, None)
 
@@ -72,7 +51,7 @@ class NoteTimer:
         if runs:
             self._append(runs)
 
-    def _append(self, runs: Sequence[NotingRun]) -> None:
+    def _append(self, runs: Sequence["Run"]) -> None:
         """Appends what runs have noted: in one transaction if the journal needs not be waited for, else by their
         writers."""
         notes = [(run, append) for run in runs if (append := run.list_notes()) is not None]

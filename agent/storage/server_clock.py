@@ -13,20 +13,19 @@ class ServerClock:
     Before the first `synchronize` it gives the local time.
     """
 
-    def __init__(self, local: Callable[[], float] = time.time) -> None:
-        self._local = local
+    def __init__(self) -> None:
         self.offset = 0.0
         """Seconds by which the server is ahead of this machine."""
 
     def __call__(self) -> float:
         """The server's time."""
-        return self._local() + self.offset
+        return time.time() + self.offset
 
     async def synchronize(self, read_time: Callable[[], Awaitable[float]]) -> None:
         """Measures the offset to within half the time that `read_time` takes, and raises what it raises.
 
         `read_time` asks the server for its time in UTC seconds since 1970.
         """
-        before = self._local()
+        before = time.time()
         server = await read_time()
-        self.offset = server - (before + self._local()) / 2
+        self.offset = server - (before + time.time()) / 2

@@ -114,7 +114,7 @@ class UsageLedger:
         ]
         await self.record_runs([EndedRun(run_id, owner, key_id, room, status, at, tuple(calls))])
 
-    async def find_unrecorded(self, limit: int = 500) -> list[str]:
+    async def find_unrecorded(self) -> list[str]:
         """The ids of ended runs that are not recorded, oldest first: a process died between. Looks at the runs
         that ended since the last `mark_caught_up`.
         """
@@ -122,9 +122,9 @@ class UsageLedger:
         since = max(float(rows[0][0]) if rows else 0.0, self._clock() - CATCH_UP_SECONDS)
         rows = await self._statements.read(
             "SELECT run_id FROM runs WHERE terminal AND updated_at > ? AND NOT EXISTS "
-            "(SELECT 1 FROM model_usage u WHERE u.run_id = runs.run_id) ORDER BY updated_at LIMIT ?",
-            since, limit,
-        )  # fmt: skip
+            "(SELECT 1 FROM model_usage u WHERE u.run_id = runs.run_id) ORDER BY updated_at LIMIT 500",
+            since,
+        )
         return [run_id for (run_id,) in rows]
 
     async def mark_caught_up(self) -> None:

@@ -1,7 +1,6 @@
 """Which of a caller's documents nobody else can read: for answers that may hold personal data (`guard_answer_pii`)."""
 
 import time
-from collections.abc import Callable
 
 from agent.core.models import LOCAL_OWNER
 from agent.core.principal import Principal
@@ -19,8 +18,8 @@ MAX_CACHED_OWNERS = 1_000
 class UnsharedSources:
     """Decides by the keys and settings of the gateway. Where it cannot be known who else reads, it is shared."""
 
-    def __init__(self, keys: KeyStore, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
-        self._keys, self._clock = keys, clock
+    def __init__(self, keys: KeyStore, settings: Settings) -> None:
+        self._keys = keys
         self._requires_key = is_key_required(settings)
         self._has_unknown_callers = not self._requires_key and can_others_call(settings)
         self._has_tokens = settings.jwt_issuer is not None or settings.token_verifier is not None
@@ -47,9 +46,9 @@ class UnsharedSources:
 
     async def _count_keys(self, owner: str) -> tuple[int, int]:
         until, counts = self._counts.get(owner, (0.0, (0, 0)))
-        if self._clock() >= until:
+        if time.monotonic() >= until:
             counts = await self._keys.count_valid(owner)
             if len(self._counts) >= MAX_CACHED_OWNERS:
                 self._counts.clear()
-            self._counts[owner] = (self._clock() + CACHE_SECONDS, counts)
+            self._counts[owner] = (time.monotonic() + CACHE_SECONDS, counts)
         return counts

@@ -6,14 +6,13 @@ result that answers it. The server's status says what was left out of a list.
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from types import TracebackType
-from typing import Any, Self, get_args
+from typing import Any, get_args
 
 import mcp_types as types
-from mcp.client._transport import Transport, TransportStreams, WriteStream
+from mcp.client._transport import Transport, TransportStreams
 from mcp.shared.message import SessionMessage
 from mcp_types import methods
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
@@ -29,7 +28,7 @@ from mcp_tools.client.lenient_messages import BARE_RESULT
 from mcp_tools.client.lenient_tools import set_schemas_aside
 from mcp_tools.client.response_defaults import CACHE_DEFAULTS, fill_missing_fields
 from mcp_tools.client.valid_fields import Validate, is_valid, select_valid_fields
-from mcp_tools.mapped_stream import Item, MappedStream
+from mcp_tools.mapped_stream import Item, MappedStream, ObservedStream
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +84,7 @@ class ResultRepairs:
         self._requests.clear()
         self.was_probed = self.is_probe_unanswered = False
         async with transport as (read, write):
-            yield MappedStream(read, self._repair_item), _ObservedStream(write, self._note_request)
+            yield MappedStream(read, self._repair_item), ObservedStream(write, self._note_request)
 
     def _note_request(self, item: SessionMessage) -> None:
         message = item.message
@@ -246,28 +245,3 @@ def _validate_entry(key: str, validate: Validate, entry: dict[str, Any]) -> None
 def _name_entry(entry: object, noun: str, number: int) -> str:
     name = entry.get("name") or entry.get("uri") if isinstance(entry, dict) else None
     return name if isinstance(name, str) else f"{noun} {number} of its list"
-
-
-class _ObservedStream:
-    """A write stream that shows each message before it is sent."""
-
-    def __init__(self, stream: WriteStream[SessionMessage], observe: Callable[[SessionMessage], None]) -> None:
-        self._stream, self._observe = stream, observe
-
-    async def send(self, item: SessionMessage, /) -> None:
-        """Sends a message. Raises what the stream raises."""
-        self._observe(item)
-        await self._stream.send(item)
-
-    async def aclose(self) -> None:
-        """Closes the stream."""
-        await self._stream.aclose()
-
-    async def __aenter__(self) -> Self:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool | None:
-        return await self._stream.__aexit__(kind, error, traceback)

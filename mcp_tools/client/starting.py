@@ -15,8 +15,8 @@ _FOREVER_S = 86_400.0
 class StartQueue:
     """Lets a few servers start at the same time; the others wait. A server that is called does not wait."""
 
-    def __init__(self, slots: int = MAX_STARTING) -> None:
-        self._slots = asyncio.Semaphore(slots)
+    def __init__(self) -> None:
+        self._slots = asyncio.Semaphore(MAX_STARTING)
 
     @asynccontextmanager
     async def wait_for_turn(self, usage: UsageTracker) -> AsyncIterator[None]:

@@ -154,10 +154,9 @@ def find_text_unit(text: str) -> str:
     return _NO_UNIT.sub("", text)
 
 
-def make_plain_number(text: str, mark: str, *, is_share: bool = False) -> str:
-    """A number in the digits and decimal point of programs, of one that has this decimal mark. With `is_share`, 5 % is
-    0.05."""
+def make_plain_number(text: str, mark: str) -> str:
+    """A number in the digits and decimal point of programs, of one that has this decimal mark; 5 % is 0.05."""
     digits = re.sub(rf"[^0-9{re.escape(mark)}]", "", text).replace(",", ".")
-    if is_share and "%" in text:
+    if "%" in text:
         digits = f"{Decimal(digits).scaleb(-2):f}"
     return f"-{digits}" if _MINUS.search(text) else digits

@@ -229,7 +229,7 @@ class _Column:
             return self.show(row)
         if value.kind == "text" and self.type:
             text = str(value.value).strip()
-            return "" if text in _NOTHING else make_plain_number(text, self._mark, is_share=True)
+            return "" if text in _NOTHING else make_plain_number(text, self._mark)
         return "" if value.kind == "error" else _format_typed(value.value)
 
 

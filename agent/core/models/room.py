@@ -18,6 +18,7 @@ from agent.core.models.words import (
 )
 
 GuardAction = Literal["off", "flag", "redact", "block"]
+"""`off`: not searched. `flag`: reported, text unchanged. `redact`: removed. `block`: the whole text is stopped."""
 AnswerPiiAction = Literal["auto", "off", "flag", "redact_answer", "redact", "block"]
 """`redact_answer` removes others' personal data from what a model writes as an answer; `redact` also from results."""
 

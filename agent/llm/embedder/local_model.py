@@ -57,9 +57,8 @@ class _Model:
 class OnnxEmbedder:
     """Implements `Embedder` and `LanguageAwareEmbedder`. Computes in one thread of its own, off the event loop."""
 
-    def __init__(self, folder: Path, *, threads: int | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._threads = threads or min(MAX_THREADS, _count_cores())
         self._model: _Model | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="embedder")
 
@@ -123,7 +122,7 @@ class OnnxEmbedder:
     def _get_model(self) -> _Model:
         if self._model is None:
             try:
-                self._model = _load(self._folder, self._threads)
+                self._model = _load(self._folder)
             except ConfigError as error:
                 raise EmbedderError(error.message, agent_id="embedder") from error
         return self._model
@@ -157,12 +156,12 @@ def _find_model_file(folder: Path) -> Path | None:
     return next((path for path in (folder / MODEL_FILE, folder / "onnx" / MODEL_FILE) if path.is_file()), None)
 
 
-def _load(folder: Path, threads: int) -> _Model:
+def _load(folder: Path) -> _Model:
     model_file = _find_model_file(check_model_folder(folder))
     assert model_file is not None  # checked
     runtime, tokenizers = importlib.import_module("onnxruntime"), importlib.import_module("tokenizers")
     options = runtime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = min(MAX_THREADS, _count_cores())
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     # Idle threads would otherwise spin on the cores that the rest of the gateway needs.

@@ -138,11 +138,11 @@ def _shorten(text: str) -> str:
     return format_literal(text if len(text) <= FIRST_CHARS else f"{text[:FIRST_CHARS]}…")
 
 
-def format_ends(text: str, begin: int = FIRST_CHARS, end: int = LAST_CHARS) -> str:
+def format_ends(text: str) -> str:
     """A text as a literal: of a long one the beginning and the end, with its length."""
-    if len(text) <= begin + end:
+    if len(text) <= FIRST_CHARS + LAST_CHARS:
         return format_literal(text)
-    return f"{format_literal(f'{text[:begin]} … {text[-end:]}')} ({len(text):,} characters)"
+    return f"{format_literal(f'{text[:FIRST_CHARS]} … {text[-LAST_CHARS:]}')} ({len(text):,} characters)"
 
 
 def _join(parts: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from agent.core.event_loop import compute_beside_loop
+from agent.core.models import GuardAction
 from agent.policy.guardrails.harm import HarmDetector
 from agent.policy.guardrails.injection import InjectionDetector
 from agent.policy.guardrails.models import (
@@ -16,7 +17,6 @@ from agent.policy.guardrails.models import (
     GuardrailsInput,
     GuardrailsOutput,
     GuardrailsPolicy,
-    PolicyAction,
     RiskCategory,
 )
 from agent.policy.guardrails.pii import PiiDetector
@@ -37,7 +37,7 @@ _RISK_BY_CATEGORY: Final[dict[GuardedCategory, RiskCategory]] = {
 }  # fmt: skip
 AppliedAction = Literal["pass", "flag", "redact", "block"]
 _ACTIONS_BY_SEVERITY: Final[tuple[AppliedAction, ...]] = ("pass", "flag", "redact", "block")
-_ACTION_WORDS: Final[dict[PolicyAction, str]] = {
+_ACTION_WORDS: Final[dict[GuardAction, str]] = {
     "off": "reported", "flag": "reported", "redact": "taken out", "block": "the text was blocked",
 }  # fmt: skip
 """What was done about a finding, for people."""
@@ -169,7 +169,7 @@ def _is_restorable(finding: Finding) -> bool:
     return finding.category == "pii" or (finding.category == "secret" and finding.kind != "CONFIGURED_SECRET")
 
 
-def _format_reasoning(findings: Sequence[tuple[Finding, PolicyAction]], strictest: AppliedAction) -> str:
+def _format_reasoning(findings: Sequence[tuple[Finding, GuardAction]], strictest: AppliedAction) -> str:
     """What was found and what was done about it: of a text that is blocked as a whole, else by what is done."""
     kinds: dict[str, Counter[str]] = {}
     for finding, action in findings:

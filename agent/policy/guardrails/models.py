@@ -4,14 +4,12 @@ from typing import Literal, Protocol
 
 from pydantic import Field, JsonValue
 
-from agent.core.models import FrozenModel
+from agent.core.models import FrozenModel, GuardAction
 
 CheckType = Literal["input_validation", "output_safety"]
 RiskCategory = Literal["injection", "pii", "hate_speech", "malicious_code", "none"]
 GuardedCategory = Literal["injection", "pii", "secret", "hate_speech", "malicious_code"]
 """The categories of a policy. Secrets have a policy of their own; `risk_category` reports them as `pii`."""
-PolicyAction = Literal["off", "flag", "redact", "block"]
-"""`off`: not searched. `flag`: reported, text unchanged. `redact`: removed. `block`: the whole text is stopped."""
 
 
 class Finding(FrozenModel):
@@ -56,15 +54,15 @@ class GuardrailsOutput(FrozenModel):
 class GuardrailsPolicy(FrozenModel):
     """The action for each category."""
 
-    injection: PolicyAction = "flag"
-    pii: PolicyAction = "redact"
-    secret: PolicyAction = "redact"  # noqa: S105 - what to do, no password
-    hate_speech: PolicyAction = "flag"
-    malicious_code: PolicyAction = "flag"
+    injection: GuardAction = "flag"
+    pii: GuardAction = "redact"
+    secret: GuardAction = "redact"  # noqa: S105 - what to do, no password
+    hate_speech: GuardAction = "flag"
+    malicious_code: GuardAction = "flag"
 
-    def get_action(self, category: GuardedCategory) -> PolicyAction:
+    def get_action(self, category: GuardedCategory) -> GuardAction:
         """The action for a finding of this category."""
-        action: PolicyAction = getattr(self, category)
+        action: GuardAction = getattr(self, category)
         return action
 
 

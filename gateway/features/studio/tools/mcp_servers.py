@@ -7,7 +7,7 @@ are used from then on. New tools are pinned, and reviewed where `AGENT_MCP_PIN` 
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from pydantic import Field
 
@@ -28,8 +28,10 @@ from gateway.features.studio.server_forms import (
     to_shared_line,
 )
 from gateway.features.studio.tools.rooms import AuthorizeEditor, RoomTool
-from mcp_tools.client.config import McpServerConfig
 from mcp_tools.client.room_servers import make_server_name
+
+if TYPE_CHECKING:
+    from mcp_tools.client.hub import McpServer
 
 CONNECT_SECONDS = 61.0
 """How long a call waits for a server to connect: a little longer than the start of a program may take."""
@@ -40,37 +42,11 @@ _ADDS = ToolAnnotations(read_only=False, destructive=False, idempotent=False, op
 _KEYWORDS = ("mcp", "server", "servers", "connect", "tools", "studio")
 
 
-class ConnectedServer(Protocol):
-    """A server as it is connected now. `mcp_tools.client.hub.McpServer` implements it."""
-
-    config: McpServerConfig
-
-    @property
-    def status(self) -> str:
-        """`connecting`, `ready`, `idle`, `down` or `disabled`."""
-        ...
-
-    @property
-    def status_line(self) -> str:
-        """The state in one line for people."""
-        ...
-
-    @property
-    def origin(self) -> str:
-        """The origin of its tools in the registry."""
-        ...
-
-    @property
-    def quarantined(self) -> Mapping[str, str]:
-        """The tools that wait for a review, and why."""
-        ...
-
-
 class ServerConnections(Protocol):
     """The servers of this process. `gateway.foreign_servers.ForeignServers` implements it."""
 
     @property
-    def servers(self) -> Mapping[str, ConnectedServer]:
+    def servers(self) -> Mapping[str, "McpServer"]:
         """The servers by name; those of rooms are `NAME@ROOM`."""
         ...
 

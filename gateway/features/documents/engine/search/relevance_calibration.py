@@ -7,7 +7,7 @@ language of the query and on the search mode: in a collection about one subject,
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from time import monotonic
 
 from agent.core.models import RetrievalMode
@@ -41,10 +41,10 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n\s*\n")
 class RelevanceCalibration:
     """Calibrates the relevance threshold, once per hour for each collection, language and search mode."""
 
-    def __init__(self, retriever: Retriever, lexical: LexicalIndex, *, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, retriever: Retriever, lexical: LexicalIndex) -> None:
         self._retriever = retriever
         self._lexical = lexical
-        self._thresholds = MeasuredValues[tuple[str, str, str, RetrievalMode], float](clock)
+        self._thresholds = MeasuredValues[tuple[str, str, str, RetrievalMode], float](monotonic)
 
     async def get_threshold(self, owner: str, collection: str, query: str, mode: RetrievalMode) -> float:
         """The least relevance for a query; the default if too few passages are in its language, if it has one.

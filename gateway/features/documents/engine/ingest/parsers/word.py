@@ -133,7 +133,7 @@ class _Walk:
             elif next(child.iter(_PARAGRAPH, _TABLE, qn("w:altChunk")), None) is not None:
                 self.add_blocks(child)
             else:
-                self._add_inline(self._inline.read(child), "")
+                self._add_inline(self._inline.read(child))
         self._end_open_paragraph()
 
     def add_open_comments(self) -> None:
@@ -174,9 +174,9 @@ class _Walk:
         elif text:
             self._draft.add_text(number + text, self.page)
 
-    def _add_inline(self, inline: Inline, marker: str) -> None:
+    def _add_inline(self, inline: Inline) -> None:
         if text := inline.text.strip():
-            self._draft.add_text(marker + text, self.page)
+            self._draft.add_text(text, self.page)
         self._add_graphics(inline.graphics)
         self._add_notes(inline.notes)
 
