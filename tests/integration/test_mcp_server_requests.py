@@ -124,7 +124,7 @@ async def test_a_form_that_hides_characters_is_declined_with_the_reason(
     asks = {"requestedSchema": {"type": "object", "properties": properties}}
     lines: list[str] = []
 
-    async def note(done: float, total: float | None, message: str | None) -> None:
+    async def note(progress: float, total: float | None, message: str | None) -> None:
         lines.append(message or "")
 
     async with connected(serve, tmp_path, "legacy", question=asks, **person.callbacks) as client, asyncio.timeout(15):
