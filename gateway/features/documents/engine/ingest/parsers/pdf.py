@@ -335,7 +335,7 @@ def _read_metadata(result: "ParseResult") -> JsonObject:
 
 
 def find_xmp_title(xmp: str) -> str | None:
-    """The title in a PDF's metadata, or None. One pass: whoever wrote the file decides how much there is of it."""
+    """The title in a PDF's metadata, or None. In one pass: the author of the file decides its length."""
     described = xmp.partition("<dc:title>")[2]
     begin = _XMP_ITEM.search(described)
     if begin is None:
