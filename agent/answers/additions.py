@@ -15,7 +15,7 @@ SHOWN_CHARS = 60_000
 """Characters of one such result: more than the code and tests of a generated tool may have."""
 ORDER_CHARS = 120
 """Characters of a part of a result that an uncertainty quotes."""
-_FENCED = re.compile(r"^(`{3,})[^\n]*\n(.*?)\n\1[ \t]*$", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile("`{3,}")
 
 
 async def add_shown_results(run: Run, text: str) -> str:
@@ -80,8 +80,27 @@ async def _list_always_shown(run: Run) -> list[str]:
 
 
 def _holds(text: str, result: str) -> bool:
-    blocks = [match[2].strip() for match in _FENCED.finditer(result)]
+    blocks = _list_blocks(result)
     return all(block in text for block in blocks) if blocks else result in text
+
+
+def _list_blocks(text: str) -> list[str]:
+    """The contents of the closed fenced blocks of a text, without empty ones. Takes time that grows with its length,
+    also for a text full of fences that nothing closes.
+    """
+    blocks: list[str] = []
+    lines: list[str] = []
+    fence = ""
+    for line in text.split("\n"):
+        if not fence:
+            opening = _FENCE.match(line)
+            fence, lines = opening[0] if opening is not None else "", []
+        elif line.rstrip(" \t") == fence:
+            blocks.append("\n".join(lines).strip())
+            fence = ""
+        else:
+            lines.append(line)
+    return [block for block in blocks if block]
 
 
 async def list_orders_left_out(run: Run) -> list[Uncertainty]:

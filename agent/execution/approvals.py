@@ -18,7 +18,9 @@ from agent.policy.approval import (
     ToolFingerprint,
     build_approval_request,
     compute_digest,
+    compute_tool_digest,
     describe_read_claim,
+    find_plan_approval,
     get_approved_item,
     get_call_decision,
     is_approved_with_plan,
@@ -44,8 +46,11 @@ def make_tool_fingerprinter(run: Run) -> ToolFingerprint:
     def pin(name: str) -> JsonObject:
         if name in engine.registry:
             spec = engine.registry.get(name).spec
-            meta = {"meta": spec.meta} if spec.meta else {}
-            return {"description": spec.description, "input": spec.input_schema, "effect": spec.effect, **meta}
+            # Left out where they say nothing, so that approvals of earlier versions hold.
+            origin = "" if spec.origin == "builtin" else spec.origin
+            more: JsonObject = {"meta": spec.meta, "read_claim": spec.read_claim, "origin": origin}
+            filled = {name: value for name, value in more.items() if value}
+            return {"description": spec.description, "input": spec.input_schema, "effect": spec.effect, **filled}
         visible_skill = next((skill for skill in engine.skills.list_visible(None) if skill.name == name), None)
         return {"description": visible_skill.description} if visible_skill is not None else {}
 
@@ -276,6 +281,8 @@ def _find_approval_reason(
         return "the operator requires approval for every call of this tool"
     if not spec.has_side_effect:
         return None
+    if _has_changed_since_plan(run, spec.name):
+        return "its tool has changed since you approved the plan"
     if asked_args:
         return "this call makes a change using untrusted arguments"
     chosen = not tainted or _was_shown_in_plan(run, spec.name, site) or is_chosen_by_plan(run, spec, args, site)
@@ -312,7 +319,16 @@ def _was_shown_in_plan(run: Run, tool: str, site: CallSite) -> bool:
     step = run.state.find_planned_step(site.step_id)
     if step is None or step.tool != tool or site.span:
         return False
-    return not find_references(step.args) and is_plan_approved(run.state)
+    if find_references(step.args) or not is_plan_approved(run.state):
+        return False
+    return not _has_changed_since_plan(run, tool)
+
+
+def _has_changed_since_plan(run: Run, tool: str) -> bool:
+    """Whether a tool of the plan that a person approved is another one now: its server has changed it, or an update."""
+    approved = find_plan_approval(run.state)
+    seen = approved.tools.get(tool) if approved is not None else None
+    return seen is not None and seen != compute_tool_digest(tool, make_tool_fingerprinter(run))
 
 
 def build_denied_return(site: CallSite, tool: str, decided: ApprovalDecided, *, again: bool = False) -> ToolReturned:

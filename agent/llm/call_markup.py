@@ -152,7 +152,7 @@ _GLM_END = re.compile(r"\s*</tool_call>")
 _OBJECT_END = re.compile(
     r"\n?```|</function>|</(?:\uff5cDSML\uff5c)?invoke>|<\uff5ctool▁call▁end\uff5c>|<\|\w+\|>|\n>>>|\[TOOL_CALLS\]"
 )
-_GEMMA_END = re.compile(r"\s*(?:<tool_call\|>|<end_function_call>)")
+_GEMMA_END = re.compile(r"(?<!\s)\s*(?:<tool_call\|>|<end_function_call>)")
 _GEMMA_TEXT = re.compile(r"(?:<\|\"\|>|<escape>)(.*?)(?:<\|\"\|>|<escape>)", re.DOTALL)
 """A text in a call of Gemma's."""
 _BARE_KEY = re.compile(r"(?P<before>[{,]\s*)(?P<key>[\w.\-]+)\s*:")

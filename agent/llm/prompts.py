@@ -57,6 +57,11 @@ _TAG = re.compile(
 """The opening of a tag that our prompts delimit blocks with. The first three are HTML's too: only their ends matter."""
 
 
+_SPACE = re.compile(r"\s")
+_TURNS = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+"""Controls, overrides of the direction of text, and tags, which nobody sees."""
+
+
 def format_block(tag: str, text: str, /, **attributes: str) -> str:
     """Wraps `text` in a block; tags of blocks inside it are made inert, however they are written."""
     labels = "".join([f' {key}="{_format_attribute(value)}"' for key, value in attributes.items() if value])
@@ -65,4 +70,5 @@ def format_block(tag: str, text: str, /, **attributes: str) -> str:
 
 
 def _format_attribute(value: str) -> str:
-    return value.replace('"', "'").replace("<", "").replace(">", "").replace("\n", " ")[:200]
+    """A name from outside on one line, without characters that end lines or turn text around."""
+    return _TURNS.sub("", _SPACE.sub(" ", value)).replace('"', "'").replace("<", "").replace(">", "")[:200]

@@ -1,7 +1,10 @@
 """`stepgate backup` and `stepgate restore`: copy the data folder with its database, and put the copy back."""
 
+import os
 import shutil
 import sqlite3
+import stat
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,12 +61,16 @@ def restore(
     if source == settings.data_dir.resolve():
         raise BadRequestError(f"{folder} is the data folder itself; name a folder made by `stepgate backup`")
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    mode = settings.data_dir.stat().st_mode
     if settings.database_url is None:
         _check_database(saved)
         aside = _replace_database(path, saved)
         if aside is not None:
             typer.echo(f"the previous database is in {aside}", err=True)
-    _copy_files(source, settings.data_dir.resolve(), settings)
+    try:
+        _copy_files(source, settings.data_dir.resolve(), settings)
+    finally:
+        settings.data_dir.chmod(stat.S_IMODE(mode))  # whatever the mode of the backup is: the folder holds secrets
     typer.echo(f"{settings.data_dir.resolve()} has been restored from {source}")
     if settings.database_url is not None:
         typer.echo(_POSTGRES_NOTE.format(command="restore the dump"), err=True)
@@ -90,9 +97,32 @@ def _copy_files(source: Path, target: Path, settings: Settings) -> None:
         return ignored(folder, entries) | (names & set(entries))
 
     try:
-        shutil.copytree(source, target, ignore=left_out, dirs_exist_ok=True, symlinks=True)
+        _unlink_replaced(source, target, left_out)
+        shutil.copytree(source, target, ignore=left_out, dirs_exist_ok=True, symlinks=True, copy_function=_copy_file)
     except (OSError, shutil.Error) as error:
         raise StoreError(f"{source} cannot be copied to {target}: {error}", agent_id="store") from error
+
+
+def _unlink_replaced(source: Path, target: Path, left_out: Callable[[str, list[str]], set[str]]) -> None:
+    """Removes the files and links of the target that a link of the source replaces: copying fails at them."""
+    for folder, folders, files in os.walk(source):
+        ignored = left_out(folder, [*folders, *files])
+        folders[:] = [name for name in folders if name not in ignored]
+        for name in (*folders, *files):
+            link = Path(folder, name)
+            replaced = target / link.relative_to(source)
+            if name not in ignored and link.is_symlink() and (replaced.is_symlink() or replaced.is_file()):
+                replaced.unlink()
+
+
+def _copy_file(source: str, target: str) -> str:
+    """Copies a file, unless it has gone since its folder was listed: a running gateway removes temporary files."""
+    try:
+        return shutil.copy2(source, target)
+    except FileNotFoundError:
+        if os.path.lexists(source):
+            raise
+        return target
 
 
 def _list_derived_folders(settings: Settings) -> list[str]:
@@ -104,7 +134,7 @@ def _list_derived_folders(settings: Settings) -> list[str]:
 def _check_database(saved: Path) -> None:
     """Raises `StoreError` for a damaged database."""
     try:
-        with closing(sqlite3.connect(f"file:{saved}?mode=ro", uri=True)) as connection:
+        with closing(sqlite3.connect(f"{saved.as_uri()}?mode=ro", uri=True)) as connection:
             (problem,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     except sqlite3.Error as error:
         problem = str(error)

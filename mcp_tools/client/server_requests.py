@@ -65,11 +65,11 @@ class ServerRequests:
     ) -> types.ElicitResult | types.ErrorData:
         """The user's answer; `cancel` if nobody could be asked."""
         if not isinstance(params, types.ElicitRequestFormParams):
-            return types.ElicitResult(action="decline")
+            return self._decline("it sends the user to a web page, which is not supported")
         try:
             schema = sanitize_schema(params.requested_schema)
-            if find_hidden_characters(schema) is not None:
-                return types.ElicitResult(action="decline")
+            if (problem := find_hidden_characters(schema)) is not None:
+                return self._decline(f"{problem}; its server must leave them out")
             words = remove_live_parts(sanitize_text(params.message).text)
             question: JsonObject = {
                 "mode": "form",
@@ -80,6 +80,15 @@ class ServerRequests:
             return _CANCELLED if result is None else types.ElicitResult.model_validate(result)
         except (ValidationError, RecursionError):
             return _CANCELLED
+
+    def _decline(self, problem: str) -> types.ElicitResult:
+        """Declines a question, and says why in the log and to the client of the call: the server only learns that
+        nobody answers.
+        """
+        log.warning("a question of the MCP server %r was declined: %s", self._server, problem)
+        if len(self._calls) == 1:
+            self._calls[0].call.report_progress(f"a question of the server was declined: {problem}")
+        return types.ElicitResult(action="decline")
 
     async def sample(
         self, context: ClientRequestContext, params: types.CreateMessageRequestParams

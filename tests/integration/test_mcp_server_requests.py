@@ -110,17 +110,30 @@ async def test_nothing_in_the_question_of_a_server_is_live(serve: Serve, tmp_pat
 
 @pytest.mark.parametrize(
     "properties",
-    [{"na\u200bme": {"type": "string"}}, {"name": {"type": "string", "enum": ["no", "n\u202eo"]}}],
-    ids=["a name", "a value"],
+    [
+        {"na\u200bme": {"type": "string"}},
+        {"name": {"type": "string", "enum": ["no", "n\u202eo"]}},
+        {"name": {"type": "string", "enum": ["n\u00ado"]}},
+    ],
+    ids=["a name", "a value", "a soft hyphen"],
 )
-async def test_a_form_that_hides_characters_is_declined(
-    serve: Serve, tmp_path: Path, properties: dict[str, Any]
+async def test_a_form_that_hides_characters_is_declined_with_the_reason(
+    serve: Serve, tmp_path: Path, properties: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     person = Person()
     asks = {"requestedSchema": {"type": "object", "properties": properties}}
-    async with connected(serve, tmp_path, "legacy", question=asks, **person.callbacks) as client:
-        assert json.loads(await call(client, "srv__ask_person")) == {"action": "decline"}
+    lines: list[str] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        lines.append(message or "")
+
+    async with connected(serve, tmp_path, "legacy", question=asks, **person.callbacks) as client, asyncio.timeout(15):
+        result = await client.call_tool("srv__ask_person", {}, progress_callback=note)
+    assert isinstance(result.content[0], TextContent)
+    assert json.loads(result.content[0].text) == {"action": "decline"}
     assert person.questions == []
+    assert any("was declined: its schema hides characters in the name or value 'n" in line for line in lines), lines
+    assert "a question of the MCP server 'srv' was declined: its schema hides characters" in caplog.text
 
 
 @ERAS

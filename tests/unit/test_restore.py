@@ -1,11 +1,19 @@
-"""`stepgate restore` when a file cannot be moved: the database is back where it was, or the error names where it is."""
+"""`stepgate restore` when a file cannot be moved: the database is back where it was, or the error names where it is.
+And the files that `backup` and `restore` copy: links, and files that go meanwhile.
+"""
 
 import errno
+import shutil
+import sqlite3
+import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from agent.core.errors import StoreError
+from agent.core.settings import Settings
+from gateway.cli import backup as commands
 from gateway.cli.backup import _replace_database
 
 
@@ -58,3 +66,58 @@ def test_a_database_that_cannot_be_moved_back_is_named(
     (aside,) = path.parent.glob("replaced-*")
     assert str(aside) in refused.value.message
     assert list_files(aside) == {"stepgate.db": "current"}
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder with a database, which the commands use."""
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o700)
+    with closing(sqlite3.connect(folder / "stepgate.db")) as database:
+        database.execute("CREATE TABLE runs (id TEXT)")
+    settings = Settings(_env_file=None, data_dir=folder)
+    monkeypatch.setattr(commands, "load_command_settings", lambda: settings)
+    return folder
+
+
+def test_a_folder_with_links_is_restored_over_itself(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (data / "models").symlink_to(tmp_path / "disk")
+    (data / "gone").symlink_to("nowhere")
+    commands.backup(tmp_path / "saved")
+    commands.restore(tmp_path / "saved")
+    assert (data / "models").readlink() == tmp_path / "disk"
+    assert (data / "gone").readlink() == Path("nowhere")
+
+
+@pytest.mark.parametrize("name", ["mon#1", "done?", "50%25"])
+def test_a_damaged_backup_is_refused_whatever_its_folder_is_called(data: Path, tmp_path: Path, name: str) -> None:
+    commands.backup(tmp_path / name)
+    (tmp_path / name / "stepgate.db").write_bytes(b"no database" * 400)
+    with pytest.raises(StoreError, match="nothing was changed"):
+        commands.restore(tmp_path / name)
+    assert sorted(one.name for one in tmp_path.iterdir()) == sorted(["data", name])
+
+
+def test_the_data_folder_keeps_its_mode(data: Path, tmp_path: Path) -> None:
+    commands.backup(tmp_path / "saved")
+    (tmp_path / "saved").chmod(0o755)  # as a copy on another disk has it
+    commands.restore(tmp_path / "saved")
+    assert stat.S_IMODE(data.stat().st_mode) == 0o700
+
+
+def test_a_file_that_goes_meanwhile_does_not_end_a_backup(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("draft.tmp", "key"):
+        (data / name).write_text("x")
+    copy = shutil.copyfile
+
+    def copies(source: str, target: str, **options: bool) -> str:
+        if Path(source).suffix == ".tmp":
+            Path(source).unlink()
+        return copy(source, target, **options)
+
+    monkeypatch.setattr(shutil, "copyfile", copies)
+    commands.backup(tmp_path / "saved")
+    assert sorted(one.name for one in (tmp_path / "saved").iterdir()) == ["key", "stepgate.db"]

@@ -128,7 +128,8 @@ class ApprovalRequested(EventBody):
     """A person must decide before the run continues: about the current plan, or about one call (`call_id`).
 
     The decision is bound to `digest`, the SHA-256 of the items, their plan's version and the descriptions of the tools
-    they name. `expires_at` is UTC seconds.
+    they name. `tools` are the SHA-256 of each of these descriptions, by name; empty in logs of earlier versions.
+    `expires_at` is UTC seconds.
     """
 
     type = "approval.requested"
@@ -137,6 +138,7 @@ class ApprovalRequested(EventBody):
     plan_version: int
     reason: str
     items: tuple[ApprovalItem, ...]
+    tools: dict[str, str] = Field(default_factory=dict)
     call_id: str | None = None
     expires_at: float
 

@@ -11,7 +11,12 @@ Only `reply` and `open_requests` read runs; the rest is pure. `agent/execution/a
 call, `agent/execution/stages/approve.py` about a plan, and `agent/runs/decisions.py` submits what a person decided.
 """
 
-from agent.policy.approval.digest import ToolFingerprint, build_approval_request, compute_digest
+from agent.policy.approval.digest import (
+    ToolFingerprint,
+    build_approval_request,
+    compute_digest,
+    compute_tool_digest,
+)
 from agent.policy.approval.open_requests import (
     OpenApproval,
     WaitingRuns,
@@ -48,6 +53,7 @@ from agent.policy.approval.rules import (
     asks_about_changes,
     changes_several,
     find_approval_reason,
+    find_plan_approval,
     get_approved_item,
     get_call_decision,
     get_plan_feedback,
@@ -79,8 +85,10 @@ __all__ = [
     "build_signal_payload",
     "changes_several",
     "compute_digest",
+    "compute_tool_digest",
     "describe_items",
     "find_approval_reason",
+    "find_plan_approval",
     "find_reply",
     "find_waiting_run",
     "format_approval_question",

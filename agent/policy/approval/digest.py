@@ -32,6 +32,7 @@ def build_approval_request(
         plan_version=plan_version,
         reason=reason,
         items=items,
+        tools={name: compute_tool_digest(name, pin) for name in sorted({item.tool for item in items})},
         call_id=call_id,
         expires_at=expires_at,
     )
@@ -49,3 +50,8 @@ def compute_digest(items: Iterable[ApprovalItem], plan_version: int, pin: ToolFi
         "tools": {name: pin(name) for name in sorted({item.tool for item in items})},
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
+
+
+def compute_tool_digest(name: str, pin: ToolFingerprint) -> str:
+    """The SHA-256 (hex) of a tool's current description."""
+    return hashlib.sha256(json.dumps(pin(name), sort_keys=True, ensure_ascii=True).encode()).hexdigest()

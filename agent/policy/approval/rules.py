@@ -73,14 +73,20 @@ def changes_several(state: RunState) -> bool:
 
 def is_plan_approved(state: RunState) -> bool:
     """Whether a person has approved the current plan."""
+    return find_plan_approval(state) is not None
+
+
+def find_plan_approval(state: RunState) -> ApprovalRequested | None:
+    """The request by which a person approved the current plan, or None."""
     if not state.decisions:
-        return False
+        return None
     version = state.plan.version if state.plan else 0
-    request_ids = {one.approval_id for one in state.approvals if one.call_id is None}
-    return any(
-        decided.decision == "approved" and decided.plan_version == version and decided.approval_id in request_ids
-        for decided in state.decisions.values()
-    )
+    for request in reversed(state.approvals):
+        decided = state.decisions.get(request.approval_id)
+        is_approved = decided is not None and (decided.decision, decided.plan_version) == ("approved", version)
+        if request.call_id is None and is_approved:
+            return request
+    return None
 
 
 def get_approved_item(state: RunState, step_id: str) -> ApprovalItem | None:

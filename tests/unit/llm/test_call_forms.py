@@ -275,7 +275,10 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-@pytest.mark.parametrize("prefix", ["", "<tool_call>", '{"name": "add", "arguments": ', "[add(a=", "<function=add>"])
+@pytest.mark.parametrize(
+    "prefix",
+    ["", "<tool_call>", '{"name": "add", "arguments": ', "[add(a=", "<function=add>", "<|tool_call>call:add{"],
+)
 def test_a_huge_hostile_text_takes_no_time(piece: str, prefix: str) -> None:
     text = prefix + piece * ((MAX_CHARS - len(prefix)) // len(piece))
     started = perf_counter()
