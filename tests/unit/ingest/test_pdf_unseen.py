@@ -142,6 +142,15 @@ def test_pale_text_of_a_long_page_is_read(color: str, count: int, tmp_path: Path
     assert len(lines(read(data, tmp_path))) == count
 
 
+def test_a_scan_is_not_drawn_for_its_invisible_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("gateway.features.documents.engine.ingest.parsers.pdfium_unseen.Picture")
+    with open_pdfium(page("q 612 0 0 792 0 0 cm /Im Do Q ", show(SECRET, before="3 Tr")), None) as pdfium:
+        assert pdfium is not None
+        unseen = pdfium.read_text_facts(1)[1]
+    assert unseen.has_ocr_layer
+    assert not unseen.letters
+
+
 def test_text_that_cuts_letters_out_of_a_gradient_is_read(tmp_path: Path) -> None:
     cut = f"q BT 7 Tr /F1 40 Tf 1 0 0 1 72 640 Tm ({RENT}) Tj ET /Dark sh Q "
     assert RENT in lines(read(page(show("It is due.", y=720), cut), tmp_path))

@@ -133,6 +133,9 @@ def _find_hidden(
         text = texts[handle]
         near = areas.list_near(text)
         is_tiny = text.size < tiny
+        if not text.is_drawn and any(_is_scan_behind(one, text, scan) for one in near):  # a scan takes long to draw
+            has_ocr_layer = True
+            continue
         is_covered = _is_covered(text, near)
         is_plain = text.is_drawn and not (is_covered or text.is_in_group or text.opacity < _OPAQUE)
         color = text.color if is_plain else None
@@ -313,9 +316,11 @@ def _may_repeat(text: TextObject, areas: Sequence[Area], scan: float) -> bool:
     """Whether a text may say what something else shows in its place: an invisible one a picture, or letters that are
     drawn as outlines or cut out of a color; another one a scan of the page, a picture of that measure."""
     is_transparent = not text.is_drawn or text.opacity < _TRANSPARENT
-    return is_transparent or any(
-        area.is_picture and _is_behind(area, text) and _measure(area.bounds) >= scan for area in areas
-    )
+    return is_transparent or any(_is_scan_behind(area, text, scan) for area in areas)
+
+
+def _is_scan_behind(area: Area, text: TextObject, scan: float) -> bool:
+    return area.is_picture and _is_behind(area, text) and _measure(area.bounds) >= scan
 
 
 def _is_behind(area: Area, text: TextObject) -> bool:
