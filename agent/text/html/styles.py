@@ -189,13 +189,24 @@ def _iter_declarations(sheets: str, properties: AbstractSet[str], names: Abstrac
 
 
 def _iter_rules(
-    rules: list[Any], depth: int = 0, *, is_conditional: bool = False, is_layered: bool = False
+    rules: list[Any], depth: int = 0, outer: str = "", *, is_conditional: bool = False, is_layered: bool = False
 ) -> Iterator[tuple[str, Any, bool, bool]]:
     """Yields the selectors and the block of each rule, whether it has a condition that wide screens fulfil, and whether
-    it is in a layer."""
+    it is in a layer. `outer` are the selectors of the rule that the rules are in."""
     for rule in rules:
         if rule.type == "qualified-rule":
-            yield tinycss2.serialize(rule.prelude), rule.content, is_conditional, is_layered
+            selectors = tinycss2.serialize(rule.prelude)
+            selectors = _nest(selectors, outer) if outer else selectors
+            yield selectors, rule.content, is_conditional, is_layered
+            if depth < _MAX_DEPTH and any(one.type == "{} block" for one in rule.content):
+                nested = [
+                    one
+                    for one in tinycss2.parse_blocks_contents(rule.content, skip_comments=True, skip_whitespace=True)
+                    if one.type == "qualified-rule"
+                ]
+                yield from _iter_rules(
+                    nested, depth + 1, selectors.strip(), is_conditional=is_conditional, is_layered=is_layered
+                )
         elif rule.type == "at-rule" and rule.content is not None and depth < _MAX_DEPTH:
             condition = " ".join(tinycss2.serialize(rule.prelude).lower().split())
             if _applies(rule.lower_at_keyword, condition):
@@ -206,6 +217,12 @@ def _iter_rules(
                     is_conditional=is_conditional or "(" in condition,
                     is_layered=is_layered or rule.lower_at_keyword == "layer",
                 )
+
+
+def _nest(selectors: str, outer: str) -> str:
+    """The selectors of a rule in another one (CSS Nesting 1, 3)."""
+    around = f":is({outer})" if "," in outer else outer
+    return ",".join(one.replace("&", around) if "&" in one else f"{around} {one}" for one in selectors.split(","))
 
 
 def _applies(keyword: str, condition: str) -> bool:
