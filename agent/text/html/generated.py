@@ -5,7 +5,6 @@ something in their font alone, and are left out.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -33,6 +32,13 @@ _NOTHING = re.compile(r"rect\(\s*(?:0(?:px)?[\s,]*|1px[\s,]*){4}\)|inset\(\s*(?:
 _NO_SIZE = re.compile(r"scale(?:3d|x|y)?\(\s*0*\.?0*\s*[,)]")
 _SIGNS = re.compile("[\u2190-\u21ff\u25a0-\u25ff]")
 """Arrows and shapes."""
+_SEPARATORS = re.compile(
+    r"[-\s,;.:|/\\*~_\u00a6\u00b7\u00ab\u00bb\u2010-\u2015\u2022-\u2027\u2039\u203a\u2043\u204c\u204d\u2190-\u21ff\u25a0-\u25ff]*"
+)
+"""Bullets and what parts the items of a list. Other signs, such as those of percent, belong to an item."""
+_LIST_ITEM = "list-item"
+"""The counter that every list has (CSS Lists 3, 4.6)."""
+_LISTS = frozenset({"ol", "ul", "menu"})
 _MAX_LENGTH = 500
 """Characters of a text: a sheet may add one to each element of a page."""
 _MAX_TOTAL = 200_000
@@ -43,12 +49,15 @@ def add_generated(body: Element, generated: Generated) -> None:
     if not generated:
         return
     counters = _Counters()
+    counts_items = any(_LIST_ITEM in values.get("content", "") for values in generated.values())
     left = _MAX_TOTAL
     for event, element in list(etree.iterwalk(body, events=("start", "end"))):
         if not isinstance(element.tag, str) or element.tag in _WITHOUT_BOXES:
             continue
         if event == "start" and "counter" in (style := element.get("style", "").lower()):
             counters.enter(element, read_own_style(style))
+        if event == "start" and counts_items:
+            counters.count_item(element)
         side: Side = "before" if event == "start" else "after"
         if values := generated.get((element, side)):
             counters.enter(element, values)
@@ -76,6 +85,21 @@ class _Counters:
         for name, value in _iter_changes(own.get("counter-set", ""), 0):
             self._change(name, element, value, is_added=False)
 
+    def count_item(self, element: Element) -> None:
+        """Changes the counter that lists have of themselves."""
+        if element.tag in _LISTS:
+            step = _find_step(element)
+            items = sum(child.tag == "li" for child in element)
+            start = element.get("start", "") if element.tag == "ol" else ""
+            first = int(start) if _is_integer(start) else items if step < 0 else 1
+            self._make(_LIST_ITEM, element, first - step)
+        elif element.tag == "li":
+            value = element.get("value", "")
+            is_set = _is_integer(value)
+            self._change(
+                _LIST_ITEM, element, int(value) if is_set else _find_step(element.getparent()), is_added=not is_set
+            )
+
     def leave(self, element: Element) -> None:
         for stack in self._stacks.values():
             while stack and stack[-1][0] is element:
@@ -99,6 +123,10 @@ class _Counters:
             return
         parent, before = stack[-1]
         stack[-1] = (parent, before + value if is_added else value)
+
+
+def _find_step(element: Element) -> int:
+    return -1 if element.tag == "ol" and element.get("reversed") is not None else 1
 
 
 def _iter_changes(value: str, default: int) -> Iterator[tuple[str, int]]:
@@ -204,7 +232,7 @@ def _insert(element: Element, side: Side, text: str, values: Mapping[str, str]) 
 def _is_decoration(element: Element, text: str) -> bool:
     """Whether a text is a bullet or a separator, where a list has its markers, or the arrow that sorts a table."""
     if element.tag == "li":
-        return all(one.isspace() or _SIGNS.match(one) or unicodedata.category(one).startswith("P") for one in text)
+        return _SEPARATORS.fullmatch(text) is not None
     return element.tag == "th" and not _SIGNS.sub("", text).strip()
 
 

@@ -91,6 +91,8 @@ class _Declaration:
     """A value, in the order of the cascade."""
 
     is_important: bool
+    is_stronger: bool
+    """Whether it is in no layer, which overrules those in one, or important in one (CSS Cascade 5, 6.1)."""
     specificity: tuple[int, int, int]
     order: int
     name: str
@@ -163,7 +165,7 @@ def _iter_declarations(sheets: str, properties: AbstractSet[str], names: Abstrac
     order = 0
     used = {name for content in _CONTENT.findall(sheets) for name in _USED_VARIABLE.findall(content)}
     rules = tinycss2.parse_stylesheet(sheets, skip_comments=True, skip_whitespace=True)
-    for selectors, block, is_conditional in _iter_rules(rules):
+    for selectors, block, is_conditional, is_layered in _iter_rules(rules):
         sides = {side.lower() for side in _BOX.findall(selectors)}
         wanted = properties | _BOX_PROPERTIES if sides else properties
         declarations = [
@@ -183,19 +185,44 @@ def _iter_declarations(sheets: str, properties: AbstractSet[str], names: Abstrac
                 if name in (_BOX_PROPERTIES if side else properties) or (side and is_verbatim):
                     order += 1
                     exact = value if is_verbatim else value.lower()
-                    yield _Declaration(important, specificity, order, name, exact, path, side)
+                    yield _Declaration(important, is_layered == important, specificity, order, name, exact, path, side)
 
 
-def _iter_rules(rules: list[Any], depth: int = 0, *, is_conditional: bool = False) -> Iterator[tuple[str, Any, bool]]:
-    """Yields the selectors and the block of each rule, and whether it has a condition that wide screens fulfil."""
+def _iter_rules(
+    rules: list[Any], depth: int = 0, outer: str = "", *, is_conditional: bool = False, is_layered: bool = False
+) -> Iterator[tuple[str, Any, bool, bool]]:
+    """Yields the selectors and the block of each rule, whether it has a condition that wide screens fulfil, and whether
+    it is in a layer. `outer` are the selectors of the rule that the rules are in."""
     for rule in rules:
         if rule.type == "qualified-rule":
-            yield tinycss2.serialize(rule.prelude), rule.content, is_conditional
+            selectors = tinycss2.serialize(rule.prelude)
+            selectors = _nest(selectors, outer) if outer else selectors
+            yield selectors, rule.content, is_conditional, is_layered
+            if depth < _MAX_DEPTH and any(one.type == "{} block" for one in rule.content):
+                nested = [
+                    one
+                    for one in tinycss2.parse_blocks_contents(rule.content, skip_comments=True, skip_whitespace=True)
+                    if one.type == "qualified-rule"
+                ]
+                yield from _iter_rules(
+                    nested, depth + 1, selectors.strip(), is_conditional=is_conditional, is_layered=is_layered
+                )
         elif rule.type == "at-rule" and rule.content is not None and depth < _MAX_DEPTH:
             condition = " ".join(tinycss2.serialize(rule.prelude).lower().split())
             if _applies(rule.lower_at_keyword, condition):
                 inner = tinycss2.parse_rule_list(rule.content, skip_comments=True, skip_whitespace=True)
-                yield from _iter_rules(inner, depth + 1, is_conditional=is_conditional or "(" in condition)
+                yield from _iter_rules(
+                    inner,
+                    depth + 1,
+                    is_conditional=is_conditional or "(" in condition,
+                    is_layered=is_layered or rule.lower_at_keyword == "layer",
+                )
+
+
+def _nest(selectors: str, outer: str) -> str:
+    """The selectors of a rule in another one (CSS Nesting 1, 3)."""
+    around = f":is({outer})" if "," in outer else outer
+    return ",".join(one.replace("&", around) if "&" in one else f"{around} {one}" for one in selectors.split(","))
 
 
 def _applies(keyword: str, condition: str) -> bool:

@@ -61,6 +61,28 @@ NESTED = "<ol><li>One<ol><li>Sub<li>Next</ol><li>Two</ol>"
             "<ul><li>One<li>Two</ul>",
             ["- One", "- Two"],
         ),
+        ("li::after {content: '%'}", "<ul><li>5<li>7</ul>", ["- 5%", "- 7%"]),
+        (
+            "ol {list-style: none} li::before {content: counter(list-item) '. '}",
+            "<ol start=3><li>7 days<li>8 days<li value=9>1 day</ol><ol reversed><li>Two<li>One</ol>",
+            ["3. 7 days", "4. 8 days", "9. 1 day", "2. Two", "1. One"],
+        ),
+        (
+            "b, i {color: red; &::after {content: ' EUR'} .odd & {display: none}}",
+            "<p>Pay <b>99</b> now",
+            ["Pay 99 EUR now"],
+        ),
+        (
+            ".fee {display: none; .open & {display: block} &.due {display: block}}",
+            "<p>Rent is due<p class='fee due'>98<div class=open><p class=fee>99</div>",
+            ["Rent is due", "98", "99"],
+        ),
+        ("@layer a {#x::after {content: ' EUR'}} b::after {content: ' USD'}", "<p><b id=x>99</b>", ["99 USD"]),
+        (
+            "@layer a {#x {display: none}} .fee {display: block}",
+            "<p>Rent is due<p id=x class=fee>99",
+            ["Rent is due", "99"],
+        ),
         ("li::before {content: '\\2713 '}", "<ul><li>One</ul>", ["- \u2713One"]),
         (
             "th::after {content: '\\25b2'} td::before {content: '\\25b2'}",

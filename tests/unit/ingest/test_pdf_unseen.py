@@ -122,6 +122,35 @@ def test_text_that_an_ocr_put_behind_a_picture_is_read(content: tuple[str, ...],
     assert any(one.startswith(note) for one in output.uncertainties)
 
 
+@pytest.mark.parametrize("size", [4, 5, 6])
+def test_pale_letters_that_are_drawn_one_by_one_are_read(size: float, tmp_path: Path) -> None:
+    words = "Within 171 days of 11 July 2017"
+    letters = "".join(
+        f"0.95 g BT /F1 {size} Tf 1 0 0 1 {72 + 0.556 * size * at} 650 Tm ({letter}) Tj ET "
+        for at, letter in enumerate(words)
+    )
+    output = read(page(show(RENT, y=700), letters, show(DUE, y=600, before="0 g")), tmp_path)
+    assert "".join(words.split()) in "".join("".join(lines(output)).split())
+    assert output.uncertainties == ()
+
+
+@pytest.mark.parametrize(("color", "count"), [("0.88 g", 40), ("1 g", 20)])
+def test_pale_text_of_a_long_page_is_read(color: str, count: int, tmp_path: Path) -> None:
+    pale = "".join(show(SECRET, y=14300 - 100 * at, before=color, size=7) for at in range(20))
+    dark = "".join(show(RENT, y=14350 - 100 * at) for at in range(20))
+    data = page(pale, dark).replace(b"[0 0 612 792]", b"[0 0 800 14400]")
+    assert len(lines(read(data, tmp_path))) == count
+
+
+def test_a_scan_is_not_drawn_for_its_invisible_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("gateway.features.documents.engine.ingest.parsers.pdfium_unseen.Picture")
+    with open_pdfium(page("q 612 0 0 792 0 0 cm /Im Do Q ", show(SECRET, before="3 Tr")), None) as pdfium:
+        assert pdfium is not None
+        unseen = pdfium.read_text_facts(1)[1]
+    assert unseen.has_ocr_layer
+    assert not unseen.letters
+
+
 def test_text_that_cuts_letters_out_of_a_gradient_is_read(tmp_path: Path) -> None:
     cut = f"q BT 7 Tr /F1 40 Tf 1 0 0 1 72 640 Tm ({RENT}) Tj ET /Dark sh Q "
     assert RENT in lines(read(page(show("It is due.", y=720), cut), tmp_path))

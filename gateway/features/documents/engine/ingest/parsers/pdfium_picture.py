@@ -14,10 +14,12 @@ _HEIGHT = 12
 """Pixels of the height of letters, so that thin ones are not paler than they are."""
 _SMALLEST_SCALE, _LARGEST_SCALE = 1.0, 2.0
 _LONGEST_SIDE = 4000.0
-_PIXEL = 4
-"""Bytes."""
+_PIXEL, _COLORS = 4, 3
+"""Bytes: blue, green and red, and one without meaning."""
 _FINE = 1000
 """How much finer than pixels places are computed."""
+_STEP = 1000
+"""Points over which the width of one is measured: an error of it grows with the length of a page."""
 _WHITE = 0xFFFFFFFF
 _WITH_ANNOTATIONS = 1
 
@@ -59,7 +61,7 @@ class Picture:
         finally:
             library.FPDFBitmap_Destroy(bitmap)
 
-        self._origin, self._across, self._upward = (self._map(x, y) for x, y in ((0, 0), (1, 0), (0, 1)))
+        self._origin, self._across, self._upward = (self._map(x, y) for x, y in ((0, 0), (_STEP, 0), (0, _STEP)))
 
     def _map(self, x: float, y: float) -> tuple[float, float]:
         """A point of the page in pixels, which PDFium gives as whole numbers: of a picture that is larger."""
@@ -90,6 +92,12 @@ class Picture:
                 return False
         return True
 
+    def contrasts(self, color: tuple[int, int, int], box: Box) -> bool:
+        """Whether a color would be seen in a box."""
+        left, right, rows = self._find_rows(box)
+        own = bytes((*reversed(color), 255)) * ((right - left) // _PIXEL)
+        return any(_is_different(self._pixels[start + left : start + right], own) for start in rows)
+
     def find_middle(self, box: Box) -> tuple[float, float]:
         """The middle of a box in points from the top left of the page as it is shown."""
         left, top, right, bottom = self._find_sides(box)
@@ -109,10 +117,14 @@ class Picture:
         (x0, y0), (xx, yx), (xy, yy) = self._origin, self._across, self._upward
         corners = ((box[0], box[1]), (box[2], box[3]))
         (x1, y1), (x2, y2) = (
-            (x0 + x * (xx - x0) + y * (xy - x0), y0 + x * (yx - y0) + y * (yy - y0)) for x, y in corners
+            (x0 + (x * (xx - x0) + y * (xy - x0)) / _STEP, y0 + (x * (yx - y0) + y * (yy - y0)) / _STEP)
+            for x, y in corners
         )
         return min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)
 
 
 def _is_different(one: bytes, other: bytes) -> bool:
-    return max(map(abs, map(int.__sub__, one, other)), default=0) >= _SEEN
+    return any(
+        max(map(abs, map(int.__sub__, one[part::_PIXEL], other[part::_PIXEL])), default=0) >= _SEEN
+        for part in range(_COLORS)
+    )

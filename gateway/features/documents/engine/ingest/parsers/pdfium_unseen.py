@@ -20,6 +20,7 @@ UnseenKind = Literal["invisible", "covered", "tiny"]
 
 _TRANSPARENT = 64
 """Opacity, of 255, below which a text is looked at."""
+_OPAQUE = 255
 _NEAR = 48
 """Difference of colors, of 255, within which a text is looked at."""
 _WHITE: Color = (255, 255, 255)
@@ -132,8 +133,13 @@ def _find_hidden(
         text = texts[handle]
         near = areas.list_near(text)
         is_tiny = text.size < tiny
+        if not text.is_drawn and any(_is_scan_behind(one, text, scan) for one in near):  # a scan takes long to draw
+            has_ocr_layer = True
+            continue
         is_covered = _is_covered(text, near)
-        hidden = [one for one in own if is_tiny or not text.is_drawn or pictures.is_hidden(one.box)]
+        is_plain = text.is_drawn and not (is_covered or text.is_in_group or text.opacity < _OPAQUE)
+        color = text.color if is_plain else None
+        hidden = [one for one in own if is_tiny or not text.is_drawn or pictures.is_hidden(one.box, color)]
         if not hidden or (not is_covered and len(hidden) < _WHOLE * len(own)):
             continue
         if not is_tiny and _may_repeat(text, near, scan) and pictures.are_inked([one.box for one in hidden], text.size):
@@ -199,8 +205,11 @@ class _Pictures:
         self._doubtful = [one for one in self._texts if one.handle in doubtful]
         self._height = min(one.bounds[3] - one.bounds[1] for one in doubtful.values())
 
-    def is_hidden(self, box: Box) -> bool:
-        """Whether none of the texts that might be hidden shows in a box."""
+    def is_hidden(self, box: Box, color: Color | None) -> bool:
+        """Whether none of the texts that might be hidden shows in a box. One of a color that nothing changes does where
+        it is not that of what is behind: thin letters are drawn paler, and those of missing fonts not at all."""
+        if color is not None and self._without.contrasts(color, box):
+            return False
         return not self._whole.differs(self._without, box)
 
     def are_inked(self, boxes: Sequence[Box], slack: float) -> bool:
@@ -307,9 +316,11 @@ def _may_repeat(text: TextObject, areas: Sequence[Area], scan: float) -> bool:
     """Whether a text may say what something else shows in its place: an invisible one a picture, or letters that are
     drawn as outlines or cut out of a color; another one a scan of the page, a picture of that measure."""
     is_transparent = not text.is_drawn or text.opacity < _TRANSPARENT
-    return is_transparent or any(
-        area.is_picture and _is_behind(area, text) and _measure(area.bounds) >= scan for area in areas
-    )
+    return is_transparent or any(_is_scan_behind(area, text, scan) for area in areas)
+
+
+def _is_scan_behind(area: Area, text: TextObject, scan: float) -> bool:
+    return area.is_picture and _is_behind(area, text) and _measure(area.bounds) >= scan
 
 
 def _is_behind(area: Area, text: TextObject) -> bool:
