@@ -166,7 +166,7 @@ async def follow_message(
         return Response(status_code=204)
     with stream.hold_slot():
         events = stepgate.service.follow_events(row.run_id, owner=caller.owner)
-        frames = AnswerFrames(row.run_id, position).stream(events)
+        frames = AnswerFrames(row.run_id, position, row.last_seq).stream(events)
         return stream.build_response(frames, build_failure_frame)
 
 

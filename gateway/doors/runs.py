@@ -219,7 +219,7 @@ async def get_run_events(
     with stream.hold_slot():
         if render == "html":
             events_so_far = stepgate.service.follow_events(run_id, owner=row.owner)
-            frames = AnswerFrames(run_id, position).stream(events_so_far)
+            frames = AnswerFrames(run_id, position, row.last_seq).stream(events_so_far)
             return stream.build_response(frames, build_failure_frame)
         return stream.build_response(_stream_events(stepgate, run_id, row.owner, position), build_failure_frame)
 

@@ -95,15 +95,25 @@ def get_thought(answer: ev.AnswerFinished) -> str:
 
 
 class AnswerFrames:
-    """The frames of one connection to one run."""
+    """The frames of one connection to one run.
 
-    def __init__(self, run_id: str, after: int) -> None:
+    What had happened by seq `stored` is sent in one piece: who follows an answer again, after a lost connection, does
+    not see it being written once more."""
+
+    def __init__(self, run_id: str, after: int, stored: int = 0) -> None:
         self._events: list[ev.Event] = []
         self._after = after
+        self._stored = stored
         self._blocks = BlockStream(run_id[-12:])
         self._lines = StatusLines()
+        self._line: str | None = None
+        """What is being done, if it was not sent yet."""
+        self._thoughts: list[str] = []
+        """Pieces of the thought that were not sent yet."""
+        self._is_restarted = False
         self._is_dirty = False
         self._is_thinking = False
+        self._is_view_due = False
         self._rendered_at = 0.0
         self._cost = 0.0
 
@@ -111,51 +121,69 @@ class AnswerFrames:
         """Yields the frames of a followed run. `events` are all of it, from the first one."""
         await asyncio.to_thread(render_markdown, "")  # loads the parser before the first words come
         async for event in _read_with_pauses(events, BLOCK_SECONDS):
-            if event is None:
-                if self._is_dirty:
-                    yield await self._render_blocks()
-                continue
-            for frame in await self._encode(event):
+            if event is not None:
+                self._read(event)
+                if event.seq < self._stored:
+                    continue
+            async for frame in self._make_frames(renders=event is None):
                 yield frame
 
-    async def _encode(self, event: ev.Event) -> list[str]:
+    def _read(self, event: ev.Event) -> None:
+        """Notes what an event changes."""
         self._events.append(event)
-        body, frames = event.body, list[str]()
+        body = event.body
+        if isinstance(body, ev.AnswerDelta):
+            return self._read_delta(body)
         if isinstance(body, ev.AnswerStarted):
             self._blocks = BlockStream(event.run_id[-12:])
-            frames.append(_format("blocks", {"restart": True, "blocks": []}))
-        if isinstance(body, ev.AnswerDelta):
-            return await self._encode_delta(body)
-        line = self._describe(event)
-        if line:
-            frames.append(_format("progress", {"text": line}))
+            self._is_restarted, self._is_dirty = True, False
+            self._thoughts.clear()
+        self._line = self._describe(event) or self._line
         if event.seq > self._after and (body.terminal or isinstance(body, _SHOWN_AT)):
-            if self._is_dirty:
-                frames.append(await self._render_blocks())
-            view = await asyncio.to_thread(build_view, list(self._events))
-            frames.append(_format("view", view, event.seq))
-        return frames
+            self._is_view_due = True
+        return None
 
-    async def _encode_delta(self, delta: ev.AnswerDelta) -> list[str]:
-        frames = list[str]()
+    def _read_delta(self, delta: ev.AnswerDelta) -> None:
         is_thought = delta.kind == "reasoning"
         if is_thought != self._is_thinking:
             self._is_thinking = is_thought
-            frames.append(_format("progress", {"text": THINKING if is_thought else WRITING}))
+            self._line = THINKING if is_thought else WRITING
         if is_thought:
-            frames.append(_format("thought", {"text": delta.text}))
+            self._thoughts.append(delta.text)
         elif delta.kind == "text":
             self._blocks.feed(delta.text)
             self._is_dirty = True
-        due = monotonic() - self._rendered_at > max(BLOCK_SECONDS, min(4 * self._cost, MAX_BLOCK_SECONDS))
-        return [*frames, await self._render_blocks()] if self._is_dirty and due else frames
+
+    async def _make_frames(self, *, renders: bool) -> AsyncGenerator[str, None]:
+        """Yields what was not sent yet. An answer that grows is rendered now and then, and if it `renders` at once."""
+        renders = self._is_dirty and (renders or self._is_view_due or self._is_render_due())
+        if self._is_restarted or renders:
+            yield await self._render_blocks()
+        if self._line is not None:
+            line, self._line = self._line, None
+            yield _format("progress", {"text": line})
+        if self._thoughts:
+            yield _format("thought", {"text": self._take_thought()})
+        if self._is_view_due:
+            self._is_view_due = False
+            view = await asyncio.to_thread(build_view, list(self._events))
+            yield _format("view", view, self._events[-1].seq)
+
+    def _is_render_due(self) -> bool:
+        return monotonic() - self._rendered_at > max(BLOCK_SECONDS, min(4 * self._cost, MAX_BLOCK_SECONDS))
+
+    def _take_thought(self) -> str:
+        thought = "".join(self._thoughts)
+        self._thoughts.clear()
+        return thought
 
     async def _render_blocks(self) -> str:
-        self._is_dirty = False
+        is_restarted, self._is_restarted, self._is_dirty = self._is_restarted, False, False
         started = monotonic()
         blocks = await asyncio.to_thread(lambda: list(self._blocks.render()))
-        self._rendered_at = monotonic()
-        self._cost = self._rendered_at - started
+        if blocks:
+            self._rendered_at = monotonic()
+            self._cost = self._rendered_at - started
         made = [
             {
                 "index": block.index, "html": block.html, "text": block.text, "appends": block.appends,
@@ -163,7 +191,8 @@ class AnswerFrames:
             }
             for block in blocks
         ]  # fmt: skip
-        return _format("blocks", {"restart": False, "blocks": made})
+        begin = {"thought": self._take_thought()} if is_restarted else {}
+        return _format("blocks", {"restart": is_restarted, **begin, "blocks": made})
 
     def _describe(self, event: ev.Event) -> str | None:
         """What is being done now, in words of the task: the request's, or those of the step."""

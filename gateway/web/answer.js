@@ -3,7 +3,7 @@
 
 import { may } from "./access.js";
 import { errorText, plain, post, sentence } from "./api.js";
-import { button, el, fill, icon } from "./dom.js";
+import { button, el, fill, icon, moveFocus } from "./dom.js";
 import { OPEN } from "./follow.js";
 import { copy, growing, showHtml } from "./html.js";
 import { citing, sourceRow } from "./panel.js";
@@ -26,7 +26,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
   const element = el("article.answer", { "aria-busy": "true", "aria-label": "Answer" }, el("h2.hidden", {}, "Answer"), replies, fold, thought, prose, cited, after, tools);
   const unfolded = new Set();
   const grow = growing(prose);
-  let text = "";
+  let [text, seq] = ["", null];
   let decided = "";
   let asked = [];
 
@@ -36,6 +36,10 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
     element,
     get text() {
       return text;
+    },
+    /** Up to where the run is shown; null if this page failed. */
+    get seq() {
+      return seq;
     },
     /** The ids of the approvals whose question is displayed. */
     get approvals() {
@@ -48,7 +52,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
     },
     /** Shows blocks of the answer so far. */
     blocks(frame) {
-      if (frame.restart) showThought("");
+      if (frame.restart) showThought(frame.thought);
       grow(frame);
       grown();
     },
@@ -69,7 +73,9 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
       const isAsked = status === "awaiting_approval" && metadata.approvals?.length > 0;
       element.setAttribute("aria-busy", String(isOpen && !isAsked));
       element.dataset.status = status;
-      text = view.text;
+      [text, seq] = [view.text, view.seq];
+      fold.hidden = false;
+      moveFocus(after, element); // what was decided goes
       fill(replies, view.replies.map((words) => el("div.mine", { dir: "auto" }, el("p", {}, words))));
       if (!isOpen) showThought(view.thought);
       if (view.html !== null) showHtml(prose, view.html, citing(metadata));
@@ -88,7 +94,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
     fail(error) {
       element.setAttribute("aria-busy", "false");
       fold.classList.add("over");
-      fold.hidden = true;
+      [fold.hidden, seq] = [true, null];
       fill(after, alarm(errorText(error)), again && el("div.row", {}, button("Try again", again, { picture: "again" })));
       grown();
     },
@@ -123,13 +129,16 @@ export const alarm = (text) => el("div.banner.blocking", { role: "alert" }, icon
 /** The buttons of a run that waits for a person; a caller who may not decide reads who may. Calls `decided(verb)`. */
 export function approval(decided, { canChange = false } = {}) {
   const choose = (verb) => async (event) => {
-    const box = event.currentTarget.closest(".decision");
+    const press = event.currentTarget;
+    const box = press.closest(".decision");
+    moveFocus(press, box); // what is disabled loses it
     for (const one of box.querySelectorAll("button")) one.disabled = true;
     try {
       await decided(verb);
     } catch (error) {
       box.append(el("p.problem", { role: "alert" }, errorText(error)));
       for (const one of box.querySelectorAll("button")) one.disabled = false;
+      moveFocus(box, press);
     }
   };
   const element = el("div.decision", { role: "group", "aria-label": "Approval" },

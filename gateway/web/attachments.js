@@ -3,7 +3,7 @@
 import { may } from "./access.js";
 import { errorText } from "./api.js";
 import { isOwnCollection } from "./conversation.js";
-import { button, count, el, fill, icon } from "./dom.js";
+import { button, count, el, fill, icon, moveFocus } from "./dom.js";
 import { hasView, partIn } from "./parts.js";
 import { fitTogether, shrink } from "./pictures.js";
 
@@ -12,6 +12,9 @@ const NO_FILES = "This gateway reads no files that are attached. Pictures can be
 const NO_RIGHT = "Files need a key with the scope “ingest”, which this one does not have. Pictures can be attached.";
 
 const files = partIn("attachments"); // the feature that reads files, if one does
+
+/** What tells files apart: a changed one is another. */
+const nameOf = ({ name, size, lastModified }) => `${name} ${size} ${lastModified}`;
 
 /** The tray above the message box. `filesOf()` returns of the chat that is shown the `chat` itself, `own()`, which returns the
  * collection of its files, and `read(collection)` and `free(collection)`, which are called when a file was read into one, and
@@ -47,6 +50,7 @@ export function attachments({ filesOf }) {
       await takeBack(item, state);
       reading.delete(item);
       preparing.delete(item);
+      moveFocus(item, (item.nextSibling ?? item.previousSibling)?.querySelector("button:last-child") ?? element.nextElementSibling);
       item.remove();
       draw();
     }, { kind: "plain", picture: "close", title: `Remove ${name}` });
@@ -78,8 +82,12 @@ export function attachments({ filesOf }) {
     });
   }
 
+  /** Whether a file is attached that is the same by all that the browser says of it: it was dropped once more. */
+  const isAttached = (file) => [...chips.children].some((item) => item.dataset.file === nameOf(file));
+
   function addPicture(file) {
     const { item, state } = chip(file.name, "picture");
+    item.dataset.file = nameOf(file);
     preparing.set(item, prepare(item, state, file));
   }
 
@@ -105,6 +113,7 @@ export function attachments({ filesOf }) {
 
   function addFile(file) {
     const { item, state } = chip(file.name, "file", icon("folder"));
+    item.dataset.file = nameOf(file);
     const its = filesOf();
     chatOf.set(item, its.chat);
     const again = button("Try again", () => read(), { kind: "plain", picture: "again" });
@@ -161,7 +170,7 @@ export function attachments({ filesOf }) {
   async function add(given) {
     const isPicture = ({ type }) => /^image\/(png|jpe?g|webp|gif)$/.test(type);
     const mayAdd = given.every(isPicture) || (files && await may("ingest"));
-    for (const file of given)
+    for (const file of given.filter((one) => !isAttached(one)))
       if (isPicture(file)) addPicture(file);
       else if (mayAdd) addFile(file);
     if (!mayAdd) warn(files ? NO_RIGHT : NO_FILES);

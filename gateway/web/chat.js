@@ -5,7 +5,7 @@ import { errorText, Failure, get, post, send } from "./api.js";
 import { chatBox } from "./chat_box.js";
 import { begin, isGone, note, ownCollection, pathOf, unread } from "./conversation.js";
 import { deliver } from "./delivery.js";
-import { button, el, fill, keepLooking, pinned, takeDrops } from "./dom.js";
+import { button, el, keepLooking, moveFocus, pinned, takeDrops } from "./dom.js";
 import { follow, OPEN } from "./follow.js";
 import { makeMessages } from "./messages.js";
 import { pastChats } from "./past_chats.js";
@@ -19,7 +19,8 @@ const LONGEST_PAGE = 100; // exchanges: the most that the gateway sends at once
 const LOOK_MS = 15_000; // between two looks whether the chat went on in another tab or browser
 const rooms = el("select.pill", { "aria-label": "Room" });
 const models = el("select.pill", { "aria-label": "Model", title: "The model of this chat", hidden: true });
-const log = el("div.log", { role: "log", "aria-label": "Conversation" });
+const messages = makeMessages({ branch: (message) => branch(message), choose: (id) => choose(id), grown: () => stick(), left: () => box.focus() });
+const { element: log, draw, replies } = messages;
 const earlier = button("Earlier messages", () => loadEarlier(), { kind: "plain" });
 const hero = el("div.hero");
 const scroll = el("div.scroll", {}, el("div.column", {}, hero, el("h1.hidden", {}, "Chat"), earlier, log));
@@ -27,7 +28,6 @@ const stick = pinned(scroll);
 const box = chatBox({ aside: [rooms, models], send: say, stop, filesOf: () => filesOf(chat) });
 const { tray } = box;
 const past = pastChats({ gone: (id) => id === chat.id && (location.hash = "#/chat"), named: (title) => entitle("chat", title) });
-const { draw, replies } = makeMessages({ branch: (message) => branch(message), choose: (id) => choose(id), grown: stick });
 
 export const view = el("section.view.chat", { "aria-label": "Chat" }, past.element,
   el("div.talking", {}, scroll, el("div.dock", {}, stick.down, box.element)));
@@ -65,7 +65,7 @@ async function open(id) {
   chat = { id, previous: null, head: null };
   box.open(id);
   entitle("chat");
-  log.replaceChildren();
+  messages.empty();
   [earlier.hidden, hero.hidden] = [true, Boolean(id)];
   past.refresh(id);
   await start.load();
@@ -88,11 +88,10 @@ async function reload({ keep = false } = {}) {
   try {
     const found = await get(`${pathOf(id)}/messages?limit=${PAGE}&render=html`);
     if (chat.id !== id) return;
-    Object.assign(chat, { previous: found.previous, head: found.head });
-    earlier.hidden = !found.previous;
+    chat.head = found.head;
     if (found.room && start.target() === chosen) start.choose(found.room, found.model); // else another was chosen meanwhile
     const at = scroll.scrollTop;
-    log.replaceChildren(...found.data.map(draw));
+    if (!messages.place(found.data)) earlier.hidden = !(chat.previous = found.previous);
     entitle("chat", found.title);
     hero.hidden = found.data.length > 0;
     box.limitTo(found.collection);
@@ -102,7 +101,8 @@ async function reload({ keep = false } = {}) {
   } catch (error) {
     if (chat.id !== id) return;
     chat.head = null; // so that the next look tries again
-    fill(log, unread(error, () => reload()));
+    if (error.status === 404 || !log.querySelector("[data-message]")) messages.empty(...unread(error, () => reload()));
+    else if (!keep) complain(error); // what is shown stays
   }
 }
 
@@ -125,8 +125,9 @@ async function loadEarlier(limit = PAGE) {
   const height = scroll.scrollHeight;
   const found = await get(`${pathOf(chat.id)}/messages?limit=${limit}&render=html&before=${encodeURIComponent(before)}`);
   if (chat.id !== id || chat.previous !== before) return; // another chat, or pressed twice
+  messages.prepend(found.data);
+  if (!found.previous) moveFocus(earlier, log.firstElementChild);
   earlier.hidden = !(chat.previous = found.previous);
-  log.prepend(...found.data.map(draw));
   scroll.scrollTop += scroll.scrollHeight - height;
 }
 
@@ -217,7 +218,7 @@ async function say(text) {
     if (chat === here) box.busy(false);
     const wasDeleted = await isGone(here.id, error);
     box.giveBack(wasDeleted ? "" : here.id, text, pictures);
-    if (wasDeleted) return void (here.head = null, chat === here && fill(log, unread(error, null, "Your message waits in a new chat.")));
+    if (wasDeleted) return void (here.head = null, chat === here && messages.empty(...unread(error, null, "Your message waits in a new chat.")));
     if (chat === here && error.status === 409) await reload(); // a question was asked or decided elsewhere
     if (isReply || error.status === 409) return chat === here && complain(error);
     reply.fail(error);

@@ -116,6 +116,13 @@ export function confirming(word, sure, action, options = {}) {
   return press;
 }
 
+/** Leads the focus from a node that is about to go, or from within it, to another one. */
+export function moveFocus(from, to) {
+  if (!to || !from.contains(document.activeElement)) return;
+  if (!to.matches("a, button, input, textarea, select")) to.tabIndex = -1;
+  to.focus({ preventScroll: true });
+}
+
 /** Awaits an action, and says behind a node what it fails with. */
 export async function attempt(node, action) {
   if (node.nextSibling?.isComplaint) node.nextSibling.remove();

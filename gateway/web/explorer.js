@@ -8,6 +8,7 @@ import { button, count, el, fill, moment, seconds, stateOf, words } from "./dom.
 import { follow, OPEN } from "./follow.js";
 import { growing, showHtml } from "./html.js";
 import { citationList, citing } from "./panel.js";
+import { viewOf } from "./parts.js";
 import { graph } from "./plan.js";
 import { runActions } from "./run_actions.js";
 import { lasted, timeline } from "./timeline.js";
@@ -147,7 +148,7 @@ function facts(run, isMine) {
     el("span", {}, `room ${room}`),
     owner !== "local" && el("span", {}, `for ${owner}`),
     origin && el("a", { href: `#/runs/${origin}` }, "forked from another run"),
-    isMine && isChat(chat) && room !== "pipelines" && el("a", { href: `#/chat/${encodeURIComponent(chat)}` }, "its chat"),
+    isMine && isChat(chat) && !viewOf(room) && el("a", { href: `#/chat/${encodeURIComponent(chat)}` }, "its chat"),
     el("span", {}, moment(created)),
     steps.length > 0 && !OPEN.has(status) && el("span", {}, seconds(lasted(run))),
     usage?.total_tokens > 0 && el("span", {}, count(usage.total_tokens, "token")),

@@ -32,19 +32,25 @@ export function showHtml(into, html, cite = () => null) {
 }
 
 /** Shows the blocks of an answer that is being written. Returns what takes a `blocks` frame: each block has its place,
- * and an open one is replaced as it grows, or added to. */
+ * and an open one is replaced as it grows, or added to. After a lost connection all of them come once more, and those that are
+ * shown stay as they are: who reads further up, or has selected some words, does not lose them. */
 export function growing(into) {
-  const shown = [];
+  let shown = []; // by its place, the `element` of a block and what it is `of`
   return ({ restart, blocks }) => {
     if (restart) {
-      shown.length = 0;
-      into.replaceChildren();
+      shown = shown.slice(0, blocks.length);
+      const stays = new Set(shown.map((one) => one.element));
+      for (const child of [...into.childNodes]) if (!stays.has(child)) child.remove();
     }
     for (const { index, html, text, appends } of blocks) {
-      if (!shown[index]?.isConnected) shown[index] = into.appendChild(el("div.block"));
-      if (html === null && appends) shown[index].lastChild.append(text);
-      else if (html === null) shown[index].replaceChildren(el("p.plaintext", { dir: "auto" }, text));
-      else showHtml(shown[index], html);
+      if (!shown[index]?.element.isConnected) shown[index] = { element: into.appendChild(el("div.block")), of: null };
+      const block = shown[index];
+      const isSame = block.of === (html ?? text) && !appends;
+      block.of = html ?? (appends ? null : text);
+      if (isSame) continue;
+      if (html === null && appends) block.element.lastChild.append(text);
+      else if (html === null) block.element.replaceChildren(el("p.plaintext", { dir: "auto" }, text));
+      else showHtml(block.element, html);
     }
   };
 }
@@ -189,11 +195,12 @@ function code(node) {
   const language = /language-([\w+#.-]+)/.exec(inner.className)?.[1] ?? "";
   const shown = el("code", {}, copyAll(inner, { cite: () => null, isProse: false }));
   const press = el("button.tool", { type: "button", title: "Copy code", "aria-label": "Copy code", onclick: () => copy(shown.textContent, press) }, icon("copy"));
-  return el("div.codeblock", {}, el("div.codehead", {}, el("span", {}, language), press), el("pre", { tabIndex: 0 }, shown));
+  return el("div.codeblock", { dir: "ltr" }, el("div.codehead", {}, el("span", {}, language), press), el("pre", { tabIndex: 0 }, shown));
 }
 
 function formula(node) {
   const made = document.createElementNS(MATHML, node.localName);
+  if (node.localName === "math") made.setAttribute("dir", "ltr"); // also within words that are read from right to left
   for (const { name, value } of node.attributes)
     if (/^[a-z]+$/.test(name) && !/^(on|href|style|class|id|xmlns)/.test(name)) made.setAttribute(name, value);
   for (const child of node.childNodes)

@@ -5,7 +5,7 @@ import { Failure } from "./api.js";
 const LOST = "This part of the page could not be loaded: the gateway cannot be reached, or runs another version by now. Load the page again.";
 const listed = [...document.querySelectorAll("header nav a"), ...document.getElementById("parts").content.children];
 const parts = listed.map(({ textContent: label, dataset: { slot, name, module, scope, rooms = "" } }) =>
-  ({ slot, name, label, scope, rooms: rooms.split(" "), load: () => load(module) }));
+  ({ slot, name, label, scope, rooms: rooms.split(" ").filter(Boolean), load: () => load(module) }));
 
 /** The parts in a slot, in their order: each with its `name`, its `label`, the `scope` that it needs ("" for none), its `rooms`,
  * and `load()`, which resolves to its module. It throws `Failure`. */
@@ -13,6 +13,9 @@ export const partsIn = (slot) => parts.filter((one) => one.slot === slot);
 
 /** The part in a slot that only one feature may fill; undefined where none does. */
 export const partIn = (slot) => partsIn(slot)[0];
+
+/** The view in which a room is worked in, where it has one of its own; else undefined. */
+export const viewOf = (room) => partsIn("views").find((one) => one.rooms.includes(room));
 
 /** Whether the page has a view. */
 export const hasView = (name) => partsIn("views").some((one) => one.name === name);

@@ -109,12 +109,31 @@ export function pastChats({ gone, named }) {
   function draw() {
     if (list.querySelector("input:focus, :popover-open")) return; // a name is being written, or something chosen
     const none = search.value.trim() ? "No chat has all of these words." : "Your chats appear here.";
-    const focused = list.contains(document.activeElement) ? document.activeElement.hash : "";
+    const focus = placeOf(document.activeElement);
     const open = rows.find((row) => row.id === current);
     if (open) named(open.title);
-    fill(list, rows.map((row) => el("li.chatrow", {}, item(row), menu(row))), !rows.length && el("li.quiet.pad", {}, none));
+    fill(list, rows.map(drawRow), !rows.length && el("li.quiet.pad", {}, none));
     more.hidden = !next;
-    if (focused) list.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    focus?.();
+  }
+
+  /** Returns what gives the focus back to the same part of a chat's row, or of the row that is in its place now; null if it is
+   * not in the list. */
+  function placeOf(focused) {
+    const row = focused.closest(".chatrow");
+    if (!list.contains(row)) return null;
+    const at = [...list.children].indexOf(row);
+    const part = focused.closest(".menu") ? ".tool" : "a";
+    return () => {
+      const same = [...list.children].find((one) => one.dataset.chat === row.dataset.chat);
+      ((same ?? list.children[Math.min(at, list.children.length - 1)]).querySelector(part) ?? search).focus({ preventScroll: true });
+    };
+  }
+
+  function drawRow(row) {
+    const element = el("li.chatrow", {}, item(row), menu(row));
+    element.dataset.chat = row.id;
+    return element;
   }
 
   function item({ id, title, room, status, open_runs: open, updated_at: at, match }) {
@@ -151,19 +170,22 @@ export function pastChats({ gone, named }) {
 
   function rename(row, box, popup) {
     const field = el("input", { value: row.title, maxLength: 200, "aria-label": "Name of the chat" });
+    const leave = () => {
+      const shown = item(row);
+      field.replaceWith(shown);
+      shown.focus();
+      draw();
+    };
     const keep = async () => {
       const title = field.value.trim();
       if (title && title !== row.title)
         await note(row.id, { title }).then(() => (row.title = title), () => {}); // the list shows the name that it has
-      field.blur();
+      leave();
       refresh();
     };
     field.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && !isComposing(event)) keep();
-      if (event.key === "Escape") {
-        field.replaceWith(item(row));
-        draw();
-      }
+      if (event.key === "Escape") leave();
     });
     field.addEventListener("blur", () => setTimeout(draw), { once: true });
     popup.hidePopover();

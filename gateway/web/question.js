@@ -14,6 +14,12 @@ export function question({ text, images = [], at = null, resend = null, pager = 
       el("div.tools", {}, at && el("time.quiet", { dateTime: at }, moment(at)), pager, copyButton, resend && tool("Edit and send again", "edit", edit)));
   };
 
+  /** Takes the form away again; the focus is where it was opened. */
+  function leave() {
+    draw();
+    element.querySelector(".tools").lastChild.focus();
+  }
+
   function edit() {
     const area = el("textarea", { value: text, rows: Math.min(12, text.split("\n").length + 1), "aria-label": "Edit message" });
     const form = el("form.edit", {
@@ -22,11 +28,11 @@ export function question({ text, images = [], at = null, resend = null, pager = 
         if (area.value.trim()) resend(area.value.trim());
       },
       onkeydown: (event) => {
-        if (event.key === "Escape") draw();
+        if (event.key === "Escape") leave();
         if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
       },
     }, area, el("div.row", {},
-      el("button.button.primary", { type: "submit" }, "Send"), button("Cancel", draw),
+      el("button.button.primary", { type: "submit" }, "Send"), button("Cancel", leave),
       el("span.quiet", {}, "The first version stays beside it.")));
     fill(element, form);
     area.focus();

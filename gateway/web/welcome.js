@@ -3,9 +3,8 @@
 import { errorText, get } from "./api.js";
 import { button, el, fill, keepLooking, short } from "./dom.js";
 import { offer, report } from "./models.js";
-import { partsIn } from "./parts.js";
+import { partsIn, viewOf } from "./parts.js";
 
-const BUILDER = "pipelines"; // has a view of its own
 const LOOK_MS = 10_000; // between two looks for a model, while there is none
 
 /** The welcome in `hero`, and the choices of the room in `rooms` and of its model in `picks`, which is hidden where there
@@ -107,7 +106,7 @@ export function welcome({ hero, rooms, picks, say, focus }) {
     fill(hero,
       el("h1", {}, "What do you want to do?"),
       isWithoutModel && unconnected(models),
-      el("div.cards", { role: "group", "aria-label": "Rooms" }, known.filter((one) => one.id !== BUILDER).map(card)),
+      el("div.cards", { role: "group", "aria-label": "Rooms" }, known.filter((one) => !viewOf(one.id)).map(card)),
       offered?.length ? el("section.unconnected.offers", {}, offered) : offered && el("div.suggestions", {}, (room.suggestions ?? []).map(suggestion)));
   }
 

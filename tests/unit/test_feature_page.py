@@ -15,6 +15,7 @@ from gateway.doors.web_page import PageFiles
 from gateway.feature import Feature, Page, PagePart
 from gateway.feature_loader import FeatureConflictError, FeatureSource, LoadedFeatures, choose_features, load_features
 from gateway.feature_page import collect_page
+from tests.support.processes import ROOT
 
 FOLDER = "stepgate_ballads:page"
 SONGS = PagePart("songs", "Songs & more", "songs.js", "agent")
@@ -64,6 +65,25 @@ def test_an_offer_of_rooms_is_listed_with_its_rooms(songs: Path) -> None:
     page = PageFiles(collect_page(load(Feature(name="singing", page=Page(folder=FOLDER, room_offers=(offer,))))))
     assert list_links(page)[3:] == [("room-offers", "songs")]
     assert 'data-scope="agent" data-rooms="choir solo"' in page.packed["index.html"].plain.decode()
+
+
+def test_a_view_is_listed_with_the_rooms_that_it_is_for(songs: Path) -> None:
+    view = replace(SONGS, rooms=("choir",))
+    page = PageFiles(collect_page(load(Feature(name="singing", page=Page(folder=FOLDER, views=(view,))))))
+    assert 'data-scope="agent" data-rooms="choir">' in page.packed["index.html"].plain.decode()
+    builder = PageFiles(collect_page(load_features("", with_installed=False))).packed["index.html"].plain.decode()
+    assert (
+        'data-name="build" data-module="pipeline_builder/build.js" data-scope="ingest" data-rooms="pipelines"'
+        in builder
+    )
+
+
+@pytest.mark.parametrize("name", ["welcome.js", "explorer.js"])
+def test_the_page_names_no_room_of_a_feature(name: str) -> None:
+    text = (ROOT / "gateway" / "web" / name).read_text()
+    rooms = {room for feature in load_features("", with_installed=False) for room in feature.rooms}
+    assert rooms
+    assert not [room for room in rooms if f'"{room}"' in text]
 
 
 def test_another_file_of_a_feature_makes_another_edition(songs: Path) -> None:

@@ -40,7 +40,7 @@ FEATURE = Feature(
     routes=(Door("gateway.features.pipeline_builder.doors.conversations:router", place=180),),
     page=Page(
         folder="gateway.features.pipeline_builder:page",
-        views=(PagePart("build", "Build", "build.js", "ingest", place=30),),
+        views=(PagePart("build", "Build", "build.js", "ingest", place=30, rooms=("pipelines",)),),
     ),
     owned_tables=("conversation_uncertainties", "agent_conversations"),
     retention="gateway.features.pipeline_builder.engine.retention:RETENTION",

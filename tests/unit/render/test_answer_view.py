@@ -34,14 +34,14 @@ def test_a_long_description_is_cut() -> None:
     assert len(line) <= MAX_LINE_CHARS
 
 
-async def read_frames(*bodies: ev.EventBody) -> list[tuple[str, Any]]:
-    """The frames of a followed run, each as its event and its data."""
+async def read_frames(*bodies: ev.EventBody, stored: int = 0) -> list[tuple[str, Any]]:
+    """The frames of a followed run, each as its event and its data. `stored` bodies were there before."""
 
     async def replay() -> AsyncGenerator[ev.Event, None]:
         for event in log(created(), *bodies):
             yield event
 
-    frames = [frame async for frame in AnswerFrames(RUN_ID, 0).stream(replay())]
+    frames = [frame async for frame in AnswerFrames(RUN_ID, 0, stored and stored + 1).stream(replay())]
     fields = [dict(line.split(": ", 1) for line in frame.strip().splitlines()) for frame in frames]
     return [(one["event"], json.loads(one["data"])) for one in fields]
 
@@ -57,6 +57,25 @@ async def test_what_a_model_thinks_is_shown_before_its_answer() -> None:
     assert lines[-3:] == ["Writing the answer", "Thinking", "Writing the answer"]
     assert [data["thought"] for name, data in frames if name == "view"][-1] == "An easy one."
     assert build_view(log(created(), *bodies))["thought"] == "An easy one.", "when it is opened again, too"
+
+
+async def test_who_comes_back_gets_what_was_written_in_one_piece() -> None:
+    thoughts = [ev.AnswerDelta(text=text, kind="reasoning") for text in ("An easy ", "one.")]
+    pieces = [ev.AnswerDelta(text=f"Paragraph {number}.\n\n") for number in range(50)]
+    earlier = [ev.AnswerStarted(tier="fast", model="m", reason=""), ev.AnswerDelta(text="Wrong")]
+    bodies = [*earlier, ev.AnswerStarted(tier="fast", model="m", reason=""), *thoughts, *pieces]
+    ends = [ev.AnswerDelta(text="More."), ev.AnswerFinished(text="All of it."), ev.RunSucceeded()]
+    frames = await read_frames(*bodies, *ends, stored=len(bodies))
+    assert [name for name, _ in frames[:2]] == ["blocks", "progress"]
+    whole = frames[0][1]
+    assert (whole["restart"], whole["thought"]) == (True, "An easy one.")
+    assert [block["index"] for block in whole["blocks"]] == list(range(50))
+    assert "Wrong" not in str(whole)
+    assert frames[1][1] == {"text": "Writing the answer"}
+    later = [data for name, data in frames[2:] if name == "blocks"]
+    assert [data["restart"] for data in later] == [False]
+    assert "More." in later[-1]["blocks"][-1]["html"]
+    assert frames[-1][0] == "view"
 
 
 @pytest.mark.parametrize(
