@@ -232,7 +232,7 @@ def _select_stated(request: PlanningRequest, calls: Sequence[JsonObject]) -> set
 
 def _select_misfits(request: PlanningRequest, attempt: Attempt, names: AbstractSet[str]) -> frozenset[str]:
     """Those of our own changing tools that share no word with the open part that they are called for, where another
-    one does; or with the whole request, if no tool shares one with the part ("tell me the sum too"): a small model
+    one does; or with the whole request, if no tool shares one with the part ("say the sum too"): a small model
     remembers what it was to write into a file."""
     own = {spec.name for spec in attempt.tools if spec.name in names and not is_foreign(spec)}
     if not own or not attempt.parts:
