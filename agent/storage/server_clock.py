@@ -13,19 +13,20 @@ class ServerClock:
     Before the first `synchronize` it gives the local time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, local: Callable[[], float] = time.time) -> None:
+        self._local = local
         self.offset = 0.0
         """Seconds by which the server is ahead of this machine."""
 
     def __call__(self) -> float:
         """The server's time."""
-        return time.time() + self.offset
+        return self._local() + self.offset
 
     async def synchronize(self, read_time: Callable[[], Awaitable[float]]) -> None:
         """Measures the offset to within half the time that `read_time` takes, and raises what it raises.
 
         `read_time` asks the server for its time in UTC seconds since 1970.
         """
-        before = time.time()
+        before = self._local()
         server = await read_time()
-        self.offset = server - (before + time.time()) / 2
+        self.offset = server - (before + self._local()) / 2

@@ -81,6 +81,7 @@ class WebhookSender:
         *,
         run_url: str,
         timeout_s: float,
+        delays: Sequence[float] = RETRY_DELAYS,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.outbox = outbox
@@ -89,6 +90,7 @@ class WebhookSender:
         self._get_runs = get_runs
         self._run_url = run_url
         self._timeout_s = timeout_s
+        self._delays = delays
         self._clock = clock
         self._wake = asyncio.Event()
         self.awaited_runs: set[str] = set()
@@ -176,11 +178,11 @@ class WebhookSender:
         try:
             result = await self._send_safely(delivery)
             state, due = result.state, self._clock()
-            if state == "open" and delivery.attempts > len(RETRY_DELAYS):
+            if state == "open" and delivery.attempts > len(self._delays):
                 state = "failed"
             elif state == "open":
-                delay = RETRY_DELAYS[delivery.attempts - 1] * random.uniform(1, 1 + JITTER)  # noqa: S311 - no secret
-                due += max(delay, min(result.retry_after_s, RETRY_DELAYS[-1]))
+                delay = self._delays[delivery.attempts - 1] * random.uniform(1, 1 + JITTER)  # noqa: S311 - no secret
+                due += max(delay, min(result.retry_after_s, self._delays[-1]))
             await self.outbox.record_attempt(
                 delivery, state, next_attempt=due, status=result.status, error=result.error
             )
@@ -192,7 +194,7 @@ class WebhookSender:
 
     async def _send_safely(self, delivery: WebhookDelivery) -> SendResult:
         """Posts the delivery. A defect of ours counts as a failed attempt, so that it ends too. Raises `StoreError`."""
-        if delivery.attempts > len(RETRY_DELAYS) + 1:  # the process died in each of them
+        if delivery.attempts > len(self._delays) + 1:  # the process died in each of them
             return SendResult("failed", error=delivery.last_error or "no attempt was finished")
         try:
             return await self._send(delivery)
