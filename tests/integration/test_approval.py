@@ -360,7 +360,7 @@ async def test_a_tool_that_changes_after_its_plan_was_approved_is_asked_about(
         return "looked"
 
     first = FunctionTool("look", replace, origin="test")
-    steps = [{"tool": "look"}, {**sending()[0], "depends_on": ["s1"]}, {"tool": "completion"}]
+    steps: list[dict[str, Any]] = [{"tool": "look"}, {**sending()[0], "depends_on": ["s1"]}, {"tool": "completion"}]
     model = script(plans(*steps), says("done", to="completion"))
     async with engine_bench(tmp_path, model, tools=[first, shown], room=CAREFUL) as bench:
         again = await decide(bench, await ask(bench), "approve")

@@ -5,14 +5,15 @@ pattern's signs, so that nobody adds a word to a pattern and forgets its sign.""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from re import _constants as op
-from re import _parser as parser
+from importlib import import_module
 from typing import Any
 
 import pytest
 
 from agent.policy.guardrails import harm, injection, pii, secrets
 
+parser: Any = import_module("re._parser")  # without types
+op: Any = import_module("re._constants")
 ANY = "\0"
 """Stands for characters that a pattern leaves open."""
 MAX_CHOICES = 5
