@@ -110,7 +110,7 @@ class PagePart:
     """A part of the web page: its name in the address, its label, and its module, a file of `Page.folder`.
 
     It is offered to callers with the scope, "" for all of them. `place` orders the parts. An offer of rooms is made in
-    `rooms`; a view with `rooms` is where one works in them, so that no chat is begun there."""
+    `rooms`; a view with `rooms` is where people use them, so a new chat does not offer them."""
 
     name: str
     label: str
