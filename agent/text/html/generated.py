@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import tinycss2  # type: ignore[import-untyped]
 from lxml import etree  # type: ignore[import-untyped]
 
-from agent.text.html.lists import format_counter
+from agent.text.html.lists import find_start, find_step, find_value, format_counter
 from agent.text.html.styles import Generated, Side, read_own_style
 from agent.text.html.tables import SPACED
 
@@ -33,9 +33,11 @@ _NO_SIZE = re.compile(r"scale(?:3d|x|y)?\(\s*0*\.?0*\s*[,)]")
 _SIGNS = re.compile("[\u2190-\u21ff\u25a0-\u25ff]")
 """Arrows and shapes."""
 _SEPARATORS = re.compile(
-    r"[-\s,;.:|/\\*~_\u00a6\u00b7\u00ab\u00bb\u2010-\u2015\u2022-\u2027\u2039\u203a\u2043\u204c\u204d\u2190-\u21ff\u25a0-\u25ff]*"
+    r"[-\s,;.:|/\\*~_\u00a6\u00b7\u00ab\u00bb\u2010-\u2015\u2022-\u2027\u2039\u203a\u2043\u204c\u204d"
+    r"\u2190-\u21ff\u25a0-\u25ff\u276e-\u2771\u3001\u30fb]*"
 )
 """Bullets and what parts the items of a list. Other signs, such as those of percent, belong to an item."""
+_INTEGER = re.compile(r"[-+]?\d{1,9}")
 _LIST_ITEM = "list-item"
 """The counter that every list has (CSS Lists 3, 4.6)."""
 _LISTS = frozenset({"ol", "ul", "menu"})
@@ -88,17 +90,11 @@ class _Counters:
     def count_item(self, element: Element) -> None:
         """Changes the counter that lists have of themselves."""
         if element.tag in _LISTS:
-            step = _find_step(element)
-            items = sum(child.tag == "li" for child in element)
-            start = element.get("start", "") if element.tag == "ol" else ""
-            first = int(start) if _is_integer(start) else items if step < 0 else 1
-            self._make(_LIST_ITEM, element, first - step)
+            self._make(_LIST_ITEM, element, find_start(element) - find_step(element))
         elif element.tag == "li":
-            value = element.get("value", "")
-            is_set = _is_integer(value)
-            self._change(
-                _LIST_ITEM, element, int(value) if is_set else _find_step(element.getparent()), is_added=not is_set
-            )
+            value = find_value(element)
+            change = find_step(element.getparent()) if value is None else value
+            self._change(_LIST_ITEM, element, change, is_added=value is None)
 
     def leave(self, element: Element) -> None:
         for stack in self._stacks.values():
@@ -125,10 +121,6 @@ class _Counters:
         stack[-1] = (parent, before + value if is_added else value)
 
 
-def _find_step(element: Element) -> int:
-    return -1 if element.tag == "ol" and element.get("reversed") is not None else 1
-
-
 def _iter_changes(value: str, default: int) -> Iterator[tuple[str, int]]:
     words = [word for word in value.split() if word != "none"]
     for word, following in pairwise([*words, ""]):
@@ -137,7 +129,7 @@ def _iter_changes(value: str, default: int) -> Iterator[tuple[str, int]]:
 
 
 def _is_integer(word: str) -> bool:
-    return word.lstrip("+-").isdecimal() and len(word) < 10
+    return _INTEGER.fullmatch(word) is not None
 
 
 def _write(values: Mapping[str, str], element: Element, counters: _Counters) -> str:

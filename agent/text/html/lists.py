@@ -32,17 +32,14 @@ class ListMarkers:
         is_ordered = element.tag == "ol"
         self._type = (element.get("type", "").strip() or "1") if is_ordered else ""
         self._style = _read_style(element) if is_ordered else ""
-        self._step = -1 if self._type and element.get("reversed") is not None else 1
-        start = _read_integer(element.get("start"))
-        if start is None:
-            start = sum(child.tag == "li" for child in element) if self._step < 0 else 1
-        self._next = start
+        self._step = find_step(element)
+        self._next = find_start(element)
 
     def take(self, item: Element) -> str:
         """The marker of the next item, with a space behind it."""
         if not self._type:
             return "- "
-        value = _read_integer(item.get("value"))
+        value = find_value(item)
         number = self._next if value is None else value
         self._next = number + self._step
         style = _read_style(item) or self._style
@@ -51,6 +48,24 @@ class ListMarkers:
         if style:
             return f"{format_counter(number, style)}. "
         return f"{_format(number, item.get('type', '').strip() or self._type)}. "
+
+
+def find_step(element: Element) -> int:
+    """What is added to the number of an item for that of the next one."""
+    return -1 if element.tag == "ol" and element.get("reversed") is not None else 1
+
+
+def find_start(element: Element) -> int:
+    """The number of a list's first item."""
+    start = _read_integer(element.get("start")) if element.tag == "ol" else None
+    if start is not None:
+        return start
+    return sum(child.tag == "li" for child in element) if find_step(element) < 0 else 1
+
+
+def find_value(item: Element) -> int | None:
+    """The number that an item gives itself, if it does."""
+    return _read_integer(item.get("value"))
 
 
 def format_counter(number: int, style: str) -> str:

@@ -7,9 +7,11 @@ strikes out and raises only beside boxes that are ticked in the page. What only 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal
 
 import tinycss2  # type: ignore[import-untyped]
@@ -69,7 +71,13 @@ _VARIABLE = "--"
 _SIDES: Mapping[Any, Literal["", "before", "after"]] = {None: "", "before": "before", "after": "after"}
 _HIDING = frozenset({"none", "hidden", "collapse"})
 _MAX_DEPTH = 8
-"""Conditions within each other."""
+"""Rules and conditions within each other."""
+_MAX_SELECTOR = 400
+"""Characters of a selector: reading one takes time that grows with their square."""
+_MAX_NESTED = 400
+"""Selectors of a rule in another one."""
+_PARENT = re.compile(r"\"[^\"]*\"|'[^']*'|(&)")
+"""The outer selector in an inner one, not in a string."""
 _TRANSLATOR = GenericTranslator()
 
 Side = Literal["before", "after"]
@@ -112,8 +120,10 @@ def list_sheet_values(root: Any) -> SheetValues:
     if not any(name in sheets for name in (*properties, "content")):
         return SheetValues()
     named = _list_named(root)
-    all_declarations = _iter_declarations(sheets[:MAX_SHEET_CHARS], properties, named.keys())
-    declarations = [one for one, _ in zip(all_declarations, range(MAX_RULES), strict=False)]
+    declarations: list[_Declaration] = []
+    with suppress(RecursionError):  # nobody nests so deep: what stands before it counts
+        all_declarations = _iter_declarations(sheets[:MAX_SHEET_CHARS], properties, named.keys())
+        declarations.extend(islice(all_declarations, MAX_RULES))
     values = SheetValues()
     for one in sorted(declarations):
         for element in _find_elements(root, named, one.path):
@@ -165,23 +175,24 @@ def _iter_declarations(sheets: str, properties: AbstractSet[str], names: Abstrac
     order = 0
     used = {name for content in _CONTENT.findall(sheets) for name in _USED_VARIABLE.findall(content)}
     rules = tinycss2.parse_stylesheet(sheets, skip_comments=True, skip_whitespace=True)
-    for selectors, block, is_conditional, is_layered in _iter_rules(rules):
-        sides = {side.lower() for side in _BOX.findall(selectors)}
+    for selectors, items, is_conditional, is_layered in _iter_rules(rules):
+        written = ",".join(selectors)
+        sides = {side.lower() for side in _BOX.findall(written)}
         wanted = properties | _BOX_PROPERTIES if sides else properties
         declarations = [
             (_get_longhand(item.lower_name), item.important, tinycss2.serialize(item.value).strip())
-            for item in tinycss2.parse_blocks_contents(block, skip_comments=True, skip_whitespace=True)
+            for item in items
             if item.type == "declaration" and (item.lower_name in wanted or (sides and item.name in used))
         ]
         if not declarations:
             continue
         is_hiding = any(name in _PROPERTIES and value.lower() in _HIDING for name, _, value in declarations)
-        if is_hiding and (is_conditional or _TICK.search(selectors)):
+        if is_hiding and (is_conditional or _TICK.search(written)):
             continue
         for name, important, value in declarations:
             is_verbatim = name == "content" or name.startswith(_VARIABLE)
-            ticked = _TICK.sub("[type]", selectors) if name in _PROPERTIES else _TICKED.sub("[checked]", selectors)
-            for path, specificity, side in _list_paths(ticked, names):
+            tick, ticked = (_TICK, "[type]") if name in _PROPERTIES else (_TICKED, "[checked]")
+            for path, specificity, side in _iter_paths([tick.sub(ticked, one) for one in selectors], names):
                 if name in (_BOX_PROPERTIES if side else properties) or (side and is_verbatim):
                     order += 1
                     exact = value if is_verbatim else value.lower()
@@ -189,40 +200,64 @@ def _iter_declarations(sheets: str, properties: AbstractSet[str], names: Abstrac
 
 
 def _iter_rules(
-    rules: list[Any], depth: int = 0, outer: str = "", *, is_conditional: bool = False, is_layered: bool = False
-) -> Iterator[tuple[str, Any, bool, bool]]:
-    """Yields the selectors and the block of each rule, whether it has a condition that wide screens fulfil, and whether
-    it is in a layer. `outer` are the selectors of the rule that the rules are in."""
+    rules: list[Any],
+    depth: int = 0,
+    outer: Sequence[str] = (),
+    *,
+    is_conditional: bool = False,
+    is_layered: bool = False,
+) -> Iterator[tuple[Sequence[str], list[Any], bool, bool]]:
+    """Yields the selectors and the content of each rule, whether it has a condition that wide screens fulfil, and
+    whether it is in a layer. `outer` are the selectors of the rule that the rules are in."""
+    selectors: Sequence[str]
     for rule in rules:
         if rule.type == "qualified-rule":
-            selectors = tinycss2.serialize(rule.prelude)
-            selectors = _nest(selectors, outer) if outer else selectors
-            yield selectors, rule.content, is_conditional, is_layered
-            if depth < _MAX_DEPTH and any(one.type == "{} block" for one in rule.content):
-                nested = [
-                    one
-                    for one in tinycss2.parse_blocks_contents(rule.content, skip_comments=True, skip_whitespace=True)
-                    if one.type == "qualified-rule"
-                ]
-                yield from _iter_rules(
-                    nested, depth + 1, selectors.strip(), is_conditional=is_conditional, is_layered=is_layered
-                )
+            selectors, is_part = _nest(_split(rule.prelude), outer), True
+            conditional, layered = is_conditional, is_layered
         elif rule.type == "at-rule" and rule.content is not None and depth < _MAX_DEPTH:
             condition = " ".join(tinycss2.serialize(rule.prelude).lower().split())
-            if _applies(rule.lower_at_keyword, condition):
-                inner = tinycss2.parse_rule_list(rule.content, skip_comments=True, skip_whitespace=True)
-                yield from _iter_rules(
-                    inner,
-                    depth + 1,
-                    is_conditional=is_conditional or "(" in condition,
-                    is_layered=is_layered or rule.lower_at_keyword == "layer",
-                )
+            if not _applies(rule.lower_at_keyword, condition):
+                continue
+            selectors, is_part = outer, bool(outer)
+            conditional, layered = is_conditional or "(" in condition, is_layered or rule.lower_at_keyword == "layer"
+        else:
+            continue
+        read = tinycss2.parse_blocks_contents if is_part else tinycss2.parse_rule_list
+        items = read(rule.content, skip_comments=True, skip_whitespace=True)
+        if is_part:
+            yield selectors, items, conditional, layered
+        if depth < _MAX_DEPTH and (selectors or not is_part):
+            yield from _iter_rules(items, depth + 1, selectors, is_conditional=conditional, is_layered=layered)
 
 
-def _nest(selectors: str, outer: str) -> str:
-    """The selectors of a rule in another one (CSS Nesting 1, 3)."""
-    around = f":is({outer})" if "," in outer else outer
-    return ",".join(one.replace("&", around) if "&" in one else f"{around} {one}" for one in selectors.split(","))
+def _split(tokens: list[Any]) -> list[str]:
+    """The selectors of a list. A comma within a function is none of the list's."""
+    parts: list[list[Any]] = [[]]
+    for one in tokens:
+        if one == ",":
+            parts.append([])
+        else:
+            parts[-1].append(one)
+    return [tinycss2.serialize(part).strip() for part in parts]
+
+
+def _nest(selectors: Sequence[str], outer: Sequence[str]) -> list[str]:
+    """The selectors of a rule in another one (CSS Nesting 1, 3), without those that are longer than any that people
+    write: they multiply with each level."""
+    if not outer:
+        return [one for one in selectors if len(one) <= _MAX_SELECTOR]
+    nested: list[str] = []
+    for one in selectors:
+        count = sum(bool(match[1]) for match in _PARENT.finditer(one))
+        for around in outer:
+            if len(nested) < _MAX_NESTED and len(one) + max(count, 1) * len(around) <= _MAX_SELECTOR:
+                nested.append(_put_into(one, around) if count else f"{around} {one}")
+    return nested
+
+
+def _put_into(selector: str, around: str) -> str:
+    """A selector with the outer one in place of `&`."""
+    return _PARENT.sub(lambda match: around if match[1] else match[0], selector)
 
 
 def _applies(keyword: str, condition: str) -> bool:
@@ -244,19 +279,16 @@ def _is_true(part: str) -> bool:
     return limit <= _SCREEN_PX if width["bound"] == "min" or width["sign"] == ">" else limit >= _SCREEN_PX
 
 
-def _list_paths(
-    selectors: str, names: AbstractSet[str]
-) -> list[tuple[str, tuple[int, int, int], Literal["", "before", "after"]]]:
-    if _SIMPLE.fullmatch(_BOX.sub("", selectors)):  # most sheets are made for other pages too, and a search takes time
-        selectors = ",".join(one for one in selectors.split(",") if names >= set(_NAME.findall(one)))
-    try:
-        return [
-            (_write_path(one), one.specificity(), _SIDES[one.pseudo_element])
-            for one in parse(selectors)
-            if one.pseudo_element in _SIDES
-        ]
-    except SelectorError:
-        return []
+def _iter_paths(
+    selectors: Sequence[str], names: AbstractSet[str]
+) -> Iterator[tuple[str, tuple[int, int, int], Literal["", "before", "after"]]]:
+    for written in selectors:  # most sheets are made for other pages too, and a search takes time
+        if _SIMPLE.fullmatch(_BOX.sub("", written)) and not names >= set(_NAME.findall(written)):
+            continue
+        with suppress(SelectorError, RecursionError):
+            (one,) = parse(written)
+            if one.pseudo_element in _SIDES:
+                yield _write_path(one), one.specificity(), _SIDES[one.pseudo_element]
 
 
 def _write_path(selector: Selector) -> str:

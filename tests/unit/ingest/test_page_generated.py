@@ -1,11 +1,13 @@
 """HTML: the text that style sheets add before and behind elements, as a browser shows it."""
 
 from pathlib import Path
+from time import thread_time
 
 import pytest
 
 from agent.net import Page
 from mcp_tools.builtin.web_fetch import extract
+from tests.support.machine import get_slowness
 from tests.unit.ingest.test_markdown_html_coverage import lines, read
 
 LAW = "<h2>Scope</h2><h3>Term</h3><h3>Fee</h3><h2>End</h2><h3>Last</h3>"
@@ -83,6 +85,12 @@ NESTED = "<ol><li>One<ol><li>Sub<li>Next</ol><li>Two</ol>"
             "<p>Rent is due<p id=x class=fee>99",
             ["Rent is due", "99"],
         ),
+        ("li::before {content: '\\276f '}", "<ul><li>One</ul>", ["- One"]),
+        (
+            "ol {list-style: none} li::before {content: counter(list-item) '. '} body {counter-reset: a --5}",
+            "<ol start=--5><li>7 days<li value=+-2>8 days</ol>",
+            ["1. 7 days", "2. 8 days"],
+        ),
         ("li::before {content: '\\2713 '}", "<ul><li>One</ul>", ["- \u2713One"]),
         (
             "th::after {content: '\\25b2'} td::before {content: '\\25b2'}",
@@ -135,6 +143,54 @@ def test_boxes_that_nobody_sees_are_not(sheet: str, tmp_path: Path) -> None:
     assert " ".join(lines(output)).split() == ["Rent", "is", "due"]
     assert output.coverage is not None
     assert output.coverage.share == 1.0
+
+
+@pytest.mark.parametrize(
+    ("sheet", "body", "expected"),
+    [
+        (
+            ".fee {:is(.old, .gone) {display: none} [title='a, b & c'] {display: none}}",
+            "<div class=fee>The rent is 98 <b class=gone>99</b> <b title='a, b & c'>97</b></div>",
+            ["The rent is 98"],
+        ),
+        (
+            ".open .fee, p.due {b {display: none} &[title='&'] {display: none}}",
+            "<p class=due>The rent is 98 <b>99</b><div class=open><p class=fee title='&'>97</div>",
+            ["The rent is 98"],
+        ),
+        (
+            ".fee {@media screen {display: none; &.due {display: block}} @media print {&.due {display: none}}}",
+            "<p>Rent is due<p class='fee due'>98<p class=fee>99",
+            ["Rent is due", "98"],
+        ),
+    ],
+)
+def test_rules_within_others_count_whatever_their_selectors(
+    sheet: str, body: str, expected: list[str], tmp_path: Path
+) -> None:
+    page = f"<html><head><style>{sheet}</style></head><body>{body}</body></html>"
+    assert lines(read(page, "html", tmp_path)) == expected
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    [
+        "a{" + "& & & & & & {" * 6 + "color: red" + "}" * 7,
+        "a,b{" + "c,d,e,f,g,h {" * 6 + "color: red" + "}" * 7,
+        "a{" + "& & & & & & {" * 6 + "display: none" + "}" * 7,
+        "b " * 20_000 + "{display: none}",
+        ".b" * 20_000 + "{display: none}",
+        ":not(" * 5_000 + "b" + ")" * 5_000 + "{display: none}",
+        "@media " + "(" * 5_000 + ")" * 5_000 + "{b {display: none}}",
+        "b {" * 5_000 + "display: none",
+    ],
+    ids=lambda sheet: sheet[:20],
+)
+def test_sheets_that_nobody_writes_take_no_time(sheet: str, tmp_path: Path) -> None:
+    begin = thread_time()
+    page = f"<html><head><style>p b {{display: none}}{sheet}</style></head><body><p>Rent <b>99</b></body></html>"
+    assert lines(read(page, "html", tmp_path)) == ["Rent"]
+    assert thread_time() - begin < 2 * get_slowness()
 
 
 def test_coverage_falls_when_the_text_of_a_sheet_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
