@@ -22,15 +22,19 @@ MAX_PARTS = 8
 FOLLOWING_CHARS = 500
 """What follows an order in its paragraph says what it wants. It belongs to it up to the end of a sentence here."""
 COMMENT_CHARS = 5_000
-"""What hides an order in a comment is left out with the comment, up to this length."""
+"""Before and behind an order: a comment that begins and ends within them is left out with the order."""
 MIN_SCORES = {"addressed": 0.85, "attack": 0.85, "hidden": 0.5, "false_turn": 0.5, "control_tokens": 0.5}
 """Findings that count, and from which score on. Plain requests ("please send me the list") are what a mail is about."""
 WRAPPED_CHARS = 60
 """Characters of a line that was broken to fit a width: a shorter one ends where its writer ended it."""
 _COMMENT_BEGIN, _COMMENT_END = "<!--", "-->"
-_WRAPPED_END = re.compile(r"[^.!?:;|>\s][ \t]*\Z")
-_OWN_LINE = re.compile(r"\s*(?:[-*+>|#<\[{]|\d+[.):]|[\w.-]+:\s|[^\s,;]+[,;\t]|$)")
-"""The beginning of a line that goes on with nothing: entries of lists, rows, headings, fields."""
+_WRAPPED_END = re.compile(r"[^.!?:;|>\s]\s*\Z")
+_OWN_LINE = re.compile(r"\s*(?:[-*+>|#<\[{]|\d+[.):]|[\w.-]+:\s|$)")
+"""The beginning of a line that goes on with nothing: entries of lists, headings, fields."""
+_ROW = re.compile(r"\s*[^\s,;]+[,;\t]")
+"""The beginning of a row; after a line of words, it is a word with a comma."""
+_APART = "\n\f\n"
+"""Between strings of JSON, and where an order was left out: no order goes on there."""
 _SENTENCE_BEGIN = re.compile(r"[.!?\n](?=[^.!?\n]*\Z)\s*")
 _SENTENCE_END = re.compile(r"[.!?](?=\s)")
 
@@ -41,12 +45,12 @@ def find_orders(text: str) -> tuple[str, ...]:
     the strings are read."""
     values = read_json_values(text) if text.lstrip()[:1] in ("{", "[") else []
     leaves = [leaf for value in values for _, leaf in iter_leaves(value) if isinstance(leaf, str)]
-    rest = ("\n\n".join(leaves) if values else text)[:MAX_SCANNED]
+    rest = (_APART.join(leaves) if values else text)[:MAX_SCANNED]
     orders: list[str] = []
     while len(orders) < MAX_PARTS and (finding := _find_order(rest)) is not None:
         start, end = _extend(rest, finding)
         orders.append(rest[start:end])
-        rest = f"{rest[:start]}\n{rest[end:]}"
+        rest = f"{rest[:start]}{_APART}{rest[end:]}"
     return tuple(orders)
 
 
@@ -78,9 +82,9 @@ def _extend(text: str, finding: Finding) -> tuple[int, int]:
     first = finding.start + len(text[finding.start : finding.end]) - len(text[finding.start : finding.end].lstrip())
     begin = _SENTENCE_BEGIN.search(text, 0, first)
     start = begin.end() if begin is not None else 0
-    opened = text.rfind(_COMMENT_BEGIN, 0, first)
-    closed = text.find(_COMMENT_END, max(opened, 0))
-    if opened >= 0 and finding.start < closed < finding.end + COMMENT_CHARS:
+    opened = text.rfind(_COMMENT_BEGIN, max(0, first - COMMENT_CHARS), first)
+    closed = text.find(_COMMENT_END, opened, finding.end + COMMENT_CHARS) if opened >= 0 else -1
+    if closed > finding.start and _APART not in text[opened:closed]:
         return opened, max(closed + len(_COMMENT_END), finding.end)
     end = max(finding.end, _find_line_end(text, max(start, finding.end - 1)))
     far = finding.end + FOLLOWING_CHARS
@@ -93,9 +97,10 @@ def _find_line_end(text: str, place: int) -> int:
     """Where the line at a place ends, and with it the lines that it was broken into."""
     begin = text.rfind("\n", 0, place) + 1
     end = _find_break(text, place)
+    is_row = _ROW.match(text, begin, end) is not None
     while end - begin >= WRAPPED_CHARS and end < len(text) and _WRAPPED_END.search(text, begin, end):
         begin, following = end + 1, _find_break(text, end + 1)
-        if _OWN_LINE.match(text, begin, following):
+        if _OWN_LINE.match(text, begin, following) or (is_row and _ROW.match(text, begin, following)):
             break
         end = following
     return end
