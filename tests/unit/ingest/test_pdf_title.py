@@ -14,6 +14,8 @@ from gateway.features.documents.engine.ingest.parsers.pdf import find_xmp_title
         ("<dc:title><rdf:Alt></rdf:Alt></dc:title>", None),
         ("<dc:title><rdf:li>A", None),
         ("<rdf:li>A</rdf:li>", None),
+        ("<dc:title><rdf:Alt></rdf:Alt></dc:title><dc:creator><rdf:li>Kim</rdf:li></dc:creator>", None),
+        ('<dc:title><rdf:li xml:lang="x-default"/></dc:title><dc:creator><rdf:li>Kim</rdf:li></dc:creator>', None),
     ],
 )
 def test_the_title_is_read(xmp: str, title: str | None) -> None:

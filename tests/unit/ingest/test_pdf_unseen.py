@@ -73,6 +73,11 @@ def test_text_that_nobody_sees_is_left_out(content: tuple[str, ...], kind: str, 
     assert output.coverage.omitted["characters that nobody sees"] >= 18
 
 
+def test_a_line_through_unseen_text_shows_none_of_it(tmp_path: Path) -> None:
+    data = page(show(RENT, y=700), show(SECRET, before="1 g"), "0 g 60 653 300 0.7 re f ", show(DUE, y=600))
+    assert lines(read(data, tmp_path)) == [RENT, DUE]
+
+
 @pytest.mark.parametrize("entries", ["/Rotate 90", "/Rotate 180", "/Rotate 270", "/CropBox[30 40 600 780]"])
 def test_unseen_text_of_turned_and_cut_pages_is_left_out(entries: str, tmp_path: Path) -> None:
     data = page(show(RENT, y=700), show(SECRET, before="1 g"), show("It is due on 3 May.", y=600), entries=entries)

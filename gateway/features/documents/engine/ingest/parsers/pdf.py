@@ -336,7 +336,7 @@ def _read_metadata(result: "ParseResult") -> JsonObject:
 
 def find_xmp_title(xmp: str) -> str | None:
     """The title in a PDF's metadata, or None. In one pass: the author of the file decides its length."""
-    described = xmp.partition("<dc:title>")[2]
+    described = xmp.partition("<dc:title>")[2].partition("</dc:title>")[0]
     begin = _XMP_ITEM.search(described)
     if begin is None:
         return None

@@ -1,6 +1,7 @@
 """A PDF's page as PDFium draws it, compared with another drawing of it."""
 
 import ctypes
+from collections import Counter
 from collections.abc import Mapping
 from math import ceil, floor
 from typing import Any
@@ -93,10 +94,12 @@ class Picture:
         return True
 
     def contrasts(self, color: tuple[int, int, int], box: Box) -> bool:
-        """Whether a color would be seen in a box."""
+        """Whether a color would be seen in most of a box: a line through it shows no letter."""
         left, right, rows = self._find_rows(box)
-        own = bytes((*reversed(color), 255)) * ((right - left) // _PIXEL)
-        return any(_is_different(self._pixels[start + left : start + right], own) for start in rows)
+        places = (at for start in rows for at in range(start + left, start + right, _PIXEL))
+        counts = Counter(self._pixels[at : at + _COLORS] for at in places)
+        own = bytes(reversed(color))
+        return 2 * sum(count for one, count in counts.items() if _is_different(one, own)) > counts.total()
 
     def find_middle(self, box: Box) -> tuple[float, float]:
         """The middle of a box in points from the top left of the page as it is shown."""
