@@ -98,9 +98,13 @@ def _copy_files(source: Path, target: Path, settings: Settings) -> None:
 
     try:
         _unlink_replaced(source, target, left_out)
-        shutil.copytree(source, target, ignore=left_out, dirs_exist_ok=True, symlinks=True, copy_function=_copy_file)
-    except (OSError, shutil.Error) as error:
-        raise StoreError(f"{source} cannot be copied to {target}: {error}", agent_id="store") from error
+        shutil.copytree(source, target, ignore=left_out, dirs_exist_ok=True, symlinks=True)
+    except OSError as error:
+        failures = error.args[0] if isinstance(error, shutil.Error) else [(source, target, str(error))]
+        # What has gone since its folder was listed is no failure: a running gateway removes temporary files.
+        remaining = [why for path, _, why in failures if os.path.lexists(path)]
+        if remaining:
+            raise StoreError(f"{source} cannot be copied to {target}: {remaining[0]}", agent_id="store") from error
 
 
 def _unlink_replaced(source: Path, target: Path, left_out: Callable[[str, list[str]], set[str]]) -> None:
@@ -113,16 +117,6 @@ def _unlink_replaced(source: Path, target: Path, left_out: Callable[[str, list[s
             replaced = target / link.relative_to(source)
             if name not in ignored and link.is_symlink() and (replaced.is_symlink() or replaced.is_file()):
                 replaced.unlink()
-
-
-def _copy_file(source: str, target: str) -> str:
-    """Copies a file, unless it has gone since its folder was listed: a running gateway removes temporary files."""
-    try:
-        return shutil.copy2(source, target)
-    except FileNotFoundError:
-        if os.path.lexists(source):
-            raise
-        return target
 
 
 def _list_derived_folders(settings: Settings) -> list[str]:

@@ -3,6 +3,7 @@ And the files that `backup` and `restore` copy: links, and files that go meanwhi
 """
 
 import errno
+import os
 import shutil
 import sqlite3
 import stat
@@ -121,3 +122,28 @@ def test_a_file_that_goes_meanwhile_does_not_end_a_backup(
     monkeypatch.setattr(shutil, "copyfile", copies)
     commands.backup(tmp_path / "saved")
     assert sorted(one.name for one in (tmp_path / "saved").iterdir()) == ["key", "stepgate.db"]
+
+
+def test_a_folder_that_goes_meanwhile_does_not_end_a_backup(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (data / "drafts").mkdir()
+    (data / "link").symlink_to("nowhere")
+    (data / "key").write_text("x")
+    make = os.makedirs
+
+    def makes(name: str, mode: int = 0o777, *, exist_ok: bool = False) -> None:  # once the entries are listed
+        (data / "drafts").rmdir()
+        (data / "link").unlink()
+        make(name, mode, exist_ok)
+
+    monkeypatch.setattr(os, "makedirs", makes)
+    commands.backup(tmp_path / "saved")
+    assert sorted(one.name for one in (tmp_path / "saved").iterdir()) == ["key", "stepgate.db"]
+
+
+def test_a_file_that_cannot_be_read_ends_a_backup_with_its_name(data: Path, tmp_path: Path) -> None:
+    os.mkfifo(data / "pipe")
+    with pytest.raises(StoreError, match="pipe"):
+        commands.backup(tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()
