@@ -636,6 +636,31 @@ async def test_a_tool_of_ours_is_no_choice_for_a_part_that_names_another_ones_wo
     assert "memory_save" not in planned
 
 
+@pytest.mark.parametrize(
+    ("prompt", "parts"),
+    [
+        ("remember that the file a.txt is hers", ()),
+        (
+            "keep in mind that she is my sister, and write her name into the file a.txt",
+            ("write it into the file a.txt",),
+        ),
+    ],
+)
+async def test_a_tool_of_ours_is_a_choice_for_a_part_that_is_its_work(
+    prompt: str, parts: tuple[str, ...], tmp_path: Path
+) -> None:
+    write = returning("write_file", "written", annotations=EFFECT, origin="mcp:office")
+    missing = [prompt.partition(", and ")[0], *parts]
+    saving = {"tool": "memory_save", "inputs": {"text": "what is said of carla"}}
+    first = decides(PERSON, missing=["find the address of carla", *missing], times=1)
+    second = decides(saving, missing=missing, times=1)
+    model = script(wants("memory_save"), first, second, decides(), ANSWER)
+    async with engine_bench(tmp_path, model, tools=[make_tools()[1], write], model_profile="small") as bench:
+        events = await bench.events(f"Find the address of carla, {prompt}")
+    planned = [step.tool for event in events if isinstance(event.body, PlanProposed) for step in event.body.plan.steps]
+    assert "memory_save" in planned
+
+
 async def test_a_change_that_failed_is_asked_about_again_after_a_look(tmp_path: Path) -> None:
     """It named what it could not know yet, and the request is not done by looking that up."""
     gone = RuntimeError("there is nothing called 'sold out'")

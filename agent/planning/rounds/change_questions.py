@@ -232,17 +232,18 @@ def _select_stated(request: PlanningRequest, calls: Sequence[JsonObject]) -> set
 
 def _select_misfits(request: PlanningRequest, attempt: Attempt, names: AbstractSet[str]) -> frozenset[str]:
     """Those of our own changing tools that share no word with the open part that they are called for, where another
-    one does; or with the whole request, if no tool shares one with the part ("say the sum too"): a small model
-    remembers what it was to write into a file."""
+    one does. If none does, nor with a later part, those that share none with the whole request, where one that was not
+    called yet does ("say the sum too"): a small model remembers what it was to write into a file."""
     own = {spec.name for spec in attempt.tools if spec.name in names and not is_foreign(spec)}
     if not own or not attempt.parts:
         return frozenset()
-    index = CatalogueIndex([spec for spec in attempt.tools if spec.has_side_effect])
-    for text in (attempt.parts[0], request.question):
-        scores = index.compute_scores(text)
-        if any(scores.values()):
-            return frozenset(name for name in own if not scores.get(name))
-    return frozenset()
+    changing = [spec for spec in attempt.tools if spec.effect != "read"]
+    index = CatalogueIndex(changing)
+    scores, *later = (index.compute_scores(part) for part in attempt.parts)
+    if not any(any(one.values()) for one in (scores, *later)):
+        made = {call.tool for call in request.rounds if not call.failed} - own
+        scores = CatalogueIndex([spec for spec in changing if spec.name not in made]).compute_scores(request.question)
+    return frozenset(name for name in own if not scores.get(name)) if any(scores.values()) else frozenset()
 
 
 def _list_calls(data: JsonObject) -> list[JsonObject]:
