@@ -93,7 +93,7 @@ def _find_folder(written: str) -> Path:
     except PermissionError as error:
         raise RootRefusedError(f"the gateway's user may not read {written!r}") from error
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL, an unknown ~user
-        raise RootRefusedError(f"{written!r} is not a path of a folder: {error}") from error
+        raise RootRefusedError(f"{written!r} is not a folder path: {error}") from error
     return folder
 
 
@@ -130,7 +130,7 @@ def _list_own_refusals(settings: Settings, folder: Path) -> Iterator[str]:
     if _is_within(settings.mcp_servers_path, folder) or _is_within(settings.rooms_path, folder):
         yield f"it holds settings of Stepgate, which may hold keys; {_NARROWER}"
     if any(_is_within(folder, root) for root in settings.readable_roots):
-        yield "it may be read already"
+        yield "it is already readable"
 
 
 def _list_own_homes() -> tuple[Path, ...]:

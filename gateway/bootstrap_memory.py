@@ -55,7 +55,9 @@ def build_embedder(settings: Settings) -> Embedder | None:
     key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
     if settings.embedder_model_dir is not None:
         if settings.embedder_url is not None or settings.embedder_model is not None:
-            raise ConfigError("AGENT_EMBEDDER_MODEL_DIR: unset it, or AGENT_EMBEDDER_URL and AGENT_EMBEDDER_MODEL")
+            raise ConfigError(
+                "AGENT_EMBEDDER_MODEL_DIR: unset it, or unset AGENT_EMBEDDER_URL and AGENT_EMBEDDER_MODEL"
+            )
         return OnnxEmbedder(check_model_folder(settings.embedder_model_dir))
     if settings.embedder_url is None:
         if settings.embedder_model is None:

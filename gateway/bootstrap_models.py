@@ -68,9 +68,7 @@ def _build_file_model(settings: Settings, file: Path) -> ModelTiers:
     """The model of AGENT_MODEL_FILE. Raises `ConfigError` where something else is configured too."""
     for name in ("llm_base_url", "model_fast", "model_high"):
         if getattr(settings, name) is not None:
-            raise ConfigError(
-                f"AGENT_MODEL_FILE: unset it, or AGENT_{name.upper()}: either a file or an endpoint is used"
-            )
+            raise ConfigError(f"AGENT_MODEL_FILE: cannot be combined with AGENT_{name.upper()}; unset one of them")
     if settings.serve_workers > 1:
         raise ConfigError(
             "AGENT_MODEL_FILE: each of AGENT_SERVE_WORKERS processes would load the model; serve the file by one "

@@ -241,7 +241,7 @@ def _order(loaded: Mapping[str, tuple[Feature, str]], on: set[str], skipped: lis
 
     def visit(name: str, path: tuple[str, ...]) -> Iterator[Feature]:
         if name in path:
-            raise FeatureConflictError(f"features need each other in a circle: {' -> '.join((*path, name))}")
+            raise FeatureConflictError(f"features need each other in a cycle: {' -> '.join((*path, name))}")
         if name in done:
             return
         feature, origin = loaded[name]

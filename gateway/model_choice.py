@@ -202,12 +202,12 @@ async def _try_at(
     chosen = model
     if listing is not None:
         if is_stepgate(listing):
-            reason = f"{root} is a Stepgate: its models are rooms, and a gateway that calls itself would never end"
+            reason = f"{root} is a Stepgate gateway: its models are rooms, and it would call itself forever"
             return ModelTrial(ok=False, reason=reason, model=model or "")
         names = [one.name for one in read_listed_models(listing, {})]
         chosen = model or next(iter(names), None)
     if chosen is None:
-        return ModelTrial(ok=False, reason=fault.message if fault else f"{root} lists no model that chats; name one")
+        return ModelTrial(ok=False, reason=fault.message if fault else f"{root} lists no chat model; name one")
     client = HttpModelClient(root, key)
     try:
         trial = await _try(client, chosen, TRIAL_SECONDS, looks=looks)

@@ -42,7 +42,7 @@ from agent.run_context.run import Run
 from agent.text.language import ENGLISH, get_language_name
 from agent.text.repetition import find_loop
 
-CUT = "the text of {} is not whole: its model was cut off by a token limit, a filter or its endpoint"
+CUT = "the text of {} is incomplete: the model was cut off by a token limit, a filter or its endpoint"
 
 
 def is_successful(state: RunState) -> bool:
@@ -310,7 +310,7 @@ def _list_unresolved_doubts(state: RunState) -> list[Uncertainty]:
                 message = f"the answer is not in the form that the request asks for: {attempt.misfit}"
             doubts.append(Uncertainty(level="notable", message=message, step_id=step.id))
         if attempt.judge_error:
-            message = f"nobody checked the result of {step.title} beyond the rules: {attempt.judge_error}"
+            message = f"the result of {step.title} was checked by rules only: {attempt.judge_error}"
             doubts.append(Uncertainty(level="info", message=message, step_id=step.id))
     return doubts
 
@@ -329,7 +329,7 @@ def _list_ignored_replies(state: RunState) -> list[Uncertainty]:
             continue
         following = next((one for one in state.plans if one.plan.version > request.plan_version), None)
         if following is None or following.effective == "rules":
-            message = f'what was said about the plan had no effect, because no model planned again: "{decided.reason}"'
+            message = f'the reply to the plan had no effect, because no model planned again: "{decided.reason}"'
             doubts.append(Uncertainty(level="notable", message=message))
     return doubts
 

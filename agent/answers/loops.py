@@ -7,7 +7,7 @@ from agent.answers.sentences import say
 from agent.llm.port import ModelChunk
 from agent.text.repetition import find_loop
 
-LOOP_REASON = "the model repeated itself until its answer was cut; ask again in other words, or with another model"
+LOOP_REASON = "the model repeated itself until its answer was cut off; rephrase the request, or use another model"
 """Why a run that ends so is not a full success."""
 LOOP_CHARS = 500
 """Characters of an answer between two looks for a loop."""

@@ -60,7 +60,7 @@ class SchemaForm:
         if not answer.citations and contains_no_answer_text(answer.content):
             value = await asyncio.to_thread(_make_no_answer, self._schema)
         elif tier is None:
-            raise _make_error(f"an answer in a JSON schema takes a model, and {output.fallback_reason}")
+            raise _make_error(f"an answer in a JSON schema needs a model, and {output.fallback_reason}")
         else:
             value = await self._convert(answer, self._schema, tier)
         content = json.dumps(value, ensure_ascii=False, indent=2)
@@ -113,11 +113,9 @@ def _make_no_answer(schema: JsonObject) -> JsonValue:
     try:
         return make_no_answer(schema)
     except ValueError as error:
-        why = "the documents don't say, and the schema has no room for that (null, an empty list, a text)"
+        why = "the documents don't say, and the schema cannot express that (null, an empty list, a text)"
         raise _make_error(why) from error
 
 
 def _make_error(why: str) -> TailorSchemaError:
-    return TailorSchemaError(
-        f"the answer cannot be given in the JSON schema that was asked for: {why}", agent_id="tailor"
-    )
+    return TailorSchemaError(f"the answer does not fit the requested JSON schema: {why}", agent_id="tailor")

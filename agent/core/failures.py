@@ -80,14 +80,17 @@ FAILURES: dict[str, FailureKind] = {
         "the arguments do not fit the tool, or name something that does not exist", "replan with the problem", 400, True
     ),
     "ERR_TOOL_SETUP": FailureKind(
-        "what the tool works on was not provided yet", "stop; run the command that the message names", 409, False
+        "the data that the tool works on has not been provided yet",
+        "stop; run the command that the message names",
+        409,
+        False,
     ),
     "ERR_TOOL_OUTPUT": FailureKind("the result does not fit the tool's schema", "retry once, then replan", 502, True),
     "ERR_TOOL_TIMEOUT": FailureKind("the tool did not finish in time", "retry once, then replan", 504, True),
     "ERR_TOOL_FAILED": FailureKind("the tool reported or raised an error", "retry once, then replan", 502, True),
     "ERR_TOOL_UNKNOWN_OUTCOME": FailureKind(
-        "a side effect started and its result never came: a crash, a time limit or a broken connection",
-        "do not repeat it, unless a read shows that it did not happen; else a person must find out",
+        "a side effect started and its result never arrived: a crash, a time limit or a broken connection",
+        "do not repeat it, unless a read shows that it did not happen; otherwise a person must check",
         500,
         False,
     ),
@@ -102,7 +105,7 @@ FAILURES: dict[str, FailureKind] = {
     "ERR_BUDGET": FailureKind("the run has spent one of its budgets", "stop and answer with what is known", 200, False),
     "ERR_CANCELLED": FailureKind("the run was cancelled", "stop and answer with what is known", 200, False),
     "ERR_RUN_GIVEN_UP": FailureKind(
-        "the run was claimed several times without getting further",
+        "the run was claimed several times without making progress",
         "read the logs of the processes that executed it; send the request again",
         500,
         False,
@@ -120,7 +123,7 @@ FAILURES: dict[str, FailureKind] = {
         "nothing in the collection is relevant enough", "search more broadly, or ask what is meant", 404, True
     ),
     "ERR_TAILOR_HALLUCINATION": FailureKind(
-        "the documents support nothing of the answer",
+        "the documents do not support the answer",
         'write it again under strict instructions, else say "I don\'t know"',
         502,
         True,
@@ -134,10 +137,10 @@ FAILURES: dict[str, FailureKind] = {
     "ERR_CONNECTOR_AUTH": FailureKind(
         "the source refuses the credential", "ask for a new one, or skip the source", 403, False
     ),
-    "ERR_CONNECTOR_NOT_FOUND": FailureKind("there is nothing at the source", "report it; skip the source", 404, False),
+    "ERR_CONNECTOR_NOT_FOUND": FailureKind("the source does not exist", "report it; skip the source", 404, False),
     "ERR_CONNECTOR_FAILED": FailureKind("the source could not be read", "try again later, or skip it", 502, True),
     "ERR_CONNECTOR_REFUSED": FailureKind(
-        "the source forbids reading it, or it is outside of the source", "report it; skip it", 403, False
+        "the source forbids access to it, or it lies outside the source", "report it; skip it", 403, False
     ),
     "ERR_PARSER_ENCRYPTED": FailureKind("the file needs a password", "ask for it, or skip the file", 422, False),
     "ERR_PARSER_UNSUPPORTED": FailureKind(
@@ -164,7 +167,7 @@ FAILURES: dict[str, FailureKind] = {
     "ERR_STALE_EPOCH": FailureKind(
         "another process has claimed this run", "stop at once; it continues there", 409, False
     ),
-    "ERR_INTERNAL": FailureKind("a defect of Stepgate", "report it with the request id", 500, False),
+    "ERR_INTERNAL": FailureKind("an internal error: a bug in Stepgate", "report it with the request id", 500, False),
 }
 
 

@@ -77,13 +77,13 @@ def iter_violations(schema: Mapping[str, Any], value: object) -> Iterator[Violat
     try:
         faults = _compare(_get_validator(schema), value)
     except Unresolvable as error:
-        faults = [Violation((), f"a reference of the schema leads nowhere: {str(error)[:200]}")]
+        faults = [Violation((), f"a `$ref` of the schema cannot be resolved: {str(error)[:200]}")]
     except RecursionError:
-        faults = [Violation((), "the schema or the value is nested too deeply to be compared")]
+        faults = [Violation((), "the schema or the value is nested too deeply to be checked")]
     except (ArithmeticError, AttributeError, TypeError, ValueError) as error:  # a list where a schema has to be
-        faults = [Violation((), f"the schema cannot be compared with: {str(error)[:200]}")]
+        faults = [Violation((), f"the schema cannot be used for a check: {str(error)[:200]}")]
     except _OutOfTimeError:
-        faults = [Violation((), f"comparing with the schema takes longer than {COMPARE_SECONDS:g} s; simplify it")]
+        faults = [Violation((), f"a check against the schema takes longer than {COMPARE_SECONDS:g} s; simplify it")]
     yield from faults
 
 

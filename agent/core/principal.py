@@ -65,7 +65,7 @@ class Principal:
             who = f"the API key {self.key_id}" if self.key_id else f"the token of {self.owner}"
             allowed = ", ".join(self.tools) or "none"
             raise ScopeError(
-                f"{who} does not allow the tool {tool!r}, whose work this is; it allows {allowed}", tool=tool
+                f"{who} does not allow the tool {tool!r}, which this needs; it allows {allowed}", tool=tool
             )
 
     def restrict_request(self, request: AgentRequest) -> AgentRequest:

@@ -32,7 +32,7 @@ class ThrottledLog:
         except AgentError as error:
             self.record_failure(error.message, error.code)
         except Exception as error:  # noqa: BLE001 - the border of a loop: a defect ends one turn of it
-            self.record_failure(f"a defect of Stepgate: {error!r}", type(error).__name__, defect=error)
+            self.record_failure(f"an internal error: {error!r}", type(error).__name__, defect=error)
         else:
             self.record_recovery()
 

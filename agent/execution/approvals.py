@@ -291,10 +291,10 @@ def _find_approval_reason(
     step = run.state.find_planned_step(site.step_id)
     is_of_skill = step is not None and step.action == "skill"
     if is_of_skill and step is not None and (run.room.approval != "never" or step.tools is None):
-        return "a skill is to change something"
+        return "a skill wants to change something"
     is_asked = bool(site.span) and run.room.approval != "never"
     if is_asked and not is_approved_with_plan(run.state, site.step_id, spec, args):
-        return "a sub-agent is to change something"
+        return "a sub-agent wants to change something"
     return None
 
 
@@ -311,7 +311,7 @@ async def _find_unseen_reason(
     seen = item.shown_sha256 if item is not None else ""
     # The question about a plan shows nothing of what an earlier change of the same plan may change.
     is_seen = is_as_shown(seen, await explain()) if seen else not tool.spec.requires_approval
-    return None if is_seen else "this is done once a person has seen it"
+    return None if is_seen else "this runs only after a person has reviewed it"
 
 
 def _was_shown_in_plan(run: Run, tool: str, site: CallSite) -> bool:

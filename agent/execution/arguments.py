@@ -109,7 +109,7 @@ def find_output_problem(spec: ToolSpec, result: ToolResult) -> str | None:
     if fault is None:
         return None
     where = fault.where or "result"
-    return f"{spec.name} returned something else than it promises: {where}: {shorten(fault.message)}"
+    return f"{spec.name} returned a result that does not match its schema: {where}: {shorten(fault.message)}"
 
 
 def _find_first_violation(schema: JsonObject, instance: object) -> Violation | None:

@@ -49,15 +49,15 @@ class RunExecutor:
         except ConflictError:
             log.warning("run %s has ended already", run.run_id)
         except StoreError as error:
-            log.error("run %s is left to be resumed: %s", run.run_id, error.message)  # noqa: TRY400 - no defect
+            log.error("run %s stops here and stays resumable: %s", run.run_id, error.message)  # noqa: TRY400 - no defect
         except asyncio.CancelledError:
             await self._release(run)
             raise
         except AgentError as error:
             await self._record_failure(run, error.to_failure())
         except Exception:
-            log.exception("run %s failed by a defect", run.run_id)
-            message = "a defect of Stepgate ended this run; the log of the gateway has the details"
+            log.exception("run %s failed with an internal error", run.run_id)
+            message = "an internal error ended this run; the gateway's log has the details"
             failure = AgentFailure(agent_id="gateway", error_code="ERR_INTERNAL", message=message, recoverable=False)
             await self._record_failure(run, failure)
         finally:
@@ -111,7 +111,7 @@ class RunExecutor:
             if name not in registry and name not in elsewhere:
                 raise ToolUnknownError(
                     registry.get_withheld_reason(name)
-                    or f"{name!r} is not there now: {_explain_absence(name)}, or reject",
+                    or f"{name!r} is not available now: {_explain_absence(name)}, or reject",
                     agent_id=name,
                 )
 

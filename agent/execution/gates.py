@@ -86,11 +86,11 @@ def check_evidence_found(context: GateContext) -> GateResult | None:
     if state.room.required_tools and not context.topics:
         return None
     if context.sources:
-        return pass_gate(f"{len(context.sources)} sources stand behind the answer")
+        return pass_gate(f"{len(context.sources)} sources support the answer")
     # Matches the sentence alone, or within the requested form.
     if state.room.knowledge and contains_no_answer_text(context.answer):
-        return pass_gate("the documents were searched and hold nothing of it, and the answer says so")
-    return fail_gate("no step brought any evidence")
+        return pass_gate("the documents were searched and say nothing about it, and the answer says so")
+    return fail_gate("no step returned any evidence")
 
 
 def check_citations_resolve(context: GateContext) -> GateResult | None:
@@ -106,7 +106,7 @@ def check_citations_resolve(context: GateContext) -> GateResult | None:
     unknown = [number for number in parse_cited_ids(context.answer) if number not in source_ids | quoted]
     if not unknown:
         return pass_gate("every citation resolves")
-    return fail_gate("no source stands behind " + ", ".join(f"[{number}]" for number in unknown))
+    return fail_gate("no source supports " + ", ".join(f"[{number}]" for number in unknown))
 
 
 __all__ = [

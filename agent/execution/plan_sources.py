@@ -86,7 +86,9 @@ def order_sources(further: tuple[PlanSource, ...]) -> Sequence[PlanSource]:
     for source in further:
         if source.before not in names_of_kernel:
             names = ", ".join(one.name for one in KERNEL_SOURCES)
-            raise ConfigError(f"plan source {source.name!r} comes before {source.before!r}; there are {names}")
+            raise ConfigError(
+                f"plan source {source.name!r} comes before {source.before!r}, which does not exist; known: {names}"
+            )
     return [
         one
         for kernel in KERNEL_SOURCES

@@ -47,7 +47,7 @@ class SkillExecutor:
         if not self._run.works_with_model:
             if self._run.room.requires_model:
                 raise ModelNotConfiguredError(
-                    f"the room {self._run.room.id!r} needs a model, and none may be asked: "
+                    f"the room {self._run.room.id!r} needs a model, and none is available: "
                     "set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST, or let rules take over "
                     "(AGENT_CONVERSATIONS_REQUIRE_LLM=false), which understand exact commands only",
                     agent_id=self._skill.name,

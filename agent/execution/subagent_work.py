@@ -135,7 +135,7 @@ class SubAgentWork:
         except AgentError as error:
             return self._build_partial_end("failed", error.message)
         except Exception as error:  # noqa: BLE001 - the border to a sub-agent's own code
-            return self._build_partial_end("failed", f"a defect: {type(error).__name__}: {str(error)[:300]}")
+            return self._build_partial_end("failed", f"an internal error: {type(error).__name__}: {str(error)[:300]}")
 
     async def _run_model_or_rules(self) -> _WorkEnd:
         if not self._run.works_with_model:
@@ -222,7 +222,7 @@ class SubAgentWork:
 
     def _build_partial_end(self, outcome: SubAgentOutcome, summary: str) -> _WorkEnd:
         """A failed end with the known findings and an uncertainty about them."""
-        message = f"{self._agent.AGENT_ID} did not come to its end: {summary}"
+        message = f"{self._agent.AGENT_ID} did not finish: {summary}"
         doubt = Uncertainty(severity="notable", message=message)
         result = SubAgentResult(
             success=False, data=self._agent.build_partial_data(), uncertainties=(doubt,), summary=summary

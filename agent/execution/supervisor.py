@@ -48,7 +48,7 @@ VERDICT_SCHEMA = ResponseSchema(
     },
 )
 NOBODY_JUDGES = "no model of this gateway is known to judge reliably"
-JUDGED_ONCE = "one text a run is judged, and another one was"
+JUDGED_ONCE = "one text is judged in each run, and another one was"
 _UNASKED = (NOBODY_JUDGES, JUDGED_ONCE)
 """Why nobody was asked to judge a text."""
 _DOUBTED = "what the judge doubts: {}"
@@ -122,7 +122,7 @@ class StepSupervisorAgent:
         if step.effect == "effect":
             why = "a step with side effects is not repeated"
         elif self._run.state.get_step(step.id).retry_count >= self._run.room.budgets.max_retries:
-            why = "the retry of this step is spent"
+            why = "this step has used its retry"
         else:
             return verdict
         return verdict.model_copy(update={"outcome": Outcome.REPLAN, "reason": f"{verdict.reason} ({why})"})

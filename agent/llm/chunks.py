@@ -173,7 +173,7 @@ class ChunkReader:
         if self._foreign is not None and not self.has_pieces:
             raise build_foreign_error(self._where, self._foreign)
         if not is_whole:
-            raise ModelOutputError(f"{self._where} ended its stream in the middle", agent_id="models")
+            raise ModelOutputError(f"{self._where} ended its stream in mid-reply", agent_id="models")
         self.has_finished = True
         yield ModelChunk(finish_reason="tool_calls" if self._has_calls else "stop")
 
@@ -213,9 +213,7 @@ class ChunkReader:
             delta = self._skip_repeated(delta)
         chunk = read_chunk(event, choice, self._join_halves(delta))
         if chunk.finish_reason == "error":
-            raise ModelOutputError(
-                f"{self._where} ended its reply with an error that it did not name", agent_id="models"
-            )
+            raise ModelOutputError(f"{self._where} ended its reply with an unspecified error", agent_id="models")
         self.has_finished = self.has_finished or chunk.finish_reason is not None
         if chunk.tool_calls:
             self._has_calls = True

@@ -56,7 +56,7 @@ _SECONDS = re.compile(r"\d{1,6}(?:\.\d{1,9})?s")
 _STATUS = re.compile(r"\d{3}")
 _RAW = re.compile(r": b(?P<quote>['\"]).*(?P=quote)", re.DOTALL)
 _SETTING = re.compile(r" \(AGENT_[A-Z_]+\)")
-CONTEXT_ADVICE = "a shorter request, or a model that is started with a larger context, would help"
+CONTEXT_ADVICE = "send a shorter request, or start the model with a larger context"
 REFUSED_STATUS = frozenset({400, 409, 413, 415, 422})
 """The statuses that refuse the request itself, so that the caller can correct it."""
 
@@ -147,7 +147,7 @@ def build_form_error(what: str, body: bytes) -> ModelOutputError:
         title = _TITLE.search(body[:20_000].decode("utf-8", errors="replace"))
         title_note = f" ({_join_lines(html.unescape(title[1]), 100)!r})" if title and title[1].strip() else ""
         paged = ModelOutputError(
-            f"{what} with a web page{title_note} in place of a completion; is the address of the API right?",
+            f"{what} with a web page{title_note} instead of a completion; is this the address of the API?",
             agent_id="models",
         )
         paged.remedy = "address"

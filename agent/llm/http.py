@@ -333,7 +333,7 @@ class HttpModelClient:
             return self._build_timeout_error(timeout_s, has_token=False)
         if isinstance(error, aiohttp.ClientPayloadError):
             return ModelOutputError(
-                f"{self._where} broke off in the middle: {_describe_cause(error)}", agent_id="models"
+                f"{self._where} broke off in mid-reply: {_describe_cause(error)}", agent_id="models"
             )
         return ModelDownError(f"{self._where} failed: {_describe_cause(error)}", agent_id="models")
 

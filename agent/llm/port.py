@@ -140,7 +140,7 @@ def read_end(finish_reason: str | None) -> ReplyEnd:
 
 def describe_interruption(name: str) -> str:
     """An interruption in words."""
-    return f"the model's endpoint ended the reply early ({name}), so it may not be whole; ask again"
+    return f"the model's endpoint ended the reply early ({name}), so it may be incomplete; ask again"
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ class LiteLLMClient:
             raise self._translate_error(litellm, error, request.model) from error
         # The SDK ends every stream with a "stop" of its own; only this tells whether the provider said so.
         if getattr(response, "received_finish_reason", "stop") is None:
-            raise ModelOutputError(f"{request.model} ended its stream in the middle", agent_id="models")
+            raise ModelOutputError(f"{request.model} ended its stream in mid-reply", agent_id="models")
         for chunk in reader.end(is_whole=False):
             yield chunk
         self._support.confirm(request, sent, thinks=reader.has_thoughts)

@@ -176,7 +176,7 @@ class SafeClient:
             return target
         if port not in PORTS:
             hint = "AGENT_FETCH_ALLOW_HOSTS allows HOST:PORT"
-            raise ToolDeniedError(f"port {port} is refused: it is not a port of web pages ({hint})")
+            raise ToolDeniedError(f"port {port} is refused: it is not a web port ({hint})")
         _check_host_spelling(host)
         return target
 
@@ -238,7 +238,7 @@ def _check_host_spelling(host: str) -> None:
     """Refuse spellings that different programs read differently."""
     bare = host.strip("[]")
     if "%" in bare:
-        raise ToolDeniedError(f"{host!r} is refused: a zone or an escape has no place in an address")
+        raise ToolDeniedError(f"{host!r} is refused: an address must not contain a zone or an escape")
     if ":" in bare:
         return  # an IPv6 literal; httpx has parsed it, its address is checked at connect time
     if _NUMBERS.match(bare) and not _DOTTED.match(bare):

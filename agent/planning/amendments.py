@@ -35,5 +35,6 @@ def explain_pending_call(spec: ToolSpec) -> str:
     others = spec.hints.accepted_wishes
     wishes = f" Besides yes and no I understand {others}." if others else ""
     return (
-        f"no model is there to read your reply, and it is neither yes nor no. What it does: {spec.description}{wishes}"
+        "no model is available to read your reply, and it is neither yes nor no. "
+        f"What it does: {spec.description}{wishes}"
     )

@@ -68,7 +68,7 @@ def route_request(
     if (slash := _route_slash_command(text, catalogue, commands, has_model=has_model)) is not None:
         return slash
     if room.skill is not None and room.planning:
-        return Route("skill", f"every request of the room {room.id!r} is its skill's", question, room.skill)
+        return Route("skill", f"the skill of the room {room.id!r} handles every request", question, room.skill)
     if _is_greeting(text):
         return Route("greeting", "a greeting needs no plan", question)
     if not room.planning:

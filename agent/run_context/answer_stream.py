@@ -10,7 +10,7 @@ from agent.policy.redaction.answers import StreamFilter
 from agent.run_context.run import Run
 
 DeltaKind = Literal["text", "reasoning", "refusal"]
-WAS_THOUGHT = "what was written before was the model's thought"
+WAS_THOUGHT = "the text so far was the model's thinking"
 
 
 class DeltaWriter:
@@ -123,7 +123,7 @@ class SkillReplyStream:
         if self._writer is not None:
             await self._writer.end()
             if not answered:
-                await self.discard("what was said before was not the answer")
+                await self.discard("the text so far was not the answer")
 
     async def discard(self, reason: str) -> None:
         """Declares the written text void."""

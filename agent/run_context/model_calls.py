@@ -371,7 +371,7 @@ def check_budget(run: Run, *, leave: float = 0.0) -> None:
     `leave` is the share of each budget, from 0 to 1, that must stay unused; of the calls, at least one.
     """
     budgets, usage, share = run.room.budgets, run.state.usage, 1 - leave
-    reserve_note = f", but for {leave:.0%} that are kept for the answer" if leave else ""
+    reserve_note = f", except {leave:.0%} that are reserved for the answer" if leave else ""
 
     def make_budget_error(what: str, budget: str) -> BudgetError:
         explanation = f"the run has used its {what}{reserve_note} (budgets.{budget} of the room)"

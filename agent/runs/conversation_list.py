@@ -58,7 +58,7 @@ class ListPosition:
         try:
             return cls(float(at), to_storable_text(conversation_id))
         except ValueError as error:
-            raise BadRequestError("before: it is the `next` of another page", param="before") from error
+            raise BadRequestError("before: send the `next` of an earlier page", param="before") from error
 
 
 TOP: Final = ListPosition(1e18)

@@ -92,7 +92,7 @@ async def submit_replies(
             run_id, "approve" if approve else "reject", principal=caller, reason=reason, approvals=approval_ids
         )
     if accepted is None:
-        raise ConflictError(f"no decision on run {run_id!r} is given")
+        raise ConflictError(f"no decision on run {run_id!r} was sent")
     return accepted
 
 

@@ -113,9 +113,9 @@ class RunRetention:
                 if await self.lease.get_done() + PASS_EVERY_SECONDS <= self.clock():
                     report = await self.prune(by="AGENT_KEEP_DAYS")
                     if report is not None and not report.is_empty:
-                        log.info("older than %g days and forgotten: %s", self.keep_days, report)
+                        log.info("older than %g days and deleted: %s", self.keep_days, report)
             except AgentError as error:  # the next check continues
-                log.warning("old runs cannot be forgotten now: %s", error.message)
+                log.warning("old runs cannot be deleted now: %s", error.message)
 
     @property
     def lease(self) -> HousekeepingLease:

@@ -47,7 +47,9 @@ class Rooms:
         models = room.list_choosable(self.list_models())
         if model not in models:
             offered = (
-                f"models to choose: {', '.join(models)}" if models else f"its callers choose none: use {room.id!r}"
+                f"models to choose: {', '.join(models)}"
+                if models
+                else f"its callers cannot choose one: use {room.id!r}"
             )
             raise RoomUnknownError(
                 f"room {room.id!r} does not offer the model {model[:100]!r}; {offered}",

@@ -221,7 +221,7 @@ class RunIntake:
         """
         handler = self._handlers.get(type(request))
         if handler is None:
-            raise BadRequestError(f"no feature that is on accepts a request of the kind {type(request).__name__}")
+            raise BadRequestError(f"no enabled feature accepts a request of the kind {type(request).__name__}")
         if webhook is None and handler.find_webhook is not None:
             webhook = await handler.find_webhook(caller, request)
         if webhook is None:

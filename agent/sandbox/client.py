@@ -196,7 +196,7 @@ def _read_result(header: JsonObject, artifacts: Sequence[Artifact], limits: Sand
     if status == "sandbox":
         raise SandboxError(f"the sandbox failed: {text}")
     if status == "unlocked":
-        raise SandboxError(f"the program could not be locked: {text}")
+        raise SandboxError(f"the program could not be sandboxed: {text}")
     reply = _parse_reply(text)
     kind, error = reply.get("kind"), reply.get("error")  # what the program says of itself, no more
     problem: Problem | None = None

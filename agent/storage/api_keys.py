@@ -99,7 +99,7 @@ class KeyStore:
             raise BadRequestError("a key needs an owner and a name", param="owner" if name.strip() else "name")
         expires_at = options.get("expires_at")
         if expires_at is not None and expires_at <= self._clock():
-            raise BadRequestError("expires_at: this is in the past; the key would open nothing", param="expires_at")
+            raise BadRequestError("expires_at: this time is in the past; choose a later one", param="expires_at")
         key_id, secret = _generate_text(_ID_LENGTH), _generate_text(_SECRET_LENGTH)
         tools, limits = options.get("tools"), options.get("limits")
         chosen: dict[str, Any] = {
@@ -236,7 +236,7 @@ class KeyStore:
             except UnchangedError:  # somebody else has changed or revoked it meanwhile
                 continue
             return replace(key, limits=limits)
-        raise ConflictError(f"the limits of the API key {key_id} are being changed by others; try again")
+        raise ConflictError(f"the limits of the API key {key_id} are being changed by another process; try again")
 
     async def record_use(self, key_id: str) -> None:
         """Stores the current time as the key's last use."""

@@ -200,7 +200,9 @@ class Credentials:
         """The credential of this name, to be sent to `url`. Raises `CredentialError` also if it goes elsewhere."""
         credential = self.get(name)
         if isinstance(credential, _PlacedCredential) and credential.url and not is_below(url, credential.url):
-            raise CredentialError(f"the credential {name!r} in {self._path} is not sent to {url}: its `url` is another")
+            raise CredentialError(
+                f"the credential {name!r} in {self._path} is not sent to {url}: its `url` is a different address"
+            )
         return credential
 
     def find_place(self, name: str) -> str | None:

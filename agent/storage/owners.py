@@ -112,7 +112,7 @@ class OwnerDeletion:
             )
             if late := await self.count_rows(owner):
                 raise ConflictError(
-                    f"something of {owner!r} was still being written ({format_counts(late)}); delete the owner again"
+                    f"data of {owner!r} was written during the deletion ({format_counts(late)}); delete the owner again"
                 )
         return row_counts
 
@@ -141,7 +141,7 @@ class OwnerDeletion:
         until = self.clock() + self.stop_timeout_s
         while running := [row for row in await self.statements.read(query, owner) if row[1] >= self.clock()]:
             if self.clock() >= until:
-                raise ConflictError(f"{len(running)} runs of {owner!r} do not stop; try again in a minute")
+                raise ConflictError(f"{len(running)} runs of {owner!r} have not stopped yet; try again in a minute")
             await asyncio.sleep(POLL_SECONDS)
 
     async def _delete_keys(self, owner: str) -> None:

@@ -181,7 +181,7 @@ class PostgresDatabase:
 
     async def _listen(self, wake: Callable[[str], None], wake_all: Callable[[], None]) -> None:
         """Listens forever. Reconnects after a failure and wakes everybody, since notifications may have been missed."""
-        trouble = ThrottledLog(log, f"listening at {self.location} broke off and is retried")
+        trouble = ThrottledLog(log, f"listening for notifications of {self.location}")
         while True:
             try:
                 async with await AsyncConnection.connect(self.url, autocommit=True) as connection:
@@ -255,7 +255,7 @@ def to_store_error(error: Exception, where: str) -> StoreError:
             f"the database {where} cannot be used: {_format_error(error)}; check AGENT_DATABASE_URL and the server",
             agent_id="store",
         )
-    return StoreError(f"the database {where} refused: {_format_error(error)}", agent_id="store")
+    return StoreError(f"the database {where} reported an error: {_format_error(error)}", agent_id="store")
 
 
 def add_options(url: str, **options: object) -> str:

@@ -86,7 +86,7 @@ class Caller:
         """Raises `ScopeError` if the caller may not read the runs of this owner; None: of all owners."""
         if self.readable_owner not in (None, owner):
             raise ScopeError(
-                "the runs of other owners are read with a key that has the scope 'admin' "
+                "reading the runs of other owners requires a key with the scope 'admin' "
                 "(stepgate keys create NAME --scopes admin)",
                 scope="admin",
             )

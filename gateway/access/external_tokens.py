@@ -114,7 +114,7 @@ def build_token_verifier(settings: Settings) -> TokenVerifier | None:
     """The configured verifier, or None. Raises `ConfigError` for a verifier that cannot be loaded."""
     if settings.token_verifier is not None:
         if settings.jwt_issuer is not None:
-            raise ConfigError("AGENT_TOKEN_VERIFIER: unset it, or AGENT_JWT_ISSUER")
+            raise ConfigError("AGENT_TOKEN_VERIFIER: cannot be combined with AGENT_JWT_ISSUER; unset one of them")
         return _load_verifier(settings.token_verifier, settings)
     if settings.jwt_issuer is None:
         return None

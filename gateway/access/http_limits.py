@@ -143,8 +143,8 @@ class _LimitedBody:
                 message = await self._receive()
         except TimeoutError as error:
             raise ClientSlowError(
-                f"the request body did not arrive within {self._seconds:g} seconds (each "
-                f"{BODY_BYTES_PER_SECOND:,} bytes add one second)"
+                f"the request body did not arrive within {self._seconds:g} seconds (plus "
+                f"one second for every {BODY_BYTES_PER_SECOND:,} bytes)"
             ) from error
         self._received_bytes += len(message.get("body", b""))
         self.is_complete = message["type"] == "http.request" and not message.get("more_body", False)

@@ -91,7 +91,9 @@ class IdempotencyStore:
         if status < 0:
             replayed = dict(json.loads(headers))
             if place := replayed.get(PLACE_HEADER):
-                raise ConflictError(f"Idempotency-Key: this request has made {place}; its answer is not stored")
+                raise ConflictError(
+                    f"Idempotency-Key: the first request with this key created {place}; its answer is not stored"
+                )
             run = replayed.get(RUN_HEADER)
             where = f": GET /v1/runs/{run}/events" if run else ""
             raise ConflictError(f"Idempotency-Key: the answer to this key was streamed and is not stored{where}")

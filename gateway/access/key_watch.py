@@ -77,7 +77,7 @@ class KeyWatch:
             try:
                 await self._keys.get_valid(self._key_id)
             except AuthError as error:
-                log.info("what the key %s has left open is ended: %s", self._key_id, error.message)
+                log.info("the open streams and sessions of the key %s are closed: %s", self._key_id, error.message)
                 return error
             except StoreError as error:
                 log.warning("the key %s is not checked: %s", self._key_id, error.message)

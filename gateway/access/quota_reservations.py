@@ -71,7 +71,7 @@ def _compute_wait(read: MeterReading) -> float:
 def _make_too_large_error(key: str, tokens: int, limit: int) -> RateLimitError:
     return RateLimitError(
         f"a model call that may take {tokens:,} tokens exceeds what the key {key} allows in a minute ({limit:,}); "
-        "shorten it, ask for a shorter reply (max_tokens, AGENT_LLM_MAX_TOKENS), or make a key with more",
+        "shorten it, ask for a shorter reply (max_tokens, AGENT_LLM_MAX_TOKENS), or create a key with a higher limit",
         limit="tokens",
         retry=False,
     )

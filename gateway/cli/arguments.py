@@ -52,7 +52,7 @@ def _parse_object(text: str) -> JsonObject:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
-        raise typer.BadParameter(f"no valid JSON: {error}") from error
+        raise typer.BadParameter(f"not valid JSON: {error}") from error
     return dict(value)
 
 

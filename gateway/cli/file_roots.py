@@ -26,7 +26,10 @@ def list_roots(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.
 
 @app.command()
 def add(folder: _Folder) -> None:
-    """Allow files in a folder to be read, in a running gateway at once. Never a whole home folder or a hidden one."""
+    """Allow the files of a folder to be read; a running gateway applies it at once.
+
+    Home folders and hidden folders are refused.
+    """
     from gateway.added_roots import RootRefusedError, add_root  # noqa: PLC0415 - not needed for `--help`
 
     try:
@@ -34,18 +37,18 @@ def add(folder: _Folder) -> None:
     except RootRefusedError as error:
         typer.echo(error.message, err=True)
         raise typer.Exit(1) from error
-    print(f"Files in {added} may be read now. Take it back: stepgate file-roots remove {added}")
+    print(f"Files in {added} may be read now. Undo: stepgate file-roots remove {added}")
 
 
 @app.command()
 def remove(folder: _Folder) -> None:
-    """Remove a folder that was added. What collections have read from it stays."""
+    """Remove a folder that was added. Documents that collections have read from it stay."""
     from gateway.added_roots import remove_root  # noqa: PLC0415 - not needed for `--help`
 
     if not remove_root(load_command_settings(), _complete(folder)):
         typer.echo(f"{folder} was not added; stepgate file-roots list shows the folders", err=True)
         raise typer.Exit(1)
-    print(f"Files in {folder} are not read any longer.")
+    print(f"Files in {folder} can no longer be read.")
 
 
 def _complete(folder: str) -> str:

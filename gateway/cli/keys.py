@@ -117,13 +117,13 @@ async def set_limits(
     tpm: Annotated[int | None, typer.Option("--tpm", help="Tokens a minute; 0: no limit.", min=0)] = None,
     parallel: Annotated[int | None, typer.Option(help="Parallel runs; 0: no limit.", min=0)] = None,
     budget_tokens: Annotated[
-        int | None, typer.Option(help="Total tokens, with those used so far; 0: no limit.", min=0)
+        int | None, typer.Option(help="Total tokens, including those used so far; 0: no limit.", min=0)
     ] = None,
     budget_usd: Annotated[
-        float | None, typer.Option(help="Total USD, with those used so far; 0: no limit.", min=0)
+        float | None, typer.Option(help="Total USD, including those used so far; 0: no limit.", min=0)
     ] = None,
 ) -> None:
-    """Change limits of a key; those that are not named stay. A running gateway follows within seconds."""
+    """Change limits of a key; the others stay. A running gateway applies them within seconds."""
     options = {
         "requests_per_minute": rpm,
         "tokens_per_minute": tpm,

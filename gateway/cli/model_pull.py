@@ -26,13 +26,13 @@ def pull(
     file: Annotated[str | None, typer.Option(help="The file; unset: the one with four bits a weight.")] = None,
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit; unset: the main branch.")] = None,
 ) -> None:
-    """Fetch a GGUF file from the hub (HF_ENDPOINT, HF_TOKEN), resume a partial one, and check its SHA-256."""
+    """Fetch a GGUF file from Hugging Face (HF_ENDPOINT, HF_TOKEN), resume a partial one, and check the SHA-256."""
     if not EXTRAS["local"].is_installed:
         raise ConfigError(f"stepgate models pull needs the extra `local`; {format_install_hint('local')}")
     folder = load_command_settings().data_dir / "models"
     paths = fetch(repository, file, revision, folder)
     for path in paths:
-        print(f"{path}: {path.stat().st_size / 1e6:,.0f} MB, checksum right")
+        print(f"{path}: {path.stat().st_size / 1e6:,.0f} MB, checksum verified")
     print(f"Use it: stepgate models use {paths[0]}")
 
 
@@ -63,7 +63,9 @@ def fetch(repository: str, file: str | None, revision: str | None, folder: Path)
         expected = sums.get(part)
         if expected is not None and compute_sha256(path) != expected:
             path.unlink()
-            raise ConfigError(f"{path.name} is not what the hub has (SHA-256 {expected}); it was removed: try again")
+            raise ConfigError(
+                f"{path.name} does not match the hub's checksum (SHA-256 {expected}); it was removed: try again"
+            )
     return paths
 
 

@@ -128,7 +128,7 @@ def probe(
     seconds: Annotated[float, typer.Option(min=1, help="Time limit of all tasks together.")] = 300.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Measure a model with about 25 small tasks, print what they cost, and work with it accordingly."""
+    """Measure a model with about 25 small tasks, print the results, and use it accordingly."""
     from gateway.model_probe.measuring import ModelMeasurement  # noqa: PLC0415 - as above
     from gateway.model_probe.report import format_outcome, format_record  # noqa: PLC0415
 

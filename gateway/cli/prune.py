@@ -23,7 +23,11 @@ def prune(
     if not keep_days:
         from agent.core.errors import BadRequestError  # noqa: PLC0415 - `--help` needs none
 
-        what = "--days 0 names no age" if days is not None else "AGENT_KEEP_DAYS is not set, so nothing is ever deleted"
+        what = (
+            "--days 0 would delete nothing"
+            if days is not None
+            else "AGENT_KEEP_DAYS is not set, so nothing is ever deleted"
+        )
         raise BadRequestError(f"{what}; say how many days to keep, such as `stepgate prune --days 90`", param="days")
     report = run_with_database(lambda database: _prune(database, keep_days, dry_run=dry_run), settings)
     typer.echo(f"older than {keep_days:g} days and {'to be deleted' if dry_run else 'deleted'}: {report}")

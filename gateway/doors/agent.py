@@ -27,16 +27,16 @@ from gateway.render.native import build_event_frame, build_failure_frame, build_
 router = APIRouter(tags=["agent"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 
 _STATUSES: dict[int | str, str] = {
-    400: "The request cannot be understood",
-    404: "There is no such thing",
-    409: "The state of the thing forbids this",
+    400: "The request is invalid",
+    404: "Not found",
+    409: "The current state does not allow this",
     413: "The body is too large",
-    415: "The body is not sent as plain JSON",
-    429: "The provider's rate limit",
-    500: "A defect",
+    415: "The body is not uncompressed JSON",
+    429: "The provider's rate limit is reached",
+    500: "An internal error",
     502: "The model or a tool failed",
-    503: "Stopping, full, or the store is down",
-    504: "The model or a tool was too slow",
+    503: "The gateway is stopping or full, or its store is down",
+    504: "The model or a tool timed out",
     # Without it FastAPI would document a 422 in its own shape.
     "default": "Any other failure",
 }

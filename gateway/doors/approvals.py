@@ -21,7 +21,7 @@ router = APIRouter(tags=["runs"], route_class=DeferredRoute, dependencies=[requi
 class OpenApprovalItem(DeferredModel):
     """An approval request that nobody has decided on."""
 
-    id: str = Field(description="names it in a decision, once: 128 random bits")
+    id: str = Field(description="names it in a decision and is used once; 128 random bits")
     run_id: str
     room: str
     owner: str = Field(description="whose run asks")

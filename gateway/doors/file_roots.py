@@ -76,7 +76,7 @@ async def remove_file_root(
     stepgate: Gateway,
     caller: CurrentCaller,
 ) -> FileRootReport:
-    """Remove a folder that was added. What collections have read from it stays."""
+    """Remove a folder that was added. Documents that collections have read from it stay."""
     _check_place(http, stepgate.settings)
     event = AuditEvent("file_root.remove", path, owner=LOCAL_OWNER, by=caller.name)
     async with stepgate.audit.record_before(event):

@@ -74,8 +74,8 @@ class NewMessage(StrictBody):
     parent: str | None = Field(
         default=None,
         max_length=250,
-        description="the message to follow: an answer, `root` for another beginning, or a user's message to have it "
-        "answered again; left out: the conversation's head",
+        description="the message to follow: an answer, `root` to start over, or a user's message to answer it "
+        "again; left out: the conversation's head",
     )
     room: str | None = Field(default=None, description="a room, or `room@model`; left out: the default room")
     images: list[str] = Field(default_factory=list, max_length=20, description="data: or https: addresses of pictures")

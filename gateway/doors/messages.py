@@ -146,7 +146,7 @@ async def send_message(
 
 @router.get(
     "/{conversation_id}/messages/{message_id}/events",
-    responses={**OPENAI_ERRORS, **STREAM, 204: {"description": "The end was seen already"}},
+    responses={**OPENAI_ERRORS, **STREAM, 204: {"description": "There are no further events"}},
     response_model=None,
 )
 async def follow_message(
@@ -230,7 +230,7 @@ async def _build_request(stepgate: Stepgate, caller: Caller, conversation_id: st
     content, images, parent = body.content, list(body.images), body.parent
     if content is None:
         if parent is None or not parent.endswith("-user"):
-            raise BadRequestError("content: a message has words, or its parent is a question to answer again")
+            raise BadRequestError("content: send text, or set `parent` to the question to answer again")
         again = _parse_run_id(parent)
         branches = await stepgate.intake.tree.read_branches(caller.owner, conversation_id)
         if again not in branches.exchanges:

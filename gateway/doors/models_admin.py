@@ -57,7 +57,7 @@ class ModelItem(DeferredModel):
     base_url: str | None = Field(description="null for a provider that LiteLLM calls, and for a file")
     file: str | None = Field(description="a GGUF file that the gateway serves itself")
     product: str
-    vision: bool = Field(description="whether its trial has shown that it sees pictures")
+    vision: bool = Field(description="whether its trial showed that it reads pictures")
     roles: list[Role]
     source: Literal["environment", "file"] = Field(description="`file` can be changed here")
     has_key: bool
@@ -110,7 +110,7 @@ class ProfileItem(DeferredModel):
     setting: Literal["auto", "small", "capable"] = Field(description="AGENT_MODEL_PROFILE")
     decides: Literal["rounds", "plans"]
     checks_answers: bool
-    source: ProfileSource = Field(description="`default`: nothing is known of the model yet")
+    source: ProfileSource = Field(description="`default`: the model was not measured yet")
     measured: MeasuredItem | None = Field(description="null if the model was not measured")
 
 
@@ -154,7 +154,7 @@ class ModelTrialItem(RecordItem):
     ok: bool
     reason: str = Field(description="why it failed; empty if it did not")
     model: str
-    base_url: str = Field(description="where the API was found: the address, or a place below `/v1` near it")
+    base_url: str = Field(description="where the API was found: the address itself, or `/v1` below or beside it")
     reply: str = Field(description="beginning of the model's text")
     seconds: float
     prompt_tokens: int

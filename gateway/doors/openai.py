@@ -56,7 +56,7 @@ class ModelCard(DeferredModel):
     owned_by: str = "stepgate"
     name: str = ""
     description: str = ""
-    suggestions: list[str] = Field(default=[], description="requests that a client may offer to begin with")
+    suggestions: list[str] = Field(default=[], description="requests that a client may offer as a start")
     room: str = Field(default="", description="the room's id")
     model: str | None = Field(
         default=None, description="the model chosen by this id, `room@model`; null: the room's own"

@@ -66,7 +66,7 @@ class RunSummary(RecordItem):
     created_at: datetime
     updated_at: datetime
     last_seq: int
-    total_tokens: int | None = Field(default=None, description="in lists, of a run that has ended and asked a model")
+    total_tokens: int | None = Field(default=None, description="only in lists, for an ended run that called a model")
     did_nothing: bool = Field(default=False, description="whether it ended without a call of a tool or a model")
     cost_usd: float | None = Field(default=None, description="in lists, where the prices of its models are known")
 
@@ -110,7 +110,7 @@ class RunDetail(RunSummary):
     verdicts: list[RunVerdict]
     response: AgentResponse
     model_calls: list[ModelCallItem] = Field(default=[], description="calls of models, in order")
-    claimed_at: datetime | None = Field(default=None, description="when a worker first took it up")
+    claimed_at: datetime | None = Field(default=None, description="when a worker first started it")
     forked_from: str | None = Field(default=None, description="the run whose plan this one was started with")
 
 
@@ -189,7 +189,7 @@ async def get_run(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> RunD
 
 @router.get(
     "/v1/runs/{run_id}/events",
-    responses={**ERRORS, **STREAM, 204: {"description": "The end was seen already"}},
+    responses={**ERRORS, **STREAM, 204: {"description": "There are no further events"}},
     response_model=EventList,
 )
 async def get_run_events(
@@ -295,13 +295,13 @@ async def reply_to_run(run_id: str, body: ReplyBody, stepgate: Gateway, caller: 
 class ForkBody(StrictBody):
     """A fork: the step to begin from, and at most one edit: a whole plan, arguments of the step, or its result."""
 
-    step: str | None = Field(default=None, max_length=100, description="done again, with all that depends on it")
+    step: str | None = Field(default=None, max_length=100, description="repeated, with every step that depends on it")
     plan: JsonObject | None = Field(default=None, description="replaces the plan; unchanged steps keep their results")
     args: JsonObject | None = Field(default=None, description="arguments of the step to set")
-    output: JsonValue = Field(default=None, description="the result of the step, which is then not carried out")
+    output: JsonValue = Field(default=None, description="the result of the step, which is then not executed")
     effects: RepeatedEffects = Field(
         default="refuse",
-        description="for steps that changed something and would be done again: `refuse` the fork, `keep` their "
+        description="for steps that changed something and would be repeated: `refuse` the fork, `keep` their "
         "results, or `ask` a person first",
     )
 

@@ -46,12 +46,13 @@ def install_entry(client: IdeClient, path: Path, name: str, entry: Entry, *, for
         changed = mark + _edit(client, text, name, entry, wanted)
     except MalformedJsonError as error:
         raise ConfigError(
-            f"{path} is not as {client.title} reads it, so it is left as it is: {error}. Correct it, or {by_hand}"
+            f"{path} is not in the form that {client.title} reads, so it was not changed: {error}. "
+            f"Correct it, or {by_hand}"
         ) from error
     if changed == old:
         return InstallResult(path, "unchanged")
     if path.exists() and not _is_writable(path):
-        raise ConfigError(f"{path} is read-only, so it is left as it is. Allow writing it, or {by_hand}")
+        raise ConfigError(f"{path} is read-only, so it was not changed. Make it writable, or {by_hand}")
     _write(path, changed)
     return InstallResult(path, "added" if member is None else "replaced")
 
@@ -76,7 +77,7 @@ def _read(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8 text, so it is left as it is") from error
+        raise ConfigError(f"{path} is not UTF-8 text, so it was not changed") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
 

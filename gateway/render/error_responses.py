@@ -252,6 +252,6 @@ def build_defect_response(scope: Scope, error: Exception) -> Response:
     """Logs a defect with its traceback and returns the response without it."""
     request_id = scope.get("state", {}).get("request_id", "unknown")
     log.error("request %s: %s %s failed", request_id, scope["method"], scope["path"], exc_info=error)
-    message = f"a defect of Stepgate ended this request; the log has the details under request id {request_id}"
+    message = f"an internal error ended this request; the gateway's log has the details under request id {request_id}"
     headers = {"x-should-retry": "false", "x-request-id": str(request_id)}
     return build_error_response(AgentError(message), scope["path"], headers=headers)

@@ -43,7 +43,7 @@ MCP_PATH = "/mcp"
 """Path whose callers read errors in JSON-RPC's shape."""
 
 DOOR_FAILURES: Mapping[str, FailureKind] = {
-    "ERR_FIELD": FailureKind("a field of the body has no usable value", "correct the named field", 422, False),
+    "ERR_FIELD": FailureKind("a field of the body has an invalid value", "correct the named field", 422, False),
     "ERR_METHOD": FailureKind("the path does not take this method", "use a method of the `Allow` header", 405, False),
     "ERR_MEDIA_TYPE": FailureKind("the body is not sent as plain JSON", "send it uncompressed, as JSON", 415, False),
     "ERR_HEADERS": FailureKind("the request line and headers are too large", "send fewer or shorter ones", 431, False),

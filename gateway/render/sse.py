@@ -124,7 +124,7 @@ async def _end_with_error_frame(
         yield failed(error.to_failure())
     except Exception:
         log.exception("a stream failed")
-        yield failed(AgentError("a defect of Stepgate ended this stream; the log has the details").to_failure())
+        yield failed(AgentError("an internal error ended this stream; the gateway's log has the details").to_failure())
 
 
 async def add_heartbeat(

@@ -70,7 +70,9 @@ def calculate(expression: str) -> str:
             raise ToolInputError(f"{expression!r} divides by zero") from error
         except (simpleeval.FunctionNotDefined, simpleeval.NameNotDefined) as error:
             function_names = ", ".join(sorted(_FUNCTIONS))
-            raise ToolInputError(f"{error}; numbers, operators and these are known: {function_names}, pi, e") from error
+            raise ToolInputError(
+                f"{error}; the expression may have numbers, operators and these names: {function_names}, pi, e"
+            ) from error
         except (InvalidOperation, Overflow, OverflowError) as error:
             raise ToolInputError(f"{expression!r} has no finite value within {PRECISION} digits") from error
         except SyntaxError as error:
@@ -96,7 +98,7 @@ class _Evaluator(simpleeval.SimpleEval):  # type: ignore[misc]
 
     def _eval_constant(self, node: ast.Constant) -> Decimal:
         if isinstance(node.value, bool) or not isinstance(node.value, int | float):
-            raise simpleeval.InvalidExpression("only numbers can be calculated with")
+            raise simpleeval.InvalidExpression("only numbers can be used in calculations")
         # Decimal needs the literal's text: its binary value is inexact.
         text = str(node.value) if isinstance(node.value, int) else ast.get_source_segment(self.expr, node)
         return getcontext().create_decimal(text or "")

@@ -61,7 +61,7 @@ class ExtractTool(TypedTool[ExtractInput, ExtractOutput]):
         """Asks the model once, and once more with the problems of its reply."""
         fields = parse_fields(args.fields)
         if context.model is None:
-            raise ToolError("extract reads texts with a model, and this run has none", agent_id=self.name)
+            raise ToolError("extract needs a model, and this run has none", agent_id=self.name)
         text = _join_texts(args.value)
         if not text.strip():
             raise ToolInputError("there is nothing to read: the value is empty", agent_id=self.name)

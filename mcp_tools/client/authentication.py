@@ -147,7 +147,7 @@ class CredentialAuth(httpx2.Auth):
     def get_token(self) -> str:
         """The token. Raises `ToolError` if there is none."""
         if self._credentials is None:
-            raise ToolError(f"there is no file of credentials, so there is no credential {self._name!r}")
+            raise ToolError(f"there is no credentials file, so there is no credential {self._name!r}")
         try:
             stored, name = self._credentials, self._name
             credential = stored.get_for(name, self._url) if self._url else stored.get(name)

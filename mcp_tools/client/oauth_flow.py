@@ -150,7 +150,7 @@ async def _serve_callback(port: int | None) -> AsyncIterator[_CallbackReceiver]:
     try:
         server = await asyncio.start_server(serve, "127.0.0.1", port or 0, limit=16_384)
     except OSError as error:
-        raise ConfigError(f"port {port} is taken; choose another for `oauth.port`") from error
+        raise ConfigError(f"port {port} is in use; choose another for `oauth.port`") from error
     callback = _CallbackReceiver(server.sockets[0].getsockname()[1])
     try:
         yield callback

@@ -106,7 +106,7 @@ class ServerRequests:
         except ValidationError:
             log.info("the reply for the MCP server %r was unreadable", self._server)
         return types.ErrorData(
-            code=types.INVALID_REQUEST, message="sampling is not supported here: no client with a model waits"
+            code=types.INVALID_REQUEST, message="sampling is not supported here: no client offers a model"
         )
 
     async def _pass_on(self, method: ClientMethod, params: JsonObject) -> JsonObject | None:

@@ -160,7 +160,7 @@ class ChangeNotifier:
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a defect in the change notifications for MCP clients", exc_info=error)
+            log.error("an internal error in the change notifications for MCP clients", exc_info=error)
 
     async def _follow_run(self, run_id: str) -> None:
         try:

@@ -22,7 +22,7 @@ async def test_show_has_every_field_in_the_zone_of_the_schedule_and_counts_older
     schedule = await schedules.get("local", "morning")
     for day in range(12):
         at = datetime(2026, 1, 1 + day, 22, tzinfo=UTC).timestamp()
-        await schedules.record(schedule, Tick(at, "cron", "skipped", None, "still going", day), next_tick=None)
+        await schedules.record(schedule, Tick(at, "cron", "skipped", None, "still running", day), next_tick=None)
     await store.close()
     code, output = stepgate(tmp_path, "schedules", "show", "morning")
     assert code == 0, output
@@ -35,7 +35,7 @@ async def test_show_has_every_field_in_the_zone_of_the_schedule_and_counts_older
         schedule.id,
     ):
         assert field in output
-    assert "2026-01-13 07:00+09:00  skipped  still going  (11 missed before it)" in output
+    assert "2026-01-13 07:00+09:00  skipped  still running  (11 missed before it)" in output
     assert "2026-01-03" not in output
     assert "and 2 older: --ticks 12" in output
     _, whole = stepgate(tmp_path, "schedules", "show", "morning", "--ticks", "12")

@@ -85,10 +85,10 @@ async def test_ocr_resolves_scans_and_blocks_where_it_is_not_installed(
         told = read_answer(await mine.say("ocr on"))
         assert "every PDF page by OCR" in told
         assert "hold scanned pages" not in told.partition("**Uncertain**")[2]
-        assert "blocking: OCR is asked for and not installed" in told
+        assert "blocking: OCR is requested but not installed" in told
         assert "apt-get install tesseract-ocr tesseract-ocr-eng" in told
         assert (await mine.apply("kelp")).status_code == 400
-        assert "OCR is asked for" not in read_answer(await mine.say("ocr off"))
+        assert "OCR is requested" not in read_answer(await mine.say("ocr off"))
 
 
 async def test_reset_drops_what_was_changed(serve: Serve, tmp_path: Path) -> None:

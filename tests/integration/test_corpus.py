@@ -188,7 +188,7 @@ async def test_a_filter_is_asked_of_the_collections_that_have_its_field(tmp_path
 
 async def test_two_do_not_write_into_one_collection(tmp_path: Path) -> None:
     async with indexing(tmp_path) as (bench, indexer), lock_collection(bench.library._documents, "local", "issues"):
-        with pytest.raises(ConflictError, match="somebody else is reading into 'issues'"):
+        with pytest.raises(ConflictError, match="another process is writing to 'issues'"):
             await indexer.build("local", "issues", [corpus(tmp_path, ("A-1", "words"))])
 
 

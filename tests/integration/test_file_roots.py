@@ -55,7 +55,7 @@ async def test_a_folder_is_read_as_soon_as_it_is_added_and_not_after_it_is_remov
     assert "ferry leaves" not in before + after
     assert str(papers) in [one["path"] for one in folders]
     assert again.status_code == 422
-    assert "read already" in again.text
+    assert "already readable" in again.text
     assert {one["action"] for one in audited} == {"file_root.add", "file_root.remove"}
 
 

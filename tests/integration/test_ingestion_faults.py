@@ -74,8 +74,8 @@ async def test_a_disk_that_fills_on_the_way_says_what_is_there_and_how_to_go_on(
 
         with disturbed(bench.library._lexical, "put", before=full), pytest.raises(StoreFullError) as caught:
             await bench.library.ingest("local", "work", folder)
-        assert "2 documents had been read into 'work' by then and can be searched" in caught.value.message
-        assert "Read the same source again, and it goes on from there" in caught.value.message
+        assert "2 documents had been read into 'work' by then, and can be searched" in caught.value.message
+        assert "To continue, ingest the same source again" in caught.value.message
         assert (await bench.library.list_collections("local")) == {"work": 2}
         assert (await bench.library.get_collection("local", "work")).status == "incomplete"
         report = await bench.library.ingest("local", "work", folder)
@@ -155,7 +155,7 @@ async def test_two_readings_exclude_each_other_and_one_that_lost_its_hold_writes
         with disturbed(bench.library._lexical, "put", before=gate.arrive):
             reading = asyncio.create_task(read(bench))
             await gate.reached.wait()
-            with pytest.raises(ConflictError, match="somebody else is reading"):
+            with pytest.raises(ConflictError, match="another process is writing to"):
                 await read(bench)
             with pytest.raises(ConflictError):
                 await bench.library.drop_collection("local", "work")

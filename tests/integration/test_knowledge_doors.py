@@ -60,7 +60,7 @@ async def test_a_search_that_cannot_be_served_says_why(serve: Serve, tmp_path: P
     (tmp_path / "nothing").mkdir()
     code, output = stepgate(tmp_path, "ingest", str(tmp_path / "nothing"))
     assert code == 1
-    assert "nothing was read: there is no file that is not hidden or ignored" in output
+    assert "nothing was read: every file is hidden or ignored, or of another type" in output
     code, output = stepgate(tmp_path, "ingest", "ftp://host.example/y")
     assert code == 1
     assert "addresses that begin with ftp:// are not read" in output

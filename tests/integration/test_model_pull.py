@@ -103,7 +103,7 @@ async def test_a_file_is_chosen_fetched_and_checked(hub: Hub, tmp_path: Path) ->
     code, output = await pull(hub, tmp_path)
     path = tmp_path / "data/models" / NAME
     assert code == 0, output
-    assert f"{path}: 0 MB, checksum right" in output
+    assert f"{path}: 0 MB, checksum verified" in output
     assert f"stepgate models use {path}" in output
     assert path.read_bytes() == hub.data
 
@@ -139,7 +139,7 @@ async def test_all_parts_of_a_split_file_are_fetched_and_checked(hub: Hub, tmp_p
     hub.files = [NAME.replace(".gguf", f"-0000{number}-of-00002.gguf") for number in (2, 1)]
     code, output = await pull(hub, tmp_path)
     assert code == 0, output
-    assert output.count("checksum right") == 2
+    assert output.count("checksum verified") == 2
     assert output.endswith("tiny-q4_k_m-00001-of-00002.gguf"), "the first part is used"
     assert {path.name for path in (tmp_path / "data/models").glob("*.gguf")} == {*hub.files}
     hub.files.pop()

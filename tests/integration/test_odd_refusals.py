@@ -62,7 +62,7 @@ async def test_a_prompt_that_is_too_long_by_itself_is_not_sent_again(serve: Serv
     words = "request ({} tokens) exceeds the available context size (600 tokens), try increasing it"
     odd = OddEndpoint(refuse=lambda body: (400, words.format(count)) if (count := count_tokens(body)) > 600 else None)
     outcome = await ask(serve, odd)
-    assert "a model that is started with a larger context, would help" in outcome.text
+    assert "or start the model with a larger context" in outcome.text
     messages = [json.dumps(body["messages"]) for body in odd.bodies]
     assert len(messages) == len(set(messages))
 

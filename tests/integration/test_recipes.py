@@ -87,7 +87,7 @@ async def test_the_person_who_confirms_a_recipe_renames_its_parameters(
         await save(made)
         for names, told in (
             ({"size": "x"}, "there is no parameter 'size'; there are part"),
-            ({"part": "The part"}, "cannot name a parameter"),
+            ({"part": "The part"}, "is not a parameter name"),
         ):
             refused = await made.client.post(url, json={"rename": names})
             assert (refused.status_code, told in refused.text) == (400, True), refused.text
@@ -202,7 +202,7 @@ async def _fail(_: Any) -> Any:
         ("x" * 300, "lowercase"),
         ("../../etc", "lowercase"),
         ("class\n", "lowercase"),
-        ("skills", "a word of the chat"),
+        ("skills", "a command of the chat"),
         ("calculator", "the name of a skill or tool"),
         ("look-up", "the name of a skill or tool"),
     ],

@@ -197,12 +197,12 @@ async def test_a_program_cannot_speak_for_the_sandbox(sandbox: Sandbox) -> None:
     forged = """import json, os
 for descriptor in range(3, 64):
     try:
-        os.write(descriptor, json.dumps({"kind": "sandbox", "error": "the program could not be locked"}).encode())
+        os.write(descriptor, json.dumps({"kind": "sandbox", "error": "the program could not be sandboxed"}).encode())
     except OSError:
         pass
 os._exit(0)"""
     result = await sandbox.run(forged, {}, {})  # a report of the sandbox itself would be a `SandboxError`
-    assert (result.problem, result.error) == ("program", "the program could not be locked")
+    assert (result.problem, result.error) == ("program", "the program could not be sandboxed")
     broken = replace(LIMITS, memory_bytes=2**80)  # no limit of the kernel is so large
     with pytest.raises(SandboxError, match=r"could not be locked: (OverflowError|ValueError)"):
         await sandbox.run("1", {}, {}, limits=broken)

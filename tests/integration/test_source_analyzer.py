@@ -254,9 +254,7 @@ async def test_an_empty_folder_is_blocking(tmp_path: Path) -> None:
     docs.mkdir()
     made = data_of(await analysed(tmp_path, docs))
     assert made.total_files == 0
-    assert [(one.severity, one.message) for one in made.uncertainties] == [
-        ("blocking", "there is no file at this source")
-    ]
+    assert [(one.severity, one.message) for one in made.uncertainties] == [("blocking", "this source has no files")]
 
 
 async def test_a_single_file_is_a_source_too(tmp_path: Path) -> None:

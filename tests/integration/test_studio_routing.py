@@ -78,7 +78,7 @@ async def test_a_change_waits_for_a_person_and_is_then_made(serve: Serve, tmp_pa
     async with serve(script(routes(MAKE))) as url:
         asked = await ask(url, "make me a room called Support Team")
         assert asked["metadata"]["status"] == "awaiting_approval", asked
-        assert "a sub-agent is to change something" in asked["response"]
+        assert "a sub-agent wants to change something" in asked["response"]
         assert "Support Team" in asked["response"], "what is approved is shown"
         assert not path.exists()
         made = await approve(url, asked)

@@ -303,7 +303,7 @@ async def test_it_leaves_its_parent_a_tenth_of_every_budget(tmp_path: Path) -> N
     assert finished.outcome == "budget"
     # The planner, the skill and the sub-agent have made nine; the tenth is the skill's.
     assert finished.turns == 7
-    assert "10% that are kept for the answer" in finished.result.summary
+    assert "10% that are reserved for the answer" in finished.result.summary
     assert finished.result.data["seen"] == ["sand"] * 7
     assert build_response(events).metadata["usage"]["model_calls"] == 10
 

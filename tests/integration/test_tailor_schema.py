@@ -104,17 +104,17 @@ async def test_where_the_documents_do_not_say_the_schema_is_kept_or_the_answer_r
     assert json.loads(answer.response) == {"answer": NOT_IN_DOCUMENTS, "days": None}
     events = await ask_question(tmp_path / "again", question=unknown)  # `kind` would have to be made up
     assert failure(events).error_code == "ERR_TAILOR_SCHEMA"
-    assert "the schema has no room for that" in failure(events).message
+    assert "the schema cannot express that" in failure(events).message
 
 
 async def test_without_a_model_and_for_a_schema_that_is_none_it_is_refused(tmp_path: Path) -> None:
     without = failure(await ask_question(tmp_path, model=False))
-    assert "takes a model, and no model is configured" in without.message
+    assert "needs a model, and no model is configured" in without.message
     broken = failure(await ask_question(tmp_path / "broken", writes(TRUE), schema={"type": "nonsense"}))
     assert "is not a JSON schema: 'nonsense' is not valid" in broken.message
     outside = {"$ref": "http://127.0.0.1:9/schema.json"}
     away = failure(await ask_question(tmp_path / "away", forms(GOOD), writes(TRUE), schema=outside))
-    assert "a reference of the schema leads nowhere" in away.message
+    assert "a `$ref` of the schema cannot be resolved" in away.message
 
 
 def test_the_least_that_can_be_said_in_a_schema_follows_its_references() -> None:

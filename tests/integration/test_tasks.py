@@ -252,7 +252,7 @@ async def test_an_answer_that_cites_nothing_that_exists_is_planned_again_and_the
     async with client_of(serve, model) as client:
         task = await run_task(client, INCIDENT)
     assert task["failure"]["details"]["gates"] == ["citations_resolve"]
-    assert "no source stands behind [77]" in task["failure"]["message"]
+    assert "no source supports [77]" in task["failure"]["message"]
     assert task["verification"]["retry_budget"]["budget_exhausted"] is True
 
 

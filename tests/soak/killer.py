@@ -204,7 +204,7 @@ async def _ended(process: Process, within_s: float) -> bool:
 
 def _record_exit(process: Process, done: Soak) -> None:
     """A defect that the gateway has logged is a finding."""
-    if any("Traceback" in line or "defect" in line for line in process.output):
+    if any("Traceback" in line or "internal error" in line for line in process.output):
         done.verdict.findings.append("the gateway logged a defect:\n" + "\n".join(process.output[-40:]))
 
 

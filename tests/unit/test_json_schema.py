@@ -68,7 +68,7 @@ def test_references_that_double_end_at_the_time_limit(monkeypatch: pytest.Monkey
     }
     schema: dict[str, object] = {"$ref": "#/$defs/d0", "$defs": {**doubling, "d60": {"type": "integer"}}}
     began = monotonic()
-    assert _messages(schema, 1) == [": comparing with the schema takes longer than 0.2 s; simplify it"]
+    assert _messages(schema, 1) == [": a check against the schema takes longer than 0.2 s; simplify it"]
     assert monotonic() - began < 5
 
 
@@ -76,9 +76,9 @@ def test_references_that_double_end_at_the_time_limit(monkeypatch: pytest.Monkey
     ("schema", "value", "told"),
     [
         ({"$ref": "#"}, 1, "nested too deeply"),
-        ({"$ref": "http://127.0.0.1:9/x"}, 1, "leads nowhere"),
-        ({"$dynamicRef": "http://127.0.0.1:9/x"}, 1, "leads nowhere"),
-        ({"multipleOf": 0.1}, float("inf"), "cannot be compared"),
+        ({"$ref": "http://127.0.0.1:9/x"}, 1, "cannot be resolved"),
+        ({"$dynamicRef": "http://127.0.0.1:9/x"}, 1, "cannot be resolved"),
+        ({"multipleOf": 0.1}, float("inf"), "cannot be used for a check"),
     ],
 )
 def test_a_schema_that_cannot_be_compared_with_is_a_violation(

@@ -35,7 +35,7 @@ def test_no_failure_ends_a_guarded_loop_and_a_defect_is_told_with_its_trace(capl
                 raise error
     assert caplog.messages == [
         "it fails: disk gone",
-        "it fails: a defect of Stepgate: KeyError('x')",
+        "it fails: an internal error: KeyError('x')",
         "recovered after 0 s and 3 failures: it fails",
     ]
     assert [record.exc_info is not None for record in caplog.records] == [False, True, False]

@@ -34,7 +34,7 @@ class ChatMessage(FrozenModel):
         default=(), description="calls of the client's own tools, as received"
     )
     tool_call_id: str | None = None
-    name: str | None = Field(default=None, description="who speaks, where several have the same role")
+    name: str | None = Field(default=None, description="the name of the speaker, if several have the same role")
     provider_fields: JsonObject = Field(
         default_factory=dict, description="what a provider sent with an answer and wants back: reasoning, signatures"
     )
@@ -118,7 +118,7 @@ class AgentRequest(FrozenModel):
     room: str | None = Field(default=None, description="a room, or `room@model`; null: the default room")
     images: Annotated[tuple[str, ...], BOUNDED] = ()
     image_lines: Annotated[tuple[int, ...], BOUNDED] = Field(
-        default=(), description="how many lines of the prompt precede each image; without it they follow all"
+        default=(), description="how many lines of the prompt precede each image; if empty, all do"
     )
     client_tools: Annotated[tuple[JsonObject, ...], BOUNDED] = Field(
         default=(),
@@ -129,7 +129,7 @@ class AgentRequest(FrozenModel):
         default=True, description="whether a run may end with several calls of the client's tools at once"
     )
     interactive: bool = Field(
-        default=True, description="whether somebody is there whom the planner may ask for a value that is missing"
+        default=True, description="whether a person is there whom the planner may ask for a missing value"
     )
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_tokens: int | None = Field(default=None, ge=1)
@@ -236,7 +236,7 @@ def _read_call(call: JsonObject, place: int) -> JsonObject:
     """The fields of a call. A step's number is its place, as results are referred to by it."""
     if call.get("status") == "completed":
         raise BadRequestError(
-            f"metadata.tool_calls: step {place} is completed and would be done again; leave it out, or set its "
+            f"metadata.tool_calls: step {place} is completed and would run again; leave it out, or set its "
             'status to "pending" to repeat it',
             param="metadata.tool_calls",
         )

@@ -94,7 +94,7 @@ class RoomServer(FrozenModel):
     """An MCP server of a room's own: an address, or a command. It names secrets and holds none."""
 
     url: str = Field(default="", description="its address; http:// or https://")
-    transport: Literal["http", "sse"] = Field(default="http", description="how its address is spoken to")
+    transport: Literal["http", "sse"] = Field(default="http", description="the transport of its address")
     command: str = Field(default="", description="the program to start instead; in shared rooms only")
     args: tuple[str, ...] = ()
     env: dict[str, str] = Field(default={}, description="environment of the program; no secrets")
@@ -181,17 +181,17 @@ class Room(FrozenModel):
     )
     effects: EffectPolicy = Field(
         default="ask_any",
-        description="which values from outside a person must allow in a change: any, or those that say where it goes, "
-        "how much, or what nobody has described; content and ids of one's own things pass then",
+        description="which values from outside a person must approve in a change: any, or those that say where it goes "
+        "or how much, or whose role is unknown; content and ids of the user's own things then need no approval",
     )
     memory: bool = Field(default=True, description="recall what is remembered for the user, and remember exchanges")
     guard_input: RoomGuards = Field(
         default=RoomGuards(injection="flag"),
-        description="what happens with findings in a prompt, by kind: off | flag | redact | block",
+        description="what to do about findings in a prompt, by kind: off | flag | redact | block",
     )
     guard_output: OutputGuards = Field(
         default=OutputGuards(),
-        description="what happens with findings in an answer, by kind: off | flag | redact | block",
+        description="what to do about findings in an answer, by kind: off | flag | redact | block",
     )
     knowledge: bool = Field(
         default=False, description="every question is answered from the documents, and only from them"
@@ -200,11 +200,11 @@ class Room(FrozenModel):
         default=None, description="how documents are searched here; null: AGENT_RETRIEVAL_MODE"
     )
     vision: bool | None = Field(
-        default=None, description="whether pictures are sent to the model; null: if its model is known to see them"
+        default=None, description="whether pictures are sent to the model; null: if its model is known to accept them"
     )
     citations: bool = False
     gates: tuple[str, ...] = Field(
-        default=(), description="gates that every run here must pass, else it fails; see agent/execution/gates"
+        default=(), description="gates that every run here must pass, or it fails; see agent/execution/gates"
     )
     required_tools: tuple[str, ...] = Field(
         default=(), description="tools that every plan here calls; added if missing"
@@ -219,11 +219,11 @@ class Room(FrozenModel):
         default=1, ge=0, le=3, description="how deep sub-agents may start sub-agents; 0 allows no sub-agents"
     )
     owner: str = Field(default=LOCAL_OWNER, description="who may use the room; the owner `local` shares it with all")
-    suggestions: tuple[str, ...] = Field(default=(), description="requests that a client may offer to begin with")
+    suggestions: tuple[str, ...] = Field(default=(), description="requests that a client may offer as a start")
     from_outside: bool = Field(
         default=False,
         description="a tool has set a text of this room after external text was read: its instructions are followed, "
-        "but are not the operator's word. Only people take this mark away",
+        "but not trusted as the operator's. Only a person can remove this mark",
     )
     budgets: Budgets = Budgets()
 

@@ -9,7 +9,8 @@ class AccessSettings(BaseModel):
     """Who may call."""
 
     require_key: Literal["auto", "always", "never"] = Field(
-        default="auto", description="whether callers need an API key; auto: unless only this machine can call"
+        default="auto",
+        description="whether callers need an API key; auto: yes, unless only this machine can reach the gateway",
     )
     token_verifier: str | None = Field(
         default=None,

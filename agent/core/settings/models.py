@@ -19,13 +19,13 @@ class ModelSettings(BaseModel):
         default={},
         description=(
             "further fields of every request to that endpoint, to AGENT_MODEL_FILE or to LiteLLM, as JSON, such as "
-            '{"chat_template_kwargs": {"enable_thinking": false}}, which has Qwen3 decide without thinking'
+            '{"chat_template_kwargs": {"enable_thinking": false}}, which turns off the thinking of Qwen3'
         ),
     )
     model_file: HomePath | None = Field(
         default=None,
         description=(
-            "a GGUF file that the gateway serves itself, with the extra `local`, in place of AGENT_LLM_BASE_URL and "
+            "a GGUF file that the gateway serves itself, with the extra `local`, instead of AGENT_LLM_BASE_URL and "
             "AGENT_MODEL_FAST"
         ),
     )
@@ -72,9 +72,9 @@ class ModelSettings(BaseModel):
     model_profile: Literal["auto", "small", "capable"] = Field(
         default="auto",
         description=(
-            "how the model is worked with: small: it decides on one batch of calls at a time, bound to the tools' "
+            "how the model is used: small: it decides on one batch of calls at a time, bound to the tools' "
             "types, and sees the results; capable: it plans all steps at once and may answer in the same call; auto: "
-            "as measured, and like small where nothing is known"
+            "as measured, and as small until it was measured"
         ),
     )
 
@@ -82,7 +82,7 @@ class ModelSettings(BaseModel):
         default="auto",
         description=(
             "search this machine's usual ports for programs that serve models, to offer them (Ollama, LM Studio, "
-            "llama.cpp, vLLM, Jan); a found one is never used by itself; auto: not in containers, and not where the "
+            "llama.cpp, vLLM, Jan); none is used before you choose it; auto: off in containers, and where the "
             "gateway listens beyond this machine"
         ),
     )

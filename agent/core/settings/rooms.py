@@ -25,10 +25,11 @@ class RoomSettings(BaseModel):
 
     skills_dirs: PathList = Field(
         default=(USER_SKILLS,),
-        description="trusted folders of skills besides the shipped one; the first one with a name wins. none: no other "
-        "folder. Those of a project, such as .agents/skills and .claude/skills of the working folder, are named here",
+        description="trusted folders of skills besides the shipped one; of two with the same name, the first counts. "
+        "none: no other folder. Those of a project, such as .agents/skills and .claude/skills in the working folder, "
+        "must be named",
     )
-    default_room: str = Field(default="stepgate", description="room of requests that name none")
+    default_room: str = Field(default="stepgate", description="room for requests that name none")
 
     @field_validator("skills_dirs", mode="before")
     @classmethod

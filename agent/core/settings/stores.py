@@ -10,7 +10,7 @@ from agent.core.settings.field_types import HomePath, HttpUrl
 class StoreSettings(BaseModel):
     """Where things are stored, and for how long."""
 
-    data_dir: HomePath = Field(default=Path("data"), description="folder of everything the gateway stores")
+    data_dir: HomePath = Field(default=Path("data"), description="folder for everything that the gateway stores")
     database_url: SecretStr | None = Field(
         default=None, description="postgresql://... stores runs there; unset: SQLite in the data folder"
     )
@@ -45,7 +45,7 @@ class StoreSettings(BaseModel):
         ge=0,
         description=(
             "days for which the messages to models and their raw replies are kept, for the run's owner and the scope "
-            "`admin` (docs/page.md); 0: they are not"
+            "`admin` (docs/page.md); 0: not kept"
         ),
     )
     keep_days: float = Field(

@@ -13,18 +13,18 @@ class ToolSettings(BaseModel):
     mcp_toolsets: NameList = Field(
         default=("default",),
         description="the toolsets that /mcp and `stepgate mcp` list, such as default,schedules (docs/mcp-tools.md); "
-        "tools of others stay callable and are found by tools_find",
+        "other tools stay callable, and tools_find finds them",
     )
     allow_programs: bool = Field(
         default=False,
         description="whether callers without an API key may add MCP servers that start a program on this machine: a "
-        "person is then asked about the command. Else only keys with the scope admin may, and the command line",
+        "person then approves the command. If false, only keys with the scope admin and the command line may",
     )
     mcp_pin: Literal["first_use", "review", "off"] = Field(
         default="first_use",
         description=(
             "when the tools of foreign MCP servers are accepted: on first use, only after `stepgate "
-            "mcp-servers review`, or off: always as they are offered"
+            "mcp-servers review`, or off: always, as they are offered"
         ),
     )
     file_roots: PathList = Field(

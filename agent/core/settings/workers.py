@@ -27,7 +27,7 @@ class WorkerSettings(BaseModel):
         ge=0,
         le=1000,
         description="with AGENT_DISPATCH=queue, runs of each lane that this process executes at the same time; 0: "
-        "none, all is left to workers",
+        "none, workers execute all",
     )
     worker_port: int | None = Field(
         default=None,

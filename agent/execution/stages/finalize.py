@@ -102,7 +102,7 @@ def _find_partial_reason(run: Run, figures: tuple[str, ...]) -> str:
     """Why an answer that passed its gates is not whole; "" if it is."""
     state = run.state
     if figures:
-        return f"the answer holds figures or names that follow from none of the results: {', '.join(figures)}"
+        return f"the answer contains figures or names that none of the results support: {', '.join(figures)}"
     if empty := find_empty_reply(state):
         return empty
     if ends_in_loop(state):
@@ -197,9 +197,9 @@ def _explain_missing_model(state: RunState, *, succeeded: bool) -> str:
     if state.client_calls is not None:
         return CLIENT_CALLS_REASON
     if not succeeded:
-        return "the run stopped early; what is known is reported as it is"
+        return "the run stopped early; the results so far are reported as they are"
     last = state.plan_steps[-1] if state.plan_steps else None
-    return f"the result of {last.tool} is the answer" if last else "nothing was to be done"
+    return f"the result of {last.tool} is the answer" if last else "there was nothing to do"
 
 
 def _is_written_by_rules(state: RunState) -> bool:

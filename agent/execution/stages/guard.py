@@ -42,7 +42,7 @@ def validate_request(
     has_images = bool(request.images) or any(message.images for message in request.messages or ())
     if has_images and not sees_pictures(room):
         raise BadRequestError(
-            f"the room {room.id!r} takes no images; send text, or ask a room with vision", param="messages"
+            f"the room {room.id!r} accepts no images; send text, or use a room with vision", param="messages"
         )
     wanted = _get_requested_names(request, "tools")
     _check_names(

@@ -68,7 +68,7 @@ async def plan(run: Run) -> None:
         await run.redaction.load_stored_texts()
         return
     if planned.answer is None and run.state.answer_start is not shown:
-        void = AnswerStarted(tier=None, model=None, reason="what was shown was not the answer", restarted=True)
+        void = AnswerStarted(tier=None, model=None, reason="the text so far was not the answer", restarted=True)
         await run.note(void)
     if planned.question:
         checked = await run.redaction.check_answer(planned.question)

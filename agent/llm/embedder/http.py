@@ -59,7 +59,7 @@ class HttpEmbedder:
             async with asyncio.timeout(self._timeout_s):
                 response, reply = await self._post(body)
         except (httpx.TimeoutException, TimeoutError) as error:
-            raise self._make_error(f"gave no vectors within {self._timeout_s:g} s") from error
+            raise self._make_error(f"returned no vectors within {self._timeout_s:g} s") from error
         except httpx.HTTPError as error:
             unreached = self._make_error(f"cannot be reached: {str(error) or type(error).__name__}")
             unreached.passing = True

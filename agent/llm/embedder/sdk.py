@@ -50,7 +50,7 @@ class LiteLLMEmbedder:
                     **self._options,
                 )
         except TimeoutError as error:
-            raise self._make_error(f"gave no vectors within {self._timeout_s:g} s") from error
+            raise self._make_error(f"returned no vectors within {self._timeout_s:g} s") from error
         except Exception as error:  # the SDK lets errors of many libraries through
             translated = translate_error(litellm, error)
             failed = self._make_error(f"failed: {translated.message}")

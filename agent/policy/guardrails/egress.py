@@ -307,7 +307,7 @@ def _judge_address(address: str, facts: EgressFacts, server: str) -> EgressFindi
         return None
     if not key:  # an identifier of the server's own, such as the URI of a resource
         if facts.is_private and not _is_known_value(address, facts, server):
-            reason = "private text was read in this run, and this says where a call goes"
+            reason = "private text was read in this run, and this value decides where a call goes"
             return EgressFinding(reason, address, facts.make_check().list_leaks(address)[:MAX_SHOWN_WORDS])
         return None
     holders = [read for read in facts.reads if key in read.links]

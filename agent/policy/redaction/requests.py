@@ -165,7 +165,11 @@ def make_blocked_failure(found: "GuardrailsOutput") -> AgentFailure:
     """The reason why a request goes no further."""
     injection = found.risk_category == "injection"
     code = "ERR_GUARDRAIL_INJECTION" if injection else "ERR_GUARDRAIL_UNSAFE"
-    what = "looks like an attempt to take over the agent" if injection else "holds what this room does not take"
+    what = (
+        "looks like an attempt to take over the agent"
+        if injection
+        else "contains something that this room does not accept"
+    )
     return AgentFailure(
         agent_id="guardrails",
         error_code=code,

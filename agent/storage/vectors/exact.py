@@ -132,7 +132,9 @@ class ExactIndex:
             packed = [(entry, normalize(entry.vector).tobytes()) for entry in entries]
             dimensions = {len(entry.vector) for entry in entries}
             if len(dimensions) > 1:
-                raise VectorSpaceError(f"vectors of {sorted(dimensions)} numbers cannot be mixed", agent_id="memory")
+                raise VectorSpaceError(
+                    f"vectors of different dimensions cannot be mixed: {sorted(dimensions)}", agent_id="memory"
+                )
             await self._rows.put(name, dimensions.pop(), packed)
 
     async def search(

@@ -229,7 +229,7 @@ class QdrantIndex:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         if self._url is None and "already accessed" in reason:
             return StoreError(
-                f"{self._path} is open in another process, and Qdrant's local mode lets only one in; set "
+                f"{self._path} is open in another process, and Qdrant's local mode allows only one; set "
                 "AGENT_QDRANT_URL to a server, or unset AGENT_QDRANT_PATH to keep vectors in the data folder",
                 agent_id="memory",
             )

@@ -106,7 +106,7 @@ FEATURE = Feature(
         ),
         "tools apply": Command(
             "gateway.features.studio.commands.generated_tools:apply",
-            "Put a staged version into use, after showing its code, or what has changed about it.",
+            "Put a staged version into use, after showing its code, or its changes.",
             place=-6,
         ),
         "tools restore": Command(
@@ -136,7 +136,7 @@ FEATURE = Feature(
         ),
         "studio": Command(
             "gateway.features.studio.commands.studio:studio",
-            "Make and change rooms, tools and prompts by talking. Changes wait for your approval.",
+            "Make and change rooms, tools and prompts in a conversation. Changes wait for your approval.",
             place=40,
         ),
         "secrets": Command(

@@ -93,8 +93,8 @@ def test_without_named_tools_there_is_no_such_gate(calls: object) -> None:
     [
         ("It is so [1], and so [2].", True, "every citation resolves"),
         ("It is so.", True, "every citation resolves"),
-        ("It is so [3] [1] [7] [3].", False, "no source stands behind [3], [7]"),
-        ("None [0].", False, "no source stands behind [0]"),
+        ("It is so [3] [1] [7] [3].", False, "no source supports [3], [7]"),
+        ("None [0].", False, "no source supports [0]"),
         ("Code `x[9]` and\n```\ny[8]\n```\n[1]", True, "every citation resolves"),
         ("A link [9](https://a.se).", True, "every citation resolves"),
     ],
@@ -109,8 +109,8 @@ def test_elsewhere_brackets_are_no_citations() -> None:
 
 
 def test_a_plan_that_looked_things_up_must_bring_evidence_where_it_is_asked_for() -> None:
-    assert verdicts(citing("s1"))["evidence_found"] == (False, "no step brought any evidence")
-    assert verdicts(citing("s1"), "a", source(1))["evidence_found"] == (True, "1 sources stand behind the answer")
+    assert verdicts(citing("s1"))["evidence_found"] == (False, "no step returned any evidence")
+    assert verdicts(citing("s1"), "a", source(1))["evidence_found"] == (True, "1 sources support the answer")
     assert "evidence_found" not in verdicts(citing()), "a plain answer rests on nothing"
 
 

@@ -278,8 +278,8 @@ RETRY = StepOutcome(outcome=Outcome.RETRY, reason="busy")
     ("retries", "budget", "effect", "outcome", "why"),
     [
         (0, 1, "read", Outcome.RETRY, ""),
-        (1, 1, "read", Outcome.REPLAN, " (the retry of this step is spent)"),
-        (0, 0, "read", Outcome.REPLAN, " (the retry of this step is spent)"),
+        (1, 1, "read", Outcome.REPLAN, " (this step has used its retry)"),
+        (0, 0, "read", Outcome.REPLAN, " (this step has used its retry)"),
         (0, 1, "idempotent", Outcome.RETRY, ""),
         (0, 1, "effect", Outcome.REPLAN, " (a step with side effects is not repeated)"),
     ],

@@ -210,7 +210,7 @@ async def test_the_depth_is_bounded(
         assert found.names == names
         (deeper,) = found.missed
         assert deeper.is_walk_limit
-        assert f"1 linked addresses lie more than {depth} links from the start" in deeper.error.message
+        assert f"1 linked addresses are more than {depth} links from the start" in deeper.error.message
         assert site.at(f"/{depth + 1}") in deeper.error.message
 
 

@@ -294,7 +294,7 @@ def test_what_cannot_be_read_or_written_is_told(tmp_path: Path) -> None:
         prepare(MAPPING, [tmp_path / "nowhere.csv"], tmp_path / "corpus.jsonl")
     with pytest.raises(BadRequestError, match="cannot be written: No such file"):
         prepare(MAPPING, [tmp_path / "rows.csv"], tmp_path / "no" / "corpus.jsonl")
-    with pytest.raises(BadRequestError, match="would be read and written"):
+    with pytest.raises(BadRequestError, match="is both an input and the output"):
         prepare(MAPPING, [tmp_path / "rows.csv"], tmp_path / "rows.csv")
 
 

@@ -30,6 +30,6 @@ def test_an_analysis_judges_a_file_by_its_best_parser() -> None:
     ]
     found = [one for one in find_uncertainties(None, trials, []) if "read" in one.message]
     assert [(one.severity, one.message) for one in found] == [
-        ("blocking", "of 1 of 3 files tried less than half of the text is read"),
-        ("notable", "1 of 3 files tried are not read as a whole"),
+        ("blocking", "less than half of the text is read in 1 of 3 files tried"),
+        ("notable", "1 of 3 files tried are not read completely"),
     ]

@@ -107,14 +107,14 @@ async def test_many_who_are_refused_at_once_renew_once(case: DriveCase) -> None:
 
 async def test_a_401_for_the_new_token_too_is_the_end(case: DriveCase) -> None:
     case.server.faults.append(Fault("get", 401, "authError", times=9))
-    with pytest.raises(AccountError, match=f"refuses even a new token of {EMAIL}"):
+    with pytest.raises(AccountError, match=f"rejects even a new token of {EMAIL}"):
         await case.fetch(FILE)
     assert len(case.server.calls("get")) == 2
 
 
 async def test_a_token_that_nobody_can_renew_must_be_replaced(case: DriveCase) -> None:
     case.write_credentials(plain={"type": "bearer", "token": "ya29.old"})
-    with pytest.raises(AccountError, match="'plain': it is expired or revoked, put in a new one"):
+    with pytest.raises(AccountError, match="'plain': it is expired or revoked: replace it"):
         await case.fetch(FILE, credential="plain")
     case.write_credentials(plain={"type": "bearer", "token": case.server.issue_token()})
     [found] = await case.fetch(FILE, credential="plain")

@@ -99,7 +99,7 @@ async def test_a_file_that_may_not_be_read_is_missed_with_whom_to_share_it(case:
     [
         ("accessNotConfigured", "enable the Google Drive API"),
         ("insufficientPermissions", "must have the scope https://www.googleapis.com/auth/drive.readonly"),
-        ("dailyLimitExceeded", "go on tomorrow"),
+        ("dailyLimitExceeded", "continue tomorrow"),
     ],
 )
 async def test_what_is_wrong_with_the_account_ends_the_walk(case: DriveCase, reason: str, told: str) -> None:

@@ -51,7 +51,7 @@ def test_a_caller_does_not_read_under_which_name_an_endpoint_is_saved() -> None:
     EndpointOrigin.make_saved("hosted").explain(page)
     assert "saved as 'hosted'" in page.message
     shown = hide_endpoint_details(page, "http://10.0.0.1/v1")
-    assert shown.endswith("in place of a completion; is the address of the API right?")
+    assert shown.endswith("instead of a completion; is this the address of the API?")
 
 
 def test_a_web_page_in_place_of_a_reply_is_named() -> None:

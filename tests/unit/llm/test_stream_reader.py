@@ -230,7 +230,7 @@ def test_one_of_several_choices_is_followed() -> None:
         (b'data: {"object": "error", "message": "too long", "code": 400}\n\n', ModelError, "too long"),
         (b'data: {"detail": "Not authenticated"}\n\n', ModelDownError, "Not authenticated"),
         (b'{"error": {"message": "no such model", "code": 404}}', ModelError, "no such model"),
-        (b'data: {"choices": [{"delta": {}, "finish_reason": "error"}]}\n\n', ModelOutputError, "did not name"),
+        (b'data: {"choices": [{"delta": {}, "finish_reason": "error"}]}\n\n', ModelOutputError, "unspecified error"),
         (b'data: {"code": 500, "message": "worker lost"}\n\n', ModelDownError, "worker lost"),
         (b'data: {"status": "error", "message": "no quota left"}\n\n', ModelDownError, "no quota left"),
         (b'data: {"success": false, "message": "no quota left"}\n\n', ModelDownError, "no quota left"),

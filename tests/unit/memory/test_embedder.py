@@ -110,7 +110,7 @@ async def test_without_a_model_the_endpoint_says_which_it_is() -> None:
         (httpx.Response(200, text='{"data": [{"index": 0, "embedding": [NaN]}]}'), "values that are not numbers", 1),
         (httpx.Response(200, text="[" * 100_000), "no embeddings", 1),
         (httpx.ConnectError("refused"), "cannot be reached", 4),
-        (httpx.ReadTimeout("slow"), "gave no vectors within", 1),
+        (httpx.ReadTimeout("slow"), "returned no vectors within", 1),
     ],
 )
 @respx.mock

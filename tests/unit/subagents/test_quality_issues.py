@@ -25,7 +25,7 @@ def tried(file: str, *kinds: str, error_code: str | None = None) -> ParserTrial:
 def test_tables_beside_program_texts_are_no_prose(kinds: tuple[str, ...], issues: list[str]) -> None:
     trials = [tried(kind, kind) for kind in kinds]
     assert find_quality_issues(trials, []) == issues
-    told = [one.message for one in find_uncertainties(None, trials, []) if "program texts and prose" in one.message]
+    told = [one.message for one in find_uncertainties(None, trials, []) if "source code and prose" in one.message]
     assert len(told) == len(issues)
 
 

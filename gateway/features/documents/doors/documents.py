@@ -165,7 +165,7 @@ async def list_documents(
 @router.post(
     "/v1/documents",
     status_code=201,
-    responses={**ERRORS, 200: {"model": UploadedDocument, "description": "The collection had these bytes already"}},
+    responses={**ERRORS, 200: {"model": UploadedDocument, "description": "The collection already has this file"}},
     openapi_extra=_FORM_SCHEMA,
     dependencies=[require_scope("ingest"), require_tool("ingest")],
 )

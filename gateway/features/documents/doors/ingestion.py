@@ -167,7 +167,10 @@ async def get_job(
 @router.post(
     "/v1/pipelines/dry-run",
     response_model=ValidationReport,
-    responses={**ERRORS, 202: {"model": WaitingCall, "description": "A person must allow where its credential goes"}},
+    responses={
+        **ERRORS,
+        202: {"model": WaitingCall, "description": "A person must approve where its credential is sent"},
+    },
     dependencies=[require_tool("ingest")],
 )
 async def dry_run_pipeline(

@@ -83,7 +83,10 @@ class SourceList(DeferredModel):
     "",
     status_code=201,
     response_model=SourceItem,
-    responses={**ERRORS, 202: {"model": WaitingCall, "description": "A person must allow where its credential goes"}},
+    responses={
+        **ERRORS,
+        202: {"model": WaitingCall, "description": "A person must approve where its credential is sent"},
+    },
     dependencies=[require_tool("ingest")],
 )
 async def add_source(body: NewSource, http: Request, stepgate: Gateway, caller: CurrentCaller) -> SourceItem | Response:

@@ -28,7 +28,8 @@ def evaluate(
     task: Annotated[list[str] | None, typer.Option(help="Only the task with this id; may be repeated.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most this many tasks of each family.")] = None,
     sample: Annotated[
-        int | None, typer.Option(min=1, help="This many tasks in all, as many of each family, chosen by --seed.")
+        int | None,
+        typer.Option(min=1, help="This many tasks in all, the same number of each family, chosen by --seed."),
     ] = None,
     baseline: Annotated[Path | None, typer.Option(help="Keep the results in this file.")] = None,
     compare: Annotated[
@@ -42,7 +43,7 @@ def evaluate(
     parallel: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Tasks at a time; unset: one for a model on this machine, else one a processor less 1."
+            min=1, help="Tasks at a time; unset: one for a model on this machine, else the number of processors less 1."
         ),
     ] = None,
     beside: Annotated[
@@ -143,7 +144,9 @@ def _prepare_model(settings: Settings, rate: float, kinds: list[str], seed: int)
         yield environment
         return
     if settings.llm_base_url is None:
-        raise ConfigError("--damage needs a model endpoint to stand before: set AGENT_LLM_BASE_URL")
+        raise ConfigError(
+            "--damage puts faults between Stepgate and a model endpoint, and none is configured: set AGENT_LLM_BASE_URL"
+        )
     model = DegradedModel(settings.llm_base_url, rate, seed=seed, kinds=kinds or tuple(DAMAGE))
     with serve_degraded_in_thread(model) as url:
         yield {**environment, "AGENT_LLM_BASE_URL": url}

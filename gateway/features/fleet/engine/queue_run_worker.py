@@ -160,7 +160,7 @@ class QueueRunWorker(RunWorker[Live]):
                 self._job_runs.discard(run_id)
         if run_id in self._dead_runs:
             self._dead_runs.discard(run_id)
-            raise DeadJobError(f"run {run_id} did not get further in {MAX_IDLE_CLAIMS} claims")
+            raise DeadJobError(f"run {run_id} made no progress in {MAX_IDLE_CLAIMS} claims")
         readiness, _ = await self._queue.read_readiness(run_id)
         if readiness in ("ended", "waiting"):
             return
@@ -202,7 +202,7 @@ class QueueRunWorker(RunWorker[Live]):
         self._dead_runs.add(live.run_id)
         self._queue.count("dead")
         message = (
-            f"the run was claimed {idle} times without getting further and is given up; the logs of the processes that "
+            f"the run was claimed {idle} times without making progress and is given up; the logs of the processes that "
             "executed it may say why they ended"
         )
         failure = AgentFailure(agent_id="queue", error_code="ERR_RUN_GIVEN_UP", message=message, recoverable=False)

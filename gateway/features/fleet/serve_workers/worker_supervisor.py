@@ -161,7 +161,7 @@ class WorkerSupervisor:
             )
         except OSError as error:  # no memory, or too many processes, at this moment
             os.close(reader)
-            log.warning("worker %d: no process can be made: %s", index, error)
+            log.warning("worker %d: no process can be started: %s", index, error)
             return 1
         finally:
             os.close(writer)

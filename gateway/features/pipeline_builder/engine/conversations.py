@@ -97,7 +97,7 @@ class BuilderConversations:
         if self._settings.requires_model and not self._has_model():
             raise LLMNotConfiguredError(
                 "LLM provider not configured: connect a model (`stepgate models use`, or AGENT_LLM_BASE_URL), or "
-                "let rules carry conversations (AGENT_CONVERSATIONS_REQUIRE_LLM=false), which understand exact "
+                "let rules lead conversations (AGENT_CONVERSATIONS_REQUIRE_LLM=false), which understand exact "
                 "commands only",
                 agent_id="builder",
             )
@@ -150,7 +150,7 @@ class BuilderConversations:
         conversation = await self.get(message.conversation_id, owner=owner)
         self.builder.require_active(conversation)
         if not text.strip() or len(text) > MESSAGE_CHARS:
-            has = f"this one has {len(text):,}" if text.strip() else "this one says nothing"
+            has = f"this one has {len(text):,}" if text.strip() else "this one is empty"
             raise BadRequestError(f"a message has 1 to {MESSAGE_CHARS:,} characters, and {has}", param="message")
         await self._count_message(owner)
         async with self._lock(conversation):

@@ -239,9 +239,7 @@ def _list_uncertainties(result: SubAgentResult) -> list[Uncertainty]:
     so."""
     if result.success:
         return list(result.uncertainties)
-    ended = result.uncertainties or (
-        Uncertainty(severity="notable", message=f"it did not come to its end: {result.summary}"),
-    )
+    ended = result.uncertainties or (Uncertainty(severity="notable", message=f"it did not finish: {result.summary}"),)
     return list({(one.severity, one.message): one for one in (*find_uncertainties_in(result.data), *ended)}.values())
 
 

@@ -253,7 +253,8 @@ async def _reply(call: _Call, message: Message, content: MessageContent) -> tupl
         return await find_task(service, message.task_id, owner), 0
     if task.last.status != "awaiting_approval":
         raise a2a_errors.UnsupportedOperationError(
-            f"the task takes no message ({task.last.status}); send one without taskId, with its contextId, to go on"
+            f"the task does not accept messages ({task.last.status}); "
+            "to continue, send one without taskId, with its contextId"
         )
     if content.files or content.images:
         raise a2a_errors.InvalidParamsError("the task waits for a decision: send text, such as 'approve'")

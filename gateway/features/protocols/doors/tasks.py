@@ -28,7 +28,7 @@ router = APIRouter(tags=["tasks"], route_class=JsonRoute, dependencies=[require_
 MAX_NAME_CHARS, MAX_DROPPED_NAMES = 100, 50
 """Most dropped keys that are returned, and their length: enough to find a misspelt one."""
 
-_UNUSABLE_FIELD = {"model": FailureBody, "description": "A field has no usable value"}
+_UNUSABLE_FIELD = {"model": FailureBody, "description": "A field has an invalid value"}
 
 
 class NewTask(StrictBody):

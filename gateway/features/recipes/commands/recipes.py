@@ -65,7 +65,7 @@ def apply(
 
 @app.command()
 def discard(name: Name, owner: Owner = LOCAL_OWNER) -> None:
-    """Discard what is staged of a recipe."""
+    """Discard the staged version of a recipe."""
     _run(lambda recipes: recipes.discard(owner, name))
     print(f"Discarded what was staged of {name}.")
 
@@ -113,11 +113,11 @@ async def save_run(stepgate: "Stepgate", run_id: str, owner: str, options: "Save
     await follow_run(stepgate.service, accepted)
     stored = await get_saved_recipe(stepgate.service, maker.store, accepted.run_id, owner)
     print(format_recipe(_to_output(stored)))
-    if confirmed or (sys.stdin.isatty() and typer.confirm("Take it into use?")):
+    if confirmed or (sys.stdin.isatty() and typer.confirm("Put it into use?")):
         print(f"\nIn use: {(await maker.store.apply(owner, stored.name)).usage}")
     else:
         print(
-            f"\nStaged. `stepgate recipes apply {stored.name}` takes it into use, "
+            f"\nStaged. `stepgate recipes apply {stored.name}` puts it into use, "
             f"`stepgate recipes discard {stored.name}` drops it."
         )
 

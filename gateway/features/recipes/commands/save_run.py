@@ -19,7 +19,7 @@ def save(
     run_id: RunId,
     fields: dict[str, Any],
     other: Annotated[list[str] | None, typer.Option("--try", help="Another value to try it with: NAME=VALUE.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Take it into use at once.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Put it into use at once.")] = False,
     owner: Owner = None,
 ) -> None:
     """Save a run that succeeded as a recipe: a skill with parameters that runs without another plan."""

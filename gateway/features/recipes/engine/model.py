@@ -170,10 +170,10 @@ def check_recipe_name(name: str) -> str:
     if not _NAME.fullmatch(name) or len(name) > MAX_NAME_CHARS:
         short_name = name if len(name) <= MAX_NAME_CHARS else f"{name[:MAX_NAME_CHARS]}…"
         raise BadRequestError(
-            f"{short_name!r} cannot name a recipe: take 1 to {MAX_NAME_CHARS} lowercase letters a to z and digits, in "
+            f"{short_name!r} is not a recipe name: use 1 to {MAX_NAME_CHARS} lowercase letters a to z and digits, in "
             "words joined by single hyphens, such as weekly-report",
             param="name",
         )
     if name in RESERVED_NAMES:
-        raise BadRequestError(f"{name!r} is a word of the chat itself; choose another name", param="name")
+        raise BadRequestError(f"{name!r} is a command of the chat itself; choose another name", param="name")
     return name

@@ -36,7 +36,7 @@ from gateway.features.recipes.engine.recipe_plans import convert_value, fill_rec
 
 TRIAL_SECONDS: Final = 60.0
 """How long one trial may take."""
-NO_OTHER_VALUE = "no other value is known; name one (try_values at the doors, --try on the command line)"
+NO_OTHER_VALUE = "no other value is known; name one (try_values in the API, --try on the command line)"
 
 
 class RecipeMaker:
@@ -81,7 +81,7 @@ class RecipeMaker:
         trials = await self._try_recipe(recipe, state, parameters, caller, options.try_values)
         if trials[0].status == "failed":
             raise ConflictError(
-                f"no recipe was made: with the values of run {run_id} it failed now ({trials[0].reason})",
+                f"no recipe was made: a trial with the values of run {run_id} failed ({trials[0].reason})",
                 run_id=trials[0].run_id,
             )
         return await self.store.stage(caller.owner, recipe.model_copy(update={"trials": trials}))

@@ -29,7 +29,7 @@ def rename_parameters(recipe: Recipe, names: Mapping[str, str]) -> Recipe:
                 f"there is no parameter {old[:50]!r}; there are {', '.join(parameter_names) or 'none'}", param="rename"
             )
         if not re.fullmatch(PARAMETER_PATTERN, new):
-            message = f"{new[:50]!r} cannot name a parameter: take a letter a to z, then letters, digits, underscores"
+            message = f"{new[:50]!r} is not a parameter name: use a letter a to z, then letters, digits, underscores"
             raise BadRequestError(f"{message}; at most 32", param="rename")
     renamed = [names.get(name, name) for name in parameter_names]
     if duplicate := next((name for name in renamed if renamed.count(name) > 1), None):

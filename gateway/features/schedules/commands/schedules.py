@@ -54,7 +54,7 @@ async def show(
     ticks: Annotated[int, typer.Option(min=0, max=MAX_TICKS, help="How many of the last ticks.")] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Show a schedule and what was done at its last ticks."""
+    """Show a schedule and what happened at its last ticks."""
     from gateway.features.schedules.doors.schedules import TickItem  # noqa: PLC0415 - loaded with the engine
     from gateway.features.schedules.forms import to_schedule_item  # noqa: PLC0415 - as above
 

@@ -39,7 +39,7 @@ class TickItem(RecordItem):
     tick: datetime
     origin: TickOrigin = Field(description="`manual`: started by hand")
     outcome: TickOutcome = Field(
-        description="`started` a run; `skipped`: the run before was still going; `missed`: no gateway was running; "
+        description="`started` a run; `skipped`: the previous run was still running; `missed`: no gateway was running; "
         "`refused`: the run was not allowed"
     )
     run_id: str | None

@@ -45,7 +45,7 @@ class ScheduleSpec(FrozenModel):
     task_id: str | None = Field(
         default=None, max_length=200, description="a stored task that runs, instead of a prompt"
     )
-    overlap: Overlap = Field(default="skip", description="what a tick does while the last run is still going")
+    overlap: Overlap = Field(default="skip", description="what a tick does while the last run is still running")
     misfire: Misfire = Field(
         default="run_once", description="after ticks at which no gateway ran: run the last one once, or skip it"
     )

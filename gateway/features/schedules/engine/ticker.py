@@ -203,7 +203,7 @@ class ScheduleTicker:
         if schedule.overlap == "skip" and last is not None:
             status = await self._find_status(last, schedule.owner)
             if status is not None and status not in ENDED_STATUSES:
-                return "skipped", f"the run before, {last}, is still going ({status})"
+                return "skipped", f"the previous run, {last}, is still running ({status})"
         try:
             return await self._accept(schedule, tick)
         except (AuthError, ScopeError) as error:

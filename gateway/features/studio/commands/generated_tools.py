@@ -118,7 +118,7 @@ async def apply(
     owner: Owner = LOCAL_OWNER,
     yes: Yes = False,
 ) -> None:
-    """Put a staged version into use, after showing its code, or what has changed about it."""
+    """Put a staged version into use, after showing its code, or its changes."""
     tools = get_studio(stepgate).generated_tools
     chosen = await tools.get(_act_for(owner), name, version)
     await _confirm(stepgate, owner, chosen, yes=yes)

@@ -110,7 +110,7 @@ async def copy(
     new_id: Annotated[str | None, typer.Option("--id", help="The copy's id; default: made from its name.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Copy a room, a shipped one too."""
+    """Copy a room, including a shipped one."""
     _print_room(
         await get_studio(stepgate).room_editor.copy_room(room_id, get_operator(), room_id=new_id, name=name),
         as_json=as_json,
@@ -155,7 +155,7 @@ async def restore(
     version: Annotated[str | None, typer.Option(help="Fail if the room has changed since this version.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Restore an earlier text of a room, also of a deleted one."""
+    """Restore an earlier text of a room, even of a deleted one."""
     _print_room(
         await get_studio(stepgate).room_editor.restore_room(room_id, revision, get_operator(), version=version),
         as_json=as_json,

@@ -15,5 +15,5 @@ def studio(
     conversation: Annotated[str | None, typer.Option(help="Continue the conversation with this id.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole response as JSON.")] = False,
 ) -> None:
-    """Make and change rooms, tools and prompts by talking. Changes wait for your approval."""
+    """Make and change rooms, tools and prompts in a conversation. Changes wait for your approval."""
     ask(message, room=room, conversation=conversation, as_json=as_json)

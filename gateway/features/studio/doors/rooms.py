@@ -146,7 +146,7 @@ async def list_room_versions(room_id: str, stepgate: Gateway, caller: CurrentCal
 async def restore_room(
     room_id: str, body: RoomRestoreBody, http: Request, stepgate: Gateway, caller: CurrentCaller
 ) -> Response:
-    """Restore an earlier text of a room, also of a deleted one."""
+    """Restore an earlier text of a room, even of a deleted one."""
     change = RoomRestoration(room_id=room_id, revision=body.revision, version=body.version)
     return await change_or_ask(http, stepgate, caller, change)
 
@@ -161,7 +161,7 @@ async def restore_room(
 async def copy_room(
     room_id: str, body: RoomCopyBody, http: Request, stepgate: Gateway, caller: CurrentCaller
 ) -> Response:
-    """Copy a room, a shipped one too. The copy is managed."""
+    """Copy a room, including a shipped one. The copy is managed."""
     return await change_or_ask(http, stepgate, caller, body.to_change(room_id), status=201)
 
 

@@ -225,7 +225,7 @@ def _explain_not_run(state: RunState, step: PlanStep) -> str:
 
 
 def _find_end_reason(state: RunState) -> str:
-    return state.cancel_request.reason if state.cancel_request is not None else "it was not begun"
+    return state.cancel_request.reason if state.cancel_request is not None else "it was not started"
 
 
 def _explain_waiting(step: PlanStep) -> str:

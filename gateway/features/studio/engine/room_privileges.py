@@ -165,7 +165,7 @@ def _list_new_pairings(
         place = find_place(server.credential)
         if place is not None and not is_below(server.url, place):
             raise ScopeError(
-                f"mcp_servers.{name}: the credential {server.credential!r} is sent to another address only, its `url` "
+                f"mcp_servers.{name}: the credential {server.credential!r} is sent only to the address in its `url` "
                 "in the credentials file",
                 scope="admin",
             )

@@ -40,11 +40,11 @@ def compare_with_index(
     if failed:
         return Proof(verdict="not_proven", statement=f"Not proven: {failed[0].detail}.", checks=checks)
     if passage is None:
-        return Proof(verdict="cannot_be_checked", statement="No collection holds what was cited.", checks=checks)
+        return Proof(verdict="cannot_be_checked", statement="The cited passage is in no collection.", checks=checks)
     if file.result == "passed":
-        statement = "Proven: the quoted words stand where the citation says, in the index and in an unchanged file."
+        statement = "Verified: the quoted words are where the citation says, in the index and in an unchanged file."
         return Proof(verdict="proven", statement=statement, checks=checks)
-    statement = f"Proven in the index: the quoted words stand where the citation says; {file.detail}."
+    statement = f"Verified in the index: the quoted words are where the citation says; {file.detail}."
     return Proof(verdict="proven_in_index", statement=statement, checks=checks)
 
 
@@ -84,7 +84,7 @@ def _check_passage(cited: SourceCitation, passage: Passage | None) -> Sequence[P
             "boxes",
             now.boxes == cited.boxes,
             f"{len(cited.boxes)} boxes are unchanged" if cited.boxes else "the format has no boxes",
-            "the boxes are others now",
+            "the boxes have changed",
         ),
     ]  # fmt: skip
 

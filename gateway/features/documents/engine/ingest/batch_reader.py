@@ -74,8 +74,8 @@ class BatchReader:
         except AgentError as error:
             await self._on_failure(batch, error)
         except Exception:  # the border of a task: a defect ends this job, and no other
-            log.exception("batch %s ended by a defect", batch.name)
-            failure = AgentError("a defect of Stepgate ended this job; the log has it").to_failure()
+            log.exception("batch %s ended with an internal error", batch.name)
+            failure = AgentError("an internal error ended this job; the gateway's log has the details").to_failure()
             await self.batches.fail(batch, failure)
         return True
 
@@ -97,8 +97,8 @@ class BatchReader:
         if batch.attempts > ATTEMPTS:
             names = ", ".join(item.name for item in batch.items[:3])
             raise AgentError(
-                f"the gateway ended {ATTEMPTS} times while it read {len(batch.items)} documents ({names} ...); its log "
-                "may say why. Request the ingestion again without them",
+                f"the gateway crashed {ATTEMPTS} times while it read {len(batch.items)} documents ({names} ...); its "
+                "log may say why. Request the ingestion again without them",
                 agent_id="library",
             )
         async with self._open_writer(batch) as writer:
@@ -198,7 +198,7 @@ class BatchReader:
         try:
             self.resources.objects.fetch(item.file, path)
         except NotFoundError as error:
-            raise ConnectorError(f"what was fetched of {item.name} no longer exists; read it again") from error
+            raise ConnectorError(f"what was fetched of {item.name} no longer exists; ingest it again") from error
 
     async def _remove_objects(self, batch: Batch) -> None:
         for item in batch.items:
@@ -214,7 +214,7 @@ def _check_in_place(path: Path, name: str) -> None:
     """Raises `ConnectorError` unless the file of a walk is still a file there, and no link leads to it."""
     try:
         if path.resolve(strict=True) != path or not path.is_file():
-            raise ConnectorError(f"{name}: a link or a folder has taken its place since it was listed")
+            raise ConnectorError(f"{name}: it was replaced by a link or a folder since it was listed")
     except FileNotFoundError as error:
         raise ConnectorNotFoundError(f"{name} was removed while the folder was read") from error
     except PermissionError as error:

@@ -76,8 +76,8 @@ class CollectionLock:
 
     def _make_locked_error(self) -> CollectionLockedError:
         return CollectionLockedError(
-            f"somebody else is reading into {self.collection!r}; wait for its end (or {LOCK_SECONDS:.0f} s after a "
-            "crash) and start again: what is done is not done twice",
+            f"another process is writing to {self.collection!r}; wait until it ends (or {LOCK_SECONDS:.0f} s after a "
+            "crash) and start again: finished work is not repeated",
             agent_id="library",
         )
 

@@ -124,7 +124,7 @@ class CorpusIndexer:
             for line, document in read_corpus(path, report.faults, progress=progress):
                 source = f"{SOURCE_PREFIX}{document.doc_id}"
                 if source in seen:
-                    why = f"the id {document.doc_id[:80]!r} stands further up too, and that one is kept"
+                    why = f"the id {document.doc_id[:80]!r} occurs earlier too, and that document is kept"
                     report.faults.add(path.name, line, why)
                     continue
                 seen.add(source)

@@ -59,7 +59,7 @@ def prepare(
             keep = _LatestWins(seen, report, dedup) if dedup is not None else _FirstWins(seen, report)
             for path in files:
                 if path.resolve() == out.resolve():
-                    raise BadRequestError(f"{out} would be read and written; name another -o", agent_id="corpus")
+                    raise BadRequestError(f"{out} is both an input and the output; name another -o", agent_id="corpus")
                 table = open_table(path, mapping, report.faults, progress=progress)
                 report.forms.append(f"{path.name}: {table.form}")
                 mapper = RowMapper(mapping, table.columns, path.name)

@@ -222,7 +222,7 @@ class DryRun:
         options = [parse_options(ParserOptions, node.options) for node in parsers]
         installed = await asyncio.to_thread(ocr.list_installed_languages)
         return [
-            f"OCR is asked for and not installed: {ocr.install_hint(one.ocr_languages)}"
+            f"OCR is requested but not installed: {ocr.install_hint(one.ocr_languages)}"
             for one in options
             if one.force_ocr and not set(one.ocr_languages.split("+")) <= installed
         ]

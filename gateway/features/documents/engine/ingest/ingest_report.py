@@ -71,14 +71,14 @@ class IngestReport:
         if self.left_out:
             return "nothing was read: the pipeline excludes every document that was found"
         type_names = ", ".join(sorted(TYPES))
-        return f"nothing was read: there is no file that is not hidden or ignored (read are {type_names} and any text)"
+        return f"nothing was read: every file is hidden or ignored, or of another type than {type_names} and text"
 
     @property
     def interruption_note(self) -> str:
         """The state that an interrupted ingestion leaves, and how to continue."""
         return (
-            f"{self.read} document{'s' if self.read != 1 else ''} had been read into {self.collection!r} by then and "
-            "can be searched; everything else there is as it was. Read the same source again, and it goes on from there"
+            f"{self.read} document{'s' if self.read != 1 else ''} had been read into {self.collection!r} by then, and "
+            "can be searched; everything else there is unchanged. To continue, ingest the same source again"
         )
 
     def add_notes(self, *notes: str) -> None:

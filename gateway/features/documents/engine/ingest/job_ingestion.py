@@ -320,7 +320,9 @@ class _BatchAdder:
         self._items, self._bytes = [], 0
         while await ingestion.store.batches.count_open(ingestion.job.id) >= OPEN_BATCHES:
             if any(task.done() for task in self._readers):
-                raise StoreError("the batches of this job cannot be read; see the log", agent_id="library")
+                raise StoreError(
+                    "the batches of this job cannot be read; the gateway's log has the details", agent_id="library"
+                )
             await asyncio.sleep(POLL_SECONDS)
 
     async def _set_place(self, place: str) -> None:
@@ -336,7 +338,7 @@ class _BatchAdder:
                 return describe_objects(objects)
             return describe_folder(Path(self._ingestion.request.source_identifier).expanduser())
         except OSError as error:
-            raise StoreError(f"the place of the files cannot be read: {error.strerror}", agent_id="library") from error
+            raise StoreError(f"the folder of the files cannot be read: {error.strerror}", agent_id="library") from error
 
     def _keep_fetched(self, path: Path) -> str:
         """Puts a fetched file, which the connector may delete or overwrite, into the store of objects."""
@@ -347,7 +349,7 @@ class _BatchAdder:
             shutil.copyfile(path, copy)
             self._ingestion.library.resources.objects.put(name, copy)
         except OSError as error:
-            raise StoreError(f"a fetched file cannot be kept: {error.strerror}", agent_id="library") from error
+            raise StoreError(f"a fetched file cannot be stored: {error.strerror}", agent_id="library") from error
         finally:
             copy.unlink(missing_ok=True)
         return name

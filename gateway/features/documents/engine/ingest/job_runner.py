@@ -201,8 +201,10 @@ class IngestJobs:
         except AgentError as error:
             outcome = JobOutcome(failure=error.to_failure())
         except Exception:  # the border of a task: a defect ends this job, and no other
-            log.exception("%s ended by a defect", job.id)
-            outcome = JobOutcome(failure=AgentError("a defect of Stepgate ended this job; the log has it").to_failure())
+            log.exception("%s ended with an internal error", job.id)
+            outcome = JobOutcome(
+                failure=AgentError("an internal error ended this job; the gateway's log has the details").to_failure()
+            )
         if await self.store.finish(job, self._worker, latest.progress, outcome):
             await self._make_ingestion(job).remove_traces()
         else:
@@ -212,7 +214,7 @@ class IngestJobs:
         """Runs the job while this process holds its lease."""
         if job.attempts > ATTEMPTS:
             raise AgentError(
-                f"the gateway ended {ATTEMPTS} times while it did this job; its log may say why. Request it again "
+                f"the gateway crashed {ATTEMPTS} times during this job; its log may say why. Request it again "
                 "without the documents it was reading",
                 agent_id="library",
                 current=latest.progress.current or job.progress.current,

@@ -28,7 +28,7 @@ def open_source_file(document: Document, uploads: Uploads, owner: str) -> Binary
     try:
         descriptor = os.open(path, _FLAGS)
     except OSError as error:
-        why = "a link has taken its place" if error.errno == errno.ELOOP else error.strerror
+        why = "it was replaced by a link" if error.errno == errno.ELOOP else error.strerror
         raise NotFoundError(f"{document.name} can no longer be opened: {why}", agent_id="library") from error
     file = os.fdopen(descriptor, "rb")
     try:

@@ -26,9 +26,9 @@ class UnpairedCredentialError(ConnectorAuthError):
     def __init__(self, name: str, address: str) -> None:
         self.credential, self.address = name, address
         super().__init__(
-            f"the credential {name[:80]!r} was never sent to {address[:300]}, and whether it is, is decided by the "
-            "operator: by the address as `url` in the credential, by stepgate sources add ADDRESS --credentials NAME, "
-            "or by POST /v1/sources with a key of the scope 'admin', which asks a person"
+            f"the credential {name[:80]!r} was never sent to {address[:300]}, which the operator must allow: with "
+            "this address as `url` in the credential, with `stepgate sources add ADDRESS --credentials NAME`, "
+            "or with POST /v1/sources and a key with the scope 'admin', which asks a person"
         )
 
 
@@ -47,10 +47,10 @@ class SourcePairings:
         if name is None or not address:
             return
         if not await asyncio.to_thread(self._is_stored, name):  # nobody is asked where to send it
-            raise ConnectorAuthError(f"there is no credential {name[:80]!r}; the operator stores it")
+            raise ConnectorAuthError(f"there is no credential {name[:80]!r}; ask the operator to store it")
         place = await asyncio.to_thread(self._find_place, name)
         if place and not is_below(address, place):
-            raise ConnectorAuthError(f"the credential {name[:80]!r} is sent to another address only, its `url`")
+            raise ConnectorAuthError(f"the credential {name[:80]!r} is sent only to the address in its `url`")
         if place is not None:
             return
         async for stored in self._iter_stored(owner):

@@ -194,7 +194,7 @@ async def _read(processor: DocumentProcessor, stored: StoredUpload, name: str) -
         if likely == "txt" and not is_named and made.parsed.metadata.get(LOST_CHARACTERS):
             # Nothing says that it is text but that it could be read as one, and it cannot.
             raise ParserUnsupportedError(
-                f"{stored.checksum} looks like no type that is read; if it is text, send it as UTF-8, or with a name "
+                f"{stored.checksum} is not of a supported type; if it is text, send it as UTF-8, or with a name "
                 "that ends in .txt",
                 expected="txt",
                 found="binary data",

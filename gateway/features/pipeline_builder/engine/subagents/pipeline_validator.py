@@ -148,7 +148,7 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
         if bench.base_report is None:
             called = await calls("run_dry_run", {})
             if bench.base_report is None:
-                raise ToolError(called.error or "the dry run did not come to its end", agent_id=self.AGENT_ID)
+                raise ToolError(called.error or "the dry run did not finish", agent_id=self.AGENT_ID)
         base = bench.base_report
         fixes: list[PipelineFix] = []
         dry_runs = 0

@@ -49,15 +49,15 @@ def find_uncertainties(
 
 def _from_counts(counts: EnumerateOutput | None) -> Iterator[Uncertainty]:
     if counts is None:
-        yield Uncertainty(severity="notable", message="the source was not listed to its end")
+        yield Uncertainty(severity="notable", message="the list of the source's files is incomplete")
         return
     if not counts.total_files:
-        yield Uncertainty(severity="blocking", message="there is no file at this source")
+        yield Uncertainty(severity="blocking", message="this source has no files")
     if counts.note:
         yield Uncertainty(severity="notable", message=counts.note)
     if counts.unreadable:
         context: JsonObject = {"examples": [*counts.unreadable_examples[:EXAMPLES]]}
-        message = f"{counts.unreadable} entries cannot be looked at; give this process the right to read them"
+        message = f"{counts.unreadable} entries cannot be accessed; give this process permission to read them"
         yield Uncertainty(severity="notable", message=message, context=context)
     unread = {extension: one.count for extension, one in counts.by_extension.items() if not one.readable}
     missing = sum(unread.values())
@@ -94,11 +94,11 @@ def _from_coverage(trials: Sequence[ParserTrial]) -> Iterator[Uncertainty]:
             best[trial.file] = max(best.get(trial.file, 0.0), trial.coverage)
     unusable = sorted(file for file, share in best.items() if share < USABLE_SHARE)
     if unusable:
-        message = f"of {len(unusable)} of {len(best)} files tried less than half of the text is read"
+        message = f"less than half of the text is read in {len(unusable)} of {len(best)} files tried"
         yield _with_examples("blocking", message, unusable)
     incomplete = sorted(file for file, share in best.items() if USABLE_SHARE <= share < COMPLETE_SHARE)
     if incomplete:
-        message = f"{len(incomplete)} of {len(best)} files tried are not read as a whole"
+        message = f"{len(incomplete)} of {len(best)} files tried are not read completely"
         yield _with_examples("notable", message, incomplete, names_all=False)
 
 
@@ -111,7 +111,7 @@ def _from_content(trials: Sequence[ParserTrial], languages: Sequence[LanguageRes
         yield _with_examples("notable", message, mixed, names_all=False)
     if _has_code_and_prose(trials):
         code = sorted({trial.file for trial in trials if "code" in trial.document_types})
-        message = "there are both program texts and prose; one way to split them does not suit both"
+        message = "there are both source code and prose; one way of splitting does not suit both"
         yield _with_examples("info", message, code)
 
 

@@ -202,7 +202,7 @@ class WebhookSender:
             raise
         except Exception:
             log.exception("webhook %s cannot be sent", delivery.id)
-            return SendResult("open", error="a defect of Stepgate; its log says more")
+            return SendResult("open", error="an internal error; the gateway's log has the details")
 
     async def _send(self, delivery: WebhookDelivery) -> SendResult:
         """Posts the delivery. Raises `StoreError`."""
@@ -234,7 +234,7 @@ class WebhookSender:
         if 200 <= status < 300:
             return SendResult("delivered", status)
         if status == 410:  # the specification's word for a receiver that wants no more
-            return SendResult("failed", status, "the receiver answered 410: it wants no more posts")
+            return SendResult("failed", status, "the receiver answered 410: it accepts no more deliveries")
         redirected = ": redirects are not followed" if 300 <= status < 400 else ""
         seconds = float(retry_after) if retry_after.isascii() and retry_after.isdigit() else 0.0
         return SendResult("open", status, f"the receiver answered {status}{redirected}", seconds)

@@ -289,12 +289,12 @@ class Crawl:
                 yield MissedDocument(
                     url,
                     display_url(url),
-                    ConnectorTooLargeError(f"{url} was not asked for: {self._limit_reached}", url=url),
+                    ConnectorTooLargeError(f"{url} was not requested: {self._limit_reached}", url=url),
                 )
         others = [url for url in left if url not in self._known]
         if others:
             message = (
-                f"{len(others)} more addresses were not asked for, the first is {others[0]}: {self._limit_reached}"
+                f"{len(others)} more addresses were not requested, the first is {others[0]}: {self._limit_reached}"
             )
             yield _report_limit(
                 others, f"{message} (max_pages)" if self._request_count >= self._limits.pages else message
@@ -303,8 +303,8 @@ class Crawl:
         if deeper:
             yield _report_limit(
                 deeper,
-                f"{len(deeper)} linked addresses lie more than {self._limits.depth} links from the start and were not "
-                f"asked for, the first is {deeper[0]} (max_depth)",
+                f"{len(deeper)} linked addresses are more than {self._limits.depth} links from the start and were not "
+                f"requested, the first is {deeper[0]} (max_depth)",
             )
         if self._forbidden:
             file = build_host_url(self._start, "/robots.txt")

@@ -39,7 +39,7 @@ def parse(identifier: str) -> Reference:
         address = None
     if address is None:
         raise ConnectorNotFoundError(
-            f"{identifier!r} names nothing in Google Drive: give the id of a file or folder, or the address of its link"
+            f"{identifier!r} is not in Google Drive: give the id of a file or folder, or its link"
         )
     return address
 

@@ -39,13 +39,13 @@ _ACCOUNT: dict[str, str] = {
     "SERVICE_DISABLED": "enable the Google Drive API in the credential's Google Cloud project",
     "insufficientPermissions": f"the token must have the scope {SCOPE}",
     "ACCESS_TOKEN_SCOPE_INSUFFICIENT": f"the token must have the scope {SCOPE}",
-    "dailyLimitExceeded": "the project's requests of this day are used up: go on tomorrow, or ask Google for more",
+    "dailyLimitExceeded": "the project has used its daily quota of requests: continue tomorrow, or ask Google for more",
 }
 """Errors that affect every file, and the remedy."""
 _FILE: dict[str, str] = {
     "exportSizeLimitExceeded": "Drive exports at most 10 MB of a document of its own: split it, or upload it as a file",
-    "cannotDownloadAbusiveFile": "Drive holds the file for malware or spam; it is not fetched",
-    "downloadQuotaExceeded": "the file was downloaded too often of late: try again tomorrow",
+    "cannotDownloadAbusiveFile": "Drive considers the file malware or spam; it is not downloaded",
+    "downloadQuotaExceeded": "the file was downloaded too often recently: try again tomorrow",
 }
 """Errors of one file that are not about permissions."""
 
@@ -79,11 +79,11 @@ class _DriveClient(SourceClient):
                 async with self._open(url, headers, part.request_headers()) as answer:
                     if not await part.begin_response(answer):
                         raise ConnectorTransientError(
-                            f"{url} cannot be continued where it was cut off; it starts again"
+                            f"{url} cannot be resumed where it was cut off; the download starts again"
                         )
                     async for piece in answer.body:
                         if part.size + len(piece) > max_bytes:
-                            raise FileChangedError(f"{url} is longer than it was a moment ago")
+                            raise FileChangedError(f"{url} grew while it was downloaded")
                         await part.write(piece)
                     if part.missing_bytes:
                         raise ConnectorTransientError(f"{url} ended {part.missing_bytes} bytes too early")
@@ -130,7 +130,9 @@ class DriveApi:
             if not isinstance(following, str) or not following:
                 return sorted(children, key=lambda file: (file.name, file.id))
             if following in pages:
-                raise ConnectorError(f"Google Drive lists the folder {folder.name!r} in a circle; try again later")
+                raise ConnectorError(
+                    f"Google Drive lists the folder {folder.name!r} without an end: it repeated a page; try again later"
+                )
             pages.add(following)
             query["pageToken"] = following
 
@@ -149,7 +151,7 @@ class DriveApi:
         arrived = await asyncio.to_thread(_hash_md5, target)
         if arrived != file.md5:
             await asyncio.to_thread(target.unlink)
-            raise FileChangedError(f"what arrived has the MD5 {arrived}, and Drive says {file.md5}: try again")
+            raise FileChangedError(f"the download has the MD5 {arrived}, but Drive reports {file.md5}: try again")
         return download
 
     async def export(self, file: DriveFile, mime: str, target: Path, *, max_bytes: int) -> Download:
@@ -200,7 +202,7 @@ class DriveApi:
         try:
             return await call(headers)
         except _TokenRefusedError as error:
-            raise AccountError(f"Google Drive refuses even a new token of {self._account.display_name}") from error
+            raise AccountError(f"Google Drive rejects even a new token of {self._account.display_name}") from error
 
     def _make_api_error(self, url: str, status: int, headers: Mapping[str, str], body: bytes) -> ConnectorError:
         """The error for an API response; for other addresses, the error of the status."""
@@ -215,7 +217,7 @@ class DriveApi:
                 f"{problem} It is deleted, or not shared with {self._account.display_name}", status=status
             )
         if status == 416:
-            return FileChangedError("it became shorter while it was downloaded", status=status)
+            return FileChangedError("it shrank while it was downloaded", status=status)
         if status == 403:
             return self._make_forbidden_error(reasons, problem)
         if status == 429 or status >= 500:

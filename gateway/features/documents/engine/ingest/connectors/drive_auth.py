@@ -63,7 +63,7 @@ class Account:
         replaced."""
         if isinstance(self.credential, Bearer):
             raise AccountError(
-                f"Google refuses the token of the credential {self._name!r}: it is expired or revoked, put in a new one"
+                f"Google refuses the token of the credential {self._name!r}: it is expired or revoked: replace it"
             )
         async with self._lock:
             if self._token == refused:

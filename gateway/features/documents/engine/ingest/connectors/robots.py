@@ -47,13 +47,13 @@ class HostRules:
     def check_allowed(self, url: str) -> None:
         """Raises `ConnectorRefusedError` if this address may not be requested."""
         if not self.reachable:
-            raise ConnectorTransientError(f"{self.url} cannot be read at the moment, so nothing there may be asked for")
+            raise ConnectorTransientError(f"{self.url} cannot be read at the moment, so nothing may be fetched there")
         if not self.rules.can_fetch(url, ROBOT_NAME):
             raise ConnectorRefusedError(f"{self.url} asks robots not to read {url}", url=url, robots=True)
         if self.pause_s > MAX_PAUSE_S:
             raise ConnectorRefusedError(
-                f"{self.url} asks for {self.pause_s:g} s between requests, and no more than {MAX_PAUSE_S:g} s are "
-                "waited: ask its owner for another way to the documents",
+                f"{self.url} asks for {self.pause_s:g} s between requests, and the limit is {MAX_PAUSE_S:g} s: "
+                "ask the site's owner for another way to the documents",
                 url=url,
                 robots=True,
             )

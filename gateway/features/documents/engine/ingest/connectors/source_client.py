@@ -124,12 +124,12 @@ def build_status_error(url: str, status: int, headers: Mapping[str, str], body: 
     """The error for a status, by the status alone."""
     if status in (401, 403):
         return ConnectorAuthError(
-            f"{url} refuses us (HTTP status {status}): give a credential that may read it", status=status
+            f"{url} denies access (HTTP status {status}): name a credential that may read it", status=status
         )
     if status in (404, 410):
         return ConnectorNotFoundError(f"there is nothing at {url} (HTTP status {status})", status=status)
     if status in TRANSIENT_STATUSES:
-        return ConnectorTransientError(f"{url} is in trouble (HTTP status {status}); try again later", status=status)
+        return ConnectorTransientError(f"{url} is failing (HTTP status {status}); try again later", status=status)
     return ConnectorError(f"{url} answered with HTTP status {status}", status=status)
 
 
@@ -222,7 +222,7 @@ class SourceClient:
                 except ConnectorTransientError as error:
                     if not part.is_cut_at_same_place():
                         raise
-                    message = f"{error.message}, after {part.size} bytes, and does so each time it is asked for"
+                    message = f"{error.message}, after {part.size} bytes, on every attempt"
                     raise ConnectorError(message, url=url) from error
 
             return await self.back_off.run(attempt)
@@ -241,7 +241,7 @@ class SourceClient:
             if answer.status == NOT_MODIFIED or not wanted(answer.url, answer.headers):
                 return SourceResponse(answer.url, answer.status, answer.headers)
             if not await part.begin_response(answer):
-                raise ConnectorTransientError(f"{url} cannot be continued where it was cut off", url=url)
+                raise ConnectorTransientError(f"{url} cannot be resumed where it was cut off", url=url)
             if part.size + part.missing_bytes > max_bytes:
                 raise _make_too_large_error(url, max_bytes)
             async for piece in answer.body:

@@ -75,7 +75,7 @@ class WebConnector:
         if name is None:
             return None
         if self._credentials is None:
-            raise ConnectorAuthError(f"no credentials are stored here, so {name!r} is not either")
+            raise ConnectorAuthError(f"no credentials are stored here, so there is no credential {name!r}")
         try:
             credential = await asyncio.to_thread(self._credentials.get_for, name, start)
         except CredentialError as error:

@@ -256,7 +256,7 @@ class _Worker:
             return ParserCorruptError(message, reason="memory")
         code = self._process.returncode
         how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
-        message = f"reading {name} ended the parser ({how}): too much memory, or a defect it runs into"
+        message = f"the parser crashed while it read {name} ({how}): too much memory, or a bug in the parser"
         return ParserCorruptError(message, reason=_DIED, signal=how)
 
 
