@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from agent.answers.sentences import say
@@ -43,7 +43,7 @@ _CHAT = re.compile(r"<chat_history>(.*?)</chat_history>", re.DOTALL)
 _WANTED_KEY = re.compile(r"[\"'](title|tags|follow_ups|queries|text|prompt)[\"']")
 
 
-def compose_results(outcomes: list[tuple[PlanStep, StepOutput]], run: Run) -> str:
+def compose_results(outcomes: Sequence[tuple[PlanStep, StepOutput]], run: Run) -> str:
     """Joins results without a model. A single result is the answer; several get headings.
 
     Omits a result that repeats the request. A result that summarises the others comes first (`PlanHints`)."""
@@ -53,7 +53,7 @@ def compose_results(outcomes: list[tuple[PlanStep, StepOutput]], run: Run) -> st
         for step, output in outcomes
         if not _get_hints(run, step).reads_request or _normalise_text(output.text) != prompt
     ]
-    selected = selected or outcomes
+    selected = selected or [*outcomes]
     if len(selected) == 1:
         return cut_text(selected[0][1].text, RESULT_CHARS)
     selected.sort(key=lambda one: not _get_hints(run, one[0]).comes_first)
@@ -236,8 +236,9 @@ def describe_stop_reason(run: Run) -> str:
     return f"{step.title} failed: {reason}"
 
 
-def describe_failures(run: Run) -> str:
-    """The errors of a run in which every call failed, each once; "" if nothing was called, or a person refused it."""
+def describe_failures(run: Run, looks: Sequence[tuple[PlanStep, StepOutput]] = ()) -> str:
+    """The errors of a run in which every call failed but `looks`, which only showed what the calls were to work on;
+    each once, and then what was seen. "" if nothing was called, or a person refused it."""
     state = run.state
     failed = list_abandoned_steps(state)
     earlier = state.retrieval.earlier_results if state.retrieval else ()
@@ -245,7 +246,8 @@ def describe_failures(run: Run) -> str:
         return ""
     language = state.understanding.language if state.understanding is not None else ENGLISH
     lines = [f"- {_build_heading(run, step)}: {find_failure_reason(state, step)}" for step in failed]
-    return "\n".join((say("all_failed", language), "", *dict.fromkeys(lines)))
+    text = "\n".join((say("only_looked" if looks else "all_failed", language), "", *dict.fromkeys(lines)))
+    return f"{text}\n\n{compose_results(looks, run)}" if looks else text
 
 
 async def compose_partial_answer(run: Run) -> str:

@@ -34,6 +34,7 @@ from agent.run_context.outputs import (
     SKILL_CHARS,
     build_result_blocks,
     format_data_block,
+    leave_out_looks,
     list_pictures,
     list_results,
     number_sources,
@@ -93,7 +94,7 @@ class CompletionWriter:
             return await self._compose_by_rules(
                 outcomes, sources, "the documents say nothing about it", tainted=tainted
             )
-        failures = describe_failures(self._run) if not outcomes and self._run.profile.decides == "rounds" else ""
+        failures = "" if self._run.profile.decides != "rounds" else self._describe_failures(outcomes)
         if failures:
             # From errors alone a small model makes up what it was to find out, and reports what it was to do.
             return await self._make_rules_output(failures, sources, "every call failed", tainted=tainted)
@@ -107,6 +108,12 @@ class CompletionWriter:
                 raise
             return await self._compose_by_rules(outcomes, sources, error.message, tainted=tainted)
         return await self._take_reply(written, outcomes, sources, tainted=tainted)
+
+    def _describe_failures(self, outcomes: list[tuple[PlanStep, StepOutput]]) -> str:
+        """The answer if every call failed, but looks at what they were to work on; "" if anything was found out."""
+        if leave_out_looks(self._run, outcomes, list_abandoned_steps(self._run.state)):
+            return ""
+        return describe_failures(self._run, outcomes)
 
     async def _take_reply(
         self,

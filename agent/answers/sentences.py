@@ -5,7 +5,17 @@ from pathlib import Path
 from typing import Literal
 
 Sentence = Literal[
-    "unmade", "from_memory", "repeated", "unexplained", "all_failed", "done", "failed", "refused", "not_begun", "waits"
+    "unmade",
+    "from_memory",
+    "repeated",
+    "unexplained",
+    "all_failed",
+    "only_looked",
+    "done",
+    "failed",
+    "refused",
+    "not_begun",
+    "waits",
 ]
 _SENTENCES: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("sentences.toml").read_text("utf-8"))
 

@@ -225,7 +225,7 @@ def build_result_blocks(
 ) -> list[str]:
     """A block for each result and each step that failed, for the prompt of an answer."""
     is_small = run.profile.decides == "rounds"
-    selected = _leave_out_looks(run, outcomes) if is_small else outcomes
+    selected = leave_out_looks(run, outcomes) if is_small else outcomes
     most = max(LEAST_RESULT_CHARS, RESULTS_CHARS // max(1, len(selected))) if is_small else SKILL_CHARS
     results = [
         format_data_block(
@@ -264,12 +264,12 @@ def _select_text(run: Run, step: PlanStep, output: StepOutput, limit: int) -> st
     return f"{excerpt}\n[computed: {figures}]" if figures else excerpt
 
 
-def _leave_out_looks(
-    run: Run, outcomes: Sequence[tuple[PlanStep, StepOutput]]
+def leave_out_looks(
+    run: Run, outcomes: Sequence[tuple[PlanStep, StepOutput]], failed: Sequence[PlanStep] = ()
 ) -> Sequence[tuple[PlanStep, StepOutput]]:
-    """The results without those that only showed what another call then worked on: a small model takes the first rows
-    of a table for the answer of the query. A table that no call worked on stays."""
-    specs = [(step, run.engine.registry.find_spec(step.tool)) for step, _ in outcomes]
+    """The results without those that only showed what another call then worked on, or one of the `failed` was to: a
+    small model takes the first rows of a table for the answer of the query. A table that no call worked on stays."""
+    specs = [(step, run.engine.registry.find_spec(step.tool)) for step in (*(one for one, _ in outcomes), *failed)]
     following = [(step, spec.hints.looks_first_with) for step, spec in specs if spec is not None]
     return [
         (step, output)

@@ -118,6 +118,7 @@ class QueryTableInput(DeferredModel):
         max_length=20_000,
         description="a whole SQL query (DuckDB) that starts with SELECT and computes the answer: the sums, counts or "
         "averages of the request, FROM the table, WHERE all conditions of the request hold, joined with AND",
+        json_schema_extra={"contentMediaType": "application/sql"},
     )
     paths: list[str] = Field(
         min_length=1,

@@ -1,8 +1,8 @@
 """Columns of a statement that no table has: what is meant, if only one thing can be.
 
-Models write `WHERE paid` for a value of `status`, `customer` for `customer_id`, and a column of a second table without
-joining it. Where exactly one reading fits the tables, the statement is corrected and the result says so; else the error
-names what there is.
+Models write `WHERE paid` for a value of `status`, `customer` for `customer_id`, `month` for the month of the only date,
+and a column of a second table without joining it. Where exactly one reading fits the tables, the statement is corrected
+and the result says so; else the error names what there is.
 """
 
 import re
@@ -23,6 +23,12 @@ _QUOTED = re.compile(r"'(?:[^']|'')*'")
 _CONDITION_BEFORE = re.compile(r"(?:\b(?:WHERE|AND|OR|NOT|ON|HAVING)|\()\s*\Z", re.IGNORECASE)
 _CONDITION_AFTER = re.compile(r"\s*(?:\Z|;|\)|(?:AND|OR|GROUP|ORDER|LIMIT|HAVING|QUALIFY)\b)", re.IGNORECASE)
 _COMPARED_BEFORE = re.compile(r"(?:=|<>|!=|\bIN\s*\([^()]*,?|\bLIKE)\s*\Z", re.IGNORECASE)
+DATE_PARTS = ("year", "quarter", "month", "week", "day", "weekday", "hour")
+"""Functions of a date whose names models write as if they were columns."""
+NAMED_PARTS = ("month", "day")
+"""Those with a function for the name, such as `monthname`."""
+_DATE = re.compile(r"DATE|TIMESTAMP")
+_COMPARED_WITH_WORD = re.compile(r"\s*(?:=|<>|!=|IN\s*\(|LIKE)\s*'[^\W\d]", re.IGNORECASE)
 _SINGLE_FROM = re.compile(r"\bFROM\s+\"?(\w+)\"?(?=\s|;|\Z)(?!\s*,)", re.IGNORECASE)
 
 Columns = Mapping[str, Sequence[str]]
@@ -47,6 +53,8 @@ def correct_column(connection: Connection, sql: str, error: str, tables: Sequenc
     near = _find_near_column(name, columns, sql)
     if near:
         return _replace(sql, name, quote(near), f"{name} was read as the column {near}")
+    if name.lower() in DATE_PARTS:
+        return _take_date_part(connection, sql, name.lower(), tables)
     values = list(islice(_iterate_values(connection, name, tables), 2))
     if len(values) == 1:
         return _correct_value(sql, name, *values[0])
@@ -76,8 +84,7 @@ def _list_columns(connection: Connection, tables: Sequence[str]) -> dict[str, li
 
 def _find_near_column(name: str, columns: Columns, sql: str) -> str:
     """The only column that begins with the unknown name, in a table that the statement names; "" if there is none."""
-    words = {word.lower() for word in re.findall(r"\w+", _QUOTED.sub("", sql))}
-    named = {table: own for table, own in columns.items() if table.lower() in words} or columns
+    named = {table: columns[table] for table in _list_named(sql, [*columns])}
     if len(name) < SHORTEST_PREFIX or any(name.lower() == one.lower() for own in columns.values() for one in own):
         return ""
     near = {one for own in named.values() for one in own if one.lower().startswith(name.lower())}
@@ -95,6 +102,32 @@ def _iterate_values(connection: Connection, value: str, tables: Sequence[str]) -
             row = connection.execute(search, [value]).fetchone()
             if row is not None:
                 yield str(column), str(row[0])
+
+
+def _take_date_part(connection: Connection, sql: str, part: str, tables: Sequence[str]) -> Correction | None:
+    """The statement with `month` and the like taken from the only date of the tables that it names: by its name where
+    it is compared with a word, `month = 'October'`, else as a number."""
+    places = list(_find_places(sql, part))
+    days = [column for column, kind in _iterate_columns(connection, _list_named(sql, tables)) if _DATE.match(kind)]
+    if len(days) != 1 or not places:
+        return None
+    is_named = all(_COMPARED_WITH_WORD.match(sql[end:]) for _, end in places)
+    function = f"{part}name" if is_named and part in NAMED_PARTS else part
+    value = f"{function}({quote(days[0])})"
+    return _replace(sql, part, value, f"{part} was read as {value}")
+
+
+def _list_named(sql: str, tables: Sequence[str]) -> list[str]:
+    """The tables that a statement names; all, if it names none."""
+    words = {word.lower() for word in re.findall(r"\w+", _QUOTED.sub("", sql))}
+    return [table for table in tables if table.lower() in words] or [*tables]
+
+
+def _iterate_columns(connection: Connection, tables: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yields the name and the type of each column."""
+    for table in tables:
+        for column, kind, *_ in connection.execute(f"DESCRIBE {quote(table)}").fetchall():
+            yield str(column), str(kind)
 
 
 def _iterate_keys(table: str, columns: Columns) -> Iterator[tuple[str, str]]:

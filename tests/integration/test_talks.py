@@ -222,6 +222,17 @@ async def test_the_words_of_an_unanswered_question_find_nothing_with_a_model_eit
         assert answer == "The documents don't say."
 
 
+async def test_a_passage_about_something_else_is_not_quoted_after_a_search_of_the_bare_words(serve: Serve) -> None:
+    follow_up = "How many towels are allowed there?"
+    searches = {"searches": [follow_up, f"Who rents out boats? {follow_up}"], "then": ""}
+    model = script(says(json.dumps(searches), to="planner"), says("Seven towels are allowed [1].", to="completion"))
+    async with serve(model, model_profile="small") as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await upload(client)
+        await ask(client, "Who rents out boats?")
+        answer, _, _ = await ask(client, follow_up)
+        assert answer == "The documents don't say."
+
+
 async def test_with_a_small_model_no_part_of_a_message_is_left_out(serve: Serve) -> None:
     two = script(says("A towel costs five crowns. [1]", to="completion"), says("{}", to="planner"))
     async with serve(two, model_profile="small") as url, httpx.AsyncClient(base_url=url, timeout=60) as client:

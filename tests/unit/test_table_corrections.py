@@ -20,6 +20,11 @@ def tables() -> duckdb.DuckDBPyConnection:
     connection.execute("CREATE TABLE notes (note VARCHAR, state VARCHAR, status_text VARCHAR)")
     connection.execute("INSERT INTO notes VALUES ('trade', 'late', 'x'), ('late', 'paid in part', 'y')")
     connection.execute("CREATE TABLE people (id INT, town VARCHAR)")
+    connection.execute("CREATE TABLE spending (spent DATE, shop VARCHAR, amount INT)")
+    connection.execute(
+        "INSERT INTO spending VALUES ('2026-09-30', 'ICA', 1), ('2026-10-05', 'Lidl', 2), ('2025-10-20', 'ICA', 4)"
+    )
+    connection.execute("CREATE TABLE stays (arrival DATE, departure DATE)")
     return connection
 
 
@@ -54,8 +59,33 @@ def test_a_column_that_can_mean_one_thing_is_read_as_that(
 
 
 @pytest.mark.parametrize(
+    ("sql", "rows", "correction"),
+    [
+        ("SELECT sum(amount) FROM spending WHERE month = 10", [[6]], 'month was read as month("spent")'),
+        ("SELECT sum(amount) FROM spending WHERE MONTH = 10 AND year = 2026", [[2]], "month was read as"),
+        ("SELECT sum(amount) FROM spending WHERE month = 'October'", [[6]], 'month was read as monthname("spent")'),
+        ("SELECT sum(amount) FROM spending WHERE month IN ('September')", [[1]], "month was read as monthname"),
+        (
+            "SELECT year, sum(amount) FROM spending GROUP BY year ORDER BY year",
+            [[2025, 4], [2026, 3]],
+            "year was read as",
+        ),
+        ("SELECT count(*) FROM spending WHERE day = 'Monday'", [[2]], 'day was read as dayname("spent")'),
+    ],
+)
+def test_a_part_of_the_only_date_is_taken_from_it(
+    tables: duckdb.DuckDBPyConnection, sql: str, rows: list[list[object]], correction: str
+) -> None:
+    result = run_query(tables, sql, 10, ["orders", "spending"])
+    assert result["rows"] == rows
+    assert any(note.startswith(correction) for note in result["corrections"]), result["corrections"]
+
+
+@pytest.mark.parametrize(
     ("sql", "given"),
     [
+        ("SELECT count(*) FROM stays WHERE month = 10", ["stays"]),
+        ("SELECT count(*) FROM orders WHERE month = 10", ["orders", "spending"]),
         ("SELECT count(*) FROM orders WHERE refunded", ["orders"]),
         ("SELECT stat FROM notes", ["notes"]),
         ("SELECT count(*) FROM notes WHERE late", ["notes"]),
@@ -66,6 +96,8 @@ def test_a_column_that_can_mean_one_thing_is_read_as_that(
         ("SELECT town FROM orders", ["orders", "people"]),
     ],
     ids=[
+        "two dates",
+        "no date",
         "nothing",
         "two columns",
         "two values",

@@ -28,11 +28,14 @@ from agent.core.failures import FAILURES, AgentFailure
 from agent.core.models import Completeness, JsonObject
 from agent.core.plan_outcome import (
     find_empty_reply,
+    find_failure_reason,
     find_halting_step,
     find_interruption,
     find_refusal_of_plan,
     find_unprovided,
+    list_abandoned_steps,
     list_undone,
+    was_refused,
 )
 from agent.core.run_state import RunState
 from agent.execution.egress_facts import find_repeated_links
@@ -119,7 +122,17 @@ def _find_partial_reason(run: Run, figures: tuple[str, ...]) -> str:
         return f"nothing was changed, though the request asks for it ({', '.join(unmade)})"
     if _is_unread(run):
         return "nothing was done: no model reads free text now"
-    return find_undecided_reason(state) if run.decides_in_rounds else ""
+    return _find_reason_of_rounds(state) if run.decides_in_rounds else ""
+
+
+def _find_reason_of_rounds(state: RunState) -> str:
+    """Why an answer after rounds is not whole: calls failed that no later one made up for, or none was decided on. A
+    call that a person did not allow has not failed."""
+    lost = [step for step in list_abandoned_steps(state) if not was_refused(state, step)]
+    if lost:
+        reasons = (f"{step.title} failed: {find_failure_reason(state, step)}" for step in lost)
+        return f"not found out or done: {'; '.join(reasons)}"
+    return find_undecided_reason(state)
 
 
 def _is_unread(run: Run) -> bool:

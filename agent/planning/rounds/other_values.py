@@ -152,7 +152,9 @@ def list_named_alternatives(request: PlanningRequest, tried: str) -> list[str]:
 
 
 def _is_free_text(schema: JsonValue) -> bool:
-    return isinstance(schema, dict) and schema.get("type") == "string" and "enum" not in schema
+    """Whether an input takes any text; not a statement or a program, of which an error quotes words."""
+    is_text = isinstance(schema, dict) and schema.get("type") == "string"
+    return is_text and isinstance(schema, dict) and schema.keys().isdisjoint(("enum", "contentMediaType"))
 
 
 def _iterate_values(text: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from agent.core.json_walk import iter_leaves
 from agent.planning.request import RoundResult
+from agent.planning.rounds.decision_schema import PART_CHARS
 from agent.text.terms import extract_terms, is_filler, map_query_terms
 from agent.tools.catalogue import split_name
 
@@ -25,6 +26,15 @@ def select_parts(named: Sequence[str], tools: Sequence[str], is_copied: Callable
     """The parts that are steps, each once: words, or a call of one of `tools`, and not copied from examples."""
     steps = (part for part in named if _is_text(part) or find_named_tool(part, tools))
     return [*dict.fromkeys(part for part in steps if not is_copied(part))]
+
+
+def reword_calls(parts: Iterable[str], tools: Sequence[str], request: str) -> dict[str, str]:
+    """The parts that are written as calls of `tools`, each with the words of the `request` that stand for it.
+
+    Such a call waits for a look at what it works on. Its values were written before anything was known, and shown
+    again as what is still to do, a small model copies them: the columns of a query that no table has."""
+    words = request[:PART_CHARS].strip()
+    return {part: words for part in parts if _CODE.fullmatch(part) and find_named_tool(part, tools)}
 
 
 def make_copy_check(question: str, context: str, examples: str) -> Callable[[str], bool]:

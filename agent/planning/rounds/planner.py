@@ -31,7 +31,7 @@ from agent.planning.rounds.made_up_values import (
     format_question,
     select_missing,
 )
-from agent.planning.rounds.part_texts import find_named_tool, is_made, select_parts
+from agent.planning.rounds.part_texts import find_named_tool, is_made, reword_calls, select_parts
 from agent.planning.rounds.prompt import (
     ANSWER,
     build_round_messages,
@@ -51,6 +51,7 @@ from agent.planning.rounds.steps import (
     drop_steps,
     leave_out_unasked,
     mark_round,
+    reword_intents,
     tidy_calls,
 )
 from agent.planning.rounds.tool_need import ask_need, fits_request, follows_own_thing, may_need_tool
@@ -345,6 +346,9 @@ class RoundPlanner:
         unrequested = {step.intent for step in calls} - {step.intent for step in requested}
         named = [str(part) for part in (todo if isinstance(todo, list) else ()) if part not in unrequested]
         named = select_parts(named, request.catalogue.list_names(), attempt.is_copied)
+        reworded = reword_calls(named, [step.tool for step in calls if step.id in looks], request.question)
+        named = [*dict.fromkeys(reworded.get(part, part) for part in named)]
+        requested = reword_intents(requested, reworded)
         looks_up = attempt.is_looking_up or LOOKS_UP in meant.data
         args = divide_parts(named, attempt.parts, requested, steps, request.catalogue.index, looks_up=looks_up)
         if attempt.may_change is not None:

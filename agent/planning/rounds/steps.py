@@ -1,6 +1,6 @@
 """The steps of one round: which changes wait or are left out, and the step that ends it."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -148,6 +148,11 @@ def drop_steps(steps: Iterable[PlanStep], ids: Collection[str]) -> tuple[PlanSte
         else:
             remaining.append(step)
     return tuple(remaining)
+
+
+def reword_intents(steps: Iterable[PlanStep], reworded: Mapping[str, str]) -> tuple[PlanStep, ...]:
+    """The steps for parts that got other words (`reword_calls`), with these."""
+    return tuple(step.model_copy(update={"intent": reworded.get(step.intent, step.intent)}) for step in steps)
 
 
 def build_plan_more(used_ids: frozenset[str], steps: Sequence[PlanStep], args: JsonObject) -> PlanStep:

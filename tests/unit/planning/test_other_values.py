@@ -57,6 +57,13 @@ def test_values_of_results_and_of_the_request_may_be_meant_too() -> None:
     assert {"ben", "T-4"} <= set(found["name"])
 
 
+def test_no_word_of_an_error_takes_the_place_of_a_statement() -> None:
+    sql: JsonObject = {"type": "string", "contentMediaType": "application/sql"}
+    query = ToolSpec("query", "Queries.", {"type": "object", "properties": {"sql": sql}}, None, READ_ONLY, tainted=True)
+    call = RoundResult(0, "query", {"sql": "SELECT"}, "Parser Error: SELECT clause without selection list", failed=True)
+    assert list_other_values(query, call, [], "How many are paid?") == {}
+
+
 def test_an_error_that_names_no_input_leaves_no_choice() -> None:
     assert list_other_values(FIND, make_failure("ann", "the service is away"), ["ben"], "") == {}
 

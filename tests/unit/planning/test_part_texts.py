@@ -3,7 +3,7 @@
 import pytest
 
 from agent.planning.request import RoundResult
-from agent.planning.rounds.part_texts import find_named_tool, is_made, make_copy_check, select_parts
+from agent.planning.rounds.part_texts import find_named_tool, is_made, make_copy_check, reword_calls, select_parts
 
 TOOLS = ["read_file", "query_table", "office__send_message"]
 EXAMPLES = (
@@ -11,6 +11,20 @@ EXAMPLES = (
     '"find the newest book on trees and its author","lend it to member 7","lend it to member 8"]}}'
 )
 REQUEST = "How many of the 12 orders in orders.csv are paid?"
+
+
+@pytest.mark.parametrize(
+    ("part", "reworded"),
+    [
+        ("read_file(orders.csv)", True),
+        ("query_table('SELECT count(*) FROM orders WHERE paid = 1', orders.csv, 1", True),
+        ("office__send_message('done')", False),
+        ("count the paid orders", False),
+    ],
+)
+def test_a_call_that_waits_for_a_look_is_named_by_the_request(part: str, reworded: bool) -> None:
+    long = f"{REQUEST} {'And please be quick about it. ' * 4}"
+    assert reword_calls([part], ["read_file", "query_table"], long) == ({part: long[:80].strip()} if reworded else {})
 
 
 @pytest.mark.parametrize(

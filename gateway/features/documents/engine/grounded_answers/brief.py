@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from agent.core.events import StepOutput
-from agent.core.models import JsonObject, PlanStep
+from agent.core.models import JsonObject, Plan, PlanStep
 from agent.run_context.conversation import build_instructions, name_language, remove_instructions
 from agent.run_context.run import Run
+from agent.text.terms import extract_terms
 from gateway.features.documents.engine.comparisons import parse_comparison
 from gateway.features.documents.engine.grounded_answers import PERSONAS, Persona, TailorInput
 from gateway.features.documents.engine.grounded_answers.entailment import PASSAGE_CHARS
@@ -109,9 +110,9 @@ def _make_brief(
     elif followed is not None and topics:
         topics = tuple(name_pronoun(topic, follows) for topic in topics)
     elif followed is not None:
-        # A model's searches name the subject themselves, also one that only an earlier answer named.
         before = (*list_earlier_questions(run.state), *list_people_before(run.state))
-        earlier = () if followed.plan.origin == "llm" else before
+        # A model's searches may name the subject themselves, also one that only an earlier answer named.
+        earlier = () if followed.plan.origin == "llm" and _names_more(followed.plan, own, before) else before
         selected = select_own_passages(own, passages, earlier)
         is_closest = not selected.passages and not run.plans_with_model and lacks_one_word(own)
         passages = select_about(passages, earlier) if is_closest else selected.passages
@@ -127,6 +128,12 @@ def _make_brief(
         follows=follows,
     )
     return Brief(request, tuple(output.text for _, output in others), is_extractive, voice)
+
+
+def _names_more(plan: Plan, own: str, earlier: Sequence[str]) -> bool:
+    """Whether a plan searches for words that neither the message nor the messages before it have."""
+    queries = (str(step.args.get("query", "")) for step in plan.steps)
+    return not {*extract_terms("\n".join((own, *earlier)))}.issuperset(extract_terms("\n".join(queries)))
 
 
 def _select_under_headings(passages: Sequence[RetrievedContext], headings: Sequence[str]) -> Sequence[RetrievedContext]:
