@@ -26,6 +26,7 @@ _SEPARATOR = re.compile(
     r"(?:(?<!\s)\s*|(?!\s))"  # of a run of spaces only its beginning is tried
     r"(?:[,;]\s*(?:and\s+(?:then\s+)?|then\s+|och\s+)?|\s(?:and|och)\s(?:then\s)?|\sthen\s|[.?!]\s|\n)\s*"
 )
+_IN_NUMBER = re.compile(r"\d,\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ def _read_commands(text: str, allowed: Mapping[str, ToolSpec]) -> tuple[list[_Ru
     found = _join_commands(whole, cuts, 0, allowed)
     if found is not None:
         return found, ""
+    cuts = [cut for cut in cuts if not _IN_NUMBER.match(whole, cut[0] - 1)]
     begins, ends = [0, *(end for _, end in cuts)], [*(start for start, _ in cuts), len(whole)]
     parts = [whole[begin:end] for begin, end in zip(begins, ends, strict=True)]
     return [], next((part for part in parts if part and not _read_command(part, allowed)), whole)

@@ -73,6 +73,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
       const isAsked = status === "awaiting_approval" && metadata.approvals?.length > 0;
       element.setAttribute("aria-busy", String(isOpen && !isAsked));
       element.dataset.status = status;
+      self.lost(false);
       [text, seq] = [view.text, view.seq];
       fold.hidden = false;
       moveFocus(after, element); // what was decided goes

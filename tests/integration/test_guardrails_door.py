@@ -75,6 +75,17 @@ async def test_a_malicious_payload_is_reported_in_a_request_as_in_an_answer(
     assert f"found {risk}" in guarded["detail"]["findings"][0]
 
 
+@pytest.mark.parametrize(
+    ("hidden", "count"), [("\u202e", "1 hidden character"), ("\u202e\u202d", "2 hidden characters")]
+)
+async def test_hidden_characters_are_counted(serve: Serve, hidden: str, count: str) -> None:
+    async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        steps = (await client.post("/v1/agent", json={"prompt": f"{hidden}2+2"})).json()["steps"]
+    assert [step["detail"] for step in steps if step["type"] == "guard"] == [
+        {"findings": [f"removed from the prompt: {count}"]}
+    ]
+
+
 async def test_what_is_only_reported_is_not_reported_of_the_whole_conversation(serve: Serve) -> None:
     body = {
         "model": "stepgate",

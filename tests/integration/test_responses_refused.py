@@ -107,6 +107,7 @@ async def test_a_bad_request_names_its_parameter(serve: Serve) -> None:
             assert set(error) == {"message", "type", "param", "code"}
             assert (error["param"], error["code"], error["type"]) == (param, code, "invalid_request_error"), body
             assert "None" not in error["message"]
+            assert "Missing" not in error["message"] or code == "missing_required_parameter", error
             assert (await client.get(f"{url}/v1/runs")).json()["data"] == [], body
 
 

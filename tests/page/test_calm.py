@@ -97,6 +97,22 @@ async def test_an_answer_does_not_blink_when_its_connection_is_cut(devtools: str
         page.faults.clear()  # the browser reports the cut connections
 
 
+async def test_an_answer_that_is_shown_again_at_its_end_says_nothing_of_a_lost_connection(
+    devtools: str, serve: Serve
+) -> None:
+    async with serve() as url, page_at(devtools, url) as page:
+        result = await page.evaluate("""(async () => {
+            const app = document.querySelector("script[type=module]").src;
+            const { answer } = await import(new URL("answer.js", app));
+            const reply = answer();
+            reply.lost(true);
+            reply.view({ status: "succeeded", steps: [], metadata: {}, replies: [], thought: "", html: "<p>It is.</p>",
+                text: "It is.", seq: 3, run_id: "run_1" });
+            return [reply.element.className, reply.element.innerText.includes("lost")];
+        })()""")
+        assert result == ["answer", False]
+
+
 async def test_who_reads_further_up_stays_there_when_the_chat_goes_on_elsewhere(devtools: str, serve: Serve) -> None:
     answers = "document.querySelectorAll('.answer').length"
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:

@@ -18,6 +18,7 @@ from agent.planning.normalise import COMPLETION_NAMES
 from agent.policy.redaction.requests import check_prompt, scan_request
 from agent.run_context.run import Run
 from agent.skills import SkillLibrary
+from agent.text.plurals import format_count
 from agent.tools import ToolRegistry
 from agent.tools.client_tools import check_client_tools
 from agent.tools.external_schema import MAX_CHARS
@@ -174,7 +175,7 @@ async def guard(run: Run) -> None:
     prompt = run.state.request.prompt
     visible = prompt if prompt.isascii() and "\x00" not in prompt else strip_hidden(prompt)
     removed = len(prompt) - len(visible)
-    findings = (f"{removed} hidden characters were removed from the prompt",) if removed else ()
+    findings = (f"removed from the prompt: {format_count(removed, 'hidden character')}",) if removed else ()
     guards = run.room.guard_input
     checked = await check_prompt(visible, guards)
     beside, refused = await scan_request(run.state.request, guards) if checked.blocked is None else ((), None)

@@ -48,6 +48,8 @@ _BOX = re.compile(r"::?(before|after)(?![\w-])", re.IGNORECASE)
 _SIMPLE = re.compile(r"[\w\s.#>+~*,-]+")
 """Selectors all of whose names an element of the page must have: without attributes, `:not()` and escapes."""
 _NAME = re.compile(r"[.#][\w-]+")
+_PREFIXED = re.compile(r"(?<![:\\]):-")
+"""A pseudo-class of some browsers only: the others ignore the whole rule."""
 _COMPOUND = re.compile(r"\s*(?P<tag>[a-zA-Z][\w-]*)?(?P<names>(?:[.#][\w-]+)+)\s*")
 """A selector without other elements, which needs no search of the page."""
 _MEDIA = frozenset({"all", "screen", "", "only screen"})
@@ -184,7 +186,7 @@ def _iter_declarations(sheets: str, properties: AbstractSet[str], names: Abstrac
             for item in items
             if item.type == "declaration" and (item.lower_name in wanted or (sides and item.name in used))
         ]
-        if not declarations:
+        if not declarations or _PREFIXED.search(written):
             continue
         is_hiding = any(name in _PROPERTIES and value.lower() in _HIDING for name, _, value in declarations)
         if is_hiding and (is_conditional or _TICK.search(written)):

@@ -163,11 +163,11 @@ def test_boxes_that_nobody_sees_are_not(sheet: str, tmp_path: Path) -> None:
             "<p>Rent is due<p class='fee due'>98<p class=fee>99",
             ["Rent is due", "98"],
         ),
+        (".fee:-moz-full-screen, .fee {display: none}", "<p>The rent is<p class=fee>98", ["The rent is", "98"]),
+        (".fee:focus-within, .due {display: none}", "<p>The rent is 98<p class=due>99", ["The rent is 98"]),
     ],
 )
-def test_rules_within_others_count_whatever_their_selectors(
-    sheet: str, body: str, expected: list[str], tmp_path: Path
-) -> None:
+def test_rules_count_whatever_their_selectors(sheet: str, body: str, expected: list[str], tmp_path: Path) -> None:
     page = f"<html><head><style>{sheet}</style></head><body>{body}</body></html>"
     assert lines(read(page, "html", tmp_path)) == expected
 

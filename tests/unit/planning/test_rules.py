@@ -121,6 +121,8 @@ def test_a_comma_that_can_only_be_a_decimal_one_is_read(question: str, expressio
         ("calculate the tax on 2+2", "calculate the tax on 2+2"),
         ("report-2026-11-20.txt minus notes.txt", "report-2026-11-20.txt minus notes.txt"),
         ("Regnar det i Bergen?", "Regnar det i Bergen?"),
+        ("what is 1,000 * 2?", "what is 1,000 * 2?"),
+        ("ring 2,5 times, and 2+2", "ring 2,5 times"),
     ],
 )
 def test_half_an_answer_is_none(question: str, part: str) -> None:

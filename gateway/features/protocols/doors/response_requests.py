@@ -151,9 +151,10 @@ def refuse_unsupported_response(body: ResponsesRequest) -> None:
     if isinstance(body.conversation, str) and not 0 < len(body.conversation) <= MAX_CONVERSATION_CHARS:
         message = f"conversation: an id has 1 to {MAX_CONVERSATION_CHARS} characters."
         raise RequestFormatError(message, "conversation", "invalid_value")
+    if body.input is None:
+        raise RequestFormatError("Missing required parameter: 'input'.", "input", "missing_required_parameter")
     if not body.input:
-        code = "missing_required_parameter" if body.input is None else "invalid_value"
-        raise RequestFormatError("Missing required parameter: 'input'.", "input", code)
+        raise RequestFormatError("input: it is empty; send a text or at least one item.", "input", "invalid_value")
 
 
 def to_run_request(
