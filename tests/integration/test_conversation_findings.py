@@ -139,7 +139,7 @@ async def test_an_analyzer_without_an_end_leaves_its_doubt(
         await mine.say("Index the folder")
         assert model_server.purposes().count("subagent") == 30
         known = await mine.look()
-        assert any("did not come to its end" in one for one in open_ones(known, "notable")), known["uncertainties"]
+        assert any("did not finish" in one for one in open_ones(known, "notable")), known["uncertainties"]
         assert (known["source_analysis"]["success"], known["source_analysis"]["total_files"]) == (False, 2)
         assert "Analysis (not finished)" in known["summary"]
         model_server.load(script(ANALYSES, calls("spawn_source_analyzer", source_id=mine.source_id), DONE))
@@ -163,7 +163,7 @@ async def test_a_validator_without_an_end_settles_nothing_and_says_so(
         assert model_server.purposes().count("subagent") == 25
         known = await mine.look()
         assert open_ones(known, "blocking") == blocking
-        assert any("did not come to its end" in one for one in open_ones(known, "notable"))
+        assert any("did not finish" in one for one in open_ones(known, "notable"))
         assert (known["validation"]["success"], known["validation"]["success_rate"]) == (False, 1.0)
         assert "Validation (not finished)" in known["summary"]
         forced = await mine.apply("kelp", force=True)

@@ -174,7 +174,7 @@ async def test_a_validation_that_did_not_end_is_followed_by_no_correction(
         found = await mine.say("set file_bytes 20")
         begun = [one["agent"] for one in found if one["type"] == "subagent" and one["status"] == "started"]
         assert begun == ["pipeline_validator"]
-        assert "did not come to its end" in read_answer(found)
+        assert "did not finish" in read_answer(found)
 
 
 async def test_a_rejected_application_changes_nothing(serve: Serve, tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_too_wide_hidden_and_system_folders_are_refused(tmp_path: Path, monkeypa
         "/proc/self": "belongs to the system", "~/.ssh": "hidden", "~/.ssh/old": "hidden", "~/link": "hidden",
         "~/project/.git/hooks": "hidden", "~/stepgate": "own data", "~/stepgate/data": "own data",
         "docs": "not an absolute path", "": "not an absolute path", "~/notes.txt": "is a file", "~/none": "no folder",
-        "~/loop": "not a path", "/a\x00b": "not a path",
+        "~/loop": "not a folder path", "/a\x00b": "not a folder path",
     }  # fmt: skip
     for written, reason in refused.items():
         with pytest.raises(RootRefusedError, match=reason):

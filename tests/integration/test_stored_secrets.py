@@ -151,7 +151,7 @@ async def test_an_address_in_the_credential_is_where_it_goes_and_no_other_is(ser
                     ):
                         refused = await client.post(path, json=body, headers=headers)
                         assert refused.status_code == 403, refused.text
-                        assert "another address only" in refused.text
+                        assert "is sent only to the address" in refused.text
                 assert not await is_sent(stolen)
 
 

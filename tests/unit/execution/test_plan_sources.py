@@ -31,7 +31,7 @@ def test_without_features_the_kernel_plans_alone() -> None:
 
 
 def test_a_source_before_an_unknown_one_is_refused() -> None:
-    with pytest.raises(ConfigError, match="comes before 'answers'; there are given, calls"):
+    with pytest.raises(ConfigError, match="comes before 'answers', which does not exist; known: given, calls"):
         order_sources((PlanSource("mine", plan_nothing, before="answers"),))
 
 

@@ -169,7 +169,7 @@ def test_another_entry_of_the_name_is_replaced_only_by_force(home: Path) -> None
 def test_a_file_that_the_client_could_not_read_is_left_as_it_is(tmp_path: Path, client: str, content: bytes) -> None:
     path = tmp_path / "file.json"
     path.write_bytes(content)
-    with pytest.raises(ConfigError, match="left as it is"):
+    with pytest.raises(ConfigError, match="it was not changed"):
         install_entry(CLIENTS[client], path, "stepgate", Entry(url=URL, key_variable="K", key="v"))
     assert path.read_bytes() == content
     assert [one.name for one in tmp_path.iterdir()] == ["file.json"]

@@ -134,7 +134,7 @@ async def test_a_named_credential_is_sent_to_every_page_of_its_site_and_to_no_ot
     site.asked.clear()
     assert (await crawler.walk("/away", recursive=False, credentials_id="mine")).names == ["elsewhere"]
     assert [header in one.headers for one in site.asked if one.path == "/elsewhere"] == [False]
-    with pytest.raises(ConnectorAuthError, match="give a credential"):
+    with pytest.raises(ConnectorAuthError, match="name a credential"):
         await crawler.walk()
 
 

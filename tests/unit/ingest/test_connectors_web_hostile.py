@@ -145,7 +145,7 @@ async def test_the_bytes_of_the_whole_walk_are_bounded(site: Website, client: Sa
         site.put(f"/{number}", Page(str(number).encode() * 40_000))
     found = await Crawler(site, client, tmp_path, WebLimits(total_bytes=100_000)).walk()
     assert found.names == ["", "0", "1"]
-    assert all("larger than" in one.error.message or "not asked for" in one.error.message for one in found.missed)
+    assert all("larger than" in one.error.message or "not requested" in one.error.message for one in found.missed)
 
 
 async def test_the_time_of_the_whole_walk_is_bounded(site: Website, client: SafeClient, tmp_path: Path) -> None:

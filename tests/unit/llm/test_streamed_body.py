@@ -30,5 +30,5 @@ def test_a_stream_is_read_as_the_reply_that_it_is(body: bytes) -> None:
 def test_what_a_stream_reports_is_raised() -> None:
     with pytest.raises(ModelDownError, match="melted"):
         read_body(b'data: {"error": "the engine melted"}\n\n', "http://model", "m")
-    with pytest.raises(ModelOutputError, match="in the middle"):
+    with pytest.raises(ModelOutputError, match="in mid-reply"):
         read_body(b"data: " + CHUNKS[1] + b"\n\n", "http://model", "m")

@@ -141,7 +141,7 @@ async def test_a_reply_that_was_cut_off_is_asked_for_again_and_never_repaired(
     ("rules", "calls", "reason", "rejected"),
     [
         ((says(fault="status_401"),), 1, "invalid key", 0),
-        ((says(fault="garbage"),), 1, "a web page in place of a completion", 0),
+        ((says(fault="garbage"),), 1, "a web page instead of a completion", 0),
         ((reply(BAD, times=1), says(fault="status_500")), 2, "broken", 1),
     ],
 )
