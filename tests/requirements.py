@@ -28,7 +28,7 @@ DEVIATIONS: Mapping[str, str] = {
     "verdict is not SUCCESS",
     "S001-30": "after ABORT no step begins; a read-only step that was begun before is discarded",
     "S002-40": "a generated tool is checked in a sandbox and never imported by the gateway as `module.function`",
-    "S003-01": "a prompt injection is flagged by default, and blocked with `AGENT_GUARD_INPUT_INJECTION=block` or the "
+    "S003-01": "a prompt injection is flagged by default, and blocked with `AGENT_GUARD_INJECTION=block` or the "
     "room's `guard_input`",
     "S004-37": "passages are scored by BM25F; the policy item is still forced in",
     "S004-38": "one index of words serves every store; strict and relaxed search are kept",
