@@ -288,3 +288,29 @@ async def test_an_answer_says_that_the_proposal_was_not_validated_whatever_its_m
     answer = "".join(one["content"] for one in told if one["type"] == "text")
     assert answer == "It was validated: all is read.\n\nThe proposed pipeline was not validated yet."
     assert known["messages"][-1]["content"] == answer
+
+
+@pytest.mark.row("S000-27", "S000-44")
+async def test_an_answer_says_what_was_not_done_whatever_its_model_says(
+    serve: Serve, model_server: ScriptedServer, tmp_path: Path
+) -> None:
+    folder = papers(tmp_path / "data", 1)
+    async with client_of(serve) as client:
+        mine = await talk(client, folder)
+
+        async def ask(*rules: Rule) -> str:
+            model_server.load(script(*rules, says("Done: built, validated and applied.", to="skill", times=1)))
+            answer: str = (await mine.ask(INDEX)).json()["response"]
+            return answer.removeprefix("Done: built, validated and applied.").strip()
+
+        apply = calls("apply_pipeline", collection_name="kelp")
+        assert await ask(calls("build_pipeline", template="nope")) == "No pipeline was proposed yet."
+        assert await ask(apply) == "No pipeline was proposed yet."
+        assert await ask(calls("list_plugins")) == ""
+        built = (calls("build_pipeline", template="reports"), calls("spawn_pipeline_validator", pipeline=REPORTS))
+        report = says(json.dumps({"summary": "All is read."}), to="subagent", times=1)
+        assert await ask(report, *built) == ""
+        assert "Approval needed" in await ask(apply)
+        refused = (await mine.ask("no")).json()["response"]
+        assert refused == "Done: built, validated and applied.\n\nThe pipeline was not applied."
+        assert (await mine.look())["status"] == "active"

@@ -117,11 +117,11 @@ async def test_a_command_that_fails_says_why_and_changes_nothing(
     serve: Serve, tmp_path: Path, options: dict[str, Any]
 ) -> None:
     failures = {
-        "delete room nowhere": ("there is no room named 'nowhere'", "execute"),
+        "delete room nowhere": ("there is no room named 'nowhere'", "identifier"),
         "create room incident": ("there is a room 'incident' already", "identifier"),
-        "apply tool nothing": ("there is no generated tool 'nothing'", "execute"),
+        "apply tool nothing": ("there is no generated tool 'nothing'", "identifier"),
         "show prompt nothing": ("there is no prompt 'nothing'", "identifier"),
-        "inspect nothing": ("there is no entity 'nothing'", "execute"),
+        "inspect nothing": ("there is no entity 'nothing'", "identifier"),
     }
     async with serve(**options) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         for message, (reason, stage) in failures.items():

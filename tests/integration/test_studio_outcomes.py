@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration.conftest import Serve
 from tests.integration.test_studio_compound import COPY, LIST, MAKE, MESSAGE, decide, send
-from tests.support.script import Call, answers, says, script
+from tests.support.script import Call, Rule, answers, says, script
 from tests.support.studio import acts, concludes, intent, routes
 
 BOTH = intent("room_management", "create", request="make the rooms Alpha and Beta")
@@ -73,6 +73,51 @@ async def test_reading_is_all_that_a_request_to_read_needs(serve: Serve, action:
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         answer = await send(client, "which rooms are there?")
     assert (answer["status"], answer["answer"]) == ("succeeded", "There are six.")
+
+
+@pytest.mark.row("S002-31")
+@pytest.mark.parametrize("call", [None, acts("rooms_list", times=1)], ids=["no call", "a look"])
+@pytest.mark.parametrize("read", [BOTH, intent("query", "find")], ids=["a change", "a question"])
+async def test_an_empty_end_is_no_success(serve: Serve, read: dict[str, Any], call: Rule | None) -> None:
+    """A small model may end with neither a call nor a word."""
+    async with (
+        serve(script(routes(read), *([call] if call else []), concludes(""))) as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+    ):
+        answer = await send(client, "do it")
+    if call is not None and read is not BOTH:
+        assert (answer["status"], "knowledge" in answer["answer"]) == ("succeeded", True), "the look is the answer"
+        return
+    assert (answer["status"], answer["error"]["message"]) == ("error", "no tool was called for it."), answer
+    assert answer["outcomes"][0]["status"] == "failed"
+
+
+@pytest.mark.row("S002-31", "S002-37")
+@pytest.mark.parametrize(
+    ("read", "reason"),
+    [
+        (intent("config", "prompt_show", name="tone"), "there is no prompt 'tone'"),
+        (intent("room_management", "room_show", room_id="nowhere"), "there is no room named 'nowhere'"),
+        (intent("tool_generation", "tool_show", name="nothing"), "there is no generated tool 'nothing'"),
+        (intent("query", "get_entity_details", entity_id="nowhere"), "there is no entity 'nowhere'"),
+    ],
+)
+async def test_a_look_up_that_failed_is_no_success(serve: Serve, read: dict[str, Any], reason: str) -> None:
+    model = script(routes(read), concludes("It is empty."))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        answer = await send(client, "show it to me")
+    assert answer["status"] == "error", answer
+    assert answer["error"]["message"].startswith(reason), answer["error"]
+    assert (answer["error"]["stage"], answer["outcomes"][0]["status"]) == ("identifier", "failed")
+    assert reason in answer["answer"]
+
+
+async def test_a_look_up_that_another_one_replaces_is_done(serve: Serve) -> None:
+    read = intent("config", "prompt_show", name="tone")
+    model = script(routes(read), acts("prompts_list", times=1), concludes("There is no such prompt, and no other."))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        answer = await send(client, "show the prompt tone")
+    assert (answer["status"], answer["answer"]) == ("succeeded", "There is no such prompt, and no other.")
 
 
 @pytest.mark.row("S002-31")

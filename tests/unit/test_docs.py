@@ -57,6 +57,16 @@ def test_the_paths_of_a_first_page_are_served(page: str) -> None:
     ] == []
 
 
+def test_the_settings_that_a_page_names_exist() -> None:
+    """A name that is not a setting has no effect: what it should have switched on stays off."""
+    name = re.compile(r"\bAGENT_[A-Z\d_]+")
+    settings = set(name.findall((ROOT / "docs" / "settings.md").read_text("utf-8")))
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/[!e]*/*.md")]  # examples have their own
+    named = {(path.name, one.removesuffix("_FILE")) for path in pages for one in name.findall(path.read_text("utf-8"))}
+    assert len(named) > 100
+    assert sorted((page, one) for page, one in named if not settings & {one, f"{one}_FILE"}) == []
+
+
 def test_the_readme_is_short_and_shows_three_pictures() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     assert len(text.split()) <= 600

@@ -147,7 +147,7 @@ class SubAgentFindings:
         """
         is_known = conversation.analysis is not None and conversation.analysis.get("success") is not False
         if result.data and (result.success or not is_known):
-            await self._store.set_analysis(conversation, {**result.data, "success": result.success})
+            await self._store.set_analysis(conversation, _build_report(result))
         await self._record_result(conversation, ANALYZER, result)
         if conversation.pipeline is not None:
             await self.resolve_handled(conversation, parse_pipeline(conversation.pipeline))
@@ -163,16 +163,12 @@ class SubAgentFindings:
         if pipeline is None:
             return
         if result.data:
-            report_data: JsonObject = {
-                "uncertainties": [one.model_dump(mode="json") for one in _list_uncertainties(result)]
-            }
             of: JsonObject = {
                 "pipeline": compute_pipeline_digest(pipeline),
                 "source_id": source_id,
                 "sample_count": _get_sample_count(task),
             }
-            report: JsonObject = {**result.data, **report_data, "success": result.success, "of": of}
-            await self._store.set_validation(conversation, report)
+            await self._store.set_validation(conversation, {**_build_report(result), "of": of})
         # A report on another pipeline resolves nothing of the proposed one.
         if conversation.pipeline is None or compute_pipeline_digest(
             parse_pipeline(conversation.pipeline)
@@ -232,6 +228,12 @@ def find_uncertainties_in(report: JsonObject) -> list[Uncertainty]:
         except ValidationError:
             continue
     return uncertainties
+
+
+def _build_report(result: SubAgentResult) -> JsonObject:
+    """The data of a result as it is stored, with all uncertainties that are recorded with it."""
+    uncertainties: JsonObject = {"uncertainties": [one.model_dump(mode="json") for one in _list_uncertainties(result)]}
+    return {**result.data, **uncertainties, "success": result.success}
 
 
 def _list_uncertainties(result: SubAgentResult) -> list[Uncertainty]:

@@ -59,11 +59,11 @@ class RoomEditor:
 
     async def get_room(self, room_id: str, editor: Editor) -> RoomView:
         """One room. Raises `RoomUnknownError`."""
-        for view in await self.list_rooms(editor):
-            if view.room_id == room_id:
-                return view
-        room_ids = ", ".join(view.room_id for view in await self.list_rooms(editor))
-        raise RoomUnknownError(f"there is no room named {room_id[:80]!r}; known rooms: {room_ids}", room=room_id[:80])
+        views = {view.room_id: view for view in await self.list_rooms(editor)}
+        if room_id in views:
+            return views[room_id]
+        message = f"there is no room named {room_id[:80]!r}; known rooms: {', '.join(views)}"
+        raise RoomUnknownError(message, room=room_id[:80], stage="identifier")
 
     async def find_room_id(self, name: str, editor: Editor) -> str:
         """The id of the room with this id, else of the only one with this name, else `name` itself."""

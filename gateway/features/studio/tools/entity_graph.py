@@ -177,7 +177,7 @@ def require_entity(graph: EntityGraph, name: str) -> Entity:
     if entity is None:
         near = graph.suggest(name)
         hint = f"; did you mean {', '.join(near)}?" if near else "; search_entities lists what there is"
-        raise ToolInputError(f"there is no entity {name[:80]!r}{hint}")
+        raise ToolInputError(f"there is no entity {name[:80]!r}{hint}", stage="identifier")
     return entity
 
 

@@ -74,7 +74,8 @@ class ToolVersionStore:
             f"{_SELECT} WHERE v.owner = ? AND v.name = ? ORDER BY v.version DESC", owner, name
         )
         if not rows:
-            raise NotFoundError(f"there is no generated tool {name[:100]!r}; `GET /v1/studio/tools` lists them")
+            message = f"there is no generated tool {name[:100]!r}; `GET /v1/studio/tools` lists them"
+            raise NotFoundError(message, stage="identifier")
         return [_parse(row) for row in rows]
 
     async def list_active(self) -> list[ToolVersion]:

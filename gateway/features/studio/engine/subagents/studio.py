@@ -119,23 +119,27 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         answer, question = final.answer.strip(), final.question.strip()
         undone = self._find_undone(answer, question)
         if undone is not None:
-            nothing = "Nothing was changed" if self._done or self.CHANGES_THINGS else "Nothing was looked up"
+            is_change = self.CHANGES_THINGS or self._list_returned()
+            nothing = "Nothing was changed" if is_change else "Nothing was looked up"
             beginning = "Not done" if self._list_changes() else nothing
             answer = f"{beginning}: {undone.reason}\n\n{answer}".strip()
         if not answer and not question:
-            return self._build_result(self._done[-1].output.text if self._done else "There was nothing to do.")
+            return self._build_result(self._list_returned()[-1].output.text)
         return self._build_result("\n\n".join(part for part in (answer, question) if part), question, undone)
 
     def _find_undone(self, answer: str, question: str) -> Undone | None:
-        """The newest change that was tried and not made, or what a model claims without a call."""
-        changed = self._list_changes()
-        if failed := self._list_failed_changes():
-            last = failed[-1].output
-            reason = last.error or "the call failed"
-            return Undone(reason=reason, error_code=last.error_code or "", stage=last.error_stage)
-        if answer and not question and not changed and self._should_have_called():
-            return Undone(reason="no tool was called for it.")
-        return None
+        """The newest change that was tried and not made; else why an end without a change and a question rests on
+        nothing: no call was made, or none has returned.
+        """
+        failed = self._list_failed_changes()
+        if not failed:
+            if question or self._list_changes() or not self._should_have_called(answer):
+                return None
+            if self._list_returned() or not self._done:
+                return Undone(reason="no tool was called for it.")
+            failed = self._done
+        last = failed[-1].output
+        return Undone(reason=last.error or "the call failed", error_code=last.error_code or "", stage=last.error_stage)
 
     async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
         """Makes the call that the message names completely; if that call fails, the result is its failure. Else returns
@@ -161,7 +165,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
 
     def _list_changes(self) -> list[_Call]:
         """The calls that changed something."""
-        return [one for one in self._done if one.output.error_code is None and self._may_change(one.tool)]
+        return [one for one in self._list_returned() if self._may_change(one.tool)]
 
     def _list_failed_changes(self) -> list[_Call]:
         """The changes that failed and were not made afterwards.
@@ -179,13 +183,17 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
                 failed.remove(corrected[-1])
         return failed
 
-    def _should_have_called(self) -> bool:
-        """Whether an answer without a change rests on nothing: the router read a change, or nothing was called at all.
+    def _should_have_called(self, answer: str) -> bool:
+        """Whether an end without a change rests on nothing: the router read a change, or no call has returned.
         A question may be answered from the results of earlier tasks.
         """
         specs = [tool.spec for tool in self.granted.values()]
-        has_results = bool(self.task.before) and not self.CHANGES_THINGS
-        return names_change(self.task.action, specs) or not (self._done or has_results)
+        has_results = bool(answer and self.task.before) and not self.CHANGES_THINGS
+        return names_change(self.task.action, specs) or not (self._list_returned() or has_results)
+
+    def _list_returned(self) -> list[_Call]:
+        """The calls that did not fail."""
+        return [one for one in self._done if one.output.error_code is None]
 
     def _may_change(self, tool: str) -> bool:
         return tool in self.granted and self.granted[tool].spec.effect != "read"
