@@ -38,8 +38,7 @@ _TITLE_WORDS = 5
 _GIVEN_CHARS = 80
 _UNKNOWN_CHARS = 200
 _THANKS = re.compile(r"^\W*(?:thanks?|thank you|thx|cheers|tack|danke|merci|gracias)\b", re.IGNORECASE)
-_CHAT_BEGINS = "<chat_history>"
-_CHAT = re.compile(r"<chat_history>(.*?)</chat_history>", re.DOTALL)
+_CHAT_BEGINS, _CHAT_ENDS = "<chat_history>", "</chat_history>"
 _WANTED_KEY = re.compile(r"[\"'](title|tags|follow_ups|queries|text|prompt)[\"']")
 
 
@@ -194,10 +193,10 @@ def answer_background_prompt(prompt: str) -> str:
     """The JSON for a chat client's background prompt (title, tags, follow-ups, queries).
 
     The first key before the quoted chat names the kind; "title" and "follow" occur in many of these prompts."""
-    instructions = prompt.split(_CHAT_BEGINS, 1)[0]
+    instructions, _, rest = prompt.partition(_CHAT_BEGINS)
     wanted = _WANTED_KEY.search(instructions)
-    chat = _CHAT.search(prompt)
-    first = next((line for line in (chat[1] if chat else "").splitlines() if line.strip()), "Conversation")
+    chat, end, _ = rest.partition(_CHAT_ENDS)
+    first = next((line for line in (chat if end else "").splitlines() if line.strip()), "Conversation")
     words = re.sub(r"^\s*(user|assistant)\s*:\s*", "", first, flags=re.IGNORECASE)
     answers: JsonObject = {
         "title": " ".join(words.split()[:_TITLE_WORDS]) or "Conversation",

@@ -20,7 +20,7 @@ from agent.text.stop_words import BY_LANGUAGE, ENGLISH, detect_candidate_languag
 MAX_REPORTED = 5
 """The search stops after this number of names."""
 _MARKUP = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|\[\d{1,3}\]|(?<!\S)\S+@\S+", re.DOTALL)
-_LABEL = re.compile(r"^[ \t>*_#-]*(?:\d+[.)] )?[*_]{0,2}[^.:!?\n|]{1,60}(?::[*_]{0,2}|[*_]{2}:?)(?=\s)", re.MULTILINE)
+_LABEL = re.compile(r"^[ \t>*_#-]*+(?:\d+[.)] )?[*_]{0,2}[^.:!?\n|]{1,60}(?::[*_]{0,2}|[*_]{2}:?)(?=\s)", re.MULTILINE)
 """The label of a line, "**Next Steps:**", whose words are capitalised like a title's."""
 _WORD = re.compile(r"[^\W\d_]+(?:[-'\u2019][^\W\d_]+)*")
 _CONNECTORS_WORDS = """

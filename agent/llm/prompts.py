@@ -49,8 +49,8 @@ render = PROMPTS.render
 
 
 _TAG = re.compile(
-    r"<(?=\s*/\s*(?:input|output|data)\b|"
-    r"\s*/?\s*(?:history|ground|memory|earlier_results|results?|failed|replan|user_request|task|intent|evidence|answer"
+    r"<(?=\s*+/\s*+(?:input|output|data)\b|"
+    r"\s*+/?\s*+(?:history|ground|memory|earlier_results|results?|failed|replan|user_request|task|intent|evidence|answer"
     r"|claim)\b)",
     re.IGNORECASE,
 )

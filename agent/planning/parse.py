@@ -308,7 +308,7 @@ def _describe_loss(part: str, value: object) -> str | None:
 
 def _remove_escapes(text: str) -> str:
     return (
-        re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+        re.sub(r"//[^\n]*|/\*.*?(?:\*/|\Z)", "", text, flags=re.DOTALL)
         .replace("\\n", " ")
         .replace("\\t", " ")
         .replace('\\"', '"')

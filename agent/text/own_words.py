@@ -35,6 +35,8 @@ MAX_VALUE_CHARS: Final = 8_000
 """A longer literal is not compared: nobody typed it."""
 MAX_PARTS: Final = 200
 MAX_SENTENCE_CHARS: Final = 1_000
+OPENING_CHARS: Final = 100
+"""Characters before a sentence in which its opening is looked for, and the end of the sentence before it."""
 MIN_CODE_CHARS: Final = 5
 """Letters and digits of a code that is found with other separators too: `SE45 5000` is `SE455000`."""
 MIN_SHARED: Final = 0.6
@@ -193,10 +195,9 @@ class OwnWords:
         own_text, phrase = self._normalised, normalise_spelling(text).strip().rstrip(".!?")
         start = own_text.find(phrase) if phrase else -1
         while start >= 0:
-            end, before = start + len(phrase), own_text[:start]
-            begins = not before or _SENTENCE_END.search(before) is not None
-            begins = begins or opening.fullmatch(re.split(r"[.!?;\n]\s*", before)[-1].strip()) is not None
-            if begins and (end == len(own_text) or own_text[end] in ".!?\n"):
+            end = start + len(phrase)
+            is_end = end == len(own_text) or own_text[end] in ".!?\n"
+            if is_end and _begins_statement(own_text, start, opening):
                 return text
             start = own_text.find(phrase, start + 1)
         return self.find_restated(text)
@@ -328,6 +329,16 @@ def _limit(texts: Iterable[str]) -> tuple[str, ...]:
         newest.append(text[-left:])
         left -= len(newest[-1])
     return tuple(reversed(newest))
+
+
+def _begins_statement(text: str, start: int, opening: re.Pattern[str]) -> bool:
+    """Whether a sentence begins at a place, or behind an opening of one."""
+    first = max(start - OPENING_CHARS, 0)
+    before = text[first:start]
+    if not before or _SENTENCE_END.search(before) is not None:
+        return True
+    *ended, words = re.split(r"[.!?;\n]\s*", before)
+    return (bool(ended) or first == 0) and opening.fullmatch(words.strip()) is not None
 
 
 def _begins_value(text: str, start: int) -> bool:

@@ -12,7 +12,8 @@ _LABEL: Final = re.compile(r"(?<![^\W_])(?P<word>[^\W\d_]+(?:[²³]|\d(?!\d))?)\
 _CAMEL: Final = re.compile(r"(?<=[a-z])[A-Z]+[a-z]*$")
 _MAX_LABEL: Final = 30
 _SAID: Final = re.compile(
-    r"(?P<before>[^\W\d_]+) (?:in (?P<word>[^\W\d_]+)|\((?:in )?(?P<bracket>[^\W\d_]+|%)\))(?=\s*(?:\(|\Z))"
+    r"(?<![^\W\d_])(?P<before>[^\W\d_]++) (?:in (?P<word>[^\W\d_]+)|\((?:in )?(?P<bracket>[^\W\d_]+|%)\))"
+    r"(?=\s*(?:\(|\Z))"
 )
 """The unit behind a noun that ends the first clause of a description: `Length in minutes`, `Brightness (%)`."""
 _CLAUSE_END: Final = re.compile(r"[.,:;!?\n]")

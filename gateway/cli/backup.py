@@ -14,7 +14,7 @@ import typer
 
 from agent.core.errors import BadRequestError, ConflictError, StoreError
 from agent.core.settings import Settings
-from gateway.cli.running_gateway import ADDRESS_FILE
+from gateway.cli.running_gateway import ADDRESS_FILE, find_noted_gateway
 from gateway.cli.session import load_command_settings
 from gateway.feature_loader import import_target, load_features
 
@@ -60,6 +60,8 @@ def restore(
         raise BadRequestError(f"{folder} is not a folder made by `stepgate backup`", param="folder")
     if source == settings.data_dir.resolve():
         raise BadRequestError(f"{folder} is the data folder itself; name a folder made by `stepgate backup`")
+    if (url := find_noted_gateway(settings)) is not None:
+        raise ConflictError(f"a gateway runs on {settings.data_dir} ({url}): stop the gateway first")
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     mode = settings.data_dir.stat().st_mode
     if settings.database_url is None:
@@ -144,8 +146,8 @@ def _replace_database(path: Path, saved: Path) -> Path | None:
     """
     draft = path.with_name(f"{path.name}.restored")
     try:
-        shutil.copyfile(saved, draft)
-        draft.chmod(0o600)
+        draft.unlink(missing_ok=True)
+        _copy_database(saved, draft)  # also what is only in the write-ahead log of the saved one yet
         aside = _move_database_aside(path)
         try:
             draft.replace(path)

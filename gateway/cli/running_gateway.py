@@ -29,9 +29,16 @@ def find_running_gateway(settings: Settings) -> str | None:
     """The base URL, from this machine, of the gateway that was last started on the data folder, or else of one at the
     configured address; None if neither answers. Blocks for at most 2 s.
     """
+    noted, configured = find_noted_gateway(settings), get_configured_url(settings)
+    return noted or (configured if is_gateway(configured) else None)
+
+
+def find_noted_gateway(settings: Settings) -> str | None:
+    """The base URL of the gateway that was last started on the data folder, if one answers there. Blocks for at most a
+    second.
+    """
     noted = _read_address(settings.data_dir / ADDRESS_FILE)
-    candidates = [*([noted] if noted else []), get_configured_url(settings)]
-    return next((url for url in dict.fromkeys(candidates) if is_gateway(url)), None)
+    return noted if noted is not None and is_gateway(noted) else None
 
 
 def get_configured_url(settings: Settings) -> str:

@@ -51,10 +51,10 @@ BEFORE_FACT = re.compile(_BEFORE_FACT, re.IGNORECASE)
 _REMEMBER = re.compile(rf"{_BEFORE_FACT}\s+(?P<fact>.{{1,4000}})", re.IGNORECASE | re.DOTALL)
 _RECALL = re.compile(
     r"(?:(?:what do you (?:remember|know)|what did i (?:say|tell you)|vad (?:minns|vet) du)"
-    rf"(?:\s+(?:about|of|om)\s+(?P<about>{_THING}))?|"
-    rf"(?:do you remember|recall|minns du)\s+(?P<thing>{_THING})|"
-    r"(?:what|who|where|when|which|vad|vem|var|n\u00e4r)(?:'s|\s+(?:is|are|was|were|\u00e4r|heter))\s+"
-    rf"(?P<own>(?:my|min|mitt|mina)\s+{_THING}))",
+    rf"(?:\s++(?:about|of|om)\s++(?P<about>{_THING}))?|"
+    rf"(?:do you remember|recall|minns du)\s++(?P<thing>{_THING})|"
+    r"(?:what|who|where|when|which|vad|vem|var|n\u00e4r)(?:'s|\s+(?:is|are|was|were|\u00e4r|heter))\s++"
+    rf"(?P<own>(?:my|min|mitt|mina)\s++{_THING}))",
     re.IGNORECASE,
 )
 LISTED_MEMORIES = 20

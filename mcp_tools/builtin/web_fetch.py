@@ -27,7 +27,7 @@ MAX_LINKS = 200
 MIN_LEFT_OUT = 20
 """Words outside the main part from which on the text says how many there are."""
 _HREF = re.compile(
-    r"<a\s[^>]{0,500}?href\s*=\s*(?:\"([^\"]{1,2000})\"|'([^']{1,2000})'|([^\s>]{1,2000}))", re.IGNORECASE
+    r"<a\s[^<>]{0,500}?href\s*=\s*(?:\"([^\"]{1,2000})\"|'([^']{1,2000})'|([^\s>]{1,2000}))", re.IGNORECASE
 )
 _DNS_SECONDS = 2.0
 """How long a lookup may take before the fetcher service gets the name unchecked."""

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
 
+from agent.policy.guardrails.message_labels import split_attachments
 from agent.tools import READ_ONLY
 from agent.tools.stored_things import StoredThingList, StoredThingTool
 from gateway.feature_loader import import_target, list_hooks, load_features
@@ -110,6 +112,21 @@ async def test_one_text_from_outside_does_not_make_a_list_one(bank: Any, maker: 
             assert not result["tainted"], tool
             assert "EVE-77" not in str(result), tool
         assert await is_marked(it, "room_show", room_id="hours")
+
+
+async def test_a_prompt_that_was_made_of_a_page_does_not_speak_for_the_user_of_an_mcp_client(
+    bank: Any, maker: dict[str, Any]
+) -> None:
+    async with bank(SAVES_ABOUT, **maker) as it:
+        await do(it, SAVE)
+        async with Client(f"{str(it.client.base_url).rstrip('/')}/mcp") as session:
+            [listed] = [one for one in (await session.list_prompts()).prompts if one.name == "brief"]
+            prompt = await session.get_prompt("brief", {"task": "Say hello"})
+    text = prompt.messages[0].content.text  # type: ignore[union-attr]
+    own, attached = split_attachments(text)
+    assert own == "Task: Say hello"
+    assert "EVE-77" in attached
+    assert "EVE-77" not in f"{listed} {prompt.description}"
 
 
 @pytest.mark.parametrize("door", ["tool", "route"])

@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.errors import StoreError
+from agent.core.errors import ConflictError, StoreError
 from agent.core.settings import Settings
 from gateway.cli import backup as commands
+from gateway.cli import running_gateway
 from gateway.cli.backup import _replace_database
+from gateway.cli.running_gateway import note_address
 
 
 @pytest.fixture
@@ -24,7 +26,8 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     path, saved = tmp_path / "data" / "stepgate.db", tmp_path / "saved.db"
     path.parent.mkdir()
     path.write_text("current")
-    saved.write_text("saved")
+    with closing(sqlite3.connect(saved)) as database:
+        database.execute("CREATE TABLE runs (id TEXT)")
     return path, saved
 
 
@@ -98,6 +101,38 @@ def test_a_damaged_backup_is_refused_whatever_its_folder_is_called(data: Path, t
     with pytest.raises(StoreError, match="nothing was changed"):
         commands.restore(tmp_path / name)
     assert sorted(one.name for one in tmp_path.iterdir()) == sorted(["data", name])
+
+
+def test_what_is_only_in_the_log_of_a_backup_is_restored_too(data: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    with closing(sqlite3.connect(data / "stepgate.db", isolation_level=None)) as live:
+        live.execute("PRAGMA journal_mode = WAL")
+        live.execute("INSERT INTO runs VALUES ('last')")
+        for part in data.glob("stepgate.db*"):  # copied by hand, as of a gateway that was killed
+            shutil.copyfile(part, saved / part.name)
+        live.execute("DELETE FROM runs")
+    assert (saved / "stepgate.db-wal").stat().st_size > 0
+    commands.restore(saved)
+    with closing(sqlite3.connect(data / "stepgate.db")) as restored:
+        assert restored.execute("SELECT id FROM runs").fetchall() == [("last",)]
+
+
+def test_nothing_is_restored_under_a_gateway_whose_runs_are_in_postgresql(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands.backup(tmp_path / "saved")
+    (tmp_path / "saved" / "mcp_state.key").write_text("the earlier one")
+    settings = Settings(_env_file=None, data_dir=data, database_url="postgresql://db.example/stepgate")
+    monkeypatch.setattr(commands, "load_command_settings", lambda: settings)
+    note_address(settings, "http://127.0.0.1:1234")
+    monkeypatch.setattr(running_gateway, "is_gateway", lambda url: url == "http://127.0.0.1:1234")
+    with pytest.raises(ConflictError, match="stop the gateway first"):
+        commands.restore(tmp_path / "saved")
+    assert not (data / "mcp_state.key").exists()
+    monkeypatch.setattr(running_gateway, "is_gateway", lambda url: False)
+    commands.restore(tmp_path / "saved")
+    assert (data / "mcp_state.key").exists()
 
 
 def test_the_data_folder_keeps_its_mode(data: Path, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ _FOR: Final = re.compile(r"\b(?:for|to|för|till|für|auf|pour|à)\s$", re.IGNOR
 _MAX_COUNT: Final = 100
 _MAX_REQUEST: Final = 600
 """Characters of a request that are read: longer ones bring their own texts along."""
-_REQUEST: Final = re.compile(rf"\s*(?P<request>.{{1,{_MAX_REQUEST}}}?)\n\d{{4}}-\d\d-\d\d\n", re.DOTALL)
+_REQUEST: Final = re.compile(rf"\s*+(?P<request>.{{1,{_MAX_REQUEST}}}?)\n\d{{4}}-\d\d-\d\d\n", re.DOTALL)
 
 
 def find_request(evidence: str) -> str:

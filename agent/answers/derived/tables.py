@@ -19,7 +19,7 @@ _MAX_FAILURES: Final = 20
 _DECODER: Final = json.JSONDecoder()
 _JSON_START: Final = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
 _SEPARATORS: Final = ("\t", "|", ";", ",")
-_RULE: Final = re.compile(r"[\s|:+-]*-[\s|:+-]*")
+_RULE: Final = re.compile(r"[\s|:+]*+-[\s|:+-]*+")
 _PLAIN: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,2}|\.\d{4,9})?")
 _KEY_WORDS: Final = """
 id nr no number nummer year jahr år année annee week woche vecka semaine kw month monat månad mois day tag dag jour

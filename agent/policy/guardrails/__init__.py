@@ -17,7 +17,13 @@ from agent.policy.guardrails.models import (
     GuardrailsPolicy,
 )
 from agent.policy.guardrails.placeholders import PlaceholderMap, StreamRestorer
-from agent.policy.guardrails.quoting import RevealedText, quote_untrusted, reveal_hidden_text, strip_invisible
+from agent.policy.guardrails.quoting import (
+    RevealedText,
+    attach_untrusted,
+    quote_untrusted,
+    reveal_hidden_text,
+    strip_invisible,
+)
 from agent.policy.guardrails.secrets import SecretScanner
 
 __all__ = [
@@ -34,6 +40,7 @@ __all__ = [
     "SecretScanner",
     "RevealedText",
     "PlaceholderMap",
+    "attach_untrusted",
     "quote_untrusted",
     "reveal_hidden_text",
     "strip_invisible",

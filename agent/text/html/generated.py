@@ -25,11 +25,11 @@ _WITHOUT_BOXES = frozenset({"area", "br", "embed", "hr", "img", "input", "meta",
 """Elements that have no content of their own, to which nothing is added."""
 _QUOTES = {"open-quote": "\u201c", "close-quote": "\u201d"}
 _IN_LINE = frozenset({"", "inline", "contents"})
-_ZERO = re.compile(r"[+-]?(?:0+\.?0*|\.0+)(?:[a-z]+|%)?")
+_ZERO = re.compile(r"[+-]?(?:0++\.?0*+|\.0++)(?:[a-z]+|%)?")
 _AWAY = re.compile(r"-\d{3,}(?:\.\d+)?(?:px|r?em|%|vw|vh)")
 """A place that is outside of every screen."""
 _NOTHING = re.compile(r"rect\(\s*(?:0(?:px)?[\s,]*|1px[\s,]*){4}\)|inset\(\s*(?:50|100)%\s*\)")
-_NO_SIZE = re.compile(r"scale(?:3d|x|y)?\(\s*0*\.?0*\s*[,)]")
+_NO_SIZE = re.compile(r"scale(?:3d|x|y)?\(\s*+0*+\.?0*+\s*+[,)]")
 _SIGNS = re.compile("[\u2190-\u21ff\u25a0-\u25ff]")
 """Arrows and shapes."""
 _SEPARATORS = re.compile(

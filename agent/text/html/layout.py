@@ -27,7 +27,7 @@ _CELL = "table-cell"
 _TAKEN_OUT = {"float": ("left", "right", "inline-start", "inline-end"), "position": ("absolute", "fixed")}
 """Values by which an element leaves its line, and is a box of its own."""
 _SPACING = re.compile(r"(?:^|;)\s*(margin|padding)(-inline)?(?:-(left|start)|-(right|end))?\s*:([^;!]*)")
-_LENGTH = re.compile(r"(\d*\.?\d+)(px|pt|r?em|%|ch|mm|cm)")
+_LENGTH = re.compile(r"(\d++(?:\.\d++)?|\.\d++)(px|pt|r?em|%|ch|mm|cm)")
 _EMS = {"px": 0.0625, "pt": 0.083, "em": 1, "rem": 1, "%": 0.3, "ch": 0.5, "mm": 0.24, "cm": 2.4}
 """Widths of an element's letters by unit of a length, for letters of 16 pixels."""
 _WIDE = 0.3

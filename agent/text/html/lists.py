@@ -11,7 +11,7 @@ Element: TypeAlias = Any
 """An `lxml.html.HtmlElement`; lxml has no types."""
 
 _STYLE = re.compile(
-    r"list-style(?:-type)?\s*:[^;]*?\b(?P<name>none|decimal-leading-zero|decimal|(?:lower|upper)-[a-z]+)\b"
+    r"list-style(?:-type)?\s*+:[^;]{0,200}?\b(?P<name>none|decimal-leading-zero|decimal|(?:lower|upper)-[a-z]+)\b"
 )
 _STYLES = {
     "lower-alpha": "a",

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 
 import mcp_types as types
 
+from agent.tools.stored_things import OUTSIDE_TEXT
 from gateway.feature_host import FeatureHost
 from gateway.features.recipes.engine import NO_RECIPES, Recipe, RecipeSet, RecipeStore
 from gateway.features.recipes.parts import get_recipes
@@ -27,14 +28,18 @@ class RecipePrompts:
 
     async def list_prompts(self, exclude: Collection[str]) -> list[types.Prompt]:
         """The recipes of a caller as prompts with their parameters as arguments; none for a key whose tools do not
-        include `recipes_list`.
+        include `recipes_list`. Of one that may hold text from outside, only names.
         """
         return [
             make_prompt(
                 recipe.name,
-                recipe.description,
+                _describe(recipe),
                 *(
-                    types.PromptArgument(name=one.name, description=one.description or one.type, required=one.required)
+                    types.PromptArgument(
+                        name=one.name,
+                        description=("" if recipe.tainted else one.description) or one.type,
+                        required=one.required,
+                    )
                     for one in recipe.parameters
                 ),
             )
@@ -59,7 +64,11 @@ def build_call_prompt(recipe: Recipe, arguments: Mapping[str, str]) -> types.Get
     values = " ".join(f"{name}={_quote(arguments[name])}" for name in given_names)
     call = f"/{recipe.name} {values}".strip()
     text = f"Call the tool agent_run with exactly this prompt, and give me its answer:\n\n{call}"
-    return make_prompt_result(recipe.description, text)
+    return make_prompt_result(_describe(recipe), text)
+
+
+def _describe(recipe: Recipe) -> str:
+    return OUTSIDE_TEXT if recipe.tainted else recipe.description
 
 
 def _quote(value: str) -> str:

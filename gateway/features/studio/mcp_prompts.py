@@ -1,11 +1,17 @@
-"""Saved prompts of the caller as prompts of the MCP server. A skill of the same name comes first."""
+"""Saved prompts of the caller as prompts of the MCP server. A skill of the same name comes first.
+
+A prompt becomes a message of the user there, so one that was saved after external text was read is attached to it.
+"""
 
 from collections.abc import Collection, Mapping
 
 import mcp_types as types
 
 from agent.core.errors import NotFoundError
+from agent.policy.guardrails import attach_untrusted
+from agent.tools.stored_things import OUTSIDE_TEXT
 from gateway.feature_host import FeatureHost
+from gateway.features.studio.engine.prompt import Prompt
 from gateway.features.studio.engine.prompt_library import PromptLibrary
 from gateway.features.studio.parts import get_studio
 from mcp_tools.server.current_principal import get_current_owner, get_current_principal
@@ -31,7 +37,7 @@ class SavedPrompts:
             return []
         stored = await self._library.list_prompts(get_current_owner())
         return [
-            make_prompt(one.name, one.description, make_task_argument()) for one in stored if one.name not in exclude
+            make_prompt(one.name, _describe(one), make_task_argument()) for one in stored if one.name not in exclude
         ]
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult | None:
@@ -43,4 +49,9 @@ class SavedPrompts:
         except NotFoundError:
             return None
         task = arguments.get("task", "")
-        return make_prompt_result(prompt.description, f"{prompt.text}\n\nTask: {task}" if task else prompt.text)
+        text = attach_untrusted(prompt.text, f"the saved prompt {name}") if prompt.from_outside else prompt.text
+        return make_prompt_result(_describe(prompt), f"{text}\n\nTask: {task}" if task else text)
+
+
+def _describe(prompt: Prompt) -> str:
+    return OUTSIDE_TEXT if prompt.from_outside else prompt.description

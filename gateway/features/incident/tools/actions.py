@@ -13,7 +13,7 @@ from gateway.features.incident.engine.text import Sentence, split_into_sentences
 MAX_ITEMS = 100
 _NAME = r"(?:@[\w.-]{1,40}|[A-Z][\w'-]{1,40}(?:\s[A-Z][\w'-]{1,40}){0,2}|[Tt]he\s[\w-]{1,30}(?:\s[\w-]{1,30}){0,3})"
 _LABELLED = re.compile(
-    r"^(?:action(?:\sitems?)?|todo|to-do|ai|task|follow-?up|next\sstep)s?\b\s*(?:\([^)]{1,40}\))?\s*[:\-]\s*",
+    r"^(?:action(?:\sitems?)?|todo|to-do|ai|task|follow-?up|next\sstep)s?\b\s*+(?:\([^)]{1,40}\))?\s*+[:\-]\s*",
     re.IGNORECASE,
 )
 _OWNED = re.compile(
@@ -27,7 +27,7 @@ _ADDRESSED = re.compile(
 )
 """Somebody is addressed by name: "@bob update the page", "can Maria restart it?", "we need Sam to look"."""
 _ASSIGNED = re.compile(
-    rf"(?:\(|\[|[\u2013-]\s*)?(?:owner|assignee|assigned to|responsible)\s*[:=]?\s*(?P<owner>{_NAME})", re.IGNORECASE
+    rf"(?:\(|\[|[\u2013-]\s*)?(?:owner|assignee|assigned to|responsible)\s*+[:=]?\s*+(?P<owner>{_NAME})", re.IGNORECASE
 )
 _DUE = re.compile(
     r"\b(?:by|before|until|within|due|no later than)\s+"

@@ -15,7 +15,7 @@ from a2a.utils import errors as a2a_errors
 from google.protobuf.json_format import MessageToDict
 
 from agent.core.surrogates import replace_surrogates
-from agent.policy.guardrails import quote_untrusted
+from agent.policy.guardrails import attach_untrusted
 from gateway.features.documents.engine.ingest.connectors.content_types import detect_file_type, read_media_type
 from gateway.features.documents.engine.ingest.errors import ParserError
 from gateway.features.documents.engine.ingest.parsers import ParserLimits, ParserPool
@@ -112,5 +112,4 @@ async def _read_file(pool: ParserPool, folder: Path, file: _File) -> str:
     text = "\n\n".join(chunk.content for chunk in output.chunks)
     if len(text) > FILE_CHARS:
         text = f"{text[:FILE_CHARS]}\n[{len(text) - FILE_CHARS:,} further characters were left out]"
-    # The wrapper is what labels and the rules for addresses know an attachment by; quoted text alone is the user's.
-    return f"<attached_files>\n{quote_untrusted(text, f'the file {file.name}')}\n</attached_files>"
+    return attach_untrusted(text, f"the file {file.name}")

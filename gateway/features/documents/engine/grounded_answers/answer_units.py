@@ -7,16 +7,16 @@ from itertools import groupby
 
 from pydantic_core import from_json
 
+from agent.core.fenced_json import remove_json_fence
 from agent.core.json_walk import iter_leaves
 from agent.text.pieces import MARKS, Kind, Piece, split_pieces
 from agent.text.terms import fold
 from gateway.features.documents.engine.grounded_answers.passages import remove_links
 
-_MARK = re.compile(rf"\s*{MARKS}")
+_MARK = re.compile(rf"(?:(?<!\s)\s++)?{MARKS}")
 _UNFINISHED_MARK = re.compile(r"[\[\u3010][\d\s,;\u2013-]*$")
 _RANGE = re.compile(r"(\d{1,3})\s*[\u2013-]\s*(\d{1,3})")
 _NUMBER = re.compile(r"\d{1,3}")
-_FENCE = re.compile(r"^\s*(?:```(?:json)?)?\s*(?=[{\[])|\s*`*\s*$")
 _END_OF_SENTENCE = re.compile(r"[.!?\u2026:\u3002\uff01\uff1f|`][\"'\u201d\u2019\u00bb)*_\]]*$")
 _MAX_RANGE = 20
 
@@ -89,7 +89,7 @@ def parse_answer(answer: str, *, finished: bool = True, may_be_cut: bool = True)
 
 def _read_json_texts(answer: str) -> str:
     """The sentences of an answer that came as JSON, complete or cut off; every other answer as it is."""
-    bare = _FENCE.sub("", answer)
+    bare = remove_json_fence(answer).rstrip("`").rstrip()  # of an unfinished answer, the fence may be too
     if not bare.startswith(("{", "[")):
         return answer
     try:

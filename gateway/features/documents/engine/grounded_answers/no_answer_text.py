@@ -1,6 +1,5 @@
 """Fixed sentences about an answer, in the language of the question: left out, not checked, which subject is meant."""
 
-import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +7,6 @@ from pathlib import Path
 from agent.answers.evidence import detect_sentence_language
 
 EARLIER_CHARS = 120
-_QUOTED = re.compile("\u201c([^\u201d]++)\u201d")
 _SENTENCES: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("sentences.toml").read_text("utf-8"))
 
 
@@ -58,7 +56,8 @@ def list_offered_subjects(answer: str) -> tuple[str, ...]:
             before, _, after = sentences.get(name, "").partition("{it}")
             at = answer.rfind(before) if before and answer.rstrip().endswith(after) else -1
             if at >= 0:
-                return tuple(_QUOTED.findall(answer[at + len(before) :]))
+                parts = answer[at + len(before) :].split("\u201d")[:-1]
+                return tuple(quoted for part in parts if (quoted := part.partition("\u201c")[2]))
     return ()
 
 

@@ -46,7 +46,7 @@ class PassageTerms:
         *words, last = one.name.split()
         if fold(one.name).replace("-", "") in self._text.replace("-", "") or self.mentions(one.name):
             return False
-        if words and re.search(rf"(?m)^\W*{re.escape(last)}(?!\w)", self._written) is None:  # no numbered heading
+        if words and re.search(rf"(?m)^[^\w\n]*{re.escape(last)}(?!\w)", self._written) is None:  # no numbered heading
             return re.search(rf"(?<!\w){re.escape(' '.join(words))}\s\d", self._written) is not None
         if any(map(str.isdigit, last)):
             if words:

@@ -19,7 +19,7 @@ _LINK = re.compile(r"(?<!!)\[([^\[\]\n]{1,300}+)\]\([^()\n]{0,2000}+\)")
 _LINE_START = re.compile(r"^(?:\s*(?:>|[-*+\u2022]\s|#{1,6}\s))+\s*")
 _MARKUP = re.compile(r"[*_`|\"'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb]+")
 _WORDS = re.compile(r"\w+")
-_GAP = re.compile(r"\s*(?:\.\.\.|\u2026|\[\u2026\])\s*")
+_GAP = re.compile(r"(?:(?<!\s)\s++)?(?:\.\.\.|\u2026|\[\u2026\])\s*")
 
 
 @dataclass(frozen=True)
