@@ -196,12 +196,13 @@ def find_titles(text: str, delimiter: str = "") -> tuple[tuple[str, ...], int]:
     wide = next((index for index, line in enumerate(lines[: _MAX_TITLES + 1]) if _count_cells(line, delimiter) > 1), 0)
     above = lines[:wide]
     # A narrow line among wide ones is a row: the next lines after a title are wide.
-    following = [line for line in lines[wide : wide + 3] if line.strip()]
+    following = [line for line in lines[wide : wide + 3] if line.strip() and not is_rule(line)]
     if not above or len(following) < 2 or any(_count_cells(line, delimiter) < 2 for line in following):
         return (), 0
     if any(line.count('"') % 2 for line in above):  # the first cell of the table has a line break
         return (), 0
-    titles = tuple(title for line in above if (title := line.strip().strip('"').strip(DELIMITERS).strip()))
+    texts = (line.strip().strip('"').strip(DELIMITERS).strip() for line in above if not is_rule(line))
+    titles = tuple(filter(None, texts))
     return titles, sum(len(line) + 1 for line in above)
 
 

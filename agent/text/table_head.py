@@ -2,8 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
-from itertools import islice
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby, islice, pairwise
 from typing import Literal, NamedTuple
 
 from agent.text.units import is_unit
@@ -61,9 +61,46 @@ class Head(NamedTuple):
 
 def find_text_head(rows: Sequence[Sequence[str]]) -> Head:
     """The head of a table of texts, whose rows are as long as they are written."""
-    grid = [
-        [HeadCell(classify_text(text), " ".join(text.split())) for text in row] for row in islice(rows, _SAMPLE + _BODY)
-    ]
+    return _find_head_of(_classify(rows))
+
+
+def split_tables(rows: Sequence[Sequence[str]]) -> list[Sequence[Sequence[str]]]:
+    """The rows of each table of a text: there are several where empty rows divide rows that each have a header of their
+    own. Lines of one cell between two tables are above the lower one."""
+    starts = [0]
+    below, has_table = 0, False
+    for begin, end in _iter_blocks(rows):
+        block = rows[begin:end]
+        if _is_table(block):
+            if has_table:
+                starts.append(below)
+            below, has_table = end, True
+        elif any(sum(map(bool, row)) > 1 for row in block):
+            below = end
+    return [rows[start:stop] for start, stop in pairwise([*starts, len(rows)])]
+
+
+def _iter_blocks(rows: Sequence[Sequence[str]]) -> Iterator[tuple[int, int]]:
+    """Yields where rows begin and end that follow each other without an empty one."""
+    for is_filled, group in groupby(range(len(rows)), key=lambda index: any(rows[index])):
+        if is_filled:
+            places = list(group)
+            yield places[0], places[-1] + 1
+
+
+def _is_table(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether rows have a header that names values of another kind below it."""
+    grid = _classify(rows)
+    head = _find_head_of(grid)
+    return head.has_names and head.bottom < len(grid) and count_contrast(grid, head.bottom - 1) > 0
+
+
+def _classify(rows: Sequence[Sequence[str]]) -> list[list[HeadCell]]:
+    first = islice(rows, _SAMPLE + _BODY)
+    return [[HeadCell(classify_text(text), " ".join(text.split())) for text in row] for row in first]
+
+
+def _find_head_of(grid: Sequence[Sequence[HeadCell]]) -> Head:
     start = _count_short_rows(grid)
     head = find_head(grid[start:])
     return Head(head.top + start, head.bottom + start, head.names)

@@ -7,6 +7,7 @@ import unicodedata
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from fractions import Fraction
 from functools import lru_cache
+from itertools import takewhile
 from typing import Literal
 
 from agent.workbooks.date_formats import format_moment
@@ -32,6 +33,8 @@ BUILTIN_FORMATS = {
 
 
 _MAX_DECIMALS = 30
+_SIGNS = frozenset("-\u2212(")
+"""What shows a negative number before its digits."""
 
 
 @lru_cache(maxsize=1024)
@@ -103,7 +106,7 @@ def _choose_section(sections: tuple[Section, ...], value: float) -> tuple[Sectio
     if conditional:
         for one in sections[:3]:
             if one.condition is None or _holds(value, *one.condition):
-                return one, True
+                return one, not _writes_sign(one)
         return sections[0], True
     numbers = [one for one in sections if not (one.has("cell") and len(sections) > 1)] or [sections[0]]
     if value < 0 and len(numbers) > 1:
@@ -111,6 +114,12 @@ def _choose_section(sections: tuple[Section, ...], value: float) -> tuple[Sectio
     if value == 0 and len(numbers) > 2:
         return numbers[2], True
     return numbers[0], True
+
+
+def _writes_sign(section: Section) -> bool:
+    """Whether a section for negative numbers writes their sign itself."""
+    before = takewhile(lambda token: token.kind not in {"digit", "general"}, section.tokens)
+    return any(not _SIGNS.isdisjoint(token.text) for token in before)
 
 
 def _shows_sign_by_colour(positive: Section, negative: Section) -> bool:

@@ -117,6 +117,16 @@ class Workbook:
             for row in rows
         ]
 
+    def get_area_format(self, reference: str) -> str:
+        """The format code of the first cell of an area; empty for other references."""
+        try:
+            first, _ = find_area(reference)
+        except NoValueError:
+            return ""
+        sheet = self._by_name.get(first.sheet.casefold())
+        cell = sheet.rows.get(first.row, {}).get(first.column) if sheet else None
+        return self.get_format(cell) if cell else ""
+
     def get_typed(self, sheet: Sheet, row: int, column: int) -> TypedValue | None:
         """A cell's value with its type; None for an empty cell, an error and a formula without a value."""
         cell = sheet.rows.get(row, {}).get(column)

@@ -19,6 +19,8 @@ _REQUIRED = {
     "resource_link": ("type", "uri", "name"),
 }
 """The fields that each kind of block needs."""
+_OF_TEXT = frozenset({"type", "text", "annotations", "_meta"})
+"""The fields of a block of text."""
 _FIELDS = frozenset({"content", "structuredContent", "isError", "resultType", "_meta", "ttlMs", "cacheScope"})
 _CONTENT_NAMES = frozenset({"toolResult", "result", "output", "contents"})
 """Names that servers give to the content."""
@@ -177,7 +179,10 @@ def _repair_block(block: object, validate: Validate) -> dict[str, Any]:
     if repaired is not None:
         return repaired
     text = block.get("text")
-    return {"type": "text", "text": text if isinstance(text, str) else _to_text(block)}
+    if not isinstance(text, str):
+        return {"type": "text", "text": _to_text(block)}
+    others = {key: value for key, value in block.items() if key not in _OF_TEXT and value is not None}
+    return {"type": "text", "text": f"{text}\n{_to_text(others)}" if others else text}
 
 
 def _repair_resource(item: object, uri: str, validate: Validate) -> dict[str, Any]:

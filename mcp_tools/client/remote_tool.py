@@ -142,7 +142,8 @@ class McpTool:
             words = text.strip() or find_words(structured)
             message = sanitize_text(words[:MAX_ERROR]).text  # the message reaches answers and terminals unchanged
             raise ToolError(message or f"{self._spec.name} failed without a message", agent_id=self._spec.name)
-        value: Any = structured if structured is not None else (text if content else None)
+        # Some SDKs write an empty object beside every text.
+        value: Any = text if content and not structured else structured
         text = text or ("" if value is None or self._is_empty_wrapper(value) else json.dumps(value, ensure_ascii=False))
         return ToolResult(value, text, content=() if is_plain_text(content) else content)
 

@@ -137,15 +137,16 @@ class ToolRegistration:
 
     async def _select_usable(self, tools: Iterable[types.Tool]) -> tuple[types.Tool, ...]:
         """The selected tools that can be used; of two with one name the first."""
+        selected = [tool for tool in tools if self._server.config.tools.includes(tool.name)]
         wanted: dict[str, types.Tool] = {}
-        for tool in tools:
-            if self._server.config.tools.includes(tool.name):
-                wanted.setdefault(tool.name, tool)
+        repeated = [tool for tool in selected if wanted.setdefault(tool.name, tool) != tool]
         # In a thread: another server decides how many schemas there are, and how large.
         problems = await asyncio.to_thread(lambda: {name: find_tool_problem(tool) for name, tool in wanted.items()})
         self._warn_about_ignored(wanted)
         self._report_repairs(tool for name, tool in wanted.items() if problems[name] is None)
-        left_out = tuple(f"{escape_invisible(name)[:100]}: {why}" for name, why in problems.items() if why is not None)
+        faults = [(name, why) for name, why in problems.items() if why is not None]
+        faults += [(tool.name, "another tool of its list has this name") for tool in repeated]
+        left_out = tuple(dict.fromkeys(f"{escape_invisible(name)[:100]}: {why}" for name, why in faults))
         for line in left_out:
             if line not in self._excluded:  # logged once, not for every connection
                 log.warning("MCP server %r: a tool is not registered, %s", self._server.name, line)

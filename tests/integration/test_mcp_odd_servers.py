@@ -111,6 +111,36 @@ async def test_fields_beside_the_content_are_not_lost(
     assert (returned.value, returned.text) == (value, text)
 
 
+@pytest.mark.parametrize(
+    ("block", "text"),
+    [
+        ({"type": "metric", "text": "Rooms", "value": 0}, 'Rooms\n{"value": 0}'),
+        (
+            {"type": "image", "text": "a map", "url": "https://example.org/a.png"},
+            'a map\n{"url": "https://example.org/a.png"}',
+        ),
+        ({"type": "markdown", "text": "# Rooms", "_meta": {"a": 1}}, "# Rooms"),
+    ],
+)
+async def test_fields_beside_the_text_of_an_unknown_block_are_not_lost(
+    tmp_path: Path, block: dict[str, Any], text: str
+) -> None:
+    assert (await call(tmp_path, {"result": {"content": [block]}})).text == text
+
+
+async def test_an_empty_object_beside_a_text_is_not_its_value(tmp_path: Path) -> None:
+    returned = await call(tmp_path, {"result": {**QUEUED, "structuredContent": {}}})
+    assert (returned.value, returned.text) == ("queued", "queued")
+    assert (await call(tmp_path, {"result": {"content": [], "structuredContent": {}}})).value == {}
+
+
+async def test_a_second_tool_of_a_name_is_left_out_and_named(tmp_path: Path) -> None:
+    first, second = ({"name": "echo", "description": text, "inputSchema": {"type": "object"}} for text in ("a", "b"))
+    async with server_of(tmp_path, "stdio", listed(first, second, first)) as (server, registry):
+        assert server.status_line == "ready, 1 tool: echo: another tool of its list has this name"
+        assert registry.get("srv__echo").spec.description == "a"
+
+
 async def test_an_object_of_success_alone_is_no_failure(tmp_path: Path) -> None:
     success = {"code": 0, "message": "success"}
     assert (await call(tmp_path, {"result": {"error": success}})).value == {"error": success}

@@ -119,3 +119,30 @@ def test_a_chart_without_names_numbers_its_values_itself() -> None:
         b"<c:pt><c:v>512</c:v></c:pt></c:numCache></c:val></c:ser></c:chartSpace>"
     )
     assert read_chart(chart).tables == ([["", ""], ["1", "512"]],)
+
+
+def test_values_are_in_the_format_of_the_cells_that_a_chart_refers_to(tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    book = xlsxwriter.Workbook(buffer, {"in_memory": True})
+    sheet = book.add_worksheet("D")
+    sheet.write_row(0, 0, ["Month", "Share"])
+    day, share = (book.add_format({"num_format": code}) for code in ("mmm yyyy", "0%"))
+    for row, (month, part) in enumerate([(46023, 0.1), (46054, 0.25)], 1):
+        sheet.write(row, 0, month, day)
+        sheet.write(row, 1, part, share)
+    chart = book.add_chart({"type": "line"})
+    chart.add_series({"name": "=D!$B$1", "categories": "=D!$A$2:$A$3", "values": "=D!$B$2:$B$3"})
+    sheet.insert_chart("H1", chart)
+    book.close()
+    output = sheets.read(buffer.getvalue(), tmp_path)
+    assert lines(output)[-1].splitlines()[2:] == ["| Jan 2026 | 10% |", "| Feb 2026 | 25% |"]
+    assert complete(output)
+
+
+def test_days_of_a_chart_are_counted_from_1904_where_it_says_so() -> None:
+    chart = parse_xml(
+        b'<c:chartSpace xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart"><c:date1904 val="1"/><c:ser>'
+        b"<c:cat><c:numRef><c:numCache><c:formatCode>d.m.yyyy</c:formatCode><c:pt><c:v>44561</c:v></c:pt></c:numCache>"
+        b"</c:numRef></c:cat><c:val><c:numCache><c:pt><c:v>512</c:v></c:pt></c:numCache></c:val></c:ser></c:chartSpace>"
+    )
+    assert read_chart(chart).tables == ([["", ""], ["1.1.2026", "512"]],)

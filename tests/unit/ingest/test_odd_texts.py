@@ -137,3 +137,40 @@ def test_a_page_in_utf8_that_calls_itself_latin_is_read(tmp_path: Path) -> None:
     assert [chunk.content for chunk in output.chunks] == ["Größe — 42 €"]
     assert output.uncertainties == ("the page is not iso-8859-1, as it declares; read as utf-8",)
     assert complete(output)
+
+
+def test_each_table_of_a_file_has_its_own_head(tmp_path: Path) -> None:
+    text = (
+        "Company,Gannet Ltd\n\nAccount: Cash\nDate,Ref,Debit,Credit\n2026-03-01,A1,100.00,\n2026-03-02,A2,,40.00\n\n"
+        "2026-03-03,A3,,5.00\nAccount: Stock\nItem,Count,Place\nRope,4,Shed\n,,\n\nNet,9,\n"
+    ).replace("Account: Stock", "\nAccount: Stock")
+    output = read_as("csv", text, tmp_path)
+    assert [chunk.content for chunk in output.chunks] == [
+        "Company Gannet Ltd",
+        "Account: Cash",
+        "| Date | Ref | Debit | Credit |\n| --- | --- | --- | --- |\n| 2026-03-01 | A1 | 100.00 |  |\n"
+        "| 2026-03-02 | A2 |  | 40.00 |\n| 2026-03-03 | A3 |  | 5.00 |",
+        "Account: Stock",
+        "| Item | Count | Place |\n| --- | --- | --- |\n| Rope | 4 | Shed |\n| Net | 9 |  |",
+    ]
+    assert output.metadata["rows"] == 7
+    assert complete(output)
+    assert not output.uncertainties
+
+
+def test_a_drawn_table_below_a_title_has_its_cells(tmp_path: Path) -> None:
+    rule = "-" * 34
+    rows = ["|Vendor|   Amount|Due       |", "|  4711|1.234,56-|01.03.2026|", "|  4712|  200,00 |15.03.2026|"]
+    text = "\n".join(["List of items", rule, rows[0], rule, *rows[1:], rule, ""])
+    output = read_as("csv", text, tmp_path)
+    assert [chunk.content for chunk in output.chunks] == [
+        "List of items",
+        "| Vendor | Amount | Due |\n| --- | --- | --- |\n| 4711 | 1.234,56- | 01.03.2026 |\n"
+        "| 4712 | 200,00 | 15.03.2026 |",
+    ]
+
+
+def test_the_first_line_keeps_its_place_above_the_others(tmp_path: Path) -> None:
+    head = "            Debit     Credit"
+    output = read_as("txt", f"Ledger\n\n{head}\n1000       100.00\n1010                  50.00\n\n   a note", tmp_path)
+    assert [chunk.content.splitlines()[0] for chunk in output.chunks] == ["Ledger", head, "a note"]

@@ -49,6 +49,48 @@ def test_rows_without_lines_are_read_as_rows(
     assert complete(output)
 
 
+LEDGER = [
+    ["Date", "Text", "Debit", "Credit", "Balance"],
+    ["1 Mar", "Direct debit of the City Works of Gannet", "900.00", "", "100.00"],
+    ["", "Customer 4711, March", "", "", ""],
+    ["2 Mar", "Wages of Gannet Ltd", "", "2,500.00", "2,600.00"],
+    ["3 Mar", "Card payment at the Mill shop 4711", "80.00", "", "2,520.00"],
+    ["4 Mar", "Interest", "", "0.12", "2,520.12"],
+]
+
+
+@pytest.mark.parametrize("heads", [[72, 130, 360, 420, 490], [80, 220, 335, 395, 470], [72, 130, 371, 440, 515]])
+def test_a_value_stays_in_its_column_where_others_are_empty(heads: Sequence[float], tmp_path: Path) -> None:
+    page = [*place(LEDGER[:1], heads), *place([[""] * 5, *LEDGER[1:]], [72, 130, 360, 420, 490])]
+    output = read(pdf(page), "pdf", tmp_path)
+    assert lines(output) == ["\n".join(["| Date | Text | Debit | Credit | Balance |", "|" + " --- |" * 5, *(
+        f"| {' | '.join(row)} |" for row in LEDGER[1:]
+    )])]  # fmt: skip
+    assert complete(output)
+
+
+def test_a_cell_beside_the_middle_of_several_lines_is_in_their_row(tmp_path: Path) -> None:
+    page = [
+        *place([["Date", "Text", "Debit", "Credit"], ["3 Mar", "Power", "80.00", ""]], [72, 130, 300, 400], 70),
+        Words("1 Mar", 72, 150), Words("Rent of May", 130, 144), Words("Flat 12", 130, 156), Words("900.00", 300, 150),
+        Words("2 Mar", 72, 170), Words("Wages", 130, 170), Words("2,500.00", 400, 170),
+    ]  # fmt: skip
+    assert lines(read(pdf(page), "pdf", tmp_path)) == [
+        "| Date | Text | Debit | Credit |\n| --- | --- | --- | --- |\n| 1 Mar | Rent of May Flat 12 | 900.00 |  |\n"
+        "| 2 Mar | Wages |  | 2,500.00 |\n| 3 Mar | Power | 80.00 |  |"
+    ]
+
+
+def test_lines_of_a_label_alone_are_rows(tmp_path: Path) -> None:
+    rows = [
+        ["", "Note", "2025", "2024"], ["Fixed assets", "", "", ""], ["Property", "4", "1,200", "1,100"],
+        ["Goodwill", "", "17", "300"], ["Current assets", "", "", ""], ["Cash", "7", "(50)", "20"],
+    ]  # fmt: skip
+    page = place(rows, [72, 260, 330, 420])
+    table = [f"| {' | '.join(row)} |" for row in rows]
+    assert lines(read(pdf(page), "pdf", tmp_path)) == ["\n".join([table[0], "|" + " --- |" * 4, *table[1:]])]
+
+
 def test_two_columns_of_prose_stay_two_columns(tmp_path: Path) -> None:
     rows = [
         ["The harbour was built in the year", "Guests pay at the office near the"],

@@ -43,6 +43,10 @@ def write_amount(code: str, value: float) -> bytes:
         ('"up "0;[Red]"down "0', "down 800"),
         ("[Red]0;[Red]0", "800"),
         ("0;0", "800"),
+        ("[Green][>0]+0;[Red][<0]-0;0", "-800"),
+        ("[<0](0);0", "(800)"),
+        ('[<-500]0.0,"k";0', "-0.8k"),
+        ('[<0]0" (est.)";0', "-800 (est.)"),
     ],
 )
 def test_a_number_whose_colour_shows_its_sign_has_it(code: str, shown: str, tmp_path: Path) -> None:

@@ -134,9 +134,9 @@ def _add_chart(source: SourceText, root: Element) -> None:
                 if get_name(part) in {"cat", "xVal"} and key in categories:
                     continue
                 categories.add(key)
-                is_formatted = any(_has_format(one) for one in part.iter())
+                is_number = any(get_name(one) in {"numCache", "numLit"} for one in part.iter())
                 for value in values:
-                    _add_point(source, value, is_formatted=is_formatted)
+                    _add_point(source, value, is_number=is_number)
         elif name == "pt" and series.text and series.text.strip():  # charts of the kinds since 2016
             source.add("chart", _round(series.text))
         elif name == "trendline":
@@ -172,15 +172,10 @@ def _get_place(point: Element) -> int:
     return int(point.get("idx") or 0)
 
 
-def _has_format(element: Element) -> bool:
-    own = element.get("formatCode") if get_name(element) == "pt" else None
-    code = own or (element.text if get_name(element) == "formatCode" else None)
-    return code not in {None, "", "General"}
-
-
-def _add_point(source: SourceText, value: str, *, is_formatted: bool) -> None:
-    """Counts a value. One with a format is compared as a number: 0.175 may be 17.5%, 46082 a day."""
-    if is_formatted:
+def _add_point(source: SourceText, value: str, *, is_number: bool) -> None:
+    """Counts a value. A number is compared as such: 0.175 may be 17.5%, 46082 a day, in a format of its own or in that
+    of the cell which the chart refers to."""
+    if is_number:
         try:
             source.add_cell("chart", Cell(number=float(value)))
         except ValueError:

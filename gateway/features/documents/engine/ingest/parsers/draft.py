@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from textwrap import dedent
 from typing import NamedTuple
 
 from agent.core.models import JsonObject
@@ -26,6 +27,8 @@ _SQUARE_CELLS = 4_000_000
 
 _BREAKS = re.compile(r"[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 """Ends of lines, pages and paragraphs beside line feeds: what stands before and after one is not one word."""
+
+_BLANK_START = re.compile(r"\A(?:[^\S\n]*\n)+")
 
 _UNWANTED = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\xad\ud800-\udfff\ufeff]")
 """Control characters, which no store accepts, lone surrogates, which no encoder accepts, and marks within words that
@@ -114,8 +117,10 @@ def make_parsed_chunks(document: str, blocks: Iterable[Block]) -> tuple[ParsedCh
 
 
 def clean_text(text: str) -> str:
-    """The text without control characters, foreign line ends and surrounding white space."""
-    return _UNWANTED.sub("", _BREAKS.sub("\n", text.replace("\r\n", "\n").replace("\r", "\n"))).strip()
+    """The text without control characters, foreign line ends and surrounding white space. The first of several lines
+    keeps its place above the others: what is below a name of a column is seen by it."""
+    cleaned = _UNWANTED.sub("", _BREAKS.sub("\n", text.replace("\r\n", "\n").replace("\r", "\n"))).rstrip()
+    return dedent(_BLANK_START.sub("", cleaned)) if "\n" in cleaned else cleaned.lstrip()
 
 
 def find_markdown_tables(rows: Sequence[Sequence[str]]) -> Iterator[str]:

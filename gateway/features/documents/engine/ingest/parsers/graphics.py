@@ -1,12 +1,12 @@
 """Charts and SmartArt of Office files: a chart is a table of its values, SmartArt a list of its texts."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from agent.workbooks.number_formats import classify_format, format_number
+from agent.workbooks.number_formats import GENERAL, classify_format, format_number
 from gateway.features.documents.engine.ingest.parsers.draft import Box, Draft
 
 Element: TypeAlias = Any
@@ -25,9 +25,6 @@ _MAX_POINTS = 100_000
 _MAX_DEPTH = 20
 """Levels of a SmartArt that are followed; deeper ones are circular."""
 
-LookUp = Callable[[str], Sequence[Sequence[str]]]
-"""The cells of an area of a workbook, row by row: what a chart shows that stores only where its values are."""
-
 
 class Part(Protocol):
     """A part of an Office package, as python-docx and python-pptx have it."""
@@ -39,6 +36,16 @@ class Part(Protocol):
     @property
     def blob(self) -> bytes:
         """The part's bytes."""
+
+
+class Cells(Protocol):
+    """The workbook that a chart is in: what the chart shows that stores only where its values are."""
+
+    def show_area(self, reference: str) -> Sequence[Sequence[str]]:
+        """The cells of an area row by row."""
+
+    def get_area_format(self, reference: str) -> str:
+        """The format of an area's first value."""
 
 
 class Chart(NamedTuple):
@@ -55,7 +62,7 @@ def add_graphics(
     page: int | None = None,
     box: Box | None = None,
     *,
-    look_up: LookUp = lambda _: (),
+    cells: Cells | None = None,
 ) -> bool:
     """Adds the charts and the SmartArt that an element of a part refers to. Returns whether there are any."""
     has_any = False
@@ -70,7 +77,7 @@ def add_graphics(
                 draft.add_text(f"{'  ' * depth}- {text}", page, box)
         else:
             has_any = True
-            chart = read_chart(data, look_up)
+            chart = read_chart(data, cells)
             if not any(map(_has_values, chart.tables)):
                 draft.uncertainties.append("a chart stores no values: they were not read")
             if unnamed := sum(not row[0] and any(row) for rows in chart.tables for row in rows[1:]):
@@ -119,12 +126,12 @@ def parse_xml(data: bytes) -> Element:
     return etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False))
 
 
-def read_chart(root: Element, look_up: LookUp = lambda _: ()) -> Chart:
-    """Reads the part of a chart, of the older kinds or of those since 2016."""
+def read_chart(root: Element, cells: Cells | None = None) -> Chart:
+    """Reads the part of a chart, of the older kinds or of those since 2016. `cells` are of the workbook it is in."""
     labels = tuple(dict.fromkeys(text for title in root.iter() if (text := _read_label(title))))
     if root.tag.startswith(_CHART_EX):
         return Chart(labels, tuple(_iter_new_tables(root)))
-    return Chart(labels, tuple(_iter_tables(root, look_up)))
+    return Chart(labels, tuple(_iter_tables(root, _Points(root, cells))))
 
 
 def _read_label(element: Element) -> str:
@@ -145,19 +152,17 @@ def _read_run(run: Element) -> str:
     return "" if is_name else text
 
 
-def _iter_tables(root: Element, look_up: LookUp) -> Iterator[list[list[str]]]:
+def _iter_tables(root: Element, points: "_Points") -> Iterator[list[list[str]]]:
     """Yields a table for all series with the same categories."""
     groups: list[tuple[list[str] | None, str, list[tuple[str, list[str]]]]] = []
     for series in root.iter(f"{_CHART}ser"):
-        name = " ".join(_read_points(series.find(f"{_CHART}tx"), look_up))
+        name = " ".join(points.read(series.find(f"{_CHART}tx")))
         across = series.find(f"{_CHART}xVal")
         named = series.find(f"{_CHART}cat") if across is None else across
-        categories = None if named is None else _read_points(named, look_up)
+        categories = None if named is None else points.read(named)
         head = "x" if across is not None else ""
-        columns = [
-            (name, _read_points(series.find(f"{_CHART}{tag}"), look_up)) for tag in ("val", "yVal", "bubbleSize")
-        ]
-        columns.append(("label", _read_points(next(series.iter(f"{_CHART_15}dlblRangeCache"), None), look_up)))
+        columns = [(name, points.read(series.find(f"{_CHART}{tag}"))) for tag in ("val", "yVal", "bubbleSize")]
+        columns.append(("label", points.read(next(series.iter(f"{_CHART_15}dlblRangeCache"), None))))
         same_group = next((group for group in groups if group[0] == categories and group[1] == head), None)
         if same_group is None:
             same_group = (categories, head, [])
@@ -199,21 +204,41 @@ def _make_table(
     return rows
 
 
-def _read_points(element: Element | None, look_up: LookUp) -> list[str]:
-    """The stored values of a reference, or the value in the chart itself, else what the cells say that it names."""
-    if element is None:
-        return []
-    levels = element.findall(f".//{_CHART}lvl")
-    if levels:
-        return _join_levels([_read_cache(level) for level in reversed(levels)])
-    if element.find(f".//{_CHART}pt") is not None:
-        return _read_cache(element)
-    values = [value.text for value in element.iter(f"{_CHART}v") if value.text]
-    if values:
-        return values
-    rows = look_up(element.findtext(f".//{_CHART}f", ""))
-    is_upright = len(rows) >= max(map(len, rows), default=0)  # more points than levels
-    return _join_levels(list(map(list, zip(*rows, strict=True))) if is_upright else rows)
+class _Points:
+    """Reads what the references of a chart store, else what the cells say that they name."""
+
+    def __init__(self, root: Element, cells: Cells | None) -> None:
+        self._cells = cells
+        epoch = root.find(f"{_CHART}date1904")
+        self._date1904 = epoch is not None and epoch.get("val", "1") in {"1", "true"}
+
+    def read(self, element: Element | None) -> list[str]:
+        """The values of a reference, or the value in the chart itself."""
+        if element is None:
+            return []
+        levels = element.findall(f".//{_CHART}lvl")
+        if levels:
+            return _join_levels([self._read_cache(level) for level in reversed(levels)])
+        reference = element.findtext(f".//{_CHART}f", "")
+        if element.find(f".//{_CHART}pt") is not None:
+            return self._read_cache(element, reference)
+        values = [value.text for value in element.iter(f"{_CHART}v") if value.text]
+        if values or self._cells is None:
+            return values
+        rows = self._cells.show_area(reference)
+        is_upright = len(rows) >= max(map(len, rows), default=0)  # more points than levels
+        return _join_levels(list(map(list, zip(*rows, strict=True))) if is_upright else rows)
+
+    def _read_cache(self, element: Element, reference: str = "") -> list[str]:
+        common = element.findtext(f".//{_CHART}formatCode", "")
+        if common in {"", GENERAL} and self._cells is not None:  # not every program copies the format of the cells
+            common = self._cells.get_area_format(reference)
+
+        def read(point: Element) -> str:
+            text = "".join(value.text or "" for value in point.iter(f"{_CHART}v"))
+            return format_value(text, point.get("formatCode") or common, date1904=self._date1904)
+
+        return _place_points(list(element.iter(f"{_CHART}pt")), read)
 
 
 def _join_levels(levels: Sequence[Sequence[str]]) -> list[str]:
@@ -229,16 +254,6 @@ def _join_levels(levels: Sequence[Sequence[str]]) -> list[str]:
     return names
 
 
-def _read_cache(element: Element) -> list[str]:
-    common = element.findtext(f".//{_CHART}formatCode", "")
-
-    def read(point: Element) -> str:
-        text = "".join(value.text or "" for value in point.iter(f"{_CHART}v"))
-        return format_value(text, point.get("formatCode") or common)
-
-    return _place_points(list(element.iter(f"{_CHART}pt")), read)
-
-
 def _place_points(points: Sequence[Element], read: Any) -> list[str]:
     """The points at the places that they name; places without a point are empty."""
     placed: dict[int, str] = {}
@@ -250,7 +265,7 @@ def _place_points(points: Sequence[Element], read: Any) -> list[str]:
     return [placed.get(index, "") for index in range(max(placed, default=-1) + 1)]
 
 
-def format_value(text: str, code: str = "") -> str:
+def format_value(text: str, code: str = "", *, date1904: bool = False) -> str:
     """A stored number as a chart means it: 0.175 in a format of percent is 17.5%, 46082 in one of dates a day.
 
     Digits that no program shows go (0.17499999999999999 is 0.175); others stay, also where the format rounds.
@@ -262,7 +277,7 @@ def format_value(text: str, code: str = "") -> str:
     if not math.isfinite(number):
         return text
     if classify_format(code) in _MOMENTS:
-        return format_number(number, code)
+        return format_number(number, code, date1904=date1904)
     if "%" in code:
         return f"{number * 100:.15g}%"
     return f"{number:.15g}" if len(text) > 15 else text

@@ -8,12 +8,12 @@ from agent.core.models import JsonObject
 from agent.text.csv_rows import CsvRows, UnevenRows
 from agent.text.delimited import find_dialect
 from agent.text.encodings import Decoded, decode
-from agent.text.table_head import Head, classify_text, find_text_head
+from agent.text.table_head import Head, classify_text, find_text_head, split_tables
 from gateway.features.documents.engine.ingest.parsers.draft import LOST_CHARACTERS, Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
 from gateway.features.documents.engine.ingest.parsers.written_forms import decode_forms
 
-_BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+|\x0c\s*")
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+|\x0c(?:\s*\n)?")
 """A form feed is the end of a page."""
 _TERMINAL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|.\x08")
 """What a terminal obeys and does not show (ECMA-48): colours of a log, and a letter that is struck over by the next."""
@@ -30,7 +30,8 @@ def read_plain(source: InputFile, *, is_file: bool = True) -> Draft:
 
 
 def read_csv(source: InputFile) -> Draft:
-    """Reads the rows as one Markdown table, or as several with the same header."""
+    """Reads the rows as Markdown tables: a long one as several with the same header, each of a file of several with its
+    own."""
     decoded = decode(source.data)
     draft = make_draft(decoded)
     dialect = find_dialect(decoded.text)
@@ -38,14 +39,24 @@ def read_csv(source: InputFile) -> Draft:
     reader = CsvRows(lines, dialect, offset=dialect.lines)
     rows = list(reader)
     draft.uncertainties += reader.describe_faults()
-    head = find_text_head(rows)
-    draft.uncertainties += _describe_uneven(rows, head, dialect.lines)
-    titles = [*dialect.titles, *(" ".join(filter(None, row)) for row in rows[: head.top] if any(row))]
-    for title in titles:
+    for title in dialect.titles:
         draft.add_text(title)
-    draft.add_table([head.names, *rows[head.bottom :]] if head.has_names else rows[head.top :])
-    draft.metadata |= {"delimiter": dialect.delimiter, "rows": sum(1 for row in rows[head.top :] if any(row))}
+    number, count = dialect.lines, 0
+    for part in split_tables(rows):
+        count += _add_rows(draft, part, number)
+        number += len(part)
+    draft.metadata |= {"delimiter": dialect.delimiter, "rows": count}
     return draft
+
+
+def _add_rows(draft: Draft, rows: Sequence[Sequence[str]], offset: int) -> int:
+    """Adds a table with the lines above it, and counts its rows. The file has `offset` rows before these."""
+    head = find_text_head(rows)
+    draft.uncertainties += _describe_uneven(rows, head, offset)
+    for row in rows[: head.top]:
+        draft.add_text(" ".join(filter(None, row)))
+    draft.add_table([head.names, *rows[head.bottom :]] if head.has_names else rows[head.top :])
+    return sum(1 for row in rows[head.top :] if any(row))
 
 
 def _describe_uneven(rows: Sequence[Sequence[str]], head: Head, offset: int) -> Iterator[str]:

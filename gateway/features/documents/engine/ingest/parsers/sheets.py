@@ -156,7 +156,7 @@ def _add_drawing(draft: Draft, book: Workbook, path: str, page: int) -> None:
     for properties in root.iter("{*}cNvPr"):
         if properties.get("descr"):
             draft.add_description(properties.get("descr"), page)
-    add_graphics(draft, root, _Part(book.package, path), page, look_up=book.show_area)
+    add_graphics(draft, root, _Part(book.package, path), page, cells=book)
 
 
 def _remove_unseen(root: Any) -> None:
