@@ -1,18 +1,12 @@
 """Nothing jumps and nothing is lost: a connection that is cut, a branch that is drawn again, and a keyboard alone."""
 
-import asyncio
-from collections.abc import Iterator
-
 import httpx
-import pytest
 
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import page_at, picture, send
-from tests.support.browser import BROWSER_TEST, Page, running_chromium
+from tests.support.browser import BROWSER_TEST, Page
 from tests.support.cutting_proxy import cutting_proxy
 from tests.support.script import plans, says, script
-
-__all__ = ["model_server", "serve"]  # fixtures
 
 pytestmark = BROWSER_TEST
 
@@ -50,12 +44,6 @@ English again.
 """
 
 
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
-
-
 async def tab(page: Page, *, back: bool = False) -> None:
     """Press Tab, or Shift+Tab."""
     for kind in ("keyDown", "keyUp"):
@@ -83,10 +71,10 @@ async def test_an_answer_does_not_blink_when_its_connection_is_cut(devtools: str
         await page.evaluate(WATCH_PROSE)
         shown = await page.evaluate(f"[{PROSE}.textContent.length, {SCROLL}.scrollTop]")
         for _ in range(3):
+            length = await page.evaluate(f"{PROSE}.textContent.length")
             proxy.cut()
             await page.until("document.querySelector('.answer.lost')")
-            await page.until("!document.querySelector('.answer.lost')")
-            await asyncio.sleep(0.3)
+            await page.until(f"!document.querySelector('.answer.lost') && {PROSE}.textContent.length > {length}")
         assert await page.evaluate("window.least") >= shown[0] - 100, "at most the open block is drawn again"
         assert await page.evaluate("window.first.isConnected"), "a finished block stays the same element"
         assert str(await page.evaluate("getSelection().toString()")).startswith("Paragraph 0 ")
@@ -110,8 +98,7 @@ async def test_who_reads_further_up_stays_there_when_the_chat_goes_on_elsewhere(
             await page.until(f"{answers} === 60")
             after = await page.evaluate(f"(window.at = 30, {first})")
             assert abs(after - before) < 60, "but for the button, which is above them now"
-            await page.evaluate(f"{SCROLL}.scrollTop = 900")
-            await asyncio.sleep(0.1)
+            await page.evaluate(f"new Promise((seen) => ({SCROLL}.onscroll = seen, {SCROLL}.scrollTop = 900))")
             before = await page.evaluate(f"(window.one = document.querySelectorAll('.asked')[8], {SCROLL}.scrollTop)")
             asked = {"prompt": "What is 6*7?", "conversation_id": chat}
             assert (await client.post("/v1/agent", json=asked)).status_code == 200
@@ -156,9 +143,10 @@ async def test_the_keyboard_alone_loses_no_place(devtools: str, serve: Serve) ->
             await page.becomes("document.activeElement.innerText", "Rename")
             await page.press("Escape")
             await page.becomes(FOCUSED, "Rename, export or delete")
+            await page.evaluate("window.row = document.querySelector('.chatrow')")
             await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-            await page.evaluate("dispatchEvent(new Event('reachchange'))")  # the list is drawn again
-            await asyncio.sleep(0.6)
+            await page.evaluate("dispatchEvent(new Event('reachchange'))")
+            await page.until("!window.row.isConnected")  # the list is drawn again
             await page.becomes(FOCUSED, "Rename, export or delete")
             await page.press("Enter")
             await page.press("Enter")
@@ -218,7 +206,8 @@ async def test_at_twice_the_size_a_long_draft_leaves_room_to_read(devtools: str,
         await page.write(".chat textarea", "A line of a long draft\n" * 30)
         for width, height in ((640, 430), (390, 420)):  # 200 %, and a phone with its keyboard
             await page.look_like(width, height)
-            await asyncio.sleep(0.2)
+            await page.becomes("[innerWidth, innerHeight]", [width, height])
+            await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
             assert await page.evaluate(f"{SCROLL}.clientHeight") >= 60, "some lines of the answer"
             box = "document.querySelector('.chat .send').getBoundingClientRect()"
             assert await page.evaluate(f"{box}.bottom <= innerHeight && {box}.top > 0")

@@ -1,19 +1,15 @@
 """What comes between a person and their chat: another tab, a lost connection behind a button, no JavaScript."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import pytest
 
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import page_at, reload, send
-from tests.support.browser import BROWSER_TEST, running_chromium
+from tests.support.browser import BROWSER_TEST
 from tests.support.script import plans, says, script
 from tests.support.talks import papers, talk
-
-__all__ = ["model_server", "serve"]  # fixtures
 
 pytestmark = BROWSER_TEST
 
@@ -84,12 +80,6 @@ CUT_WHEN_TOLD = """(() => {
     };
 })()"""
 """`cut()` ends the connection of the newest stream."""
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 async def test_two_tabs_on_one_chat_show_the_same(devtools: str, serve: Serve) -> None:

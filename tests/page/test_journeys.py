@@ -3,22 +3,19 @@
 import asyncio
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
 from agent.llm import discovery
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import choose_room, page_at, picture, reload, send
 from tests.support import warm
-from tests.support.browser import BROWSER_TEST, running_chromium
+from tests.support.browser import BROWSER_TEST
 from tests.support.mcp_client import until_listed
 from tests.support.model_endpoint import list_of, model_endpoint
 from tests.support.script import plans, says, script
-
-__all__ = ["model_server", "serve"]  # fixtures
 
 pytestmark = BROWSER_TEST
 
@@ -62,12 +59,6 @@ LONGEST_PAUSE = """(() => {
     }, 20);
 })()"""
 """Measures how long the page could not be used, in milliseconds."""
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 async def test_a_model_of_this_machine_answers_after_one_click(
