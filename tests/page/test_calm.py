@@ -24,6 +24,20 @@ WATCH_PROSE = f"""(() => {{
 }})()"""
 """Notes how little of an answer is ever displayed from now on; its first paragraph is selected."""
 PARAGRAPHS = "".join(f"Paragraph {number} says that the harbour was quiet on that day.\n\n" for number in range(160))
+NOTE_SPOKEN = """(() => {
+    window.spoken = [];
+    const isSpoken = (one) => {
+        const region = one.closest("[aria-live], [role=status], [role=alert], [role=log]");
+        const isQuiet = one.closest("[aria-busy=true]") || region?.getAttribute("aria-live") === "off";
+        return region && !isQuiet && one.checkVisibility();
+    };
+    new MutationObserver((changes) => {
+        for (const { target, addedNodes } of changes)
+            for (const added of addedNodes)
+                if (isSpoken(added.nodeType === Node.TEXT_NODE ? target : added)) window.spoken.push(added.textContent);
+    }).observe(document.body, { childList: true, subtree: true });
+})()"""
+"""Keeps in `spoken` what a screen reader reads out: what is put visibly into a live region that is not busy."""
 RIGHT_TO_LEFT = """# דוח
 
 המספר $x = a - 1$ קטן. להלן `code(1)` ורשימה:
@@ -229,3 +243,19 @@ async def test_what_a_chat_said_before_is_not_read_out_again(devtools: str, serv
             await send(page, "What is 6*7?", "stepgate")
             await page.until(IS_DONE)
             assert await page.evaluate("window.seen.at(-1)") is None, "what comes now is read out"
+
+
+async def test_what_is_done_for_an_answer_is_read_out_and_its_words_once_at_its_end(
+    devtools: str, serve: Serve
+) -> None:
+    answer = "Boats lay still. " * 40
+    async with serve(script(says(answer, chunk=16, pause_s=0.05))) as url, page_at(devtools, url) as page:
+        await page.until("document.querySelector('.composer option')")
+        await page.evaluate(NOTE_SPOKEN)
+        await send(page, "How was the harbour?")
+        await page.until(f"{PROSE}?.innerText.includes('still')")
+        assert await page.evaluate("document.getAnimations().length") == 0, "this person wants nothing to move"
+        await page.until(IS_DONE)
+        spoken = await page.evaluate("window.spoken")
+        assert "Writing the answer" in spoken
+        assert [one.strip() for one in spoken if "still" in one] == [answer.strip()]
