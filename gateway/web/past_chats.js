@@ -39,15 +39,17 @@ export function pastChats({ gone, named }) {
   let timer = 0;
   let isSought = false; // the field, from another view
 
-  /** Whether a person is about to search, so that the focus belongs there. */
+  /** Whether a person is at work in the list, searching, naming or choosing, so that the focus belongs there. */
   function seeks() {
     if (isSought) {
       element.open = true;
       search.select();
     }
     isSought = false;
-    return document.activeElement === search;
+    return isInUse();
   }
+
+  const isInUse = (within = element) => within.querySelector("input:focus, :popover-open") !== null;
 
   /** Enter opens the first chat of the list. */
   async function seek(event) {
@@ -107,7 +109,7 @@ export function pastChats({ gone, named }) {
   }
 
   function draw() {
-    if (list.querySelector("input:focus, :popover-open")) return; // a name is being written, or something chosen
+    if (isInUse(list)) return; // a name is being written, or something chosen
     const none = search.value.trim() ? "No chat has all of these words." : "Your chats appear here.";
     const focus = placeOf(document.activeElement);
     const open = rows.find((row) => row.id === current);

@@ -178,6 +178,26 @@ async def test_the_keyboard_alone_loses_no_place(devtools: str, serve: Serve) ->
             assert await page.evaluate("document.activeElement !== document.body")
 
 
+async def test_a_chat_that_loads_late_takes_no_focus_from_a_menu(devtools: str, serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        chat = await fill_chat(client, 1)
+        async with page_at(devtools, url) as page:
+            await page.until("document.querySelector('.chatrow')")
+            await page.evaluate(
+                "(() => { const real = window.fetch; const held = new Promise((go) => (window.letGo = go));"
+                "const isHeld = (path) => path.includes('/messages?');"
+                "window.fetch = async (path, options) => (isHeld(path) && (await held), real(path, options)); })()"
+            )
+            await page.evaluate(f"location.hash = '#/chat/{chat}'")
+            await page.until("document.querySelector('.chatrow a[aria-current=page]')")
+            await page.click(".menu .tool")
+            await page.becomes("document.activeElement.innerText", "Rename")
+            await page.evaluate("window.letGo()")
+            await page.until("document.querySelector('.answer')")
+            await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+            assert await page.evaluate("document.activeElement.innerText") == "Rename"
+
+
 async def test_a_file_that_is_dropped_twice_is_attached_once(devtools: str, serve: Serve) -> None:
     drop = """(() => {
         const data = new DataTransfer();

@@ -357,14 +357,14 @@ async def test_what_a_model_thinks_is_folded_above_its_answer(devtools: str, ser
     model = script(says("Paris.", reasoning="The user asks for a capital. " * 9, chunk=4, pause_s=0.6))
     async with serve(model) as url, page_at(devtools, url) as page:
         await send(page, "Which city is it?")
-        await page.until("document.querySelector('.answer .steps [role=status]')?.innerText === 'Thinking'")
+        await page.until("document.querySelector('.answer .steps summary')?.innerText === 'Thinking'")
         await page.until(f"{IS_DONE} && {thought}.checkVisibility() && !{thought}.open")
         await page.click(".answer .thought summary")
         await picture(page, "thought", ("phone", "desk"))
         await reload(page)
         await page.until(f"{IS_DONE} && {thought}.textContent.includes('asks for a capital')")
         assert (await page.evaluate(ANSWER)).strip() == "Paris."
-        assert (await page.text(".answer .steps [role=status]")).endswith("small"), "which model it was"
+        assert (await page.text(".answer .steps summary")).endswith("small"), "which model it was"
         assert await page.evaluate("new Date(document.querySelector('.asked time').dateTime) <= new Date()")
         await page.send("Input.dispatchKeyEvent", type="keyDown", key="k", code="KeyK", modifiers=2)
         await page.until("document.activeElement.matches('.past input[type=search]')")
