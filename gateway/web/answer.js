@@ -2,6 +2,7 @@
  * of a run as the gateway makes it, whether the run has ended or is followed while it is worked on. */
 
 import { may } from "./access.js";
+import { announce, setBusy } from "./announce.js";
 import { errorText, plain, post, sentence } from "./api.js";
 import { button, el, fill, icon, moveFocus } from "./dom.js";
 import { OPEN } from "./follow.js";
@@ -14,7 +15,7 @@ import { headline, trace } from "./trace.js";
 export function answer({ actions = [], grown = () => {}, again = null } = {}) {
   const replies = el("div.replies");
   const prose = el("div.prose");
-  const now = el("span", { role: "status" }, "Reading your message");
+  const now = el("span", {}, "Reading your message");
   const lines = el("ol.trace");
   const pulse = el("span.pulse");
   const fold = el("details.steps", {}, el("summary", {}, pulse, now), lines);
@@ -23,12 +24,14 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
   const cited = el("div");
   const after = el("div.after");
   const tools = el("div.tools", { hidden: true });
-  const element = el("article.answer", { "aria-busy": "true", "aria-label": "Answer" }, el("h2.hidden", {}, "Answer"), replies, fold, thought, prose, cited, after, tools);
+  const element = el("article.answer", { "aria-label": "Answer" }, el("h2.hidden", {}, "Answer"), replies, fold, thought, prose, cited, after, tools);
+  setBusy(element, true);
   const unfolded = new Set();
   const grow = growing(prose);
   let [text, seq] = ["", null];
   let decided = "";
   let asked = [];
+  let isFollowed = false; // what has ended long ago is no news
 
   const press = el("button.tool", { type: "button", title: "Copy answer", "aria-label": "Copy answer", onclick: () => copy(text, press) }, icon("copy"));
 
@@ -47,7 +50,8 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
     },
     /** Says in a line what is being done. */
     progress({ text: line }) {
-      now.textContent = line;
+      isFollowed = true;
+      tell(line);
       grown();
     },
     /** Shows blocks of the answer so far. */
@@ -64,14 +68,14 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
     /** Says that the connection is lost, or back. */
     lost(isLost) {
       element.classList.toggle("lost", isLost);
-      if (isLost) now.textContent = "The connection is lost; trying again. Nothing is missed";
+      if (isLost) tell("The connection is lost; trying again. Nothing is missed");
     },
     /** Shows everything that is known about the run. */
     view(view) {
       const { status, steps, metadata } = view;
       const isOpen = OPEN.has(status);
       const isAsked = status === "awaiting_approval" && metadata.approvals?.length > 0;
-      element.setAttribute("aria-busy", String(isOpen && !isAsked));
+      setBusy(element, isOpen && !isAsked);
       element.dataset.status = status;
       self.lost(false);
       [text, seq] = [view.text, view.seq];
@@ -81,7 +85,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
       if (!isOpen) showThought(view.thought);
       if (view.html !== null) showHtml(prose, view.html, citing(metadata));
       else if (!isOpen && !metadata.failure) fill(prose, text && el("p.plaintext", { dir: "auto" }, text));
-      if (!isOpen || isAsked) now.textContent = summary(view);
+      if (!isOpen || isAsked) tell(summary(view));
       fold.classList.toggle("over", !isOpen || isAsked);
       fill(lines, ...trace(steps, unfolded).childNodes, el("li.line.needs-agent", {}, el("a", { href: `#/runs/${view.run_id}` }, "Open the run with its plan")));
       fill(cited, !isOpen && sourceRow(metadata));
@@ -93,13 +97,19 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
     },
     /** Shows a failure of this page, such as one to send the message. */
     fail(error) {
-      element.setAttribute("aria-busy", "false");
+      setBusy(element, false);
       fold.classList.add("over");
       [fold.hidden, seq] = [true, null];
       fill(after, alarm(errorText(error)), again && el("div.row", {}, button("Try again", again, { picture: "again" })));
       grown();
     },
   };
+
+  /** Says in a line what is being done, or what came of it. */
+  function tell(line) {
+    now.textContent = line;
+    if (isFollowed) announce(line);
+  }
 
   function showThought(words) {
     thoughts.textContent = words;

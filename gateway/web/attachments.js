@@ -4,7 +4,7 @@ import { may } from "./access.js";
 import { errorText } from "./api.js";
 import { isOwnCollection } from "./conversation.js";
 import { button, count, el, fill, icon, moveFocus } from "./dom.js";
-import { hasView, partIn } from "./parts.js";
+import { partIn } from "./parts.js";
 import { fitTogether, shrink } from "./pictures.js";
 
 const TOO_LARGE = "Not sent: these pictures are too large for one message. Remove some of them.";
@@ -17,8 +17,8 @@ const files = partIn("attachments"); // the feature that reads files, if one doe
 const nameOf = ({ name, size, lastModified }) => `${name} ${size} ${lastModified}`;
 
 /** The tray above the message box. `filesOf()` returns of the chat that is shown the `chat` itself, `own()`, which returns the
- * collection of its files, and `read(collection)` and `free(collection)`, which are called when a file was read into one, and
- * when the chat's own one has none any more: another chat may be shown by then. */
+ * collection of its files, and `read(collection, room)` and `free(collection)`, which are called when a file was read into one, from
+ * which the room answers, and when the chat's own one has none any more: another chat may be shown by then. */
 export function attachments({ filesOf }) {
   const chips = el("ul.attached");
   const collection = el("input", { placeholder: "this chat", list: "collections", maxLength: 200, "aria-label": "Collection for files" });
@@ -153,7 +153,7 @@ export function attachments({ filesOf }) {
       const held = (is) => (state.textContent = is ? "waiting for the key’s limit of requests a minute …" : "reading …");
       const found = await reader.read(file, into, { held });
       const lacks = found.coverage && found.coverage.share < 0.995 ? `, ${Math.floor(found.coverage.share * 100)} % of its text` : "";
-      await read(into).catch(async (error) => {
+      await read(into, reader.room).catch(async (error) => {
         if (error.status === 404 && !chosen) await reader.removeCollection(into); // its chat was deleted meanwhile
         throw error;
       });
@@ -188,12 +188,12 @@ export function attachments({ filesOf }) {
     get hasPictures() {
       return pictures.length > 0 || preparing.size > 0;
     },
-    /** Says that answers come from `what` only, with a button that ends it by `free()`; not without a collection. One that
-     * `isGone` has none for this chat. */
-    limit(collection, what = "", free = null, { isGone = false } = {}) {
+    /** Says that answers come from `what` only, with a link to its `place` and a button that ends it by `free()`; not without a
+     * collection. One that `isGone` has none for this chat. */
+    limit(collection, what = "", free = null, { place = "", isGone = false } = {}) {
       limited.hidden = !collection;
       const from = isGone ? el("span.problem", { role: "alert" }, `This chat is answered from ${what} only, which were deleted.`)
-        : el("span", {}, "Answers come from ", hasView("documents") ? el("a", { href: `#/documents/${encodeURIComponent(collection)}` }, what) : what);
+        : el("span", {}, "Answers come from ", place ? el("a", { href: place }, what) : what);
       if (collection) fill(limited, from, button("Use all documents", free, { kind: "plain" }));
       draw();
     },

@@ -204,7 +204,7 @@ async function say(text) {
       const areRead = await box.filesRead();
       if (areRead === null) return takeBack(text, pictures, [asked, reply.element]);
       if (!areRead) throw new Failure("Not sent: a file could not be read. Try it again below, or remove it.");
-      if (chat === here) target = start.target(); // documents have a room of their own
+      if (chat === here) target = start.target(); // files have a room of their own
     }
     const held = (isHeld) => reply.progress({ text: isHeld ? "Waiting for the key’s limit of requests a minute" : "Sending" });
     const message = { content: text, images, room: target || undefined, approvals };
@@ -287,12 +287,12 @@ async function stop() {
   await post(`${pathOf(chat.id)}/messages/${id}/stop`).catch((error) => error.status === 409 || complain(error)); // it has ended meanwhile
 }
 
-const filesOf = (here) => ({ chat: here, own: async () => ownCollection(await begun(here)), read: (collection) => readInto(here, collection), free: (collection) => box.free(here.id, collection) });
-/** A file was read into a collection: from now on the room for documents answers this chat from there. */
-async function readInto(here, collection) {
+const filesOf = (here) => ({ chat: here, own: async () => ownCollection(await begun(here)), read: (collection, room) => readInto(here, collection, room), free: (collection) => box.free(here.id, collection) });
+/** A file was read into a collection: from now on `room` answers this chat from there. */
+async function readInto(here, collection, room) {
   const id = await begun(here);
   await note(id, { collection });
   if (chat.id !== id) return;
-  if (["chat", "stepgate"].includes(rooms.value) && start.has("knowledge")) start.choose("knowledge");
+  if (["chat", "stepgate"].includes(rooms.value) && start.has(room)) start.choose(room);
   box.limitTo(collection);
 }

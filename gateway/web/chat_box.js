@@ -41,11 +41,12 @@ export function chatBox({ aside, send, stop, filesOf }) {
     const chat = shown;
     const what = collection === ownCollection(chat) ? "the files of this chat" : `the documents in ${collection}`;
     const free = () => note(chat, { collection: null }).then(() => chat === shown && limitTo(null));
-    tray.limit(collection, what, free);
-    if (!collection) return;
-    files.load().then(({ isThere }) => isThere(collection)).then((is) => {
-      if (!is && limit === collection && chat === shown) tray.limit(collection, what, free, { isGone: true });
-    }, () => {}); // the next look may succeed
+    const say = (more) => limit === collection && chat === shown && tray.limit(collection, what, free, more);
+    if (!collection) return say();
+    files.load().then(async ({ isThere, placeOf }) => {
+      say({ place: placeOf(collection) });
+      if (!(await isThere(collection))) say({ isGone: true });
+    }).catch(() => say()); // the next look may succeed
   }
 
   return {

@@ -158,12 +158,13 @@ export function seconds(value) {
   return `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
 }
 
+const TIME = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit" }); // made once: a list has hundreds of dates
+const DATE = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "short" });
+
 /** Formats a date; today's by its time only. */
 export function moment(text) {
   const then = new Date(text);
-  const today = then.toDateString() === new Date().toDateString();
-  const near = { hour: "2-digit", minute: "2-digit" };
-  return then.toLocaleString([], today ? near : { dateStyle: "medium", timeStyle: "short" });
+  return (then.toDateString() === new Date().toDateString() ? TIME : DATE).format(then);
 }
 
 /** Formats a count: `1 step`, `2 steps`. */

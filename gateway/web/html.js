@@ -57,7 +57,7 @@ export function growing(into) {
 
 /** Shows Markdown that did not come as HTML: as text, until the gateway has rendered it. */
 export async function showMarkdown(into, text, cite) {
-  into.replaceChildren(el("p.plaintext", { dir: "auto" }, text));
+  if (into.textContent !== text) into.replaceChildren(el("p.plaintext", { dir: "auto" }, text)); // else it would be read out twice
   try {
     showHtml(into, await rendered(text), cite);
   } catch {

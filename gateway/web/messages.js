@@ -81,7 +81,12 @@ export function makeMessages({ branch, choose, grown, left }) {
 
   return {
     element: log, replies, draw, place,
-    prepend: (messages) => quietly(() => log.prepend(...messages.map(draw))),
+    /** Shows earlier messages: out of sight, they are not laid out. */
+    prepend(messages) {
+      const drawn = messages.map(draw);
+      for (const one of drawn) one.classList.add("far");
+      quietly(() => log.prepend(...drawn));
+    },
     /** Shows something in place of the messages. */
     empty(...instead) {
       for (const drawn of [replies, questions]) drawn.clear();

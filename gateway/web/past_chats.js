@@ -39,15 +39,17 @@ export function pastChats({ gone, named }) {
   let timer = 0;
   let isSought = false; // the field, from another view
 
-  /** Whether a person is about to search, so that the focus belongs there. */
+  /** Whether a person is at work in the list, searching, naming or choosing, so that the focus belongs there. */
   function seeks() {
     if (isSought) {
       element.open = true;
       search.select();
     }
     isSought = false;
-    return document.activeElement === search;
+    return isInUse();
   }
+
+  const isInUse = (within = element) => within.querySelector("input:focus, :popover-open") !== null;
 
   /** Enter opens the first chat of the list. */
   async function seek(event) {
@@ -107,7 +109,7 @@ export function pastChats({ gone, named }) {
   }
 
   function draw() {
-    if (list.querySelector("input:focus, :popover-open")) return; // a name is being written, or something chosen
+    if (isInUse(list)) return; // a name is being written, or something chosen
     const none = search.value.trim() ? "No chat has all of these words." : "Your chats appear here.";
     const focus = placeOf(document.activeElement);
     const open = rows.find((row) => row.id === current);
@@ -146,18 +148,16 @@ export function pastChats({ gone, named }) {
 
   const label = (status) => (status === "awaiting_approval" ? "Waiting for you" : OPEN.has(status) ? "In progress" : "Failed");
 
+  /** The button that opens what can be done with a chat, which is made then: a list has hundreds of rows. */
   function menu(row) {
-    const popup = el("div.popup", { popover: "auto", role: "group", "aria-label": "Chat" },
-      row.open_runs > 0 && button("Stop its answer", () => stop(row, popup), { kind: "plain", picture: "stop" }),
-      button("Rename", () => rename(row, box, popup), { kind: "plain", picture: "edit" }),
-      button("Export as Markdown", () => save(row, "markdown", popup), { kind: "plain", picture: "save" }),
-      button("Export as JSON", () => save(row, "json", popup), { kind: "plain", picture: "save" }),
-      confirming("Delete", "Really delete?", () => remove(row, popup), { kind: "plain", picture: "trash" }));
     const name = `More for ${row.title || "this chat"}`;
     const press = el("button.tool", { type: "button", title: "Rename, export or delete", "aria-label": name, onclick: open }, icon("more"));
-    const box = el("div.menu", {}, press, popup);
+    const box = el("div.menu", {}, press);
 
     function open() {
+      const popup = choices(row, box);
+      box.querySelector(".popup")?.remove();
+      box.append(popup);
       popup.showPopover();
       const at = press.getBoundingClientRect();
       popup.style.left = `${Math.max(8, Math.min(at.left, innerWidth - popup.offsetWidth - 8))}px`;
@@ -166,6 +166,16 @@ export function pastChats({ gone, named }) {
     }
 
     return box;
+  }
+
+  function choices(row, box) {
+    const popup = el("div.popup", { popover: "auto", role: "group", "aria-label": "Chat" },
+      row.open_runs > 0 && button("Stop its answer", () => stop(row, popup), { kind: "plain", picture: "stop" }),
+      button("Rename", () => rename(row, box, popup), { kind: "plain", picture: "edit" }),
+      button("Export as Markdown", () => save(row, "markdown", popup), { kind: "plain", picture: "save" }),
+      button("Export as JSON", () => save(row, "json", popup), { kind: "plain", picture: "save" }),
+      confirming("Delete", "Really delete?", () => remove(row, popup), { kind: "plain", picture: "trash" }));
+    return popup;
   }
 
   function rename(row, box, popup) {

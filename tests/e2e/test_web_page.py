@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,15 +13,16 @@ from agent.sandbox.probe import find_missing_feature
 from agent.storage.api_keys import SCOPES, KeyStore
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import SqliteClient
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.integration.test_run_python import encode_png
-from tests.support.browser import BROWSER_TEST, Page, contrast, open_page, running_chromium
+from tests.page.conftest import devtools, model_server, serve
+from tests.support.browser import BROWSER_TEST, Page, contrast, open_page
 from tests.support.documents import Words, pdf
 from tests.support.script import Script, plans, says, script
 from tests.support.scripted_server import ScriptedServer
 from tests.support.talks import papers
 
-__all__ = ["model_server", "serve"]  # fixtures
+__all__ = ["devtools", "model_server", "serve"]  # fixtures
 
 pytestmark = BROWSER_TEST
 
@@ -36,12 +37,6 @@ HOSTILE = """<img src=x onerror="alert('img')"> and <script>alert('script')</scr
 | --- | --- |
 | <iframe srcdoc="<script>alert('cell')</script>"> | **bold** `<b>` |
 """
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 @asynccontextmanager

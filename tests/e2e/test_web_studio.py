@@ -1,7 +1,6 @@
 """The studio, recipes, forks and past chats on the web page, in a real Chromium."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,15 @@ import pytest
 
 from agent.sandbox.probe import find_missing_feature
 from tests.e2e.test_web_page import page_at
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.integration.test_generated_tools import REQUEST
-from tests.support.browser import BROWSER_TEST, Page, running_chromium
+from tests.page.conftest import devtools, model_server, serve
+from tests.support.browser import BROWSER_TEST, Page
 from tests.support.postgres import fresh_database
 from tests.support.script import answers, plans, says, script
 from tests.support.tool_scripts import ToolScript
 
-__all__ = ["model_server", "serve"]  # fixtures
+__all__ = ["devtools", "model_server", "serve"]  # fixtures
 
 pytestmark = BROWSER_TEST
 
@@ -26,12 +26,6 @@ SUM = (
     plans({"tool": "calculator", "inputs": {"expression": "12*12"}}, {"tool": "completion"}, about="12*12"),
     says("It is computed.", to="completion"),
 )
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 async def press(page: Page, word: str, within: str = "main") -> None:

@@ -63,9 +63,10 @@ async def choose_room(page: Page, room: str) -> None:
 
 
 async def send(page: Page, text: str, room: str = "chat") -> None:
-    """Write a message and send it."""
+    """Write a message and send it, once the answer before it has ended."""
     await choose_room(page, room)
     await page.write(".chat textarea", text)
+    await page.until("document.querySelector('.chat .send').title.startsWith('Send')")
     await page.press("Enter")
 
 

@@ -1,19 +1,17 @@
 """No view has a barrier that axe-core finds, light or dark, at a desk or on a phone; and tables are not cut off."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
 import pytest
 
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import SIZES, page_at, picture, reload
 from tests.support.axe import NEEDS_NPM, find_barriers
-from tests.support.browser import BROWSER_TEST, running_chromium
+from tests.support.browser import BROWSER_TEST
 from tests.support.script import plans, says, script
-
-__all__ = ["model_server", "serve"]  # fixtures
 
 pytestmark = [*BROWSER_TEST, NEEDS_NPM]
 
@@ -58,12 +56,6 @@ UNREACHABLE = """[...document.querySelectorAll("table")].filter((one) => one.che
     return !box || (one.scrollWidth > box.clientWidth + 1 && getComputedStyle(box).overflowX !== "auto");
 }).length"""
 """How many tables are wider than their place and cannot be scrolled."""
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 @asynccontextmanager

@@ -1,18 +1,12 @@
 """Nothing jumps and nothing is lost: a connection that is cut, a branch that is drawn again, and a keyboard alone."""
 
-import asyncio
-from collections.abc import Iterator
-
 import httpx
-import pytest
 
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import page_at, picture, send
-from tests.support.browser import BROWSER_TEST, Page, running_chromium
+from tests.support.browser import BROWSER_TEST, Page
 from tests.support.cutting_proxy import cutting_proxy
 from tests.support.script import plans, says, script
-
-__all__ = ["model_server", "serve"]  # fixtures
 
 pytestmark = BROWSER_TEST
 
@@ -30,6 +24,20 @@ WATCH_PROSE = f"""(() => {{
 }})()"""
 """Notes how little of an answer is ever displayed from now on; its first paragraph is selected."""
 PARAGRAPHS = "".join(f"Paragraph {number} says that the harbour was quiet on that day.\n\n" for number in range(160))
+NOTE_SPOKEN = """(() => {
+    window.spoken = [];
+    const isSpoken = (one) => {
+        const region = one.closest("[aria-live], [role=status], [role=alert], [role=log]");
+        const isQuiet = one.closest("[aria-busy=true]") || region?.getAttribute("aria-live") === "off";
+        return region && !isQuiet && one.checkVisibility();
+    };
+    new MutationObserver((changes) => {
+        for (const { target, addedNodes } of changes)
+            for (const added of addedNodes)
+                if (isSpoken(added.nodeType === Node.TEXT_NODE ? target : added)) window.spoken.push(added.textContent);
+    }).observe(document.body, { childList: true, subtree: true });
+})()"""
+"""Keeps in `spoken` what a screen reader reads out: what is put visibly into a live region that is not busy."""
 RIGHT_TO_LEFT = """# דוח
 
 המספר $x = a - 1$ קטן. להלן `code(1)` ורשימה:
@@ -48,12 +56,6 @@ RIGHT_TO_LEFT = """# דוח
 
 English again.
 """
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 async def tab(page: Page, *, back: bool = False) -> None:
@@ -83,10 +85,10 @@ async def test_an_answer_does_not_blink_when_its_connection_is_cut(devtools: str
         await page.evaluate(WATCH_PROSE)
         shown = await page.evaluate(f"[{PROSE}.textContent.length, {SCROLL}.scrollTop]")
         for _ in range(3):
+            length = await page.evaluate(f"{PROSE}.textContent.length")
             proxy.cut()
             await page.until("document.querySelector('.answer.lost')")
-            await page.until("!document.querySelector('.answer.lost')")
-            await asyncio.sleep(0.3)
+            await page.until(f"!document.querySelector('.answer.lost') && {PROSE}.textContent.length > {length}")
         assert await page.evaluate("window.least") >= shown[0] - 100, "at most the open block is drawn again"
         assert await page.evaluate("window.first.isConnected"), "a finished block stays the same element"
         assert str(await page.evaluate("getSelection().toString()")).startswith("Paragraph 0 ")
@@ -126,8 +128,7 @@ async def test_who_reads_further_up_stays_there_when_the_chat_goes_on_elsewhere(
             await page.until(f"{answers} === 60")
             after = await page.evaluate(f"(window.at = 30, {first})")
             assert abs(after - before) < 60, "but for the button, which is above them now"
-            await page.evaluate(f"{SCROLL}.scrollTop = 900")
-            await asyncio.sleep(0.1)
+            await page.evaluate(f"new Promise((seen) => ({SCROLL}.onscroll = seen, {SCROLL}.scrollTop = 900))")
             before = await page.evaluate(f"(window.one = document.querySelectorAll('.asked')[8], {SCROLL}.scrollTop)")
             asked = {"prompt": "What is 6*7?", "conversation_id": chat}
             assert (await client.post("/v1/agent", json=asked)).status_code == 200
@@ -172,9 +173,10 @@ async def test_the_keyboard_alone_loses_no_place(devtools: str, serve: Serve) ->
             await page.becomes("document.activeElement.innerText", "Rename")
             await page.press("Escape")
             await page.becomes(FOCUSED, "Rename, export or delete")
+            await page.evaluate("window.row = document.querySelector('.chatrow')")
             await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-            await page.evaluate("dispatchEvent(new Event('reachchange'))")  # the list is drawn again
-            await asyncio.sleep(0.6)
+            await page.evaluate("dispatchEvent(new Event('reachchange'))")
+            await page.until("!window.row.isConnected")  # the list is drawn again
             await page.becomes(FOCUSED, "Rename, export or delete")
             await page.press("Enter")
             await page.press("Enter")
@@ -190,6 +192,26 @@ async def test_the_keyboard_alone_loses_no_place(devtools: str, serve: Serve) ->
             assert await page.evaluate("document.activeElement.matches('.answer:last-of-type')")
             await tab(page)
             assert await page.evaluate("document.activeElement !== document.body")
+
+
+async def test_a_chat_that_loads_late_takes_no_focus_from_a_menu(devtools: str, serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        chat = await fill_chat(client, 1)
+        async with page_at(devtools, url) as page:
+            await page.until("document.querySelector('.chatrow')")
+            await page.evaluate(
+                "(() => { const real = window.fetch; const held = new Promise((go) => (window.letGo = go));"
+                "const isHeld = (path) => path.includes('/messages?');"
+                "window.fetch = async (path, options) => (isHeld(path) && (await held), real(path, options)); })()"
+            )
+            await page.evaluate(f"location.hash = '#/chat/{chat}'")
+            await page.until("document.querySelector('.chatrow a[aria-current=page]')")
+            await page.click(".menu .tool")
+            await page.becomes("document.activeElement.innerText", "Rename")
+            await page.evaluate("window.letGo()")
+            await page.until("document.querySelector('.answer')")
+            await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+            assert await page.evaluate("document.activeElement.innerText") == "Rename"
 
 
 async def test_a_file_that_is_dropped_twice_is_attached_once(devtools: str, serve: Serve) -> None:
@@ -234,7 +256,8 @@ async def test_at_twice_the_size_a_long_draft_leaves_room_to_read(devtools: str,
         await page.write(".chat textarea", "A line of a long draft\n" * 30)
         for width, height in ((640, 430), (390, 420)):  # 200 %, and a phone with its keyboard
             await page.look_like(width, height)
-            await asyncio.sleep(0.2)
+            await page.becomes("[innerWidth, innerHeight]", [width, height])
+            await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
             assert await page.evaluate(f"{SCROLL}.clientHeight") >= 60, "some lines of the answer"
             box = "document.querySelector('.chat .send').getBoundingClientRect()"
             assert await page.evaluate(f"{box}.bottom <= innerHeight && {box}.top > 0")
@@ -256,3 +279,19 @@ async def test_what_a_chat_said_before_is_not_read_out_again(devtools: str, serv
             await send(page, "What is 6*7?", "stepgate")
             await page.until(IS_DONE)
             assert await page.evaluate("window.seen.at(-1)") is None, "what comes now is read out"
+
+
+async def test_what_is_done_for_an_answer_is_read_out_and_its_words_once_at_its_end(
+    devtools: str, serve: Serve
+) -> None:
+    answer = "Boats lay still. " * 40
+    async with serve(script(says(answer, chunk=16, pause_s=0.05))) as url, page_at(devtools, url) as page:
+        await page.until("document.querySelector('.composer option')")
+        await page.evaluate(NOTE_SPOKEN)
+        await send(page, "How was the harbour?")
+        await page.until(f"{PROSE}?.innerText.includes('still')")
+        assert await page.evaluate("document.getAnimations().length") == 0, "this person wants nothing to move"
+        await page.until(IS_DONE)
+        spoken = await page.evaluate("window.spoken")
+        assert "Writing the answer" in spoken
+        assert [one.strip() for one in spoken if "still" in one] == [answer.strip()]

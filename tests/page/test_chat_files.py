@@ -1,30 +1,20 @@
 """A file that is attached to a chat: it is read for this chat, answers come from it, and it goes with the chat."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import pytest
 
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import HOLD_UPLOADS, choose_room, page_at, picture, reload, send
-from tests.support.browser import BROWSER_TEST, running_chromium
+from tests.support.browser import BROWSER_TEST
 from tests.support.mcp_client import until_async
-
-__all__ = ["model_server", "serve"]  # fixtures
 
 pytestmark = BROWSER_TEST
 
 ANSWER = "document.querySelector('.answer:last-of-type .prose')?.innerText ?? ''"
 IS_DONE = "document.querySelector('.answer:last-of-type[aria-busy=false]')"
 LIMIT = "[...document.querySelectorAll('.tray > .into')].find((one) => one.checkVisibility())?.innerText ?? ''"
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 def drop(name: str, text: str, place: str = ".chat .composer") -> str:
@@ -164,8 +154,13 @@ async def test_a_file_that_the_browser_cannot_read_is_no_lost_connection(
         await page.until("document.querySelector('.upload')?.checkVisibility()")
         root = (await page.send("DOM.getDocument"))["root"]["nodeId"]
         field = await page.send("DOM.querySelector", nodeId=root, selector=".upload input[type=file]")
+        await page.evaluate(HOLD_UPLOADS)
         await page.send("DOM.setFileInputFiles", nodeId=field["nodeId"], files=[str(kept), str(moved)])
-        moved.unlink()  # while the first one is read
+        await page.becomes("window.uploads.length", 1)
+        moved.unlink()  # before the browser has read it
+        await page.evaluate("window.uploads[0]()")
+        await page.becomes("window.uploads.length", 2)
+        await page.evaluate("window.uploads[1]()")
         await page.until("document.querySelector('.upload .problem')?.innerText.includes('may be a folder')")
         assert "unreachable" not in await page.text("#state")
 

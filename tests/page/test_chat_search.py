@@ -1,16 +1,11 @@
 """A person looks for what was said, from any view, with the keyboard; what tabs are called, and edited questions."""
 
-from collections.abc import Iterator
-
 import httpx
-import pytest
 
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import page_at, picture, send
-from tests.support.browser import BROWSER_TEST, Page, running_chromium
+from tests.support.browser import BROWSER_TEST, Page
 from tests.support.script import plans, says, script
-
-__all__ = ["model_server", "serve"]  # fixtures
 
 pytestmark = BROWSER_TEST
 
@@ -20,12 +15,6 @@ SEEN = """(() => {
     const at = document.activeElement.getBoundingClientRect();
     return document.activeElement.innerText.includes("%s") && at.top < innerHeight && at.bottom > 0;
 })()"""
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 async def press_ctrl_k(page: Page) -> None:

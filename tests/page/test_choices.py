@@ -2,21 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import choose_room, page_at, picture, reload, send, wait_until_loaded
-from tests.support.browser import BROWSER_TEST, running_chromium
+from tests.support.browser import BROWSER_TEST
 from tests.support.model_endpoint import list_of, model_endpoint
 from tests.support.script import says, script
 from tests.support.scripted_server import ScriptedServer
-
-__all__ = ["model_server", "serve"]  # fixtures
 
 pytestmark = BROWSER_TEST
 
@@ -48,12 +44,6 @@ DROP_BROKEN = """(() => {
 })()"""
 FILTERS = (("Model", "large", 1), ("Model", "", 2), ("Cost", "0.001", 1), ("Cost", "", 2))
 """A choice, its value, and how many of the two runs fit."""
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 def say_model(body: dict[str, Any]) -> str:

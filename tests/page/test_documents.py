@@ -1,16 +1,12 @@
 """Many files at once: how far it is, what failed, and which of two of the same title is which."""
 
 import json
-from collections.abc import Iterator
 
 import httpx
-import pytest
 
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import HOLD_UPLOADS, page_at, picture
-from tests.support.browser import BROWSER_TEST, running_chromium
-
-__all__ = ["model_server", "serve"]  # fixtures
+from tests.support.browser import BROWSER_TEST
 
 pytestmark = BROWSER_TEST
 
@@ -36,12 +32,6 @@ VISIBLE_NAMES = """[...document.querySelectorAll('.row-of .quiet bdi')].filter((
     const [name, row] = [one.getBoundingClientRect(), one.parentElement.getBoundingClientRect()];
     return name.left < row.right - 40;
 }).map((one) => one.innerText)"""
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 async def test_dropped_files_are_counted_and_those_of_one_title_differ_on_a_phone(devtools: str, serve: Serve) -> None:

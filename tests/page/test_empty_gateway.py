@@ -1,27 +1,16 @@
 """A fresh gateway without documents: the rooms that answer from them offer some, instead of a question that fails."""
 
-from collections.abc import Iterator
-
 import httpx
-import pytest
 
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import page_at, picture
-from tests.support.browser import BROWSER_TEST, running_chromium
-
-__all__ = ["model_server", "serve"]  # fixtures
+from tests.support.browser import BROWSER_TEST
 
 pytestmark = BROWSER_TEST
 
 HERO = "document.querySelector('.hero').innerText"
 CARD = "[...document.querySelectorAll('.hero .card')].find((one) => one.innerText.startsWith('{}')).click()"
 LOAD = "[...document.querySelectorAll('.hero .button')].find((one) => one.innerText.includes('example company'))"
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 async def test_rooms_that_answer_from_documents_offer_some_first(devtools: str, serve: Serve) -> None:

@@ -2,7 +2,6 @@
 package."""
 
 import json
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,13 +11,11 @@ import pytest
 from gateway import feature_loader
 from gateway.feature import Feature, Page, PagePart
 from gateway.feature_loader import FeatureSource
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import page_at
-from tests.support.browser import BROWSER_TEST, running_chromium
+from tests.support.browser import BROWSER_TEST
 from tests.support.browser import Page as BrowserPage
 from tests.support.processes import ROOT
-
-__all__ = ["model_server", "serve"]  # fixtures
 
 pytestmark = BROWSER_TEST
 LOADED = "performance.getEntriesByType('resource').map((one) => one.name)"
@@ -26,12 +23,6 @@ NAV = "[...document.querySelectorAll('header nav a')].map((one) => one.innerText
 SECTIONS = "[...document.querySelectorAll('.studio .tabs a:not([hidden])')].map((one) => one.innerText)"
 COMPLAINTS = "[...document.querySelectorAll('.problem, .banner.blocking')].map((one) => one.innerText).filter(Boolean)"
 OFF = "-documents,-pipeline_builder,-studio,-recipes,-schedules,-fleet,-incident"
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 async def list_paths(page: BrowserPage) -> list[str]:

@@ -1,20 +1,17 @@
 """The first day of a person with Ollama on their machine: one click, an answer, and all that is done with a chat."""
 
 import json
-from collections.abc import Iterator
 
 import httpx
 import pytest
 
 from agent.llm import discovery
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import page_at, reload, send
-from tests.support.browser import BROWSER_TEST, running_chromium
+from tests.support.browser import BROWSER_TEST
 from tests.support.model_endpoint import list_of, model_endpoint
 from tests.support.script import says, script
 from tests.support.scripted_server import ScriptedServer
-
-__all__ = ["model_server", "serve"]  # fixtures
 
 pytestmark = BROWSER_TEST
 
@@ -27,12 +24,6 @@ SAVED = """(() => {
     URL.createObjectURL = (blob) => (blob.text().then((text) => window.saved.push(text)), make.call(URL, blob));
 })()"""
 """Keeps the text of each file that the page saves."""
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 async def test_one_click_an_answer_and_a_chat_that_is_kept(

@@ -1,19 +1,15 @@
 """Work that goes on while its page is loaded again, or looked at: it is shown as it is, and can be stopped."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import pytest
 
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import page_at, picture, send
-from tests.support.browser import BROWSER_TEST, running_chromium
+from tests.support.browser import BROWSER_TEST
 from tests.support.script import says, script
 from tests.support.talks import papers, talk
-
-__all__ = ["model_server", "serve"]  # fixtures
 
 pytestmark = BROWSER_TEST
 
@@ -40,12 +36,6 @@ FAIL_BUILD = """(() => {
 ITEMS = "[...document.querySelectorAll('[aria-label=Runs] .items .item b')].map((one) => one.innerText)"
 LOOK = "document.dispatchEvent(new Event('visibilitychange'))"
 """The person comes back to the tab."""
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 async def test_an_answer_of_build_goes_on_after_a_reload_and_is_stopped(

@@ -2,18 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
-import pytest
 
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import page_at, picture, reload
-from tests.support.browser import BROWSER_TEST, Page, running_chromium
+from tests.support.browser import BROWSER_TEST, Page
 from tests.support.script import plans, says, script
-
-__all__ = ["model_server", "serve"]  # fixtures
 
 pytestmark = BROWSER_TEST
 
@@ -79,12 +76,6 @@ REST = "(() => { const now = performance.now.bind(performance); performance.now 
 """The time passes in which nothing asks for a key again."""
 SECOND_TOP = """(([first, second]) => second.getBoundingClientRect().top - first.getBoundingClientRect().top)(
     document.querySelectorAll('.team .cardrow'))"""
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 async def ask(client: httpx.AsyncClient, prompt: str, key: str) -> None:

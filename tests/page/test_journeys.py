@@ -3,22 +3,19 @@
 import asyncio
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
 from agent.llm import discovery
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import choose_room, page_at, picture, reload, send
 from tests.support import warm
-from tests.support.browser import BROWSER_TEST, running_chromium
+from tests.support.browser import BROWSER_TEST
 from tests.support.mcp_client import until_listed
 from tests.support.model_endpoint import list_of, model_endpoint
 from tests.support.script import plans, says, script
-
-__all__ = ["model_server", "serve"]  # fixtures
 
 pytestmark = BROWSER_TEST
 
@@ -62,12 +59,6 @@ LONGEST_PAUSE = """(() => {
     }, 20);
 })()"""
 """Measures how long the page could not be used, in milliseconds."""
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 async def test_a_model_of_this_machine_answers_after_one_click(
@@ -366,14 +357,14 @@ async def test_what_a_model_thinks_is_folded_above_its_answer(devtools: str, ser
     model = script(says("Paris.", reasoning="The user asks for a capital. " * 9, chunk=4, pause_s=0.6))
     async with serve(model) as url, page_at(devtools, url) as page:
         await send(page, "Which city is it?")
-        await page.until("document.querySelector('.answer .steps [role=status]')?.innerText === 'Thinking'")
+        await page.until("document.querySelector('.answer .steps summary')?.innerText === 'Thinking'")
         await page.until(f"{IS_DONE} && {thought}.checkVisibility() && !{thought}.open")
         await page.click(".answer .thought summary")
         await picture(page, "thought", ("phone", "desk"))
         await reload(page)
         await page.until(f"{IS_DONE} && {thought}.textContent.includes('asks for a capital')")
         assert (await page.evaluate(ANSWER)).strip() == "Paris."
-        assert (await page.text(".answer .steps [role=status]")).endswith("small"), "which model it was"
+        assert (await page.text(".answer .steps summary")).endswith("small"), "which model it was"
         assert await page.evaluate("new Date(document.querySelector('.asked time').dateTime) <= new Date()")
         await page.send("Input.dispatchKeyEvent", type="keyDown", key="k", code="KeyK", modifiers=2)
         await page.until("document.activeElement.matches('.past input[type=search]')")

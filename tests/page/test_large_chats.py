@@ -1,16 +1,12 @@
 """Many chats, and a chat of very many messages: the page stays quick, and loses no place in a list."""
 
 import asyncio
-from collections.abc import Iterator
 
 import httpx
-import pytest
 
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import page_at, send
-from tests.support.browser import BROWSER_TEST, running_chromium
-
-__all__ = ["model_server", "serve"]  # fixtures
+from tests.support.browser import BROWSER_TEST
 
 pytestmark = BROWSER_TEST
 
@@ -18,12 +14,6 @@ CHATS = 500
 EXCHANGES = 1_000
 ROWS = "document.querySelectorAll('.chatrow').length"
 MS = 180_000
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 async def ask(client: httpx.AsyncClient, chat: str, number: int) -> None:

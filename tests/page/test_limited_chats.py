@@ -1,27 +1,16 @@
 """A chat that is answered from one collection, which somebody deletes."""
 
-from collections.abc import Iterator
-
 import httpx
-import pytest
 
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import page_at, picture, send
-from tests.support.browser import BROWSER_TEST, running_chromium
-
-__all__ = ["model_server", "serve"]  # fixtures
+from tests.support.browser import BROWSER_TEST
 
 pytestmark = BROWSER_TEST
 
 ANSWER = "document.querySelector('.answer:last-of-type')?.innerText ?? ''"
 IS_DONE = "document.querySelector('.answer:last-of-type[aria-busy=false]')"
 LIMIT = "[...document.querySelectorAll('.tray > .into')].find((one) => one.checkVisibility())?.innerText ?? ''"
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 async def test_a_chat_whose_collection_was_deleted_says_so_and_can_use_all(devtools: str, serve: Serve) -> None:

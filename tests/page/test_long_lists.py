@@ -1,17 +1,13 @@
 """Lists that go beyond their first page: each thing is there once, and what was deleted is gone."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import pytest
 
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import page_at
-from tests.support.browser import BROWSER_TEST, running_chromium
-
-__all__ = ["model_server", "serve"]  # fixtures
+from tests.support.browser import BROWSER_TEST
 
 pytestmark = BROWSER_TEST
 
@@ -21,12 +17,6 @@ ROWS = "document.querySelectorAll('.chatrow').length"
 LAST = ".chatrow:last-child"
 OLDER = "document.querySelector('.past nav > .button')"
 RUNS = "document.querySelectorAll('[aria-label=Runs] .item').length"
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 async def make_chats(client: httpx.AsyncClient, number: int) -> None:

@@ -1,17 +1,12 @@
 """Pictures that go with a message: what is transparent stays light, and many fit into one message."""
 
-from collections.abc import Iterator
-
 import httpx
-import pytest
 
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import choose_room, page_at, picture, send
-from tests.support.browser import BROWSER_TEST, running_chromium
+from tests.support.browser import BROWSER_TEST
 from tests.support.script import says, script
 from tests.support.scripted_server import ScriptedServer
-
-__all__ = ["model_server", "serve"]  # fixtures
 
 pytestmark = BROWSER_TEST
 
@@ -66,12 +61,6 @@ COUNT_DECODED = """(() => {
     };
 })()"""
 """How many pictures take the memory that they take when they are decoded."""
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 async def test_what_is_transparent_becomes_white(devtools: str, serve: Serve) -> None:

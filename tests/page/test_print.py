@@ -1,16 +1,11 @@
 """What is printed: a whole chat, not only the part in the window, without buttons, and dark on white."""
 
 import base64
-from collections.abc import Iterator
 
-import pytest
-
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import page_at, send
-from tests.support.browser import BROWSER_TEST, Page, running_chromium
+from tests.support.browser import BROWSER_TEST, Page
 from tests.support.script import says, script
-
-__all__ = ["model_server", "serve"]  # fixtures
 
 pytestmark = BROWSER_TEST
 
@@ -18,12 +13,6 @@ PARAGRAPHS = 150
 IS_DONE = "document.querySelector('.answer:last-of-type[aria-busy=false]')"
 VISIBLE = "[...document.querySelectorAll('{}')].filter((one) => one.checkVisibility()).length"
 INK = "getComputedStyle(document.querySelector('.answer .prose')).color.match(/\\d+/g).map(Number)"
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 async def count_pages(page: Page) -> int:

@@ -1,18 +1,16 @@
 """What a key may not do is not offered to its person, and nothing that is offered is refused."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
 import pytest
 
 from agent.storage.api_keys import ApiKey
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import page_at, picture, reload, send
-from tests.support.browser import BROWSER_TEST, Page, running_chromium
-
-__all__ = ["model_server", "serve"]  # fixtures
+from tests.support.browser import BROWSER_TEST, Page
 
 pytestmark = BROWSER_TEST
 
@@ -33,12 +31,6 @@ DROP_A_FILE = """(() => {
     document.querySelector(".chat .composer").dispatchEvent(drop);
 })()"""
 VISIBLE = """((selector) => [...document.querySelectorAll(selector)].some((one) => one.checkVisibility()))"""
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 @asynccontextmanager

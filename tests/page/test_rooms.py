@@ -1,26 +1,16 @@
 """Rooms that are made in the studio: what is chosen there is what they have."""
 
-from collections.abc import Iterator
-
 import httpx
 import pytest
 
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import page_at, picture
-from tests.support.browser import BROWSER_TEST, running_chromium
-
-__all__ = ["model_server", "serve"]  # fixtures
+from tests.support.browser import BROWSER_TEST
 
 pytestmark = BROWSER_TEST
 
 LIMIT = "[...document.querySelectorAll('.studio fieldset')].find((one) => one.innerText.startsWith('{}'))"
 """The part of a room's form with this legend."""
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 @pytest.mark.parametrize(("limited", "expected"), [(("Tools", "Skills"), []), ((), None)])

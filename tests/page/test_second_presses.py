@@ -1,16 +1,11 @@
 """What is pressed twice, and a chat that somebody deletes while it is open elsewhere."""
 
-from collections.abc import Iterator
-
 import httpx
-import pytest
 
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import page_at, send
-from tests.support.browser import BROWSER_TEST, Page, running_chromium
+from tests.support.browser import BROWSER_TEST, Page
 from tests.support.script import says, script
-
-__all__ = ["model_server", "serve"]  # fixtures
 
 pytestmark = BROWSER_TEST
 
@@ -27,12 +22,6 @@ HOLD_KEYS = """(() => {
     };
 })()"""
 """The list of keys is not loaded before `letGo()` is called."""
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 async def press_twice_at_once(page: Page, element: str) -> None:

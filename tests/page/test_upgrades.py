@@ -1,15 +1,13 @@
 """A page that is open, or opened, while the gateway is upgraded: it says so, and mixes no modules of two versions."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import pytest
-
 from agent.core.settings import Settings
 from tests.page.journey import picture
-from tests.support.browser import BROWSER_TEST, open_page, running_chromium
+from tests.support.browser import BROWSER_TEST, open_page
 from tests.support.serving import serving
 
 pytestmark = BROWSER_TEST
@@ -18,12 +16,6 @@ BANNER = "document.querySelector('#notice')?.innerText ?? ''"
 EDITIONS = """[...new Set(performance.getEntriesByType("resource").filter((one) => one.responseStatus === 200)
     .map((one) => /\\/web\\/([0-9a-f]{12})\\//.exec(one.name)?.[1]).filter(Boolean))]"""
 """The versions of the files that the page has got."""
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 @asynccontextmanager

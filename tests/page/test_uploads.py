@@ -1,18 +1,15 @@
 """Files that are added while their person looks elsewhere, or faster than the key allows: nothing of them is lost."""
 
 import json
-from collections.abc import Iterator
 
 import httpx
 import pytest
 
 from gateway.access import authentication
-from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.conftest import Serve
 from tests.page.journey import HOLD_UPLOADS, choose_room, page_at, picture, reload
-from tests.support.browser import BROWSER_TEST, Page, running_chromium
+from tests.support.browser import BROWSER_TEST, Page
 from tests.support.mcp_client import until_async
-
-__all__ = ["model_server", "serve"]  # fixtures
 
 pytestmark = BROWSER_TEST
 
@@ -24,12 +21,6 @@ WARNS = """(() => {
 """Whether the page warns a person who closes it."""
 STATUS = "document.querySelector('.upload [role=status]')?.innerText"
 FAILED = "[...document.querySelectorAll('.upload .cardrow')].filter((one) => one.querySelector('.problem')).length"
-
-
-@pytest.fixture(scope="module")
-def devtools() -> Iterator[str]:
-    with running_chromium() as address:
-        yield address
 
 
 async def drop(page: Page, files: dict[str, str], place: str) -> None:

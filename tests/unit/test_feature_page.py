@@ -14,7 +14,7 @@ from gateway import app
 from gateway.doors.web_page import PageFiles
 from gateway.feature import Feature, Page, PagePart
 from gateway.feature_loader import FeatureConflictError, FeatureSource, LoadedFeatures, choose_features, load_features
-from gateway.feature_page import collect_page
+from gateway.feature_page import KERNEL_PAGE, collect_page
 from tests.support.processes import ROOT
 
 FOLDER = "stepgate_ballads:page"
@@ -78,12 +78,15 @@ def test_a_view_is_listed_with_the_rooms_that_it_is_for(songs: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["welcome.js", "explorer.js"])
-def test_the_page_names_no_room_of_a_feature(name: str) -> None:
-    text = (ROOT / "gateway" / "web" / name).read_text()
-    rooms = {room for feature in load_features("", with_installed=False) for room in feature.rooms}
-    assert rooms
-    assert not [room for room in rooms if f'"{room}"' in text]
+def test_the_page_names_no_room_and_no_view_of_a_feature() -> None:
+    features = list(load_features("", with_installed=False))
+    rooms = {room for feature in features for room in feature.rooms}
+    views = {view.name for feature in features if feature.page is not None for view in feature.page.views}
+    assert {"knowledge", "documents", "build"} <= rooms | views
+    names = (rooms | views) - {view.name for view in KERNEL_PAGE.views}
+    named = re.compile(rf'"(?:{"|".join(names)})"|#/(?:{"|".join(names)})\b')
+    texts = {path.name: path.read_text() for path in (ROOT / "gateway" / "web").glob("*.js")}
+    assert {name: found for name, text in texts.items() if (found := named.findall(text))} == {}
 
 
 def test_another_file_of_a_feature_makes_another_edition(songs: Path) -> None:

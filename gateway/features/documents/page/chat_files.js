@@ -10,6 +10,12 @@ const pathOf = (collection) => `v1/collections/${encodeURIComponent(collection)}
 /** The names of all collections. */
 export const listCollections = async (options) => (await get("v1/collections", options)).data.map((one) => one.name);
 
+/** The room that answers from what was read. */
+export const room = "knowledge";
+
+/** The address of the view that shows a collection. */
+export const placeOf = (collection) => `#/documents/${encodeURIComponent(collection)}`;
+
 /** Whether a collection is there, as far as the gateway says. */
 export const isThere = (collection) => get(pathOf(collection), { quiet: true }).then(() => true, ({ status }) => status !== 404);
 

@@ -35,5 +35,10 @@ async function sendFile(file, collection, { begun = () => {}, held }) {
   }
 }
 
-/** Whether the browser can read a file: not a folder that was dropped, or a file that was moved. */
-const isReadable = (file) => file.slice(0, 1).arrayBuffer().then(() => true, () => false);
+/** Whether the browser can read a file: not a folder that was dropped, or a file that was moved, of which a slice is empty. */
+async function isReadable(file) {
+  const reader = file.stream().getReader();
+  const isRead = await reader.read().then(() => true, () => false);
+  reader.cancel().catch(() => {}); // the rest of it
+  return isRead;
+}

@@ -1,5 +1,6 @@
 /** Build: a pipeline made in a conversation. A guided start, the conversation, and its workbench. */
 
+import { setBusy } from "../announce.js";
 import { alarm, approval } from "../answer.js";
 import { events, Failure, get, post, request, errorText } from "../api.js";
 import { composer } from "../composer.js";
@@ -11,7 +12,7 @@ import { follow } from "../follow.js";
 import { growing, showMarkdown } from "../html.js";
 import { addStyle } from "../parts.js";
 import { guide } from "./guide.js";
-import { activity, listed, mine, theirs } from "./messages.js";
+import { activity, growingAnswer, listed, mine, theirs } from "./messages.js";
 import { workbench } from "./workbench.js";
 
 await addStyle(import.meta.url, "build.css");
@@ -122,7 +123,7 @@ function conversation(id) {
   async function catchUp() {
     const [wasBusy, following] = [isBusy, new AbortController()];
     const [work, prose] = [activity(), el("div.prose")];
-    const reply = log.appendChild(el("article.answer", { "aria-busy": "true", "aria-label": "Answer" }, work, prose));
+    const reply = log.appendChild(growingAnswer(work, prose));
     let ended = null;
     let hasEnded = false;
     isBusy = true;
@@ -169,7 +170,7 @@ function conversation(id) {
     if (note) log.append(el("p.quiet", {}, note));
     for (const message of messages) {
       if (message.role === "tool" || message.role === "subagent") {
-        work ??= log.appendChild(activity());
+        work ??= log.appendChild(activity({ isPast: true }));
         const { tool_name: tool, subagent_type: agent, success } = message.metadata;
         work.line(agent ?? tool ?? message.role, success === false ? "failed" : "done", message.content);
         work.over();
@@ -202,7 +203,7 @@ function conversation(id) {
     for (const question of log.querySelectorAll(".decision")) question.remove(); // these words answer it
     const work = activity();
     const prose = el("div.prose");
-    const reply = el("article.answer", { "aria-busy": "true", "aria-label": "Answer" }, work, prose);
+    const reply = growingAnswer(work, prose);
     log.append(mine(text), reply);
     stick({ now: true });
     try {
@@ -212,7 +213,7 @@ function conversation(id) {
       asked = approvals;
       return await recover(error, text, reply);
     } finally {
-      reply.setAttribute("aria-busy", "false");
+      setBusy(reply, false);
       work.over();
       settle();
       look();
@@ -266,6 +267,7 @@ function conversation(id) {
       stick();
     }
     if (!isDone) throw new Failure("The connection was lost.", { code: "unreachable" });
+    setBusy(reply, false); // now it is read out
     await showMarkdown(prose, whole);
   }
 

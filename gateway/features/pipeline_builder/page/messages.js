@@ -1,5 +1,6 @@
 /** What a conversation of Build is made of: messages, and what is done before an answer. */
 
+import { announce, setBusy } from "../announce.js";
 import { count, el, words } from "../dom.js";
 import { showMarkdown } from "../html.js";
 import { sign } from "../trace.js";
@@ -15,9 +16,16 @@ export function theirs(text) {
   return el("article.answer", { "aria-label": "Answer" }, prose);
 }
 
-/** The activity before an answer: tools and sub-agents, one line each, updated until it has ended. */
-export function activity() {
-  const now = el("span", { role: "status" }, "Thinking");
+/** An answer that is being written. */
+export function growingAnswer(...inner) {
+  const answer = el("article.answer", { "aria-label": "Answer" }, inner);
+  setBusy(answer, true);
+  return answer;
+}
+
+/** The activity before an answer: tools and sub-agents, one line each, updated until it has ended; `isPast` is one that has. */
+export function activity({ isPast = false } = {}) {
+  const now = el("span", {}, "Thinking");
   const lines = el("ol.trace");
   const fold = el("details.steps", {}, el("summary", {}, el("span.pulse"), now), lines);
   const open = new Map();
@@ -30,13 +38,16 @@ export function activity() {
     else lines.append(row);
     if (state === "running") open.set(name, row);
     else open.delete(name);
-    now.textContent = `${words(name)}${tool ? `: ${words(tool)}` : ""}`;
+    fold.progress({ text: `${words(name)}${tool ? `: ${words(tool)}` : ""}` });
   };
-  fold.progress = ({ text }) => (now.textContent = text);
+  fold.progress = ({ text }) => {
+    now.textContent = text;
+    if (!isPast) announce(text);
+  };
   fold.over = () => {
     fold.classList.add("over");
     fold.hidden = !lines.childElementCount;
-    now.textContent = `${count(lines.childElementCount, "thing")} done`;
+    fold.progress({ text: `${count(lines.childElementCount, "thing")} done` });
   };
   return fold;
 }
