@@ -1,6 +1,7 @@
 """Rounds about tables: a look before the query, the query in the words of the request, and what a failed one leaves."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,7 @@ from tests.support.tools import FunctionTool, returning
 
 QUESTION = "How much did I spend on books in spending.csv?"
 PATHS = {"paths": {"type": "array", "items": {"type": "string"}}}
-QUERY = {"tool": "query", "inputs": {"sql": "SELECT sum(price) FROM spending", "paths": ["spending.csv"]}}
-CALLED = f"query('{QUERY['inputs']}')"
+CALLED = "query('SELECT sum(price) FROM spending', spending.csv)"
 
 
 def make_tools(*results: str | Exception) -> list[FunctionTool]:
@@ -25,6 +25,10 @@ def make_tools(*results: str | Exception) -> list[FunctionTool]:
     ]
 
 
+def query(column: str) -> dict[str, Any]:
+    return {"tool": "query", "inputs": {"sql": f"SELECT sum({column}) FROM spending", "paths": ["spending.csv"]}}
+
+
 def get_last_prompt(bench: Bench, number: int) -> str:
     """What stands behind the result of the look."""
     messages = bench.client.requests[number]["body"]["messages"]
@@ -33,8 +37,8 @@ def get_last_prompt(bench: Bench, number: int) -> str:
 
 async def test_a_query_that_waits_for_a_look_is_asked_for_in_the_words_of_the_request(tmp_path: Path) -> None:
     model = script(
-        decides(QUERY, missing=[CALLED], times=1),
-        decides({**QUERY, "inputs": {**QUERY["inputs"], "sql": "SELECT sum(amount) FROM spending"}}, times=1),
+        decides(query("price"), missing=[CALLED], times=1),
+        decides(query("amount"), times=1),
         decides(),
         says("You spent 12.", to="completion"),
     )
@@ -49,11 +53,13 @@ async def test_a_query_that_waits_for_a_look_is_asked_for_in_the_words_of_the_re
 
 @pytest.mark.parametrize(
     "after",
-    [[decides(times=1), decides()], [decides(QUERY, missing=[CALLED], times=2), decides()]],
+    [[decides(times=1), decides()], [decides(query("price"), missing=[CALLED], times=2), decides()]],
     ids=["gives-up", "again"],
 )
 async def test_a_query_that_failed_is_not_answered_from_the_look_before_it(tmp_path: Path, after: list[Rule]) -> None:
-    model = script(decides(QUERY, missing=[CALLED], times=2), *after, says("I ran it again: 99.", to="completion"))
+    model = script(
+        decides(query("price"), missing=[CALLED], times=2), *after, says("I ran it again: 99.", to="completion")
+    )
     tools = make_tools(RuntimeError("no column price"))
     async with engine_bench(tmp_path, model, tools=tools, model_profile="small") as bench:
         run = await bench.run(QUESTION)

@@ -189,7 +189,7 @@ def _require_entity(graph: EntityGraph, name: str) -> Entity:
     try:
         return require_entity(graph, name)
     except ToolInputError as error:
-        raise NotFoundError(error.message, **error.details) from error
+        raise NotFoundError(error.message, stage=error.details.get("stage")) from error
 
 
 @router.get("/v1/studio/secrets", responses=ERRORS, dependencies=[*_ADMIN, require_tool("list_secrets")])
