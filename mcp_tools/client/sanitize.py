@@ -6,7 +6,7 @@ not used. `escape_invisible` shows everything to the person who reviews a tool.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from agent.core.json_walk import iter_texts
@@ -16,7 +16,9 @@ from agent.policy.guardrails import RevealedText, strip_invisible
 _COMMENT: Final = re.compile(r"<!--.*?(?:--!?>|\Z)", re.DOTALL)
 _ESCAPE_SEQUENCE: Final = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, movements, erasing (ECMA-48, 5.4)
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c|\Z)"  # OSC, DCS and other strings
+    # OSC, DCS and other strings; another escape sequence ends one too, as terminals read it, so that each begins to be
+    # read once
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*+(?:\x07|\x1b\\|\x9c|(?=\x1b)|\Z)"
     r"|\x1b[ -/]*[0-~]"
 )
 """Whole escape sequences: removing only the escape character would leave `[31m` in the text."""
@@ -49,33 +51,37 @@ def sanitize_text(text: str) -> RevealedText:
     return RevealedText("", (*hidden, text))
 
 
-def sanitize_schema(schema: Mapping[str, Any]) -> JsonObject:
-    """The schema with sanitized texts; names and values are unchanged. Raises `RecursionError` if it is too
-    deep."""
-    return {key: _sanitize_keyword(key, value) for key, value in schema.items()}
+def sanitize_schema(schema: Mapping[str, Any], clean: Callable[[str], str] | None = None) -> JsonObject:
+    """The schema with sanitized texts, each passed through `clean`; names and values are unchanged. Raises
+    `RecursionError` if it is too deep."""
+    return {key: _sanitize_keyword(key, value, clean or _get_visible_text) for key, value in schema.items()}
 
 
-def _sanitize_keyword(key: str, value: Any) -> Any:
+def _get_visible_text(text: str) -> str:
+    return sanitize_text(text).text
+
+
+def _sanitize_keyword(key: str, value: Any, clean: Callable[[str], str]) -> Any:
     if key in _TEXT_KEYWORDS:
-        return _sanitize_value(value)
+        return _sanitize_value(value, clean)
     if key in _NAME_KEYWORDS and isinstance(value, Mapping):
-        return {name: _sanitize_node(sub) for name, sub in value.items()}
-    return _sanitize_node(value)
+        return {name: _sanitize_node(sub, clean) for name, sub in value.items()}
+    return _sanitize_node(value, clean)
 
 
-def _sanitize_node(node: Any) -> Any:
+def _sanitize_node(node: Any, clean: Callable[[str], str]) -> Any:
     if isinstance(node, list):
-        return [_sanitize_node(item) for item in node]
-    return sanitize_schema(node) if isinstance(node, Mapping) else node
+        return [_sanitize_node(item, clean) for item in node]
+    return sanitize_schema(node, clean) if isinstance(node, Mapping) else node
 
 
-def _sanitize_value(value: Any) -> Any:
+def _sanitize_value(value: Any, clean: Callable[[str], str]) -> Any:
     """Sanitizes every text of a value that is only read."""
     if isinstance(value, str):
-        return sanitize_text(value).text
+        return clean(value)
     if isinstance(value, list):
-        return [_sanitize_value(item) for item in value]
-    return {key: _sanitize_value(item) for key, item in value.items()} if isinstance(value, Mapping) else value
+        return [_sanitize_value(item, clean) for item in value]
+    return {key: _sanitize_value(item, clean) for key, item in value.items()} if isinstance(value, Mapping) else value
 
 
 def find_hidden_characters(schema: Mapping[str, Any] | None) -> str | None:

@@ -2,7 +2,7 @@
 
 The server's texts are untrusted, so the question names the server, hidden characters are removed, and nothing in it is
 a live link or image. Questions that send the user to a web page (`url` mode) are declined, and so are those whose form
-has names or values with hidden characters. A prompt for the client's model names the server too, and asks
+has names or values with hidden characters or with links. A prompt for the client's model names the server too, and asks
 for no context of the client: what other servers and the conversation have said is not this server's.
 """
 
@@ -18,10 +18,11 @@ from mcp.client.context import ClientRequestContext
 from pydantic import ValidationError
 
 from agent.core.client_requests import ClientMethod
+from agent.core.json_walk import iter_texts
 from agent.core.models import JsonObject
 from agent.policy.guardrails.plain_text import remove_live_parts
 from mcp_tools.client.remote_tool import RemoteCall
-from mcp_tools.client.sanitize import find_hidden_characters, sanitize_schema, sanitize_text
+from mcp_tools.client.sanitize import escape_invisible, find_hidden_characters, sanitize_schema, sanitize_text
 
 log = logging.getLogger(__name__)
 
@@ -67,13 +68,12 @@ class ServerRequests:
         if not isinstance(params, types.ElicitRequestFormParams):
             return self._decline("it sends the user to a web page, which is not supported")
         try:
-            schema = sanitize_schema(params.requested_schema)
-            if (problem := find_hidden_characters(schema)) is not None:
+            schema = sanitize_schema(params.requested_schema, _clean_text)
+            if (problem := find_hidden_characters(schema) or _find_live_name(schema)) is not None:
                 return self._decline(f"{problem}; its server must leave them out")
-            words = remove_live_parts(sanitize_text(params.message).text)
             question: JsonObject = {
                 "mode": "form",
-                "message": f"The MCP server {self._server!r} asks: {words}",
+                "message": f"The MCP server {self._server!r} asks: {_clean_text(params.message)}",
                 "requestedSchema": schema,
             }
             result = await self._pass_on("elicitation/create", question)
@@ -97,6 +97,7 @@ class ServerRequests:
         request = params.model_dump(
             mode="json", by_alias=True, exclude_none=True, exclude={"meta", "task", "include_context"}
         )
+        request["messages"] = [*map(_clean_message, request["messages"])]
         name = f"The MCP server {self._server!r} asks this, not the user."
         request["systemPrompt"] = "\n\n".join(filter(None, (name, sanitize_text(params.system_prompt or "").text)))
         try:
@@ -123,3 +124,27 @@ class ServerRequests:
             tracked.requests.discard(request)
             request.cancel()
         return None if request.cancelled() else request.result()
+
+
+def _clean_text(text: str) -> str:
+    """A text of a question, as it may be shown."""
+    return remove_live_parts(sanitize_text(text).text)
+
+
+def _clean_message(message: JsonObject) -> JsonObject:
+    """A message for the client's model, whose texts a person can see."""
+    content = message["content"]
+    blocks = [
+        {**block, "text": sanitize_text(block["text"]).text} if block.get("type") == "text" else block
+        for block in (content if isinstance(content, list) else [content])
+    ]
+    return {**message, "content": blocks if isinstance(content, list) else blocks[0]}
+
+
+def _find_live_name(schema: JsonObject) -> str | None:
+    """Describes a name or value of a cleaned form that leads to an address; None if there is none. `<none>` leads
+    nowhere."""
+    for text in iter_texts(schema):
+        if (":" in text or "//" in text) and remove_live_parts(text) != text:
+            return f"its form has a link or an image in the name or value {escape_invisible(text)[:100]!r}"
+    return None

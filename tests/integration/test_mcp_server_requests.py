@@ -85,6 +85,7 @@ async def call(client: Client, name: str, **arguments: Any) -> str:
     return text.text
 
 
+HIDES, LEADS = "its schema hides characters", "its form has a link or an image"
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 
 
@@ -100,25 +101,34 @@ async def test_a_question_reaches_the_user_and_the_answer_the_server(serve: Serv
 @ERAS
 async def test_nothing_in_the_question_of_a_server_is_live(serve: Serve, tmp_path: Path, era: str) -> None:
     person = Person()
-    asks = {"message": "who? ![](https://evil.example/p.png) [Sign in](https://evil.example) <img src=x>"}
+    live = "who? ![](https://evil.example/p.png) [Sign in](https://evil.example) <img src=x>"
+    choice = {"type": "string", "oneOf": [{"const": "<none>", "title": live}], "default": live}
+    form = {"type": "object", "properties": {"name": {**choice, "title": live, "description": live}}}
+    asks = {"message": live, "requestedSchema": form}
     async with connected(serve, tmp_path, era, question=asks, **person.callbacks) as client:
         await call(client, "srv__ask_person")
     (asked,) = person.questions
     assert asked.message.startswith("The MCP server 'srv' asks: who?")
-    assert not any(mark in asked.message for mark in ("![", "](", "<img"))
+    shown = asked.message + json.dumps(asked.requested_schema)
+    assert not any(mark in shown for mark in ("![", "](", "<img"))
+    assert shown.count("who?") == 5
+    assert '"<none>"' in shown
 
 
 @pytest.mark.parametrize(
-    "properties",
+    ("properties", "reason"),
     [
-        {"na\u200bme": {"type": "string"}},
-        {"name": {"type": "string", "enum": ["no", "n\u202eo"]}},
-        {"name": {"type": "string", "enum": ["n\u00ado"]}},
+        ({"na\u200bme": {"type": "string"}}, HIDES),
+        ({"name": {"type": "string", "enum": ["no", "n\u202eo"]}}, HIDES),
+        ({"name": {"type": "string", "enum": ["n\u00ado"]}}, HIDES),
+        ({"n[ame](https://evil.example)": {"type": "string"}}, LEADS),
+        ({"name": {"type": "string", "enum": ["n![](//evil.example/p.png)"]}}, LEADS),
+        ({"name": {"type": "string", "enum": ["a"], "enumNames": ["n<a href=https://evil.example>"]}}, LEADS),
     ],
-    ids=["a name", "a value", "a soft hyphen"],
+    ids=["a name", "a value", "a soft hyphen", "a link as a name", "a picture as a value", "a link as a shown name"],
 )
-async def test_a_form_that_hides_characters_is_declined_with_the_reason(
-    serve: Serve, tmp_path: Path, properties: dict[str, Any], caplog: pytest.LogCaptureFixture
+async def test_a_form_whose_names_hide_or_lead_somewhere_is_declined_with_the_reason(
+    serve: Serve, tmp_path: Path, properties: dict[str, Any], reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     person = Person()
     asks = {"requestedSchema": {"type": "object", "properties": properties}}
@@ -132,8 +142,8 @@ async def test_a_form_that_hides_characters_is_declined_with_the_reason(
     assert isinstance(result.content[0], TextContent)
     assert json.loads(result.content[0].text) == {"action": "decline"}
     assert person.questions == []
-    assert any("was declined: its schema hides characters in the name or value 'n" in line for line in lines), lines
-    assert "a question of the MCP server 'srv' was declined: its schema hides characters" in caplog.text
+    assert any(f"was declined: {reason} in the name or value 'n" in line for line in lines), lines
+    assert f"a question of the MCP server 'srv' was declined: {reason}" in caplog.text
 
 
 @ERAS
@@ -150,6 +160,7 @@ async def test_a_prompt_reaches_the_model_of_the_client(serve: Serve, tmp_path: 
         answer = json.loads(await call(client, "srv__ask_model"))
     assert answer["content"]["text"] == "hello yourself"
     assert [prompt.max_tokens for prompt in person.prompts] == [9]
+    assert [part.text for prompt in person.prompts for part in prompt.messages[0].content_as_list] == ["hi"]
     assert [prompt.include_context for prompt in person.prompts] == [None], "the client's other servers stay its own"
     assert person.prompts[0].system_prompt == "The MCP server 'srv' asks this, not the user.\n\nBe brief."
 

@@ -44,7 +44,10 @@ def _call(message: dict[str, Any], asked: dict[str, Any]) -> None:
         asked[question] = number
         wants = {"message": "who?", "requestedSchema": {"type": "object", "properties": {}}}
         wants |= json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}
-        says = {"messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 9}
+        says = {
+            "messages": [{"role": "user", "content": {"type": "text", "text": "h\u200bi\u001b[8m"}}],
+            "maxTokens": 9,
+        }
         says |= {"includeContext": "allServers", "systemPrompt": "Be\u200b brief."}
         params = {"elicitation/create": wants, "sampling/createMessage": says}.get(ASKS[name])
         _say(id=question, method=ASKS[name], **({"params": params} if params else {}))

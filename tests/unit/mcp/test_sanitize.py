@@ -29,6 +29,7 @@ TAGS = "".join(chr(0xE0000 + ord(char)) for char in "do evil")
         ("\u202eright to left\u202c and \u2066isolated\u2069", "right to left and isolated"),
         ("\x1b[31mred\x1b[0m \x1b]0;title\x07text \x9b2Jend\x1bc", "red text end"),
         ("\x1b[8mconcealed\x1b[28m", "concealed"),
+        ("a\x1b]0;cut off\x1b[31mred \x9dcut off\x1b]52;c;eA==\x07end", "ared end"),
         ("match **/*.ts in src/**/*.py, or /* in C", "match **/*.ts in src/**/*.py, or /* in C"),
         ("två rader\n\tmed 漢字 och 👩‍👧 kvar", "två rader\n\tmed 漢字 och 👩‍👧 kvar"),
     ],

@@ -1,21 +1,36 @@
 """Texts made to hurt their readers: four times the text takes about four times as long."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import product
 from time import thread_time
 
 import pytest
 
 from agent.answers.addresses import find_unexplained_addresses
+from agent.answers.answer_without_model import answer_background_prompt
+from agent.answers.derived.tables import read_tables
 from agent.answers.figures import find_unexplained_figures
 from agent.answers.names import find_unexplained_names
+from agent.core.errors import PlanInvalidError
+from agent.llm.prompts import format_block
+from agent.net.client import Page
+from agent.planning.parse import parse_reply
 from agent.planning.rounds.part_texts import select_parts
 from agent.planning.rules import find_unknown_part
 from agent.policy.guardrails.message_labels import split_attachments
 from agent.text.dates import find_dates
+from agent.text.own_words import OwnWords
 from agent.text.quantifiers import asks_for_each
 from agent.text.question_parts import split_joined_questions, split_phrases
 from agent.text.requested_form import remove_form, split_questions
+from agent.text.superscripts import write_fractions
+from agent.text.unit_labels import read_input_units
+from gateway.features.documents.engine.grounded_answers.answer_units import parse_answer
+from gateway.features.incident.tools.actions import extract_action_items
+from mcp_tools.builtin.request_commands import BEFORE_FACT
+from mcp_tools.builtin.web_fetch import extract
+from mcp_tools.client.sanitize import sanitize_text
 
 READERS: dict[str, Callable[[str], object]] = {
     "form": remove_form,
@@ -64,3 +79,44 @@ def test_half_a_megabyte_of_nothing_is_passed_over(read: Callable[[str], object]
     started = thread_time()
     read(text)
     assert thread_time() - started < 0.25
+
+
+def read_page(style: str) -> object:
+    html = f"<ol style='{style}'><li>Words of an item.</li></ol>" * 2
+    return extract(Page("https://example.org/", 200, "text/html", html.encode(), "utf-8", truncated=False))
+
+
+RUNS: dict[str, tuple[Callable[[str], object], str, str]] = {
+    "a tag in a prompt that is none": (lambda text: format_block("result", text), "<{}x", " "),
+    "empty lines of an answer": (parse_answer, "a{}b", "\n"),
+    "spaces in an answer as JSON": (parse_answer, '{{"answer":"a{}b"}}', " "),
+    "spaces before a citation": (parse_answer, "a{}b", " \u00a0"),
+    "a line of a table that is none": (read_tables, "| {}x", "-"),
+    "chats that do not end": (answer_background_prompt, "### Task: {}", "<chat_history>"),
+    "a text of a server that hides titles": (sanitize_text, "{}\x1b", "\x9d"),
+    "styles of a list": (read_page, "{}", "list-style:x "),
+    "comments in a damaged plan": (parse_reply, '{{"steps": [{{"tool": x {}}}]}}', "/* "),
+    "a fraction without a slash": (write_fractions, "1/\u2082 {}", "\u00b9"),
+    "a word of a description": (lambda text: read_input_units(f"x\n{text}"), "{}", "a"),
+    "letters before a statement": (
+        lambda text: OwnWords(text).find_statement("b", BEFORE_FACT), "{}xb", "\n"
+    ),
+    "statements that begin within a word": (
+        lambda text: OwnWords(text).find_statement("a", BEFORE_FACT), "{}", "xa."
+    ),
+    "an owner who is not named": (extract_action_items, "Please fix it, owner {}!", " "),
+    "an action item that is none": (extract_action_items, "ai {}x", " "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("read", "frame", "unit"), RUNS.values(), ids=RUNS)
+def test_a_long_run_is_read_once(read: Callable[[str], object], frame: str, unit: str) -> None:
+    def seconds(size: int) -> float:
+        text = frame.format(unit * (size // len(unit)))
+        started = thread_time()
+        with suppress(PlanInvalidError):
+            read(text)
+        return thread_time() - started
+
+    seconds(10)
+    assert seconds(40_000) < 0.6

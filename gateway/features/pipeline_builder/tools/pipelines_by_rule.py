@@ -55,7 +55,7 @@ NOTE_CHARS = 2_000
 RESUMED_NOTE = "it was decided before an interruption"
 _SOURCE = re.compile(
     r"\bsrc_\w+|\bgdrive:[\w-]+|https?://[^\s\"'`<>]+|[\"'`\u201c\u2018]([^\"'`\u201c\u201d\u2018\u2019]{1,200})"
-    r"[\"'`\u201d\u2019]|(?<![^\s(])[^\s\"'`<>]*/[^\s\"'`<>]*"
+    r"[\"'`\u201d\u2019]|(?<![^\s(])[^\s\"'`<>/]{0,255}+/[^\s\"'`<>]*"
 )
 """Registered ids, addresses, quoted names and paths: what names a source in any language."""
 _MAX_SOURCES_TRIED = 8

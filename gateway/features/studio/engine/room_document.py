@@ -18,7 +18,7 @@ from gateway.features.studio.engine.errors import ValidationError
 
 _NEVER_WRAPPED = 1_000_000
 """A line width: lines stay as long as they are."""
-_SEQUENCE = re.compile(r"^( *)[^\s#-][^\n]*:[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*( *)- ", re.MULTILINE)
+_SEQUENCE = re.compile(r"^( *)[^\s#-][^\n#]*:[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*( *)- ", re.MULTILINE)
 """A key with a block sequence, with the indentation of both."""
 
 
