@@ -81,6 +81,35 @@ def test_a_cell_beside_the_middle_of_several_lines_is_in_their_row(tmp_path: Pat
     ]
 
 
+def test_names_as_near_as_words_name_their_columns(tmp_path: Path) -> None:
+    rows = [["A-1", "Bolt", "4", "1.20"], ["A-2", "Nut", "", "0.40"], ["A-3", "Washer", "9", ""]]
+    page = [
+        *place([["Item", "Kind", "Count", "Price"]], [72, 100, 300, 338]),
+        *place([[""] * 4, *rows], [72, 105, 320, 350]),
+    ]
+    table = [f"| {' | '.join(row)} |" for row in rows]
+    assert lines(read(pdf(page), "pdf", tmp_path)) == [
+        "\n".join(["| Item | Kind | Count | Price |", "|" + " --- |" * 4, *table])
+    ]
+
+
+def test_long_texts_that_go_on_are_one_cell(tmp_path: Path) -> None:
+    cells = [
+        ("Item", 72, 100), ("What it is", 120, 100), ("Count", 360, 100), ("Price", 420, 100),
+        ("A-1", 72, 120), ("A bolt of steel with a head", 120, 120), ("4", 360, 120), ("1.20", 420, 120),
+        ("of five millimetres", 120, 132),
+        ("A-2", 72, 158), ("A nut of brass, which comes", 120, 158), ("0.40", 420, 158),
+        ("in bags of a hundred", 120, 170),
+        ("A-3", 72, 190), ("A washer that is not sold", 120, 190), ("9", 360, 190),
+    ]  # fmt: skip
+    assert lines(read(pdf([Words(*cell) for cell in cells]), "pdf", tmp_path)) == [
+        "| Item | What it is | Count | Price |\n| --- | --- | --- | --- |\n"
+        "| A-1 | A bolt of steel with a head of five millimetres | 4 | 1.20 |\n"
+        "| A-2 | A nut of brass, which comes in bags of a hundred |  | 0.40 |\n"
+        "| A-3 | A washer that is not sold | 9 |  |"
+    ]
+
+
 def test_lines_of_a_label_alone_are_rows(tmp_path: Path) -> None:
     rows = [
         ["", "Note", "2025", "2024"], ["Fixed assets", "", "", ""], ["Property", "4", "1,200", "1,100"],

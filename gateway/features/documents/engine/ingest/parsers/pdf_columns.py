@@ -10,25 +10,23 @@ from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gateway.features.documents.engine.ingest.parsers.draft import Box
-from gateway.features.documents.engine.ingest.parsers.pdf_turned import get_turn
+from gateway.features.documents.engine.ingest.parsers.pdf_lines import (
+    Line,
+    Sides,
+    iter_runs,
+    join_sides,
+    list_lines,
+    part_names,
+)
 
 if TYPE_CHECKING:
-    from liteparse import LayoutBlock, ParsedPage, TextItem
+    from liteparse import LayoutBlock, ParsedPage
 
-_LINE_STEP = 0.5
-"""Share of a line's height within which texts are on one line."""
-_STAGGERED, _LAID = 0.3, 0.2
-"""Shares of a line's height: from the first on lines that overlap are beside each other, up to the second the lower one
-follows the upper one."""
-_SAME_SIZE = 0.8
-"""A smaller text is a raised figure."""
-_CELL_GAP = 0.9
-"""Line heights between two cells; words are nearer to each other."""
-_ROW_STEP = 2.5
-"""Line heights from one row to the next."""
 _EVEN = 1.35
 """The largest step between lines in smallest ones where rows of one line follow each other: cells of several lines have
 larger steps between rows."""
+_ROW_GAP = 1.2
+"""The smallest step from row to row in the largest one within a row whose cells go on."""
 _MAX_LABEL_WORDS, _MAX_CELL_WORDS = 6, 3
 """Words in a cell of the first column and of others, in the mean: columns of prose have more."""
 _FIGURES = 0.6
@@ -36,8 +34,6 @@ _FIGURES = 0.6
 _MIN_ROWS, _MIN_ROWS_OF_MANY = 3, 2
 """Rows of a table of two columns, and of more."""
 _MAX_COLUMNS = 60
-_MAX_STAGGERED = 200
-"""Texts of a line that others are joined to; a line of more is a drawing."""
 _MAX_TABLES = 50
 """On one page."""
 _REPLACED = frozenset({"paragraph", "table"})
@@ -51,26 +47,7 @@ class AlignedPart(NamedTuple):
     bbox: Box
 
 
-_Sides: TypeAlias = tuple[float, float]
-"""The left and the right side of a cell or a column."""
 Part: TypeAlias = "LayoutBlock | AlignedPart"
-
-
-class _Cell(NamedTuple):
-    left: float
-    right: float
-    text: str
-
-
-class _Line(NamedTuple):
-    top: float
-    bottom: float
-    items: Sequence["TextItem"]
-    cells: Sequence[_Cell]
-
-    @property
-    def height(self) -> float:
-        return self.bottom - self.top
 
 
 def arrange_tables(page: "ParsedPage") -> list[Part]:
@@ -78,113 +55,25 @@ def arrange_tables(page: "ParsedPage") -> list[Part]:
     parts: list[Part] = list(page.blocks or ())
     if not any(one.kind in _REPLACED for one in page.blocks or ()):
         return parts
-    lines = _list_lines(page.text_items)
+    lines = list_lines(page.text_items)
     layout = page.complexity.layout if page.complexity else None
     is_ruled = layout is None or layout.ruled_table_count > 0
-    runs = (run for run in _iter_runs(lines) if _find_columns(run))
+    runs = (run for run in map(_part_names, iter_runs(lines)) if _find_columns(run))
     for run, _ in zip(runs, range(_MAX_TABLES), strict=False):
         parts = _replace(parts, run, lines, is_ruled=is_ruled)
     return parts
 
 
-def _list_lines(items: Iterable["TextItem"]) -> list[_Line]:
-    upright = [one for one in items if one.text.strip() and not get_turn(one)]
-    groups: list[list[TextItem]] = []
-    for item in sorted(upright, key=lambda one: (one.y, one.x)):
-        if not groups or item.y - groups[-1][0].y > _LINE_STEP * max(groups[-1][0].height, 1):
-            groups.append([])
-        groups[-1].append(item)
-    return _join_staggered([_make_line(sorted(group, key=lambda one: one.x)) for group in groups])
+def _part_names(run: Sequence[Line]) -> Sequence[Line]:
+    """A run whose first line names each column of the others, where its names are as near to each other as words."""
+    below = _measure_columns(run[1:])
+    if len(below) <= len(run[0].cells if run else ()):
+        return run
+    names = part_names(run[0])
+    return [names, *run[1:]] if len(names.cells) == len(below) else run
 
 
-def _join_staggered(lines: Sequence[_Line]) -> list[_Line]:
-    """The lines with those in one that stand beside each other at other heights: a cell of several lines is beside the
-    middle of its row."""
-    joined: list[_Line] = []
-    for line in lines:
-        cells = _stack(joined[-1], line) if joined else None
-        if cells is None:
-            joined.append(line)
-        else:
-            above = joined[-1]
-            joined[-1] = _Line(above.top, max(above.bottom, line.bottom), [*above.items, *line.items], cells)
-    return joined
-
-
-def _stack(above: _Line, line: _Line) -> list[_Cell] | None:
-    """The cells of two lines in one row; None unless one of them is a single cell, which is beside those of the other
-    or below one of its own."""
-    if len(above.items) > _MAX_STAGGERED:
-        return None
-    height = line.height
-    single, others = (line, above) if len(line.cells) == 1 else (above, line)
-    sizes = sorted(item.height for item in (*above.items, *line.items))
-    if len(single.cells) > 1 or above.bottom - line.top < _STAGGERED * height or sizes[0] < _SAME_SIZE * sizes[-1]:
-        return None
-    own = single.cells[0]
-    beside = [one for one in others.cells if own.left < one.right and one.left < own.right]
-    if not beside:
-        return sorted([*others.cells, own])
-    items = [one for one in above.items if own.left < one.x + one.width and one.x < own.right]
-    if single is above or len(beside) > 1 or line.top < max(one.y + one.height for one in items) - _LAID * height:
-        return None
-    joined = _Cell(min(own.left, beside[0].left), max(own.right, beside[0].right), f"{beside[0].text} {own.text}")
-    return [joined if one is beside[0] else one for one in others.cells]
-
-
-def _make_line(items: Sequence["TextItem"]) -> _Line:
-    top, bottom = min(one.y for one in items), max(one.y + one.height for one in items)
-    cells: list[_Cell] = []
-    for item in items:
-        text, right = " ".join(item.text.split()), item.x + item.width
-        if cells and item.x - cells[-1].right < _CELL_GAP * (bottom - top):
-            left, before, words = cells[-1]
-            cells[-1] = _Cell(left, max(before, right), f"{words} {text}")
-        else:
-            cells.append(_Cell(item.x, right, text))
-    return _Line(top, bottom, items, cells)
-
-
-def _iter_runs(lines: Sequence[_Line]) -> Iterator[Sequence[_Line]]:
-    """Yields lines that follow each other and have several cells each; those between them may have one, which is not
-    as wide as several."""
-    run: list[_Line] = []
-    sides: list[_Sides] = []
-    for line in lines:
-        is_near = bool(run) and line.top - run[-1].top <= _ROW_STEP * max(run[-1].height, line.height)
-        fits = len(line.cells) > 1 or _count_beside(sides, line.cells[0]) < 2
-        if run and not (is_near and fits):
-            yield _trim(run)
-            run, sides = [], []
-        if run or len(line.cells) > 1:
-            run.append(line)
-            sides = _join_sides([*sides, *((one.left, one.right) for one in line.cells)])
-    yield _trim(run)
-
-
-def _count_beside(columns: Iterable[_Sides], cell: _Cell) -> int:
-    """Counts the columns that a cell is above or below."""
-    return sum(left <= cell.right and cell.left <= right for left, right in columns)
-
-
-def _join_sides(sides: Iterable[_Sides]) -> list[_Sides]:
-    """The sides of what stands below each other."""
-    columns: list[_Sides] = []
-    for left, right in sorted(sides):
-        if columns and left <= columns[-1][1]:
-            columns[-1] = (columns[-1][0], max(columns[-1][1], right))
-        else:
-            columns.append((left, right))
-    return columns
-
-
-def _trim(run: Sequence[_Line]) -> Sequence[_Line]:
-    """A run without the lines at its end that have one cell."""
-    end = next((at + 1 for at in reversed(range(len(run))) if len(run[at].cells) > 1), 0)
-    return run[:end]
-
-
-def _find_columns(run: Sequence[_Line]) -> list[_Sides]:
+def _find_columns(run: Sequence[Line]) -> list[Sides]:
     """The sides of the columns of a table; empty if the lines are not its rows.
 
     Names may stand beside the values of their columns, or over several: a first line with as many cells as the others
@@ -198,8 +87,8 @@ def _find_columns(run: Sequence[_Line]) -> list[_Sides]:
     return below if are_names and _are_apart(_find_places(below, run[0])) else columns
 
 
-def _measure_columns(run: Sequence[_Line]) -> list[_Sides]:
-    columns = _join_sides((cell.left, cell.right) for line in run for cell in line.cells)
+def _measure_columns(run: Sequence[Line]) -> list[Sides]:
+    columns = join_sides((cell.left, cell.right) for line in run for cell in line.cells)
     full = sum(len(line.cells) > 1 for line in run)
     if not 2 <= len(columns) <= _MAX_COLUMNS or full < (_MIN_ROWS if len(columns) == 2 else _MIN_ROWS_OF_MANY):
         return []
@@ -210,7 +99,7 @@ def _measure_columns(run: Sequence[_Line]) -> list[_Sides]:
             return []
         for place, cell in zip(places, line.cells, strict=True):
             cells[place].append(cell.text)
-    return [] if _is_prose(cells) else columns
+    return [] if _is_prose(cells) and not _begin_rows(columns, run) else columns
 
 
 def _are_apart(places: Sequence[int]) -> bool:
@@ -221,9 +110,37 @@ def _is_prose(columns: Sequence[Sequence[str]]) -> bool:
     """Whether columns are texts that go on from line to line. Beside a column of figures long texts are cells."""
     if len(columns) > _MIN_ROWS_OF_MANY and any(map(_holds_figures, columns[1:])):
         return False
-    limits = [_MAX_LABEL_WORDS, *[_MAX_CELL_WORDS] * (len(columns) - 1)]
-    counts = [[len(text.split()) for text in texts] for texts in columns]
-    return any(sum(words) > limit * len(words) for words, limit in zip(counts, limits, strict=True))
+    first, *others = columns
+    return _is_long(first, _MAX_LABEL_WORDS) or any(_is_long(texts, _MAX_CELL_WORDS) for texts in others)
+
+
+def _is_long(texts: Sequence[str], words: int) -> bool:
+    """Whether texts have more words than that in the mean."""
+    return sum(len(text.split()) for text in texts) > words * len(texts)
+
+
+def _begin_rows(columns: Sequence[Sides], run: Sequence[Line]) -> bool:
+    """Whether lines that fill the first column begin rows, whose other cells go on in lines that are nearer to them."""
+    starts = [0 in _find_places(columns, line) for line in run]
+    steps: dict[bool, list[float]] = {True: [], False: []}
+    for (above, below), is_start in zip(pairwise(run), starts[1:], strict=True):
+        steps[is_start].append(below.top - above.top)
+    has_both = len(columns) > _MIN_ROWS_OF_MANY and starts[0] and all(steps.values())
+    return has_both and min(steps[True]) > _ROW_GAP * max(steps[False])
+
+
+def _make_rows(columns: Sequence[Sides], run: Sequence[Line]) -> list[list[str]]:
+    """The rows of a table: a line each, or several where long texts alone go on in the next line."""
+    texts = _list_texts(run, columns) if _begin_rows(columns, run) else []
+    long = {place for place, column in enumerate(texts) if place and _is_long(column, _MAX_CELL_WORDS)}
+    rows: list[list[str]] = []
+    for line in run:
+        places = _find_places(columns, line)
+        if not long.issuperset(places):
+            rows.append([""] * len(columns))
+        for place, cell in zip(places, line.cells, strict=True):
+            rows[-1][place] = f"{rows[-1][place]} {cell.text}".strip()
+    return rows
 
 
 def _holds_figures(texts: Sequence[str]) -> bool:
@@ -231,7 +148,7 @@ def _holds_figures(texts: Sequence[str]) -> bool:
     return len(texts) > 1 and with_digits >= _FIGURES * len(texts)
 
 
-def _find_places(columns: Sequence[_Sides], line: _Line) -> list[int]:
+def _find_places(columns: Sequence[Sides], line: Line) -> list[int]:
     """The column of each cell of a line; those of a full one are in order."""
     if len(line.cells) == len(columns):
         return list(range(len(columns)))
@@ -241,7 +158,7 @@ def _find_places(columns: Sequence[_Sides], line: _Line) -> list[int]:
     ]
 
 
-def _replace(parts: list[Part], run: Sequence[_Line], lines: Sequence[_Line], *, is_ruled: bool) -> list[Part]:
+def _replace(parts: list[Part], run: Sequence[Line], lines: Sequence[Line], *, is_ruled: bool) -> list[Part]:
     """The parts with the table of a run; the same ones if it does not have all that they have."""
     top, bottom = run[0].top, run[-1].bottom
     left = min(line.cells[0].left for line in run)
@@ -271,19 +188,15 @@ def _replace(parts: list[Part], run: Sequence[_Line], lines: Sequence[_Line], *,
         return parts
     if _count_letters(item.text for line in region for item in line.items) != _count_letters(_iter_texts(blocks)):
         return parts
-    rows = [[""] * len(columns) for _ in run]
-    for row, line in zip(rows, run, strict=True):
-        for place, cell in zip(_find_places(columns, line), line.cells, strict=True):
-            row[place] = cell.text
     replaced = [
         *_iter_paragraphs(above),
-        AlignedPart(rows, "", (round(left, 2), round(top, 2), round(right, 2), round(bottom, 2))),
+        AlignedPart(_make_rows(columns, run), "", (round(left, 2), round(top, 2), round(right, 2), round(bottom, 2))),
         *_iter_paragraphs(below),
     ]
     return [*parts[: touched[0]], *replaced, *parts[touched[-1] + 1 :]]
 
 
-def _is_cell(block: "LayoutBlock", run: Sequence[_Line]) -> bool:
+def _is_cell(block: "LayoutBlock", run: Sequence[Line]) -> bool:
     """Whether what is taken for a heading is part of a line with several cells."""
     box = block.bbox
     if block.kind != "heading" or box is None:
@@ -291,7 +204,7 @@ def _is_cell(block: "LayoutBlock", run: Sequence[_Line]) -> bool:
     return any(line.top - 1 <= box.y + box.height / 2 <= line.bottom + 1 and len(line.cells) > 1 for line in run)
 
 
-def _lacks_row(tables: Sequence["LayoutBlock"], run: Sequence[_Line], columns: Sequence[_Sides]) -> bool:
+def _lacks_row(tables: Sequence["LayoutBlock"], run: Sequence[Line], columns: Sequence[Sides]) -> bool:
     """Whether a row with figures stands above or below liteparse's table, which has all columns."""
     box = tables[0].bbox if len(tables) == 1 else None
     if box is None or max(map(len, tables[0].rows or [()])) != len(columns):
@@ -305,7 +218,7 @@ def _lacks_row(tables: Sequence["LayoutBlock"], run: Sequence[_Line], columns: S
     )
 
 
-def _list_texts(lines: Iterable[_Line], columns: Sequence[_Sides]) -> list[list[str]]:
+def _list_texts(lines: Iterable[Line], columns: Sequence[Sides]) -> list[list[str]]:
     """The texts in each column."""
     texts: list[list[str]] = [[] for _ in columns]
     for line in lines:
@@ -314,9 +227,7 @@ def _list_texts(lines: Iterable[_Line], columns: Sequence[_Sides]) -> list[list[
     return texts
 
 
-def _mixes_columns(
-    table: "LayoutBlock", columns: Sequence[_Sides], run: Sequence[_Line], *, figures_only: bool
-) -> bool:
+def _mixes_columns(table: "LayoutBlock", columns: Sequence[Sides], run: Sequence[Line], *, figures_only: bool) -> bool:
     """Whether liteparse's table has values of several columns in one: each row has only one of them, as one of a debit
     and a credit."""
     texts = _list_texts(run[1:], columns)
@@ -331,9 +242,9 @@ def _mixes_columns(
 
 def _is_misread(
     tables: Sequence["LayoutBlock"],
-    run: Sequence[_Line],
-    others: Sequence[_Line],
-    columns: Sequence[_Sides],
+    run: Sequence[Line],
+    others: Sequence[Line],
+    columns: Sequence[Sides],
     *,
     is_split: bool,
 ) -> bool:
@@ -350,7 +261,7 @@ def _is_misread(
     return is_split or bool(inside) or rows < len(run)
 
 
-def _crosses(line: _Line, columns: Sequence[_Sides]) -> bool:
+def _crosses(line: Line, columns: Sequence[Sides]) -> bool:
     """Whether a text runs over several columns."""
     return sum(line.cells[0].left <= right and left <= line.cells[-1].right for left, right in columns) > 1
 
@@ -378,8 +289,8 @@ def _count_letters(texts: Iterable[str]) -> Counter[str]:
     return Counter(letter for text in texts for letter in text if letter.isalnum())
 
 
-def _iter_paragraphs(lines: Sequence[_Line]) -> Iterator[AlignedPart]:
-    group: list[_Line] = []
+def _iter_paragraphs(lines: Sequence[Line]) -> Iterator[AlignedPart]:
+    group: list[Line] = []
     for line in lines:
         if group and line.top - group[-1].bottom > line.height:
             yield _make_paragraph(group)
@@ -389,7 +300,7 @@ def _iter_paragraphs(lines: Sequence[_Line]) -> Iterator[AlignedPart]:
         yield _make_paragraph(group)
 
 
-def _make_paragraph(lines: Sequence[_Line]) -> AlignedPart:
+def _make_paragraph(lines: Sequence[Line]) -> AlignedPart:
     left, right = min(line.cells[0].left for line in lines), max(line.cells[-1].right for line in lines)
     text = " ".join(cell.text for line in lines for cell in line.cells)
     return AlignedPart((), text, (round(left, 2), round(lines[0].top, 2), round(right, 2), round(lines[-1].bottom, 2)))
