@@ -78,6 +78,8 @@ _MAX_SELECTOR = 400
 """Characters of a selector: reading one takes time that grows with their square."""
 _MAX_NESTED = 400
 """Selectors of a rule in another one."""
+_MAX_SELECTORS = 50_000
+"""Selectors of a page that are looked at: more than the largest sheets have."""
 _PARENT = re.compile(r"\"[^\"]*\"|'[^']*'|(&)")
 """The outer selector in an inner one, not in a string."""
 _TRANSLATOR = GenericTranslator()
@@ -177,21 +179,25 @@ def _iter_declarations(sheets: str, properties: AbstractSet[str], names: Abstrac
     order = 0
     used = {name for content in _CONTENT.findall(sheets) for name in _USED_VARIABLE.findall(content)}
     rules = tinycss2.parse_stylesheet(sheets, skip_comments=True, skip_whitespace=True)
+    left = _MAX_SELECTORS
     for selectors, items, is_conditional, is_layered in _iter_rules(rules):
+        left -= len(selectors)
+        if left < 0:
+            return
         written = ",".join(selectors)
         sides = {side.lower() for side in _BOX.findall(written)}
         wanted = properties | _BOX_PROPERTIES if sides else properties
-        declarations = [
-            (_get_longhand(item.lower_name), item.important, tinycss2.serialize(item.value).strip())
+        declarations = {  # the last one counts
+            (_get_longhand(item.lower_name), item.important): tinycss2.serialize(item.value).strip()
             for item in items
             if item.type == "declaration" and (item.lower_name in wanted or (sides and item.name in used))
-        ]
+        }
         if not declarations or _PREFIXED.search(written):
             continue
-        is_hiding = any(name in _PROPERTIES and value.lower() in _HIDING for name, _, value in declarations)
+        is_hiding = any(name in _PROPERTIES and value.lower() in _HIDING for (name, _), value in declarations.items())
         if is_hiding and (is_conditional or _TICK.search(written)):
             continue
-        for name, important, value in declarations:
+        for (name, important), value in declarations.items():
             is_verbatim = name == "content" or name.startswith(_VARIABLE)
             tick, ticked = (_TICK, "[type]") if name in _PROPERTIES else (_TICKED, "[checked]")
             for path, specificity, side in _iter_paths([tick.sub(ticked, one) for one in selectors], names):

@@ -183,6 +183,8 @@ def test_rules_count_whatever_their_selectors(sheet: str, body: str, expected: l
         ":not(" * 5_000 + "b" + ")" * 5_000 + "{display: none}",
         "@media " + "(" * 5_000 + ")" * 5_000 + "{b {display: none}}",
         "b {" * 5_000 + "display: none",
+        ",".join(f".x{number}" for number in range(400)) + "{" + "b {display: none}" * 20_000 + "}",
+        "a:hover," * 400 + "i {" + "display: none; " * 2_000 + "}",
     ],
     ids=lambda sheet: sheet[:20],
 )

@@ -156,13 +156,14 @@ class PageStyles:
         for selectors, block, has_certain_condition in _iter_rules(sheet, is_certain):
             for selector in selectors.split(",") if "content" in block and has_certain_condition else ():
                 self._add_content(selector, block)
-            for name, value, important in _DECLARATION.findall(block):
-                shows = _SHOWS.match(value.lower()) is not None
+            declared = {(name.lower(), bool(sign)): value.lower() for name, value, sign in _DECLARATION.findall(block)}
+            for (name, is_important), value in declared.items():  # the last one counts
+                shows = _SHOWS.match(value) is not None
                 for selector in selectors.split(",") if shows or has_certain_condition else ():
                     compounds = _read_selector(_get_ticked(selector) if shows else selector)
                     if compounds and len(self._rules) < _MAX_RULES:
-                        rank = (bool(important), *_get_specificity(compounds), len(self._rules))
-                        self._rules.append(_Rule(rank, compounds, name.lower(), value.lower()))
+                        rank = (is_important, *_get_specificity(compounds), len(self._rules))
+                        self._rules.append(_Rule(rank, compounds, name, value))
 
 
 def _write_content(content: str, given: Mapping[str, str], unknown: str) -> str:
