@@ -3,6 +3,7 @@
 There is no kept library for this in Python (docs/adr/0014-workbooks.md).
 """
 
+import re
 import unicodedata
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from fractions import Fraction
@@ -33,8 +34,8 @@ BUILTIN_FORMATS = {
 
 
 _MAX_DECIMALS = 30
-_SIGNS = frozenset("-\u2212(")
-"""What shows a negative number before its digits."""
+_SIGN = re.compile(r"(?<!\w)(?:[-\u2212](?!\d)|\((?!.*\)))")
+"""What shows a negative number before its digits: neither a hyphen of a word nor a remark in parentheses."""
 
 
 @lru_cache(maxsize=1024)
@@ -119,7 +120,7 @@ def _choose_section(sections: tuple[Section, ...], value: float) -> tuple[Sectio
 def _writes_sign(section: Section) -> bool:
     """Whether a section for negative numbers writes their sign itself."""
     before = takewhile(lambda token: token.kind not in {"digit", "general"}, section.tokens)
-    return any(not _SIGNS.isdisjoint(token.text) for token in before)
+    return _SIGN.search("".join(token.text for token in before)) is not None
 
 
 def _shows_sign_by_colour(positive: Section, negative: Section) -> bool:

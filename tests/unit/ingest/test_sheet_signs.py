@@ -47,6 +47,9 @@ def write_amount(code: str, value: float) -> bytes:
         ("[<0](0);0", "(800)"),
         ('[<-500]0.0,"k";0', "-0.8k"),
         ('[<0]0" (est.)";0', "-800 (est.)"),
+        ('[<0]-"kr "0;0', "-kr 800"),
+        ('[<100]"Pre-tax "0;0', "-Pre-tax 800"),
+        ('[<100]"(net) "0;0', "-(net) 800"),
     ],
 )
 def test_a_number_whose_colour_shows_its_sign_has_it(code: str, shown: str, tmp_path: Path) -> None:
