@@ -142,9 +142,9 @@ def _clean_message(message: JsonObject) -> JsonObject:
 
 
 def _find_live_name(schema: JsonObject) -> str | None:
-    """Describes a name or value of a cleaned form that leads to an address; None if there is none. `<none>` leads
-    nowhere."""
+    """Describes a name or value of a cleaned form that leads to an address; None if there is none. A tag without an
+    address leads nowhere: `Status: <none>`."""
     for text in iter_texts(schema):
-        if (":" in text or "//" in text) and remove_live_parts(text) != text:
+        if any(mark in text for mark in ("//", "](", "]:")) and remove_live_parts(text) != text:
             return f"its form has a link or an image in the name or value {escape_invisible(text)[:100]!r}"
     return None
