@@ -96,6 +96,8 @@ def load_text(connection: Connection, name: str, descriptor: int, delimiter: str
     """Loads delimited text in UTF-8 as table `name`; gives notes on it. Raises `InputError`."""
     table = find_csv_table(descriptor, delimiter)
     notes = [f"above the table: {title}" for title in table.titles]
+    if table.dialect.is_aligned:
+        notes.append("spaces place its cells below each other: each line is one column")
     if table.header_rows > 1:
         first = table.offset - table.header_rows + 1
         notes.append(f"rows {first} to {table.offset} are the header; its names and units are joined")
