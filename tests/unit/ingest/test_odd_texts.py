@@ -174,3 +174,16 @@ def test_the_first_line_keeps_its_place_above_the_others(tmp_path: Path) -> None
     head = "            Debit     Credit"
     output = read_as("txt", f"Ledger\n\n{head}\n1000       100.00\n1010                  50.00\n\n   a note", tmp_path)
     assert [chunk.content.splitlines()[0] for chunk in output.chunks] == ["Ledger", head, "a note"]
+
+
+@pytest.mark.parametrize("head", ["Account    Debit   Credit", "        Debit   Credit"])
+def test_cells_that_only_spaces_place_stay_below_their_names(head: str, tmp_path: Path) -> None:
+    text = f"{head}\n1000      900,00\n1010                2.500,00\nSum, all  900,00  2.500,00\n"
+    output = read_as("csv", text, tmp_path)
+    assert [chunk.content for chunk in output.chunks] == [text.rstrip()]
+    assert complete(output)
+
+
+@pytest.mark.parametrize("text", ["a,  b\n1,  2\n3,  4\n", "a  b,c\n1  2,x\n3  4,y\n", "a  b;c\n1  2;3,5\n"])
+def test_a_delimiter_beside_wide_gaps_divides_cells(text: str, tmp_path: Path) -> None:
+    assert read_as("csv", text, tmp_path).chunks[0].layout_type == "table"
