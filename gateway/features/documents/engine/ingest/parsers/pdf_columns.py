@@ -31,8 +31,8 @@ _MAX_LABEL_WORDS, _MAX_CELL_WORDS = 6, 3
 """Words in a cell of the first column and of others, in the mean: columns of prose have more."""
 _FIGURES = 0.6
 """Share of a column's cells with digits."""
-_MIN_ROWS, _MIN_ROWS_OF_MANY = 3, 2
-"""Rows of a table of two columns, and of more."""
+_MIN_ROWS, _MIN_ROWS_OF_TEXTS = 2, 3
+"""Rows of a table, and of one of two columns of which the second has no figures."""
 _MAX_COLUMNS = 60
 _MAX_TABLES = 50
 """On one page."""
@@ -90,7 +90,7 @@ def _find_columns(run: Sequence[Line]) -> list[Sides]:
 def _measure_columns(run: Sequence[Line]) -> list[Sides]:
     columns = join_sides((cell.left, cell.right) for line in run for cell in line.cells)
     full = sum(len(line.cells) > 1 for line in run)
-    if not 2 <= len(columns) <= _MAX_COLUMNS or full < (_MIN_ROWS if len(columns) == 2 else _MIN_ROWS_OF_MANY):
+    if not 2 <= len(columns) <= _MAX_COLUMNS or full < _MIN_ROWS:
         return []
     cells: list[list[str]] = [[] for _ in columns]
     for line in run:
@@ -99,6 +99,8 @@ def _measure_columns(run: Sequence[Line]) -> list[Sides]:
             return []
         for place, cell in zip(places, line.cells, strict=True):
             cells[place].append(cell.text)
+    if len(columns) == 2 and full < _MIN_ROWS_OF_TEXTS and not _holds_figures(cells[1]):
+        return []
     return [] if _is_prose(cells) and not _begin_rows(columns, run) else columns
 
 
@@ -108,7 +110,7 @@ def _are_apart(places: Sequence[int]) -> bool:
 
 def _is_prose(columns: Sequence[Sequence[str]]) -> bool:
     """Whether columns are texts that go on from line to line. Beside a column of figures long texts are cells."""
-    if len(columns) > _MIN_ROWS_OF_MANY and any(map(_holds_figures, columns[1:])):
+    if len(columns) > 2 and any(map(_holds_figures, columns[1:])):
         return False
     first, *others = columns
     return _is_long(first, _MAX_LABEL_WORDS) or any(_is_long(texts, _MAX_CELL_WORDS) for texts in others)
@@ -125,7 +127,7 @@ def _begin_rows(columns: Sequence[Sides], run: Sequence[Line]) -> bool:
     steps: dict[bool, list[float]] = {True: [], False: []}
     for (above, below), is_start in zip(pairwise(run), starts[1:], strict=True):
         steps[is_start].append(below.top - above.top)
-    has_both = len(columns) > _MIN_ROWS_OF_MANY and starts[0] and all(steps.values())
+    has_both = len(columns) > 2 and starts[0] and all(steps.values())
     return has_both and min(steps[True]) > _ROW_GAP * max(steps[False])
 
 
