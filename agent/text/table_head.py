@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from itertools import groupby, islice, pairwise
+from itertools import groupby, islice, pairwise, zip_longest
 from typing import Literal, NamedTuple
 
 from agent.text.units import is_unit
@@ -59,6 +59,15 @@ class Head(NamedTuple):
         return self.bottom > self.top
 
 
+class _Table(NamedTuple):
+    """A table of a text, as far as it is compared with the one above it."""
+
+    top: int
+    names: Sequence[str]
+    kinds: Sequence[Kind]
+    contrast: int
+
+
 def find_text_head(rows: Sequence[Sequence[str]]) -> Head:
     """The head of a table of texts, whose rows are as long as they are written."""
     return _find_head_of(_classify(rows))
@@ -68,13 +77,16 @@ def split_tables(rows: Sequence[Sequence[str]]) -> list[Sequence[Sequence[str]]]
     """The rows of each table of a text: there are several where empty rows divide rows that each have a header of their
     own. Lines of one cell between two tables are above the lower one."""
     starts = [0]
-    below, has_table = 0, False
+    below = 0
+    above: _Table | None = None
     for begin, end in _iter_blocks(rows):
         block = rows[begin:end]
-        if _is_table(block):
-            if has_table:
+        table = _find_table(block)
+        has_title = any(map(any, rows[below : begin + (table.top if table else 0)]))
+        if table is not None and (above is None or has_title or not _goes_on(above, table)):
+            if above is not None:
                 starts.append(below)
-            below, has_table = end, True
+            below, above = end, table
         elif any(sum(map(bool, row)) > 1 for row in block):
             below = end
     return [rows[start:stop] for start, stop in pairwise([*starts, len(rows)])]
@@ -88,11 +100,20 @@ def _iter_blocks(rows: Sequence[Sequence[str]]) -> Iterator[tuple[int, int]]:
             yield places[0], places[-1] + 1
 
 
-def _is_table(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether rows have a header that names values of another kind below it."""
+def _find_table(rows: Sequence[Sequence[str]]) -> _Table | None:
+    """The table of rows that have a header, which names values of another kind below it."""
     grid = _classify(rows)
     head = _find_head_of(grid)
-    return head.has_names and head.bottom < len(grid) and count_contrast(grid, head.bottom - 1) > 0
+    contrast = count_contrast(grid, head.bottom - 1) if head.has_names and head.bottom < len(grid) else 0
+    return _Table(head.top, head.names, _find_kinds(grid[head.bottom :]), contrast) if contrast > 0 else None
+
+
+def _goes_on(above: _Table, table: _Table) -> bool:
+    """Whether what looks like a header is a row of the table above that lacks a value, such as `open` in a column of
+    numbers: it repeats no name, and what is below it fits that table."""
+    pairs = zip_longest(above.kinds, table.kinds)
+    fits = all(one == other or "" in (one, other) for one, other in pairs)
+    return fits and table.contrast < _CLEAR and set(above.names).isdisjoint(filter(None, table.names))
 
 
 def _classify(rows: Sequence[Sequence[str]]) -> list[list[HeadCell]]:

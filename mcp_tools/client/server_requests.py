@@ -97,7 +97,7 @@ class ServerRequests:
         request = params.model_dump(
             mode="json", by_alias=True, exclude_none=True, exclude={"meta", "task", "include_context"}
         )
-        request["messages"] = [*map(_clean_message, request["messages"])]
+        request["messages"] = [*map(_clean_block, request["messages"])]
         name = f"The MCP server {self._server!r} asks this, not the user."
         request["systemPrompt"] = "\n\n".join(filter(None, (name, sanitize_text(params.system_prompt or "").text)))
         try:
@@ -131,14 +131,17 @@ def _clean_text(text: str) -> str:
     return remove_live_parts(sanitize_text(text).text)
 
 
-def _clean_message(message: JsonObject) -> JsonObject:
-    """A message for the client's model, whose texts a person can see."""
-    content = message["content"]
-    blocks = [
-        {**block, "text": sanitize_text(block["text"]).text} if block.get("type") == "text" else block
-        for block in (content if isinstance(content, list) else [content])
-    ]
-    return {**message, "content": blocks if isinstance(content, list) else blocks[0]}
+def _clean_block(block: JsonObject) -> JsonObject:
+    """A message for the client's model, or a part of one, whose texts a person can see: those of results too."""
+    cleaned = {**block}
+    if block.get("type") == "text":
+        cleaned["text"] = sanitize_text(block["text"]).text
+    content = block.get("content")
+    if isinstance(content, list):
+        cleaned["content"] = [*map(_clean_block, content)]
+    elif isinstance(content, dict):
+        cleaned["content"] = _clean_block(content)
+    return cleaned
 
 
 def _find_live_name(schema: JsonObject) -> str | None:

@@ -85,6 +85,10 @@ async def call(client: Client, name: str, **arguments: Any) -> str:
     return text.text
 
 
+def list_texts(block: Any) -> list[Any]:
+    return block.content if block.type == "tool_result" else [block]
+
+
 HIDES, LEADS = "its schema hides characters", "its form has a link or an image"
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 
@@ -160,7 +164,11 @@ async def test_a_prompt_reaches_the_model_of_the_client(serve: Serve, tmp_path: 
         answer = json.loads(await call(client, "srv__ask_model"))
     assert answer["content"]["text"] == "hello yourself"
     assert [prompt.max_tokens for prompt in person.prompts] == [9]
-    assert [part.text for prompt in person.prompts for part in prompt.messages[0].content_as_list] == ["hi"]
+    (prompt,) = person.prompts
+    texts = [
+        part.text for message in prompt.messages for block in message.content_as_list for part in list_texts(block)
+    ]
+    assert texts == ["hi", "ok"]
     assert [prompt.include_context for prompt in person.prompts] == [None], "the client's other servers stay its own"
     assert person.prompts[0].system_prompt == "The MCP server 'srv' asks this, not the user.\n\nBe brief."
 

@@ -45,7 +45,10 @@ def _call(message: dict[str, Any], asked: dict[str, Any]) -> None:
         wants = {"message": "who?", "requestedSchema": {"type": "object", "properties": {}}}
         wants |= json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}
         says = {
-            "messages": [{"role": "user", "content": {"type": "text", "text": "h\u200bi\u001b[8m"}}],
+            "messages": [
+                {"role": "user", "content": {"type": "text", "text": "h\u200bi\u001b[8m"}},
+                {"role": "user", "content": [{"type": "tool_result", "toolUseId": "1", **_text("o\u200bk")}]},
+            ],
             "maxTokens": 9,
         }
         says |= {"includeContext": "allServers", "systemPrompt": "Be\u200b brief."}

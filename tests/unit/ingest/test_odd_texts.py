@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from time import thread_time
 
@@ -158,6 +159,26 @@ def test_each_table_of_a_file_has_its_own_head(tmp_path: Path) -> None:
     assert not output.uncertainties
 
 
+@pytest.mark.parametrize(
+    ("rows", "tables"),
+    [
+        (["City,Count", "Oslo,3", "Bergen,4", "", "Bodo,not counted", "Lund,5", "", "Vik,open", "Umea,6"], 1),
+        (["Region,Q1,Q2", "North,3,4", ",,", "South,see note,", "East,5,6", "West,1,2"], 1),
+        (["City,Count", "Oslo,3", "", "Country,Count", "Norway,5"], 2),
+        (["City,Count", "Oslo,3", "", "Sales", "Item,Price", "Rope,5"], 2),
+        (["City,Count", "Oslo,3", "", "Sales", "", "Item,Price", "Rope,5"], 2),
+        (["City,Count", "Oslo,3", "", "Item,Count,Price", "Rope,5,6"], 2),
+        (["City,Count", "Oslo,3", "", "Day,Price", "2026-03-01,5"], 2),
+    ],
+)  # fmt: skip
+def test_a_row_below_an_empty_one_is_no_header_for_lack_of_a_value(
+    rows: Sequence[str], tables: int, tmp_path: Path
+) -> None:
+    output = read_as("csv", "\n".join([*rows, ""]), tmp_path)
+    assert sum(chunk.content.count("| --- |\n") for chunk in output.chunks) == tables
+    assert complete(output)
+
+
 def test_a_drawn_table_below_a_title_has_its_cells(tmp_path: Path) -> None:
     rule = "-" * 34
     rows = ["|Vendor|   Amount|Due       |", "|  4711|1.234,56-|01.03.2026|", "|  4712|  200,00 |15.03.2026|"]
@@ -187,3 +208,10 @@ def test_cells_that_only_spaces_place_stay_below_their_names(head: str, tmp_path
 @pytest.mark.parametrize("text", ["a,  b\n1,  2\n3,  4\n", "a  b,c\n1  2,x\n3  4,y\n", "a  b;c\n1  2;3,5\n"])
 def test_a_delimiter_beside_wide_gaps_divides_cells(text: str, tmp_path: Path) -> None:
     assert read_as("csv", text, tmp_path).chunks[0].layout_type == "table"
+
+
+def test_many_ends_of_pages_are_read_once(tmp_path: Path) -> None:
+    started = thread_time()
+    output = read_as("txt", "one" + "\x0c" * 40_000 + "\x0c \n\n   two", tmp_path)
+    assert thread_time() - started < 1
+    assert [chunk.content for chunk in output.chunks] == ["one", "two"]

@@ -133,6 +133,34 @@ def test_two_columns_of_prose_stay_two_columns(tmp_path: Path) -> None:
     assert "near the gate when they arrive" in text
 
 
+@pytest.mark.parametrize(
+    ("middle", "left"),
+    [
+        (["In 1950 it was widened by", "12 metres, and in 1987 a", "pier of 80 metres came,", "for 4 million."], 220),
+        (["", "5", "", "10"], 275),
+    ],
+    ids=["sentences with numbers", "numbers of lines"],
+)
+def test_numbers_in_columns_of_prose_make_no_table(middle: Sequence[str], left: float, tmp_path: Path) -> None:
+    first = (
+        "The harbour was built in the year\nof the great storm, which all the\ntown remembers, and is open to all\n"
+        "of its guests on most days of a year."
+    ).splitlines()
+    last = (
+        "Guests pay at the office near the\ngate when they arrive, or by card\nat the machine on the pier of\n"
+        "stone, which is open day and night."
+    ).splitlines()
+    page = [
+        Words(text, place, 120 + 13 * at, 9)
+        for place, texts in ((60, first), (left, middle), (350, last))
+        for at, text in enumerate(texts)
+        if text
+    ]
+    text = "\n".join(lines(read(pdf(page), "pdf", tmp_path)))
+    assert "year of the great storm, which all the town remembers, and is open to all" in text
+    assert "|" not in text
+
+
 def test_cells_of_several_lines_stay_whole(tmp_path: Path) -> None:
     cells = [
         ("Item", 72, 120), ("Qty", 220, 120), ("Price", 320, 120),

@@ -109,11 +109,12 @@ def _are_apart(places: Sequence[int]) -> bool:
 
 
 def _is_prose(columns: Sequence[Sequence[str]]) -> bool:
-    """Whether columns are texts that go on from line to line. Beside a column of figures long texts are cells."""
-    if len(columns) > 2 and any(map(_holds_figures, columns[1:])):
-        return False
+    """Whether columns are texts that go on from line to line. Beside a column of figures, one column of long texts is
+    of cells; several are prose, which may have a number in most of its lines."""
     first, *others = columns
-    return _is_long(first, _MAX_LABEL_WORDS) or any(_is_long(texts, _MAX_CELL_WORDS) for texts in others)
+    long = [_is_long(first, _MAX_LABEL_WORDS), *(_is_long(texts, _MAX_CELL_WORDS) for texts in others)]
+    has_figures = len(columns) > 2 and any(map(_holds_figures, others))
+    return sum(long) > has_figures
 
 
 def _is_long(texts: Sequence[str], words: int) -> bool:

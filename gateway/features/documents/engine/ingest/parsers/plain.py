@@ -13,7 +13,7 @@ from gateway.features.documents.engine.ingest.parsers.draft import LOST_CHARACTE
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
 from gateway.features.documents.engine.ingest.parsers.written_forms import decode_forms
 
-_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+|\x0c(?:\s*\n)?")
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+|\x0c(?:[^\S\n\x0c]*\n)*")
 """A form feed is the end of a page."""
 _TERMINAL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|.\x08")
 """What a terminal obeys and does not show (ECMA-48): colours of a log, and a letter that is struck over by the next."""
