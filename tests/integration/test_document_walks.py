@@ -225,7 +225,7 @@ async def test_a_reader_of_the_fourth_document_reads_and_asks(serve: Serve, tmp_
         nothing = await post("/v1/search", 404, query_text="travel budget", filters={"source_type": "gdrive"})
         assert (nothing["error"]["error_code"], nothing["error"]["recoverable"]) == ("ERR_MEMORY_NO_RESULTS", True)
 
-        who = {"session_id": "s1", "user_id": "u1"}
+        who: dict[str, Any] = {"session_id": "s1", "user_id": "u1"}
         question = "Compare the travel budget and parental leave"
         output = await post("/query", user_message=question, **who)
         assert [one["tool_call"].partition("(")[0] for one in output["execution_plan"]] == [
