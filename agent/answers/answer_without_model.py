@@ -294,7 +294,7 @@ def list_intent_outcomes(run: Run, outcomes: list[tuple[PlanStep, StepOutput]]) 
             outcome = f"{kind}. {cut_text(results[step.id].text, RESULT_CHARS)}"
         elif own.last is None:
             needed = [name for name in step.depends_on if name not in results or is_left_undone(state, name)]
-            outcome = "not started, because a step that it needs was not done." if needed else "not begun."
+            outcome = "not begun, because a step that it needs was not done." if needed else "not begun."
         else:
             outcome = f"failed: {own.last.verdict.reason if own.last.verdict else 'it did not finish'}"
         lines.append(f"{number}. {step.intent}: {outcome}")

@@ -236,7 +236,8 @@ class ChunkReader:
         """The choice to read: the one of the index that first said something. An end without content counts for
         it too, unless it is the end of another choice: some servers write all ends with the index 0.
         """
-        choices = list_objects(event.get("choices"))
+        listed = event.get("choices")
+        choices = list_objects([listed] if isinstance(listed, dict) else listed)
         if not choices:
             if self._foreign is None and event and not {"choices", "usage"} & event.keys():
                 self._foreign = event

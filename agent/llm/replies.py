@@ -222,9 +222,10 @@ _NO_CONTENT = _Content()
 
 
 def read_message(message: Mapping[str, Any]) -> _Content:
-    """What a message or a delta says, in its content and in fields of their own: thoughts, a refusal, the pictures that
-    a model draws (OpenRouter)."""
-    text, reasoning, refusal = read_content(message.get("content"))
+    """What a message or a delta says, in its content, as `text` or aloud, and in fields of their own: thoughts, a
+    refusal, the pictures that a model draws (OpenRouter)."""
+    spoken = get_object(message.get("audio")).get("transcript")
+    text, reasoning, refusal = read_content(message.get("content") or message.get("text") or spoken)
     if pictures := message.get("images"):
         text += "".join(map(_describe_picture, list_objects(pictures)))
     thoughts = (_read_thought(message[name]) for name in _REASONING_FIELDS if message.get(name))

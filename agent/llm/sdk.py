@@ -58,19 +58,21 @@ class LiteLLMClient:
     def __init__(
         self,
         api_key: str | None = None,
-        api_base: str | None = None,
+        base_url: str | None = None,
         *,
         models: Sequence[str] = (),
         extra_body: JsonObject | None = None,
     ) -> None:
-        """`models` are those whose keys `check` looks for; `extra_body` as in `HttpModelClient`."""
+        """`base_url` replaces the provider's address (LiteLLM calls it `api_base`). `models` are those whose keys
+        `check` looks for; `extra_body` as in `HttpModelClient`.
+        """
         self._models = tuple(models)
         self._extra = {"extra_body": extra_body} if extra_body else {}
         self._options: dict[str, str] = {}
         if api_key:
             self._options["api_key"] = api_key
-        if api_base:
-            self._options["api_base"] = api_base
+        if base_url:
+            self._options["api_base"] = base_url
         self._support = ParameterSupport()
         self._module: ModuleType | None = None
 

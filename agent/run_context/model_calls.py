@@ -8,6 +8,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from math import ceil, floor
 from time import monotonic
+from typing import TypedDict, Unpack
 
 from agent.core.errors import BudgetError, ModelError, ModelTimeoutError, StoreError
 from agent.core.events import AssistantTurn, ModelReturned, Purpose
@@ -29,8 +30,31 @@ from agent.storage.prompt_log import PromptLog
 log = logging.getLogger(__name__)
 
 
+class CallOptions(TypedDict, total=False):
+    """The options of a model call; all may be left out."""
+
+    tier: Tier
+    """Default: `fast`."""
+    tools: tuple[JsonObject, ...]
+    """The tools that the model may call."""
+    schema: ResponseSchema | None
+    """What the reply must match."""
+    max_tokens: int | None
+    """The longest reply; default: the limit of the settings."""
+    temperature: float
+    """Default: 0. A completion has the caller's."""
+    formed: bool
+    """False: without the caller's `response_format`."""
+    retry_timeouts: bool
+    """False: a call that timed out is not repeated."""
+
+
 class MeteredModels:
     """The model calls of one run, for one attempt of a step, or for the planner.
+
+    All three methods build the request, redact it, reserve its cost, call the model and record the call; they differ in
+    how the reply arrives: whole (`complete`), whole with its pieces passed to a callback (`complete_streaming`), or as
+    pieces (`stream`). Each raises `BudgetError` before the call, and `ModelError` after a failed one.
 
     `span` names the sub-agent of the calls. A share `leave` of every budget, from 0 to 1, is reserved for its
     parents.
@@ -50,36 +74,17 @@ class MeteredModels:
         purpose: Purpose,
         messages: tuple[JsonObject, ...],
         *,
-        tier: Tier = "fast",
-        tools: tuple[JsonObject, ...] = (),
-        schema: ResponseSchema | None = None,
-        max_tokens: int | None = None,
         keep_message: bool = False,
-        formed: bool = True,
-        retry_timeouts: bool = True,
+        **options: Unpack[CallOptions],
     ) -> ModelReply:
-        """One whole completion. Raises `BudgetError` before the call, `ModelError` after a failed one.
-
-        `keep_message` stores the reply in the log, for a conversation that must survive a crash. `formed=False` omits
-        the caller's `response_format`. `retry_timeouts=False` does not repeat a call that timed out.
+        """One whole completion. `keep_message` stores the reply in the log, for a conversation that must survive a
+        crash.
         """
         if self._run.profile.decides == "rounds":
             # A slow model is given up where it says nothing, not while it writes a long text.
-            return await self.complete_streaming(
-                purpose,
-                messages,
-                tier=tier,
-                tools=tools,
-                schema=schema,
-                max_tokens=max_tokens,
-                keep_message=keep_message,
-                formed=formed,
-                retry_timeouts=retry_timeouts,
-            )
-        request = self._build_request(
-            purpose, messages, tier, tools, schema, max_tokens, formed=formed, retry_timeouts=retry_timeouts
-        )
-        request = await self._redact(request)
+            return await self.complete_streaming(purpose, messages, keep_message=keep_message, **options)
+        tier, tools = options.get("tier", "fast"), options.get("tools", ())
+        request = await self._redact(self._build_request(purpose, messages, options))
         started = monotonic()
         async with self._reserve_budget(request) as meter:
             try:
@@ -96,50 +101,25 @@ class MeteredModels:
         return reply
 
     def stream(
-        self,
-        purpose: Purpose,
-        messages: tuple[JsonObject, ...],
-        *,
-        tier: Tier,
-        tools: tuple[JsonObject, ...] = (),
-        max_tokens: int | None = None,
-        formed: bool = True,
+        self, purpose: Purpose, messages: tuple[JsonObject, ...], **options: Unpack[CallOptions]
     ) -> AsyncGenerator[ModelChunk, None]:
-        """Yields one completion as chunks. Records the call when it ends, fails, or is closed early.
-
-        `formed` as in `complete`. Raises `BudgetError` at once.
-        """
-        request = self._build_request(purpose, messages, tier, tools, None, max_tokens, formed=formed)
-        return self._stream(request, tier, StreamedReply(request.model))
+        """Yields one completion as chunks. Records the call when it ends, fails, or is closed early."""
+        request = self._build_request(purpose, messages, options)
+        return self._stream(request, options.get("tier", "fast"), StreamedReply(request.model))
 
     async def complete_streaming(
         self,
         purpose: Purpose,
         messages: tuple[JsonObject, ...],
         *,
-        tier: Tier = "fast",
-        tools: tuple[JsonObject, ...] = (),
-        schema: ResponseSchema | None = None,
-        max_tokens: int | None = None,
         keep_message: bool = True,
-        formed: bool = True,
-        retry_timeouts: bool = True,
-        temperature: float = 0.0,
         on_chunk: Callable[[ModelChunk], Awaitable[None]] | None = None,
+        **options: Unpack[CallOptions],
     ) -> ModelReply:
         """Like `complete`; calls `on_chunk` with each piece as it arrives. The time limit is that of a stream: until
         the first token, and between tokens."""
-        request = self._build_request(
-            purpose,
-            messages,
-            tier,
-            tools,
-            schema,
-            max_tokens,
-            formed=formed,
-            temperature=temperature,
-            retry_timeouts=retry_timeouts,
-        )
+        tier, tools = options.get("tier", "fast"), options.get("tools", ())
+        request = self._build_request(purpose, messages, options)
         streamed = StreamedReply(request.model)
         replies: list[ModelReply] = []  # built once, because calls without an id get a random one
 
@@ -219,24 +199,13 @@ class MeteredModels:
             if key is not None and reservations is not None:
                 await asyncio.shield(reservations.record_usage(key, reserved, meter.usage))
 
-    def _build_request(
-        self,
-        purpose: Purpose,
-        messages: tuple[JsonObject, ...],
-        tier: Tier,
-        tools: tuple[JsonObject, ...],
-        schema: ResponseSchema | None,
-        max_tokens: int | None,
-        *,
-        formed: bool,
-        temperature: float = 0.0,
-        retry_timeouts: bool = True,
-    ) -> ModelRequest:
+    def _build_request(self, purpose: Purpose, messages: tuple[JsonObject, ...], options: CallOptions) -> ModelRequest:
         """A request that is not redacted yet, so that a spent budget raises `BudgetError` at once."""
         run, models = self._run, self._run.engine.models
-        options = redact_options(run.state.request, run.room.guard_input) if purpose == "completion" else {}
-        if not formed:
-            options = {name: value for name, value in options.items() if name != "response_format"}
+        tier, tools = options.get("tier", "fast"), options.get("tools", ())
+        parameters = redact_options(run.state.request, run.room.guard_input) if purpose == "completion" else {}
+        if not options.get("formed", True):
+            parameters = {name: value for name, value in parameters.items() if name != "response_format"}
         model, *fallbacks = models.list_upstreams(tier, run.room)
         check_budget(run, leave=self._reserved_share)
         if model in run.slow_models:
@@ -249,13 +218,13 @@ class MeteredModels:
             messages=messages,
             purpose=purpose,
             tools=tools,
-            response_schema=schema,
-            temperature=run.state.request.temperature if purpose == "completion" else temperature,
-            max_tokens=max_tokens or models.max_tokens,
-            options=options,
+            response_schema=options.get("schema"),
+            temperature=run.state.request.temperature if purpose == "completion" else options.get("temperature", 0.0),
+            max_tokens=options.get("max_tokens") or models.max_tokens,
+            options=parameters,
             fallbacks=tuple(fallbacks),
             timeout_s=min(models.timeout_s, max(1.0, run.seconds_left)),
-            retry_timeouts=retry_timeouts,
+            retry_timeouts=options.get("retry_timeouts", True),
             tokens_left=self._count_tokens_left(messages, tools),
         )
 

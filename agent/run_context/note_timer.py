@@ -1,4 +1,7 @@
-"""`NoteTimer`: the time at which what runs have noted is appended to their logs, for all runs of a process."""
+"""`NoteTimer`: appends the notes of all runs of a process that no emitted event has followed in time.
+
+A note (`Run.note`) is usually appended with the next event that its run emits. The timer is for the others.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,7 +17,7 @@ MAX_RUNS = 50
 
 
 class NoteTimer:
-    """The runs that have noted something. One timer serves them all, so that those of a moment share a transaction."""
+    """The runs that have notes to append. One timer serves all of them, so that their notes share a transaction."""
 
     def __init__(self) -> None:
         self._due: dict[Run, float] = {}
@@ -22,7 +25,7 @@ class NoteTimer:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, run: "Run") -> None:
-        """Has the notes of this run appended within `NOTE_SECONDS`."""
+        """Appends the notes of this run after `NOTE_SECONDS`, unless the run appends them before."""
         if run in self._due:
             return
         loop = asyncio.get_running_loop()
@@ -35,11 +38,11 @@ class NoteTimer:
         return run in self._due
 
     def discard(self, run: "Run") -> None:
-        """Forgets a run without notes."""
+        """Forgets a run whose notes were appended."""
         self._due.pop(run, None)
 
     def _append_due(self) -> None:
-        """Appends what was noted a while ago; what was noted just now waits, since more of it follows."""
+        """Appends the notes that are due. Newer ones wait for the next time, because more of them usually follow."""
         loop = asyncio.get_running_loop()
         self._timer = None
         latest = loop.time() + NOTE_SECONDS / 2
@@ -52,8 +55,9 @@ class NoteTimer:
             self._append(runs)
 
     def _append(self, runs: Sequence["Run"]) -> None:
-        """Appends what runs have noted: in one transaction if the journal needs not be waited for, else by their
-        writers."""
+        """Appends the notes of these runs in one transaction, if the journal can do so without waiting. Otherwise, and
+        for notes that `Run.list_notes` leaves to them, the writer tasks of the runs append them.
+        """
         notes = [(run, append) for run in runs if (append := run.list_notes()) is not None]
         logs = notes[0][0].journal.append_now(*(append for _, append in notes)) if notes else None
         for (run, _), events in zip(notes, logs or (), strict=logs is not None):

@@ -1,8 +1,4 @@
-"""`RunRedaction`: applies the redaction policy to one run. `Run.emit` and `Run.note` pass every event through it.
-
-Each text is scanned once: an event that is redacted early, because its text is used first, is marked until it is
-appended. The policy is in `agent.policy.redaction`.
-"""
+"""`RunRedaction`: applies the redaction policy (`agent.policy.redaction`) to everything that leaves one run."""
 
 import asyncio
 import json
@@ -47,7 +43,13 @@ Result = TypeVar("Result")
 
 
 class RunRedaction:
-    """The redaction of one run's events, its answer, and its model calls."""
+    """Redacts the events of one run for its log, its answer for people, and its model calls for the model.
+
+    Every event passes `redact_body` when `Run.emit` or `Run.note` appends it. Some texts are used before that, such as
+    a step's output: `redact`, `finish_step` and `release_answer` redact their events early, and `mark_redacted`
+    remembers an event until it is appended, so that no text is scanned twice. `MeteredModels` passes each request
+    through `redact_for_model`, and each reply through `redact_reply`.
+    """
 
     def __init__(self, run: "Run") -> None:
         weak_run: Run = weakref.proxy(run)
@@ -65,13 +67,13 @@ class RunRedaction:
     # Redaction of events, which every door reads.
 
     def redact_body(self, body: EventBody, step_id: str | None) -> EventBody:
-        """An event that holds text, redacted for the log."""
+        """An event that holds text, redacted for the log; one that was redacted early is returned as it is."""
         if self._redacted.pop(id(body), None) is body:
             return body
         return self._events.redact(body, by_model=self._is_by_model(body, step_id))
 
     def redact(self, body: Body) -> Body:
-        """An event, redacted for the log. For events whose text is used before they are appended."""
+        """Redacts an event early, because its text is used before it is appended, and marks it."""
         redacted = self._events.redact(body)
         assert isinstance(redacted, type(body)), "a rule returns the type it is given"
         return self.mark_redacted(redacted)

@@ -1,8 +1,9 @@
 """`Run`: one claimed run in this process. Its state is the fold of its log; `emit` and `note` append to it.
 
-One writer task appends all events of a run, so that events are applied in the order of their seqs and a cancelled step
-cannot separate the state from the log. `emit` returns after its events are durable. `note` does not wait: it is for
-events that a resumed run can compute again.
+`emit` returns after its events are durable; `note`, for events that a resumed run can compute again, does not wait. The
+events are appended in order, on one of three paths: by `emit` itself, if the journal can do so at once (`_append_now`);
+else by the run's writer task, which puts all pending events into one transaction, so that a cancelled step cannot
+separate the state from the log; and notes that no emitted event follows by `NoteTimer`, with those of other runs.
 """
 
 import asyncio
@@ -89,6 +90,8 @@ class Run:
         """Followers of the run in this process."""
         self._follower_waiters: list[asyncio.Future[None]] = []
         self._settled_waiters: list[asyncio.Future[None]] = []
+        self.closed = False
+        """Whether this process has released the run."""
 
     @cached_property
     def redaction(self) -> RunRedaction:
@@ -250,9 +253,6 @@ class Run:
         """Waits until the run ends, waits for a person after seq `after`, or is released."""
         while not self.closed and not any(_is_settling(event, after) for event in reversed(self.events)):
             await _wait_for_wake(self._settled_waiters)
-
-    closed = False
-    """Whether this process has released the run."""
 
     def close(self) -> None:
         """Releases the run and ends its followers."""

@@ -236,7 +236,7 @@ class KeyStore:
             except UnchangedError:  # somebody else has changed or revoked it meanwhile
                 continue
             return replace(key, limits=limits)
-        raise ConflictError(f"the limits of the API key {key_id} are being changed by another process; try again")
+        raise ConflictError(f"the limits of the API key {key_id} are being changed by another request; try again")
 
     async def record_use(self, key_id: str) -> None:
         """Stores the current time as the key's last use."""

@@ -181,7 +181,7 @@ class PostgresDatabase:
 
     async def _listen(self, wake: Callable[[str], None], wake_all: Callable[[], None]) -> None:
         """Listens forever. Reconnects after a failure and wakes everybody, since notifications may have been missed."""
-        trouble = ThrottledLog(log, f"listening for notifications of {self.location}")
+        trouble = ThrottledLog(log, f"notifications of {self.location} cannot be received")
         while True:
             try:
                 async with await AsyncConnection.connect(self.url, autocommit=True) as connection:

@@ -30,6 +30,10 @@ _EVEN = 0.95
 """The share of lines with equally many cells from which on a delimiter divides a table evenly."""
 _DIVIDING_COMMA = re.compile(r",(?! )(?!(?<=\d,)\d)")
 """A comma that is not part of a number or a text."""
+_OTHER_DELIMITER = re.compile(f"[{DELIMITERS[1:]}]")
+_WIDE_GAP = re.compile(r"[^\s,] {2,}\S")
+_ALIGNED = 0.8
+"""The share of lines with such gaps from which on spaces place their cells."""
 
 
 class Dialect(NamedTuple):
@@ -54,6 +58,8 @@ class Dialect(NamedTuple):
     """Whether apostrophes are the quotes: the rest describes the text with `swap_quotes`."""
     has_formulas: bool = False
     """Whether cells are formulas of nothing but a text."""
+    is_aligned: bool = False
+    """Whether spaces alone place the cells below each other: no delimiter divides them, also the one that is named."""
 
 
 def find_dialect(text: str, delimiter: str = "") -> Dialect:
@@ -81,6 +87,8 @@ def swap_quotes(text: str) -> str:
 def _find_quoted_dialect(text: str, delimiter: str) -> Dialect:
     named, separator = find_separator(text)
     delimiter = (named if separator else delimiter or named) or ""
+    if not delimiter and _is_aligned(text.split("\n", _GUESS_LINES)[:_GUESS_LINES]):
+        return Dialect("\t", is_aligned=True)
     titles, length = find_titles(text[separator:], delimiter)
     skipped = separator + length
     table = text[skipped:]
@@ -104,6 +112,14 @@ def _find_quoted_dialect(text: str, delimiter: str) -> Dialect:
         is_drawn,
         has_formulas=_FORMULA in table,
     )
+
+
+def _is_aligned(lines: Sequence[str]) -> bool:
+    """Whether nearly all lines have wide gaps, and no delimiter but in numbers and texts."""
+    filled = [line for line in lines if line.strip()]
+    wide = sum(_WIDE_GAP.search(line) is not None for line in filled)
+    has_delimiter = any(_DIVIDING_COMMA.search(line) or _OTHER_DELIMITER.search(line) for line in filled)
+    return len(filled) > 1 and wide >= _ALIGNED * len(filled) and not has_delimiter
 
 
 def _has_crossed_rule(lines: Sequence[str], rows: Sequence[str]) -> bool:

@@ -52,8 +52,11 @@ _ALL_PRONOUNS = frozenset({"es", "det"}).union(*_FOLDED_PRONOUNS.values())
 """Those of a phrase that stands alone, where none is an impersonal subject."""
 _FOLDED_CONJUNCTIONS = frozenset(fold(_CONJUNCTIONS).split())
 _FOLDED_ADDING = frozenset(fold(_ADDING).split())
+_FOLDED_LEADS = _FOLDED_CONJUNCTIONS | _FOLDED_ADDING
 _ALL_PREPOSITIONS = frozenset().union(*(fold(words).split() for words in _PREPOSITIONS.values()))
 _WORD_AND_NUMBER = re.compile(r"[^\W\d_][\w-]*(?:[ \u00a0]\d[\w.]*\b)?")
+_NEAR_CHARS = 200
+"""Characters on either side of a name in which the word beside it stands."""
 _TITLE_CHARS = 3
 """Letters of what a full stop abbreviates in front of a name, as `Dr.` and `Mrs.`."""
 _LEAD = re.compile(r"[\s\u00bf\u00a1,;:]*+(?P<word>[^\W\d_]++)")
@@ -106,11 +109,12 @@ def read_alone(sentence: str) -> str:
     """A sentence without the conjunctions and adverbs that lead into it, if it can then be understood without the
     message before: "And the deposit?" is about "the deposit?". "" for a pronoun, or for a phrase that adds to a
     subject, such as "And in Japan?"."""
-    rest = sentence.strip()
-    lead = _LEAD.match(rest)
-    while lead is not None and fold(lead["word"]) in _FOLDED_CONJUNCTIONS | _FOLDED_ADDING:
-        rest = rest[lead.end() :].lstrip(" ,;:")
-        lead = _LEAD.match(rest)
+    whole, start = sentence.strip(), 0
+    lead = _LEAD.match(whole)
+    while lead is not None and fold(lead["word"]) in _FOLDED_LEADS:
+        start = lead.end()
+        lead = _LEAD.match(whole, start)
+    rest = whole[start:].lstrip(" ,;:") if start else whole
     if lead is None or not list_content_words(rest) or has_pronoun(rest):
         return ""
     return "" if fold(lead["word"]) in _ALL_PREPOSITIONS else rest
@@ -135,14 +139,17 @@ def list_names(message: str) -> list[NameInText]:
     is_german = "de" in detect_candidate_languages(message)
     names: dict[str, NameInText] = {}
     for match in _WORD_AND_NUMBER.finditer(message):
-        name, before, after = match[0], message[: match.start()].rstrip(), message[match.end() :].lstrip()
+        name, start, end = match[0], match.start(), match.end()
+        if name in names or not name[0].isupper():
+            continue
+        before, after = message[max(start - _NEAR_CHARS, 0) : start].rstrip(), message[end : end + _NEAR_CHARS].lstrip()
         is_inner = bool(before) and before[-1] not in '.!?:\u201c"('
         has_number = any(map(str.isdigit, name))
-        is_title = len(name) <= _TITLE_CHARS and message.startswith(".", match.end())
+        is_title = len(name) <= _TITLE_CHARS and message.startswith(".", end)
         is_word = is_inner and not (is_german or is_title or name.isupper()) and bool(list_content_words(name))
-        if name[0].isupper() and (has_number or is_word):
+        if has_number or is_word:
             words = _WORD.findall(before)[-1:], _WORD.findall(after)[:1]
-            names.setdefault(name, NameInText(name, "".join(words[0]), "".join(words[1])))
+            names[name] = NameInText(name, "".join(words[0]), "".join(words[1]))
     return [*names.values()]
 
 

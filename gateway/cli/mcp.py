@@ -15,7 +15,7 @@ app = typer.Typer(
 )
 
 
-app.command()(install)
+app.command(no_args_is_help=True)(install)
 
 
 @app.callback()

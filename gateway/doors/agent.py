@@ -31,7 +31,7 @@ _STATUSES: dict[int | str, str] = {
     404: "Not found",
     409: "The current state does not allow this",
     413: "The body is too large",
-    415: "The body is not uncompressed JSON",
+    415: "The body is compressed, or is not JSON",
     429: "The provider's rate limit is reached",
     500: "An internal error",
     502: "The model or a tool failed",

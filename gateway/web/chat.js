@@ -20,7 +20,7 @@ const LOOK_MS = 15_000; // between two looks whether the chat went on in another
 const rooms = el("select.pill", { "aria-label": "Room" });
 const models = el("select.pill", { "aria-label": "Model", title: "The model of this chat", hidden: true });
 const messages = makeMessages({ branch: (message) => branch(message), choose: (id) => choose(id), grown: () => stick(), left: () => box.focus() });
-const { element: log, draw, replies } = messages;
+const { element: log, replies } = messages;
 const earlier = button("Earlier messages", () => loadEarlier(), { kind: "plain" });
 const hero = el("div.hero");
 const scroll = el("div.scroll", {}, el("div.column", {}, hero, el("h1.hidden", {}, "Chat"), earlier, log));
@@ -212,13 +212,16 @@ async function say(text) {
     if (chat !== here) return past.refresh(); // another chat was opened meanwhile; this one goes on
     if (isReply && sent.answer === current?.id) return; // its own stream goes on
     if (isReply || sent.parent !== here.head) return await reload(); // another tab was faster
-    replace(asked, reply.element, sent);
+    messages.settle(asked, reply.element, sent);
+    here.head = sent.answer;
+    stick({ now: true });
+    past.refresh(here.id);
+    watch(sent.answer, replies.get(sent.answer));
     if (isToStop) stop(); // pressed before the answer had an id
   } catch (error) {
     if (chat === here) box.busy(false);
-    const wasDeleted = await isGone(here.id, error);
-    box.giveBack(wasDeleted ? "" : here.id, text, pictures);
-    if (wasDeleted) return void (here.head = null, chat === here && messages.empty(...unread(error, null, "Your message waits in a new chat.")));
+    if (await isGone(here.id, error)) return lose(here, error, text, pictures);
+    box.giveBack(here.id, text, pictures);
     if (chat === here && error.status === 409) await reload(); // a question was asked or decided elsewhere
     if (isReply || error.status === 409) return chat === here && complain(error);
     reply.fail(error);
@@ -236,16 +239,11 @@ function takeBack(text, pictures, drawn) {
   box.giveBack(chat.id, text, pictures);
 }
 
-/** Puts the message that the gateway has stored in place of the one that was sent, and follows its answer. */
-function replace(asked, placeholder, { run_id: runId, user_message: userId, answer: answerId, parent }) {
-  const text = asked.querySelector(".mine").textContent;
-  const images = [...asked.querySelectorAll("img")].map((one) => one.src);
-  asked.replaceWith(draw({ role: "user", id: userId, content: text, images, created_at: new Date().toISOString(), parent, siblings: [userId] }));
-  placeholder.replaceWith(draw({ role: "assistant", id: answerId, parent: userId, run_id: runId }));
-  chat.head = answerId;
-  stick({ now: true });
-  past.refresh(chat.id);
-  watch(answerId, replies.get(answerId));
+/** A chat was deleted before a message could be sent in it: the message waits in a new one. */
+function lose(here, error, text = "", pictures = []) {
+  here.head = null;
+  box.giveBack("", text, pictures);
+  if (chat === here) messages.empty(...unread(error, null, text && "Your message waits in a new chat."));
 }
 
 /** Returns the id of a chat, which is in the address at once. */
@@ -265,6 +263,8 @@ async function branch(message) {
     if (chat === here) await reload();
     past.refresh();
   } catch (error) {
+    const pictures = (message.images ?? []).filter((url) => url.startsWith("data:")).map((url) => ({ url, name: "Picture" }));
+    if (await isGone(here.id, error)) return lose(here, error, message.content, pictures);
     if (chat !== here) return;
     complain(error);
     stick({ now: true });

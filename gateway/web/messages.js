@@ -80,7 +80,14 @@ export function makeMessages({ branch, choose, grown, left }) {
   }
 
   return {
-    element: log, replies, draw, place,
+    element: log, replies, place,
+    /** Puts a message that the gateway has stored, and its answer, in place of what was sent. */
+    settle(asked, placeholder, { run_id: runId, user_message: userId, answer: answerId, parent }) {
+      const text = asked.querySelector(".mine").textContent;
+      const images = [...asked.querySelectorAll("img")].map((one) => one.src);
+      asked.replaceWith(draw({ role: "user", id: userId, content: text, images, created_at: new Date().toISOString(), parent, siblings: [userId] }));
+      placeholder.replaceWith(draw({ role: "assistant", id: answerId, parent: userId, run_id: runId }));
+    },
     /** Shows earlier messages: out of sight, they are not laid out. */
     prepend(messages) {
       const drawn = messages.map(draw);

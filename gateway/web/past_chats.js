@@ -22,7 +22,7 @@ export function pastChats({ gone, named }) {
       el("nav.scroll", { "aria-label": "Past chats" }, list, more)));
   const narrow = matchMedia("(max-width: 60rem)");
   narrow.addEventListener("change", () => (element.open = !narrow.matches));
-  addEventListener("reachchange", () => later());
+  for (const sign of ["reachchange", "limitchange"]) addEventListener(sign, () => later());
   addEventListener("hashchange", () => narrow.matches && (element.open = false)); // a chat was chosen
   addEventListener("keydown", (event) => {
     if (event.key !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || document.querySelector("dialog[open]")) return;
@@ -78,7 +78,8 @@ export function pastChats({ gone, named }) {
     if (before) wanted.set("before", before);
     const words = search.value.trim();
     if (words) wanted.set("query", words);
-    const page = await get(`v1/conversations?${wanted}`);
+    const isLook = !before && rows.length > 0 && words === shown; // nobody waits for it, and may write something meanwhile
+    const page = await get(`v1/conversations?${wanted}`, { quiet: isLook });
     if (words !== search.value.trim() || (before && before !== next)) return; // of other words, or pressed twice
     const isSame = shown === words;
     shown = words;

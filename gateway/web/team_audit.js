@@ -1,5 +1,6 @@
 /** The audit record: who did what, newest first. */
 
+import { personOf } from "./access.js";
 import { get } from "./api.js";
 import { attempt, button, el, fill, moment, table, tableRow } from "./dom.js";
 
@@ -22,7 +23,7 @@ export async function audit(stage) {
     next = page.next;
     more.hidden = !next;
     body.append(...page.data.map((one) => tableRow([
-      moment(one.at), one.principal, [one.action, one.outcome !== "done" && el("span.tag.blocking", {}, one.outcome)], one.target, one.owner])));
+      moment(one.at), personOf(one.principal), [one.action, one.outcome !== "done" && el("span.tag.blocking", {}, one.outcome)], one.target, personOf(one.owner)])));
   }
 
   await load(null);

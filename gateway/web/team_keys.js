@@ -59,7 +59,7 @@ function form(refresh) {
   const made = el("form.form", { onsubmit: make },
     el("div.pair", {}, field("Owner", { name: "owner", required: true, maxLength: 200, placeholder: "anna" }), field("Name", { name: "name", required: true, maxLength: 200, placeholder: "laptop" })),
     el("fieldset", {}, el("legend", {}, "May"), Object.entries(SCOPES).map(([scope, word]) =>
-      el("label.check", {}, el("input", { type: "checkbox", name: "scopes", value: scope, checked: USUAL.has(scope) }), el("span", {}, el("b", {}, scope), ` ${word}`)))),
+      el("label.check", {}, el("input", { type: "checkbox", name: "scopes", value: scope, defaultChecked: USUAL.has(scope) }), el("span", {}, el("b", {}, scope), ` ${word}`)))),
     el("div.pair", {}, field("Tokens in all", { name: "budget_tokens", type: "number", min: 1, placeholder: "no limit" }),
       field("Cost in all, USD", { name: "budget_usd", type: "number", min: 0.01, step: "any", placeholder: "no limit" }),
       field("Requests a minute", { name: "requests_per_minute", type: "number", min: 1, placeholder: "no limit" }),

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import mcp_types as types
 from mcp.client.context import ClientRequestContext
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from agent.core.client_requests import ClientMethod
 from agent.core.json_walk import iter_texts
@@ -97,7 +97,7 @@ class ServerRequests:
         request = params.model_dump(
             mode="json", by_alias=True, exclude_none=True, exclude={"meta", "task", "include_context"}
         )
-        request["messages"] = [*map(_clean_block, request["messages"])]
+        request["messages"] = _clean_block(request["messages"])
         name = f"The MCP server {self._server!r} asks this, not the user."
         request["systemPrompt"] = "\n\n".join(filter(None, (name, sanitize_text(params.system_prompt or "").text)))
         try:
@@ -131,23 +131,24 @@ def _clean_text(text: str) -> str:
     return remove_live_parts(sanitize_text(text).text)
 
 
-def _clean_block(block: JsonObject) -> JsonObject:
+def _clean_block(block: JsonValue) -> JsonValue:
     """A message for the client's model, or a part of one, whose texts a person can see: those of results too."""
-    cleaned = {**block}
-    if block.get("type") == "text":
-        cleaned["text"] = sanitize_text(block["text"]).text
-    content = block.get("content")
-    if isinstance(content, list):
-        cleaned["content"] = [*map(_clean_block, content)]
-    elif isinstance(content, dict):
-        cleaned["content"] = _clean_block(content)
+    if isinstance(block, list):
+        return [*map(_clean_block, block)]
+    if not isinstance(block, dict):
+        return block
+    cleaned, text = {**block}, block.get("text")
+    if block.get("type") == "text" and isinstance(text, str):
+        cleaned["text"] = sanitize_text(text).text
+    if "content" in block:
+        cleaned["content"] = _clean_block(block["content"])
     return cleaned
 
 
 def _find_live_name(schema: JsonObject) -> str | None:
-    """Describes a name or value of a cleaned form that leads to an address; None if there is none. `<none>` leads
-    nowhere."""
+    """Describes a name or value of a cleaned form that leads to an address; None if there is none. A tag without an
+    address leads nowhere: `Status: <none>`."""
     for text in iter_texts(schema):
-        if (":" in text or "//" in text) and remove_live_parts(text) != text:
+        if any(mark in text for mark in ("//", "](", "]:")) and remove_live_parts(text) != text:
             return f"its form has a link or an image in the name or value {escape_invisible(text)[:100]!r}"
     return None

@@ -25,10 +25,14 @@ _CONDITION_AFTER = re.compile(r"\s*(?:\Z|;|\)|(?:AND|OR|GROUP|ORDER|LIMIT|HAVING
 _COMPARED_BEFORE = re.compile(r"(?:=|<>|!=|\bIN\s*\([^()]*,?|\bLIKE)\s*\Z", re.IGNORECASE)
 DATE_PARTS = ("year", "quarter", "month", "week", "day", "weekday", "hour")
 """Functions of a date whose names models write as if they were columns."""
-NAMED_PARTS = ("month", "day")
-"""Those with a function for the name, such as `monthname`."""
-_DATE = re.compile(r"DATE|TIMESTAMP")
-_COMPARED_WITH_WORD = re.compile(r"\s*(?:=|<>|!=|IN\s*\(|LIKE)\s*'[^\W\d]", re.IGNORECASE)
+NAMED_PARTS = {"month": "monthname", "day": "dayname", "weekday": "dayname"}
+"""The function for the name of a part."""
+_DATE = re.compile(r"DATE\Z|TIMESTAMP")
+_VALUE = r"(?:'[^']*'|\d+)"
+_COMPARED_WITH = re.compile(
+    rf"\s*(?:=|<>|!=|(?:NOT\s+)?(?:IN\s*\(|LIKE\b)|(<|>|BETWEEN\b)=?)\s*({_VALUE}(?:\s*,\s*{_VALUE})*)", re.IGNORECASE
+)
+"""What follows a compared column: the comparison, if it is about an order, and the values."""
 _SINGLE_FROM = re.compile(r"\bFROM\s+\"?(\w+)\"?(?=\s|;|\Z)(?!\s*,)", re.IGNORECASE)
 
 Columns = Mapping[str, Sequence[str]]
@@ -50,12 +54,17 @@ def correct_column(connection: Connection, sql: str, error: str, tables: Sequenc
         return None
     name = unknown[1]
     columns = _list_columns(connection, tables)
+    part = _take_date_part(connection, sql, name.lower(), tables) if name.lower() in DATE_PARTS else None
+    other = _read_as_known(connection, sql, name, columns)
+    return part or other if part is None or other is None else None
+
+
+def _read_as_known(connection: Connection, sql: str, name: str, columns: Columns) -> Correction | None:
+    """The statement with the column or the value that an unknown name stands for."""
     near = _find_near_column(name, columns, sql)
     if near:
         return _replace(sql, name, quote(near), f"{name} was read as the column {near}")
-    if name.lower() in DATE_PARTS:
-        return _take_date_part(connection, sql, name.lower(), tables)
-    values = list(islice(_iterate_values(connection, name, tables), 2))
+    values = list(islice(_iterate_values(connection, name, [*columns]), 2))
     if len(values) == 1:
         return _correct_value(sql, name, *values[0])
     return _join_table(sql, name, columns)
@@ -105,16 +114,34 @@ def _iterate_values(connection: Connection, value: str, tables: Sequence[str]) -
 
 
 def _take_date_part(connection: Connection, sql: str, part: str, tables: Sequence[str]) -> Correction | None:
-    """The statement with `month` and the like taken from the only date of the tables that it names: by its name where
-    it is compared with a word, `month = 'October'`, else as a number."""
-    places = list(_find_places(sql, part))
-    days = [column for column, kind in _iterate_columns(connection, _list_named(sql, tables)) if _DATE.match(kind)]
-    if len(days) != 1 or not places:
+    """The statement with `month` and the like taken from the only date of the tables that it names."""
+    dates = [one for one in _iterate_columns(connection, _list_named(sql, tables)) if _DATE.match(one[1])]
+    function = _choose_function(connection, sql, part)
+    if len(dates) != 1 or not function or (part == "hour" and dates[0][1] == "DATE"):
         return None
-    is_named = all(_COMPARED_WITH_WORD.match(sql[end:]) for _, end in places)
-    function = f"{part}name" if is_named and part in NAMED_PARTS else part
-    value = f"{function}({quote(days[0])})"
+    value = f"{function}({quote(dates[0][0])})"
     return _replace(sql, part, value, f"{part} was read as {value}")
+
+
+def _choose_function(connection: Connection, sql: str, part: str) -> str:
+    """The function that gives what a statement takes a part of a date for: its name if it is compared with words, as in
+    `month = 'October'`, else its number. "" if that is open: `day` alone may be the date itself, calendars number the
+    days of the week in different ways, and no month is called `Oct`, so that a condition would silently hold for none.
+    """
+    compared = [_COMPARED_WITH.match(sql[end:]) for _, end in _find_places(sql, part)]
+    values = [value.strip("'") for one in compared if one is not None for value in re.findall(_VALUE, one[2])]
+    if not all(map(str.isdecimal, values)):
+        name = "" if any(one is not None and one[1] for one in compared) else NAMED_PARTS.get(part, "")
+        return name if name and all(_is_name(connection, name, value) for value in values) else ""
+    is_open = part == "weekday" or (part == "day" and not all(compared))
+    return "" if is_open else part
+
+
+def _is_name(connection: Connection, function: str, word: str) -> bool:
+    """Whether `monthname` or `dayname` gives this word, or one like this pattern, for any day of a year."""
+    days = "range(DATE '2024-01-01', DATE '2025-01-01', INTERVAL 1 DAY) AS days(day)"
+    search = f"SELECT 1 FROM {days} WHERE {function}(day) LIKE ? LIMIT 1"
+    return connection.execute(search, [word]).fetchone() is not None
 
 
 def _list_named(sql: str, tables: Sequence[str]) -> list[str]:

@@ -11,11 +11,14 @@ from typing import NamedTuple
 
 from agent.text.csv_rows import MAX_NAMED, CsvRows, UnevenRows
 from agent.text.delimited import Dialect, find_dialect, has_escaped_quotes, has_spaced_quotes, swap_quotes
-from agent.text.table_head import classify_text, find_text_head
+from agent.text.table_head import classify_text, find_text_head, split_tables
 from mcp_tools.tables.text_files import InputError, open_temporary_file
 
 _HEAD_BYTES = 65_536
 _HEAD_ROWS = 100
+_MAX_SPLIT_BYTES = 8_000_000
+"""A longer text is one table: programs that write several write short ones."""
+_EMPTY_ROW = re.compile(r"^[\s,;|\"]*\n", re.MULTILINE)
 _LONE_RETURN = re.compile("\r(?!\n)")
 _CHUNK_LINES = 10_000
 
@@ -40,6 +43,33 @@ class SquaredRows(NamedTuple):
     descriptor: int
     names: tuple[str, ...]
     notes: tuple[str, ...]
+
+
+def iter_tables(descriptor: int, delimiter: str) -> Iterator[tuple[int, str, int]]:
+    """Yields each table of UTF-8 text: a descriptor, its delimiter, and how many rows of the file are before it. A file
+    has several where empty rows divide rows that each have a header of their own."""
+    data = os.pread(descriptor, _MAX_SPLIT_BYTES + 1, 0)
+    text = data.decode("utf-8", "replace") if len(data) <= _MAX_SPLIT_BYTES else ""
+    dialect = find_dialect(text[:_HEAD_BYTES], delimiter)
+    reader = CsvRows(io.StringIO(text[dialect.skipped :], newline=""), dialect)
+    rows: list[list[str]] = []
+    ends = [0]
+    for row in reader if _EMPTY_ROW.search(text) else ():
+        rows.append(row)
+        ends.append(reader.line_count)
+    parts = split_tables(rows) if rows else []
+    if len(parts) < 2:
+        yield descriptor, delimiter, 0
+        return
+    head, lines = text[: dialect.skipped], list(io.StringIO(text[dialect.skipped :], newline=""))
+    before = 0
+    for part in parts:
+        table = open_temporary_file()
+        with os.fdopen(os.dup(table), "w", encoding="utf-8", newline="") as output:
+            output.write(head)
+            output.writelines(lines[ends[before] : ends[before + len(part)]])
+        yield table, dialect.delimiter, before + dialect.lines if before else 0
+        head, before = "", before + len(part)
 
 
 def find_csv_table(descriptor: int, delimiter: str) -> CsvTable:

@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 import duckdb
 
 from mcp_tools.tables.conversion import Connection, convert_columns, make_doubles_exact, quote, quote_literal
-from mcp_tools.tables.csv_text import CsvTable, count_lines, find_csv_table, make_names, may_be_plain, square_rows
+from mcp_tools.tables.csv_text import (
+    CsvTable,
+    count_lines,
+    find_csv_table,
+    iter_tables,
+    make_names,
+    may_be_plain,
+    square_rows,
+)
 from mcp_tools.tables.text_files import InputError, to_utf8
 from mcp_tools.tables.totals import describe_total
 
@@ -43,8 +51,11 @@ def load_file(connection: Connection, file: dict[str, Any], taken: Collection[st
         if kind == "xlsx":
             yield from _load_workbook(connection, descriptor, stem, taken)
         elif kind in ("csv", "tsv"):
-            name = make_unique(stem, taken)
-            yield LoadedTable(name, notes=tuple(load_text(connection, name, descriptor, is_tabbed=kind == "tsv")))
+            for text, delimiter, before in iter_tables(_open_text(descriptor), "\t" if kind == "tsv" else ""):
+                name = make_unique(stem, taken)
+                notes = load_text(connection, name, text, delimiter)
+                first = [f"row 1 is row {before + 1} of the file"] if before else []
+                yield LoadedTable(name, notes=(*first, *notes))
         else:
             name = make_unique(stem, taken)
             reader = (
@@ -75,12 +86,18 @@ def _load_workbook(connection: Connection, descriptor: int, stem: str, taken: Co
         yield LoadedTable(name, tuple(sheet.formats), (*sheet.notes, *notes, *describe_total(connection, name)))
 
 
-def load_text(connection: Connection, name: str, descriptor: int, *, is_tabbed: bool) -> list[str]:
-    """Loads delimited text as table `name`; gives notes on it. Raises `InputError`."""
+def _open_text(descriptor: int) -> int:
     if os.fstat(descriptor).st_size == 0:
         raise InputError("the file is empty")
-    table = find_csv_table(to_utf8(descriptor), "\t" if is_tabbed else "")
+    return to_utf8(descriptor)
+
+
+def load_text(connection: Connection, name: str, descriptor: int, delimiter: str) -> list[str]:
+    """Loads delimited text in UTF-8 as table `name`; gives notes on it. Raises `InputError`."""
+    table = find_csv_table(descriptor, delimiter)
     notes = [f"above the table: {title}" for title in table.titles]
+    if table.dialect.is_aligned:
+        notes.append("spaces place its cells below each other: each line is one column")
     if table.header_rows > 1:
         first = table.offset - table.header_rows + 1
         notes.append(f"rows {first} to {table.offset} are the header; its names and units are joined")

@@ -217,7 +217,7 @@ async def test_a_server_that_is_away_for_long_is_told_of_once_and_its_return_too
             await asyncio.sleep(0.01)
         await store.close()
     began, over = list_messages()
-    assert began.startswith("listening for notifications of ")
+    assert began.startswith("notifications of ")
     assert over.startswith("recovered after ")
 
 

@@ -51,7 +51,7 @@ async def load(request: pytest.FixtureRequest, server: ScriptedServer) -> AsyncI
             case "http":
                 client = HttpModelClient(server.url, "key")
             case "litellm":
-                client = _Named(LiteLLMClient(api_key="key", api_base=server.url))
+                client = _Named(LiteLLMClient(api_key="key", base_url=server.url))
             case _:
                 client = ScriptedClient(rules)
         opened.append(client)

@@ -64,7 +64,7 @@ async def key_for(data_dir: Path) -> str:
 
 @pytest.mark.row("S000-53")
 async def test_an_answer_appears_as_it_is_written(devtools: str, serve: Serve) -> None:
-    slow = script(says(LONG, to="completion", chunk=12, pause_s=0.03), says(LONG, chunk=12, pause_s=0.03))
+    slow = script(says(LONG, to="completion", chunk=12, pause_s=0.2), says(LONG, chunk=12, pause_s=0.2))
     async with serve(slow) as url, page_at(devtools, url) as page:
         await page.until("document.querySelectorAll('.card').length > 2")
         await page.evaluate(

@@ -79,7 +79,7 @@ async def test_a_plan_of_query_is_sent_back_as_it_was_shown(serve: Serve) -> Non
         assert [step["tool_call"].partition("(")[0] for step in plan] == ["search_knowledge", "completion"]
         again = await client.post("/v1/agent", json={"metadata": {"tool_calls": plan}})
         assert again.status_code == 400
-        assert "step 1 is completed and would be done again" in again.json()["error"]["message"]
+        assert "step 1 is completed and would run again" in again.json()["error"]["message"]
         pending = [{**step, "status": "pending"} for step in plan]
         taken = await client.post("/v1/agent", json={"metadata": {"tool_calls": pending, "room": "knowledge"}})
     assert taken.status_code == 200, taken.text

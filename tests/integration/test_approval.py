@@ -586,7 +586,7 @@ async def test_a_run_waits_on_while_the_tool_to_approve_is_not_there_and_says_wh
         asked = await ask(bench)
     run_id = asked.metadata["run_id"]
     async with engine_bench(tmp_path, model, room=CAREFUL) as bench:  # its feature is off, or its server restarts
-        with pytest.raises(ToolUnknownError, match=f"'{name}' is not there now: {why}") as refused:
+        with pytest.raises(ToolUnknownError, match=f"'{name}' is not available now: {why}") as refused:
             await bench.service.submit_decision(run_id, "approve")
         assert "The run stays waiting" in refused.value.message
         assert (await bench.service.get_run(run_id)).status == "awaiting_approval"

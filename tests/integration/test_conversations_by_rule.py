@@ -70,6 +70,24 @@ async def test_without_a_model_there_is_no_conversation_unless_the_setting_allow
         assert "LLM provider not configured" in refused.json()["error"]["message"]
 
 
+@pytest.mark.row("S000-47")
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_message_without_a_model_is_refused_as_a_new_conversation_is(
+    serve: Serve, tmp_path: Path, *, stream: bool
+) -> None:
+    """The model was taken away after the conversation began."""
+    folder = papers(tmp_path / "data", 1)
+    async with client_of(serve) as client:
+        mine = await talk(client, folder)
+    async with client_of(serve, conversations_require_llm=True, conversation_messages_per_minute=1) as client:
+        for _ in range(2):  # what is refused counts as no message
+            refused = await client.post(f"{API}/{mine.id}/messages", json={"message": "hello", "stream": stream})
+            assert (refused.status_code, refused.json()["error"]["error_code"]) == (400, "ERR_LLM_NOT_CONFIGURED")
+            assert refused.json()["detail"].startswith("LLM provider not configured")
+        found = (await client.get(f"{API}/{mine.id}")).json()
+    assert (found["messages"], found["run_id"]) == ([], None)
+
+
 @pytest.mark.row("S000-08", "S000-09", "S000-12")
 async def test_blocking_doubts_keep_a_pipeline_from_being_applied(serve: Serve, tmp_path: Path) -> None:
     folder = papers(tmp_path / "data", 3)

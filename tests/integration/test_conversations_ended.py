@@ -41,6 +41,9 @@ async def test_it_says_what_can_be_done_next(serve: Serve, tmp_path: Path) -> No
         message = (await over.ask("go on")).json()["error"]["message"]
         assert "was abandoned" in message
         assert "ask the collection" not in message
+        await client.delete("/v1/collections/kelp")
+        message = (await mine.ask("go on")).json()["error"]["message"]
+        assert "was applied to the collection 'kelp', which is deleted. What you can do: begin another" in message
 
 
 async def test_another_one_goes_on_from_its_pipeline(serve: Serve, tmp_path: Path) -> None:

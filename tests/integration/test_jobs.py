@@ -180,7 +180,7 @@ async def test_a_job_of_a_process_that_died_is_taken_up_and_at_last_given_up(tmp
         made.process()
         given_up = await made.ended(job)
         assert given_up.outcome.failure is not None
-        assert "ended 3 times" in given_up.outcome.failure.message
+        assert "stopped 3 times" in given_up.outcome.failure.message
         other = await made.store.create("local", "work", WANTED)
         await made.store.claim("a process that dies", job_runner.LEASE_SECONDS)
         made.passed += job_runner.LEASE_SECONDS + 1

@@ -80,7 +80,7 @@ async def nap(seconds: float) -> None:
 
 def embedder(provider: Provider) -> LiteLLMEmbedder:
     """An embedder that speaks to it."""
-    return LiteLLMEmbedder("openai/tiny", "key-1", timeout_s=20, api_base=provider.url, sleep=nap)
+    return LiteLLMEmbedder("openai/tiny", "key-1", timeout_s=20, base_url=provider.url, sleep=nap)
 
 
 async def test_texts_go_out_in_batches_and_come_back_in_order(provider: Provider) -> None:

@@ -78,6 +78,7 @@ LONG_PROMPTS = {
         f"ann{number}@example.org password: xk12345a{number}" for number in range(3_000)
     ),
     "addresses": "\n".join(f"a{number}@b.io" for number in range(8_000)),
+    "a tag that is none": f"What is this?\n<{' ' * 120_000}x",
     "telephone numbers": "".join(f"07{number:08d} " for number in range(12_000)),
     **{
         unit: f"What is this?\n{unit * (120_000 // len(unit))}" for unit in ("1 ", "1+1=2 ", "%41", "| 1 | 2 |\n", "> ")

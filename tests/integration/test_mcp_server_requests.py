@@ -106,7 +106,7 @@ async def test_a_question_reaches_the_user_and_the_answer_the_server(serve: Serv
 async def test_nothing_in_the_question_of_a_server_is_live(serve: Serve, tmp_path: Path, era: str) -> None:
     person = Person()
     live = "who? ![](https://evil.example/p.png) [Sign in](https://evil.example) <img src=x>"
-    choice = {"type": "string", "oneOf": [{"const": "<none>", "title": live}], "default": live}
+    choice = {"type": "string", "oneOf": [{"const": "Status: <none>", "title": live}], "default": live}
     form = {"type": "object", "properties": {"name": {**choice, "title": live, "description": live}}}
     asks = {"message": live, "requestedSchema": form}
     async with connected(serve, tmp_path, era, question=asks, **person.callbacks) as client:
@@ -116,7 +116,7 @@ async def test_nothing_in_the_question_of_a_server_is_live(serve: Serve, tmp_pat
     shown = asked.message + json.dumps(asked.requested_schema)
     assert not any(mark in shown for mark in ("![", "](", "<img"))
     assert shown.count("who?") == 5
-    assert '"<none>"' in shown
+    assert '"Status: <none>"' in shown
 
 
 @pytest.mark.parametrize(

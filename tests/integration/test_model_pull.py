@@ -125,7 +125,7 @@ async def test_a_broken_transfer_goes_on_where_it_was(hub: Hub, tmp_path: Path) 
 async def test_what_is_not_what_the_hub_has_is_removed(hub: Hub, tmp_path: Path) -> None:
     hub.data = hub.data[:-1] + bytes([hub.data[-1] ^ 1])
     code, output = await pull(hub, tmp_path)
-    assert (code, "is not what the hub has" in output) == (1, True), output
+    assert (code, "does not match the hub's checksum" in output) == (1, True), output
     assert not (tmp_path / "data/models" / NAME).exists()
 
 

@@ -204,7 +204,7 @@ os._exit(0)"""
     result = await sandbox.run(forged, {}, {})  # a report of the sandbox itself would be a `SandboxError`
     assert (result.problem, result.error) == ("program", "the program could not be sandboxed")
     broken = replace(LIMITS, memory_bytes=2**80)  # no limit of the kernel is so large
-    with pytest.raises(SandboxError, match=r"could not be locked: (OverflowError|ValueError)"):
+    with pytest.raises(SandboxError, match=r"could not be sandboxed: (OverflowError|ValueError)"):
         await sandbox.run("1", {}, {}, limits=broken)
 
 

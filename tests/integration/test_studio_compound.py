@@ -235,7 +235,7 @@ async def test_a_failure_in_the_middle_names_what_was_done_and_what_was_not(serv
     assert done["status"] == "partial", done
     assert [one["status"] for one in done["outcomes"]] == ["done", "failed", "not_run"]
     assert "needs the result of s2" in done["outcomes"][2]["reason"]
-    assert "3. which rooms there are: not started, because a step that it needs was not done." in done["answer"], done[
+    assert "3. which rooms there are: not begun, because a step that it needs was not done." in done["answer"], done[
         "answer"
     ]
     assert "nowhere" in done["outcomes"][1]["reason"]

@@ -153,7 +153,7 @@ async def test_a_sub_agent_whose_tool_hangs_times_out_with_what_it_found(tmp_pat
     assert (finished.outcome, finished.result.success) == ("timeout", False)
     assert finished.result.summary == "Timed out after 0.5 s."
     doubts = [(one.severity, one.message) for one in finished.result.uncertainties]
-    assert doubts == [("notable", "scout did not come to its end: Timed out after 0.5 s.")]
+    assert doubts == [("notable", "scout did not finish: Timed out after 0.5 s.")]
     assert finished.result.data == {"goal": "the well", "seen": ["sand"]}
     response = build_response(events)
     looked = [step for step in response.steps if step.title == "look"]

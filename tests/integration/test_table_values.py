@@ -132,3 +132,16 @@ async def test_a_separator_line_titles_and_escaped_quotes(tmp_path: Path) -> Non
 async def test_an_argument_of_earlier_versions_is_understood(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
     assert (await describe(tmp_path, path="a.csv"))[0]["row_count"] == 1
+
+
+async def test_each_table_of_a_text_is_one(tmp_path: Path) -> None:
+    (tmp_path / "books.csv").write_text(
+        "Books of 2026\n\nAccount: Cash\nDate,Ref,Debit,Credit\n2026-03-01,A1,100.00,\n2026-03-02,A2,,40.00\n\n"
+        "2026-03-03,A3,,5.00\n\nAccount: Stock\nItem,Count\nRope,4\nNet,9\n"
+    )
+    first, second = await describe(tmp_path, "books.csv")
+    assert [column["name"] for column in first["columns"]] == ["Date", "Ref", "Debit", "Credit"]
+    assert [column["name"] for column in second["columns"]] == ["Item", "Count"]
+    assert "row 1 is row 9 of the file" in second["notes"]
+    assert (await query(tmp_path, "SELECT sum(Debit), sum(Credit) FROM books", "books.csv"))["rows"] == [[100, 45]]
+    assert (await query(tmp_path, "SELECT sum(Count) FROM books_2", "books.csv"))["rows"] == [[13]]

@@ -92,7 +92,7 @@ async def test_an_answer_does_not_blink_when_its_connection_is_cut(devtools: str
         assert await page.evaluate("window.least") >= shown[0] - 100, "at most the open block is drawn again"
         assert await page.evaluate("window.first.isConnected"), "a finished block stays the same element"
         assert str(await page.evaluate("getSelection().toString()")).startswith("Paragraph 0 ")
-        assert await page.evaluate(f"{SCROLL}.scrollTop") == shown[1]
+        assert abs(await page.evaluate(f"{SCROLL}.scrollTop") - shown[1]) <= 1, "the browser rounds lines above"
         await page.until(IS_DONE)
         words = [line for line in PARAGRAPHS.split("\n") if line]
         await page.becomes(f"[...{PROSE}.querySelectorAll('p')].map((one) => one.textContent)", words)

@@ -42,6 +42,17 @@ DROP_BROKEN = """(() => {
     const event = new DragEvent("drop", { dataTransfer: drop, bubbles: true });
     document.querySelector(".chat .composer").dispatchEvent(event);
 })()"""
+IS_DONE = "document.querySelector('.answer:last-of-type[aria-busy=false]')"
+COUNT_REFUSALS = """(() => {
+    const real = window.fetch;
+    window.refusals = 0;
+    window.fetch = async (path, options) => {
+        const response = await real(path, options);
+        if (response.status === 401 && path.startsWith("v1/conversations?")) window.refusals += 1;
+        return response;
+    };
+})()"""
+"""Counts in `refusals` how often the list of chats was refused for want of a key."""
 FILTERS = (("Model", "large", 1), ("Model", "", 2), ("Cost", "0.001", 1), ("Cost", "", 2))
 """A choice, its value, and how many of the two runs fit."""
 
@@ -245,7 +256,7 @@ async def test_a_team_sees_its_people_and_a_revoked_key_is_asked_for_again(devto
             await page.evaluate(f"sessionStorage.setItem('stepgate.key', {json.dumps(made['text'])})")
             await reload(page)
             await send(page, "Hello")
-            await page.until(f"({ANSWER}).includes('Fine')")
+            await page.until(f"{IS_DONE} && ({ANSWER}).includes('Fine') && document.querySelector('.chatrow')")
             assert (await client.delete(f"/v1/admin/keys/{made['id']}")).status_code == 200
             await page.write(".chat textarea", "Still there?")
             await page.press("Enter")
@@ -276,6 +287,24 @@ async def test_a_team_sees_its_people_and_a_revoked_key_is_asked_for_again(devto
             await wait_until_loaded(page)
             await page.until("document.querySelector('.card')?.checkVisibility()")
             assert await page.text(".log") == "", "the chat is another's now, and not a deleted one"
+            page.faults.clear()  # the browser reports the refused requests
+
+
+async def test_who_writes_is_not_interrupted_when_a_key_is_revoked(devtools: str, serve: Serve) -> None:
+    async with serve(script(says("Fine."))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        fields = {"owner": "anna", "name": "laptop", "scopes": ["chat", "agent"]}
+        made = (await client.post("/v1/admin/keys", json=fields)).json()
+        async with page_at(devtools, url) as page:
+            await page.evaluate(f"sessionStorage.setItem('stepgate.key', {json.dumps(made['text'])})")
+            await reload(page)
+            await send(page, "Hello")
+            await page.until(f"{IS_DONE} && document.querySelector('.chatrow')")
+            await page.evaluate(COUNT_REFUSALS)
+            assert (await client.delete(f"/v1/admin/keys/{made['id']}")).status_code == 200
+            await page.evaluate("dispatchEvent(new Event('reachchange'))")
+            await page.until("window.refusals > 0 && document.querySelector('#notice .banner')")
+            await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+            assert await page.evaluate("document.querySelector('#key[open]')") is None
             page.faults.clear()  # the browser reports the refused requests
 
 

@@ -336,7 +336,7 @@ async def test_a_waiting_run_shows_what_is_asked_above_its_buttons(devtools: str
 async def test_a_view_that_is_longer_than_the_window_is_scrolled(devtools: str, serve: Serve) -> None:
     async with serve(MODEL) as url, page_at(devtools, url, "#/models") as page:
         head = "[...document.querySelectorAll('main h1')].find((one) => one.checkVisibility())"
-        await page.until(head)
+        await page.until(f"{head} && document.querySelector('.models .form')")
         await page.look_like(1280, 300)
         before = await page.evaluate(f"{head}.getBoundingClientRect().top")
         await page.send("Input.dispatchMouseEvent", type="mouseWheel", x=600, y=200, deltaX=0, deltaY=150)

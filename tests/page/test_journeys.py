@@ -300,6 +300,7 @@ async def test_a_team_has_keys_usage_and_a_record(devtools: str, serve: Serve) -
             await picture(page, "usage", ("phone", "desk"))
             await page.evaluate("location.hash = '#/team/audit'")
             await page.until("document.querySelector('.team tbody')?.innerText.includes('key.create')")
+            assert "this machine" in await page.text(".team tbody"), "who did it, in words"
         async with page_at(devtools, url) as page:
             await page.evaluate(f"sessionStorage.setItem('stepgate.key', {json.dumps(text)})")
             await reload(page)

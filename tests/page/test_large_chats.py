@@ -5,13 +5,15 @@ import asyncio
 import httpx
 
 from tests.integration.conftest import Serve
-from tests.page.journey import page_at, send
+from tests.page.journey import page_at, reload, send
 from tests.support.browser import BROWSER_TEST
+from tests.support.script import says, script
 
 pytestmark = BROWSER_TEST
 
 CHATS = 500
 EXCHANGES = 1_000
+IS_DONE = "document.querySelector('.answer:last-of-type[aria-busy=false]')"
 ROWS = "document.querySelectorAll('.chatrow').length"
 MS = 180_000
 
@@ -61,3 +63,22 @@ async def test_a_chat_of_two_thousand_messages_opens_at_its_end(devtools: str, s
                 await page.until(f"document.querySelectorAll('.answer').length === {shown}", MS)
             await send(page, "What is 6*7?", "stepgate")
             await page.until("document.querySelector('.answer:last-of-type')?.innerText.includes('42')", MS)
+
+
+async def test_an_answer_of_two_megabytes_is_followed_and_read_again(devtools: str, serve: Serve) -> None:
+    answer = "".join(f"On day {number} the harbour was quiet, and the boats lay still.\n\n" for number in range(33_000))
+    length = "document.querySelector('.answer:last-of-type .prose')?.textContent.replace(/\\s/g, '').length ?? 0"
+    room = {"id": "long", "name": "Long", "planning": False, "budgets": {"max_tokens": 2_000_000}}
+    async with serve(script(says(answer, chunk=20_000, pause_s=0.02))) as url:
+        async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+            assert (await client.post("/v1/rooms", json=room)).status_code == 201
+        async with page_at(devtools, url) as page:
+            await send(page, "Tell me everything", "long")
+            await page.until(f"({length}) > 100_000", MS)
+            await page.write(".chat textarea", "and then?")  # while it is written
+            whole = len("".join(answer.split()))
+            for _ in range(2):
+                await page.until(f"{IS_DONE} && ({length}) >= {whole}", MS)
+                assert await page.evaluate(length) - whole < 100, "the note that it is too long to format"
+                await reload(page)
+            assert await page.evaluate("document.querySelector('.chat textarea').value") == "and then?"

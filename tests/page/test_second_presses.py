@@ -1,6 +1,7 @@
 """What is pressed twice, and a chat that somebody deletes while it is open elsewhere."""
 
 import httpx
+import pytest
 
 from tests.integration.conftest import Serve
 from tests.page.journey import page_at, send
@@ -65,14 +66,23 @@ async def test_a_double_click_deletes_nothing(devtools: str, serve: Serve) -> No
         await page.until("document.querySelector('.past .items').innerText.includes('Your chats appear here')")
 
 
-async def test_words_for_a_chat_that_was_deleted_elsewhere_wait_in_a_new_one(devtools: str, serve: Serve) -> None:
+@pytest.mark.parametrize("is_edited", [False, True], ids=["new", "edited"])
+async def test_words_for_a_chat_that_was_deleted_elsewhere_wait_in_a_new_one(
+    devtools: str, serve: Serve, is_edited: bool
+) -> None:
     async with serve(script(says("It was calm."))) as url, page_at(devtools, url) as page:
         await send(page, "How was the harbour?")
         await page.until(IS_DONE)
         chat = str(await page.evaluate("location.hash.split('/').at(-1)"))
         async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+            if is_edited:
+                await page.click("button[title='Edit and send again']")
+                await page.write(".edit textarea", "And the sea?")
             await client.delete(f"/v1/conversations/{chat}")
-            await send(page, "And the sea?")
+            if is_edited:
+                await page.click(".edit .primary")
+            else:
+                await send(page, "And the sea?")
             await page.until("document.querySelector('.log').innerText.includes('waits in a new chat')")
             assert (await client.get("/v1/conversations")).json()["data"] == []
             await page.click(".log a.button")
@@ -113,6 +123,8 @@ async def test_a_key_is_made_once_and_displayed_whatever_becomes_of_the_list(dev
         await page.evaluate("window.letGo()")
         await page.until("document.querySelector('.team')?.innerText.includes('1 key')")
         assert await page.evaluate("document.querySelector('.made code')?.innerText")
+        ticked = "[...document.querySelectorAll('.team [name=scopes]:checked')].map((one) => one.value)"
+        assert await page.evaluate(ticked) == ["chat", "agent", "approve"], "as for the first key"
 
 
 async def test_the_part_of_the_team_that_was_opened_last_is_displayed(devtools: str, serve: Serve) -> None:

@@ -5,12 +5,14 @@ A pattern takes longer than its text if it tries many ways to share out one run,
 
 import random
 import re
-from collections.abc import Iterator
-from re import _parser  # type: ignore[attr-defined]  # the tree of a pattern has no public reader
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
 Tree: TypeAlias = Any
 """A part of a parsed pattern, which has no types: pairs of an operation and its arguments."""
+
+_parser: Any = import_module("re._parser")  # without types; the tree of a pattern has no public reader
 
 MISFITS = ("\x00", "!")
 _COMMON = ("a", "0", " ", "\n", "-", ".", "<", "(", '"', "\u00a0", "\xe9", "A", "_", "\u4e2d", "\x9d", "#", ":")
@@ -18,7 +20,11 @@ _LONG = 60
 """Repetitions from which on a part counts as long."""
 _REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"})
 _ASSERTIONS = frozenset({"ASSERT", "ASSERT_NOT"})
-_CATEGORIES = {"DIGIT": str.isdigit, "SPACE": str.isspace, "WORD": lambda char: char.isalnum() or char == "_"}
+_CATEGORIES: dict[str, Callable[[str], bool]] = {
+    "DIGIT": str.isdigit,
+    "SPACE": str.isspace,
+    "WORD": lambda char: char.isalnum() or char == "_",
+}
 
 
 class PumpedText(NamedTuple):

@@ -128,7 +128,7 @@ def test_tuples_and_limits_of_older_drafts_are_compared() -> None:
 def test_a_schema_that_is_none_is_named(schema: dict[str, object]) -> None:
     for value in ({"a": 1}, [1], 1):
         for fault in iter_violations(schema, value):
-            assert "cannot be compared with" in fault.message
+            assert "cannot be used for a check" in fault.message
 
 
 def test_a_long_value_does_not_hide_what_is_wrong_with_it() -> None:

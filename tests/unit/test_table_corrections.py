@@ -25,6 +25,15 @@ def tables() -> duckdb.DuckDBPyConnection:
         "INSERT INTO spending VALUES ('2026-09-30', 'ICA', 1), ('2026-10-05', 'Lidl', 2), ('2025-10-20', 'ICA', 4)"
     )
     connection.execute("CREATE TABLE stays (arrival DATE, departure DATE)")
+    connection.execute("CREATE TABLE fees (paid_on DATE, monthly_fee INT)")
+    connection.execute("CREATE TABLE shifts (date DATE, shift VARCHAR)")
+    connection.execute("INSERT INTO shifts VALUES ('2026-10-05', 'day'), ('2026-10-06', 'night')")
+    connection.execute("CREATE TABLE visits (came TIMESTAMP)")
+    connection.execute("INSERT INTO visits VALUES ('2026-10-05 14:30')")
+    connection.execute("CREATE TABLE sales (price INT, code VARCHAR)")
+    connection.execute("CREATE TABLE periods (code VARCHAR, year INT)")
+    connection.execute("INSERT INTO sales VALUES (5, 'a')")
+    connection.execute("INSERT INTO periods VALUES ('a', 2026)")
     return connection
 
 
@@ -71,12 +80,23 @@ def test_a_column_that_can_mean_one_thing_is_read_as_that(
             "year was read as",
         ),
         ("SELECT count(*) FROM spending WHERE day = 'Monday'", [[2]], 'day was read as dayname("spent")'),
+        ("SELECT count(*) FROM spending WHERE weekday IN ('Monday', 'Friday')", [[2]], "weekday was read as dayname"),
+        ("SELECT count(*) FROM spending WHERE day BETWEEN 5 AND 20", [[2]], 'day was read as day("spent")'),
+        (
+            "SELECT month, sum(amount) FROM spending WHERE month = 'October' GROUP BY month",
+            [["October", 6]],
+            'month was read as monthname("spent")',
+        ),
+        ("SELECT sum(amount) FROM spending WHERE month NOT LIKE 'Oct%'", [[1]], "month was read as monthname"),
+        ("SELECT count(*) FROM visits WHERE hour = 14", [[1]], 'hour was read as hour("came")'),
+        ("SELECT count(*) FROM shifts WHERE day", [[1]], "day was read as \"shift\" = 'day'"),
+        ("SELECT price FROM sales WHERE year = 2026", [[5]], "periods was joined by code"),
     ],
 )
 def test_a_part_of_the_only_date_is_taken_from_it(
     tables: duckdb.DuckDBPyConnection, sql: str, rows: list[list[object]], correction: str
 ) -> None:
-    result = run_query(tables, sql, 10, ["orders", "spending"])
+    result = run_query(tables, sql, 10, ["orders", "spending", "visits", "shifts", "sales", "periods"])
     assert result["rows"] == rows
     assert any(note.startswith(correction) for note in result["corrections"]), result["corrections"]
 
@@ -86,6 +106,15 @@ def test_a_part_of_the_only_date_is_taken_from_it(
     [
         ("SELECT count(*) FROM stays WHERE month = 10", ["stays"]),
         ("SELECT count(*) FROM orders WHERE month = 10", ["orders", "spending"]),
+        ("SELECT count(*) FROM spending WHERE month = 'Oct'", ["spending"]),
+        ("SELECT count(*) FROM spending WHERE month IN ('October', 'Okt')", ["spending"]),
+        ("SELECT count(*) FROM spending WHERE month = 'October' OR month = 11", ["spending"]),
+        ("SELECT count(*) FROM spending WHERE month >= 'March'", ["spending"]),
+        ("SELECT count(*) FROM spending WHERE month = '2026-10'", ["spending"]),
+        ("SELECT day, sum(amount) FROM spending GROUP BY day", ["spending"]),
+        ("SELECT count(*) FROM spending WHERE weekday > 5", ["spending"]),
+        ("SELECT count(*) FROM spending WHERE hour = 14", ["spending"]),
+        ("SELECT count(*) FROM fees WHERE month = 10", ["fees"]),
         ("SELECT count(*) FROM orders WHERE refunded", ["orders"]),
         ("SELECT stat FROM notes", ["notes"]),
         ("SELECT count(*) FROM notes WHERE late", ["notes"]),
@@ -98,6 +127,15 @@ def test_a_part_of_the_only_date_is_taken_from_it(
     ids=[
         "two dates",
         "no date",
+        "no name of a month",
+        "one name of two",
+        "a name and a number",
+        "the order of names",
+        "a month of a year",
+        "the date itself",
+        "the first day of a week",
+        "no time of day",
+        "a date and a near column",
         "nothing",
         "two columns",
         "two values",

@@ -20,12 +20,12 @@ class LiteLLMEmbedder:
         api_key: str | None = None,
         *,
         timeout_s: float = 10.0,
-        api_base: str | None = None,
+        base_url: str | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._model = model
         self._timeout_s = timeout_s
-        given = {"api_key": api_key, "api_base": api_base}
+        given = {"api_key": api_key, "api_base": base_url}
         self._options = {name: value for name, value in given.items() if value}
         self._batches = Batches(model, self._call, sleep=sleep)
 

@@ -40,12 +40,12 @@ _QUALIFIED_NAME: Final = re.compile(r"[a-z][a-z0-9+.-]*::", re.IGNORECASE)
 
 
 class AddressPolicy:
-    """Decides about the addresses in the answers of a run.
+    """Decides which addresses an answer may contain. `LinkFilter` applies the decisions to the text of an answer.
 
-    `outside` are texts from outside, `inside` texts of the caller and the operator. Addresses on `hosts` are always
-    allowed. `is_whole` is False if a part of the texts from outside is missing: then only addresses that are in the
-    texts are allowed. `remembered` are the caller's own words of other conversations: whole addresses of theirs are
-    allowed, and their words are carried by no other.
+    An address is refused if it could carry words of `outside` or `remembered` to somebody else. `outside` are texts
+    from outside, `inside` texts of the caller and the operator. Addresses on `hosts` are always allowed. `is_whole` is
+    False if a part of the texts from outside is missing: then only addresses that are in the texts are allowed.
+    `remembered` are the caller's own words of other conversations: whole addresses in them are allowed.
     """
 
     def __init__(

@@ -46,15 +46,15 @@ _ACTION_WORDS: Final[dict[GuardAction, str]] = {
 class GuardrailPipeline:
     """Checks texts under one policy.
 
-    `others` are further guardrails (a model, a service). Their findings count like those of the detectors, and their
-    errors are raised.
+    `detectors` compute at once; `services` are guardrails that wait for a model or a service. Findings of both count
+    alike; an error of a service is raised.
     """
 
     def __init__(
         self,
         policy: GuardrailsPolicy | None = None,
         detectors: Sequence[Detector] | None = None,
-        others: Sequence[Guardrail] = (),
+        services: Sequence[Guardrail] = (),
     ) -> None:
         self.policy = policy or GuardrailsPolicy()
         chosen = (
@@ -63,7 +63,7 @@ class GuardrailPipeline:
             else (InjectionDetector(), HarmDetector(), SecretScanner(), PiiDetector())
         )
         self._detectors = tuple(d for d in chosen if any(self.policy.get_action(c) != "off" for c in d.categories))
-        self._others = tuple(others)
+        self._services = tuple(services)
 
     async def check(self, request: GuardrailsInput, placeholders: PlaceholderMap | None = None) -> GuardrailsOutput:
         """Checks one text.
@@ -78,14 +78,14 @@ class GuardrailPipeline:
         )
 
     async def collect_findings(self, request: GuardrailsInput) -> list[Finding]:
-        """The findings of the detectors and of the other guardrails."""
+        """The findings of the detectors and of the services."""
         findings = await compute_beside_loop(len(request.content), lambda: self.run_detectors(request))
-        for other in self._others:
-            findings += [finding for finding in (await other.check(request)).findings if self._is_enabled(finding)]
+        for service in self._services:
+            findings += [finding for finding in (await service.check(request)).findings if self._is_enabled(finding)]
         return findings
 
     def run_detectors(self, request: GuardrailsInput) -> list[Finding]:
-        """The findings of the detectors, without waiting for the other guardrails."""
+        """The findings of the detectors, without waiting for the services."""
         return [
             finding for detector in self._detectors for finding in detector.find(request) if self._is_enabled(finding)
         ]

@@ -74,7 +74,7 @@ Step = tuple[str, int] | None
 
 
 class LinkFilter:
-    """Sanitizes the answers of a run; the arguments are those of `AddressPolicy`."""
+    """Finds addresses in answers and edits out those that an `AddressPolicy`, whose arguments these are, refuses."""
 
     def __init__(
         self,

@@ -67,7 +67,11 @@ class GuardrailsPolicy(FrozenModel):
 
 
 class Guardrail(Protocol):
-    """Checks a text: our own agent, a model, a service. May wait, with a time limit of its own."""
+    """Checks a text and may wait for it: a model or a service, with a time limit of its own.
+
+    Unlike a `Detector`, it is asynchronous and gives a whole verdict. `GuardrailPipeline` is one and takes others as
+    `services`: it uses their findings and applies its own policy to them.
+    """
 
     async def check(self, request: GuardrailsInput) -> GuardrailsOutput:
         """Checks one text. Raises an `AgentError` if it cannot give a verdict."""
@@ -75,7 +79,7 @@ class Guardrail(Protocol):
 
 
 class Detector(Protocol):
-    """Finds one kind of thing in a text, without waiting. The pipeline consists of detectors."""
+    """Finds one kind of thing in a text, without waiting. Unlike a `Guardrail`, it gives no verdict."""
 
     categories: frozenset[GuardedCategory]
     """The categories it can report. It is not called if the policy of all of them is `off`."""

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from lxml import etree, html  # type: ignore[import-untyped]
 
 from agent.text.html.generated import add_generated
+from agent.text.html.grids import name_tables
 from agent.text.html.layout import is_in_line, part_boxes
 from agent.text.html.names import name_drawing, name_pictures
 from agent.text.html.prices import write_cents
@@ -73,6 +74,7 @@ def remove_hidden(root: Element) -> None:
     part_boxes(body)
     _mark_moved(body)
     write_cents(body)
+    name_tables(body)
 
 
 def _join_bodies(root: Element, body: Element) -> None:

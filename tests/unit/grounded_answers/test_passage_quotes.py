@@ -8,9 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.answers.evidence import NOT_IN_DOCUMENTS, contains_no_answer_text
+from agent.text.follow_up import NameInText
 from agent.text.requested_form import remove_form, split_questions
 from gateway.features.documents.engine.grounded_answers import PERSONAS
 from gateway.features.documents.engine.grounded_answers.formats import Format, read_format
+from gateway.features.documents.engine.grounded_answers.passage_quotes import MAX_NAMES
+from gateway.features.documents.engine.grounded_answers.passage_terms import PassageTerms
 from tests.unit.grounded_answers.passages import HANDBOOK, is_exact, passage, quote
 
 HOW_MANY = "How many days of paid holiday does an employee have?"
@@ -204,3 +207,16 @@ def test_whatever_stands_in_documents_quotes_are_exact(question: str, texts: lis
     assert all(is_exact(one, *chunks) for one in output.citations)
     assert 0 <= output.confidence_score <= 1
     assert output.citations or contains_no_answer_text(output.content) or "{" in output.content
+
+
+def test_of_a_message_of_many_names_some_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_for: list[str] = []
+
+    def has_sibling_of(_: PassageTerms, one: NameInText) -> bool:
+        looked_for.append(one.name)
+        return False
+
+    monkeypatch.setattr(PassageTerms, "has_sibling_of", has_sibling_of)
+    names = " ".join(f"A{number}" for number in range(1_000))
+    quote(f"How many days of paid holiday does an employee have in {names}?")
+    assert 0 < len({*looked_for}) <= MAX_NAMES

@@ -115,11 +115,11 @@ class RemoteGuardrail:
 
 async def test_further_guardrails_join_under_the_same_policy() -> None:
     policy = GuardrailsPolicy(hate_speech="redact")
-    output = await GuardrailPipeline(policy, others=[RemoteGuardrail()]).check(
+    output = await GuardrailPipeline(policy, services=[RemoteGuardrail()]).check(
         make_request("Ouch, mail ann@example.org")
     )
     assert output.sanitized_content == "[removed: model], mail <EMAIL_1>"
-    off = await GuardrailPipeline(GuardrailsPolicy(hate_speech="off"), others=[RemoteGuardrail()]).check(
+    off = await GuardrailPipeline(GuardrailsPolicy(hate_speech="off"), services=[RemoteGuardrail()]).check(
         make_request("Ouch")
     )
     assert off.is_safe

@@ -235,6 +235,12 @@ def test_null_is_read_as_an_empty_object(tmp_path: Path, client: str) -> None:
     assert install_entry(CLIENTS[client], path, "stepgate", entry).outcome == "unchanged"
 
 
+def test_without_a_client_those_that_there_are_are_listed(home: Path) -> None:
+    listed = runner.invoke(app, ["mcp", "install"])
+    assert listed.exit_code != 0
+    assert [client for client in CLIENTS if client not in listed.output] == []
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -222,7 +222,7 @@ async def test_the_page_limit_of_a_source_is_reported_when_it_cuts(site: Website
     assert found.names == ["", "0"]
     (cut,) = found.missed
     assert cut.is_walk_limit
-    assert "4 more addresses were not asked for" in cut.error.message
+    assert "4 more addresses were not requested" in cut.error.message
     assert "the limit of 2 pages is reached (max_pages)" in cut.error.message
     assert (await crawler.walk(max_pages=6)).missed == []
 
@@ -523,7 +523,7 @@ async def test_a_known_page_is_not_gone_because_a_limit_is_reached(
     found = await Crawler(site, client, tmp_path, WebLimits(pages=3)).walk("/", known)
     assert found.names == ["", "0", "1"]
     assert [one.source for one in found.missed[:3]] == [site.at(f"/{number}") for number in (2, 3, 4)]
-    assert "2 more addresses were not asked for" in found.missed[3].error.message
+    assert "2 more addresses were not requested" in found.missed[3].error.message
     assert not any(one.gone for one in found.missed)
     assert len(found.missed) == 4
 

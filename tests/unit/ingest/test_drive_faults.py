@@ -200,7 +200,7 @@ async def test_bytes_that_never_fit_their_md5_are_not_handed_on(case: DriveCase)
     case.server.items[FILE].more["md5Checksum"] = "0" * 32
     missed = await _missed(case)
     assert isinstance(missed.error, FileChangedError)
-    assert "Drive says 00000000000000000000000000000000" in missed.error.message
+    assert "Drive reports 00000000000000000000000000000000" in missed.error.message
     assert len(case.server.calls("media")) == 3
     assert list(case.workspace.iterdir()) == []
 

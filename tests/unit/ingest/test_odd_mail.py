@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.features.documents.engine.ingest.connectors.content_types import detect_file_type
-from gateway.features.documents.engine.ingest.coverage import mail_source
+from gateway.features.documents.engine.ingest.coverage import mail_source, measure_coverage
 from gateway.features.documents.engine.ingest.parsers import mail, mail_encoding
 from gateway.features.documents.engine.ingest.parsers.mail_mending import split_mailbox
 from gateway.features.documents.engine.ingest.parsers.read_file import read_file
@@ -198,11 +198,31 @@ def test_alternatives_are_compared_in_time_that_grows_with_them(tmp_path: Path) 
     assert time.thread_time() - started < 2
 
 
-def test_coverage_falls_when_another_alternative_is_read_than_mail_programs_show(tmp_path: Path) -> None:
-    longer = part(PLAIN, "Rent is 450 euros. Pay at the pier.")
-    output = read(multipart("alternative", longer, part(HTML, "<p>Rent is 480 euros.</p>")), tmp_path)
-    assert output.coverage is not None
-    assert output.coverage.missing == {"text": 1}
+LEDGER = "<table><tr><th>Item<th>Debit<th>Credit<tr><td>Wages<td><td>2,500<tr><td>Rent<td>450<td></table>"
+
+
+@pytest.mark.parametrize(
+    ("plain", "page", "expected"),
+    [
+        ("Rent is 450 euros, to pay at the pier.", "<p>Rent is 480 euros, to pay at the pier.</p>",
+         "Rent is 480 euros, to pay at the pier."),
+        ("Item Debit Credit Wages 2,500 Rent 450", LEDGER,
+         "| Item | Debit | Credit |\n| --- | --- | --- |\n| Wages |  | 2,500 |\n| Rent | 450 |  |"),
+        ("Rent is *480* euros.", "<p>Rent is 480 euros.</p>", "Rent is *480* euros."),
+    ],
+)  # fmt: skip
+def test_figures_are_those_that_mail_programs_show(plain: str, page: str, expected: str, tmp_path: Path) -> None:
+    output = read(multipart("alternative", part(PLAIN, plain), part(HTML, page)), tmp_path)
+    assert body(output) == [expected]
+    assert complete(output)
+
+
+def test_coverage_falls_when_another_alternative_is_read_than_mail_programs_show() -> None:
+    longer = "Rent is 450 euros. Pay at the pier."
+    data = multipart("alternative", part(PLAIN, longer), part(HTML, "<p>Rent is 480 euros.</p>"))
+    coverage = measure_coverage(f"MIME-Version: 1.0\r\n{data}".encode(), "eml", [longer])
+    assert coverage is not None
+    assert coverage.missing["text"] == 1
 
 
 @pytest.mark.parametrize("kind", ["message/feedback-report", "message/http"])

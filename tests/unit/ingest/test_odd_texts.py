@@ -197,6 +197,19 @@ def test_the_first_line_keeps_its_place_above_the_others(tmp_path: Path) -> None
     assert [chunk.content.splitlines()[0] for chunk in output.chunks] == ["Ledger", head, "a note"]
 
 
+@pytest.mark.parametrize("head", ["Account    Debit   Credit", "        Debit   Credit"])
+def test_cells_that_only_spaces_place_stay_below_their_names(head: str, tmp_path: Path) -> None:
+    text = f"{head}\n1000      900,00\n1010                2.500,00\nSum, all  900,00  2.500,00\n"
+    output = read_as("csv", text, tmp_path)
+    assert [chunk.content for chunk in output.chunks] == [text.rstrip()]
+    assert complete(output)
+
+
+@pytest.mark.parametrize("text", ["a,  b\n1,  2\n3,  4\n", "a  b,c\n1  2,x\n3  4,y\n", "a  b;c\n1  2;3,5\n"])
+def test_a_delimiter_beside_wide_gaps_divides_cells(text: str, tmp_path: Path) -> None:
+    assert read_as("csv", text, tmp_path).chunks[0].layout_type == "table"
+
+
 def test_many_ends_of_pages_are_read_once(tmp_path: Path) -> None:
     started = thread_time()
     output = read_as("txt", "one" + "\x0c" * 40_000 + "\x0c \n\n   two", tmp_path)

@@ -30,6 +30,7 @@ def place(rows: Sequence[Sequence[str]], lefts: Sequence[float], step: float = 1
             [72, 200, 320],
         ),
         ([["Net", "4,112.40"], ["VAT 19 %", "781.36"], ["Total", "4,893.76"]], [330, 470]),
+        ([["Soup of the day", "5.50"], ["Fish", "14.00"]], [72, 300]),
         ([["Net", "4,112.40"], ["VAT 19 %", "781.36"], ["Total", "4,893.76"]], [72, 470]),
         (
             [["Item", "Qty", "Price", "Note"], ["Bolt", "4", "1.20", "zinc"], ["Nut", "", "0.40", ""],

@@ -198,6 +198,24 @@ def test_a_number_is_lost_where_its_words_are_not_in_the_document() -> None:
         assert coverage.share == share
 
 
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ('_(* #,##0.00_);_(* (#,##0.00);_(* "-"??_);_(@_)', "-"),
+        ("#,##0;-#,##0;\N{EN DASH}", "\N{EN DASH}"),
+        ('0\\ "€";-0\\ "€";[Red]"-"??\\ "€"', "- €"),
+    ],
+)
+def test_a_zero_that_is_shown_as_a_sign_is_read(code: str, shown: str, tmp_path: Path) -> None:
+    data = workbook({"S": [["Item", "Value"], ["Bolt", 0], ["Nut", 0]]}, formats={"B2": code, "B3": code})
+    output = read(data, tmp_path)
+    assert table(output).splitlines()[-1] == f"| Nut | {shown} |"
+    assert complete(output)
+    coverage = measure_coverage(data, "xlsx", [f"Item Value Bolt | {shown} | Nut"])
+    assert coverage is not None
+    assert coverage.missing == {"cells": 1}
+
+
 def test_a_title_merged_from_a_hidden_column_on_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [["Berths of 2026"], ["Id", "Tenant", "Rent"], [7, "Birch", 512], [8, "Oak", 480]]
     data = workbook({"S": rows}, merged=["A1:C1"], hidden=["A"])

@@ -74,6 +74,21 @@ def test_automatic_numbers_are_those_that_are_shown(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_bullet_that_is_a_tick_or_a_cross_is_read(tmp_path: Path) -> None:
+    def build(slide: Any, _: Any) -> None:
+        frame = add_box(slide, "", 10, 10).text_frame
+        for text, font, sign in (("Wifi", "Wingdings", "\uf0fc"), ("Sauna", "", "\u2717"), ("Pool", "", "\u2022")):
+            paragraph = frame.add_paragraph()
+            paragraph.text = text
+            properties = paragraph._p.get_or_add_pPr()
+            properties.append(parse_xml(f'<a:buFont {NAMESPACES} typeface="{font}"/>'))
+            properties.append(parse_xml(f'<a:buChar {NAMESPACES} char="{sign}"/>'))
+
+    output = read(presentation(build), "pptx", tmp_path)
+    assert lines(output) == ["\u2713 Wifi", "\u2717 Sauna", "Pool"]
+    assert complete(output)
+
+
 def test_a_table_on_the_notes_page_is_read(tmp_path: Path) -> None:
     def build(slide: Any, _: Any) -> None:
         frame = slide.shapes.add_table(1, 2, Pt(10), Pt(10), Pt(200), Pt(20))

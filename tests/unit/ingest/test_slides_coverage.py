@@ -144,3 +144,21 @@ def test_an_embedded_object_is_told(tmp_path: Path) -> None:
 
     output = read(presentation(build), "pptx", tmp_path)
     assert output.uncertainties == ("slide 1: an embedded object was not read (Excel.Sheet.12)",)
+
+
+def test_a_head_over_several_columns_is_in_each(tmp_path: Path) -> None:
+    texts = [["Item", "2025", "", "Note"], ["", "Q1", "Q2", ""], ["Sum", "30", "", "x"]]
+
+    def build(slide: Any, _: Any) -> None:
+        table = slide.shapes.add_table(3, 4, Pt(50), Pt(50), Pt(300), Pt(100)).table
+        for row, line in enumerate(texts):
+            for column, text in enumerate(line):
+                table.cell(row, column).text = text
+        for first, last in (((0, 1), (0, 2)), ((0, 0), (1, 0)), ((2, 1), (2, 2))):
+            table.cell(*first).merge(table.cell(*last))
+
+    output = read(presentation(build), "pptx", tmp_path)
+    assert lines(output)[0].splitlines() == [
+        "| Item | 2025 | 2025 | Note |", "| --- | --- | --- | --- |", "| Item | Q1 | Q2 |  |", "| Sum | 30 |  | x |",
+    ]  # fmt: skip
+    assert complete(output)

@@ -47,6 +47,22 @@ def test_levels_are_numbered_and_begin_anew_below_each_item(tmp_path: Path) -> N
     assert read(tmp_path, body, numbering(CONTRACT, number(1))) == expected
 
 
+@pytest.mark.parametrize(
+    ("font", "bullet", "expected"),
+    [
+        ("", "\u2611", "\u2611 a"), ("", "\u2717", "\u2717 a"), ("Wingdings", "\uf0fc", "\u2713 a"),
+        ("Wingdings", "\uf0a8", "\u2610 a"), ("Wingdings", "\uf0d8", "- a"), ("Courier New", "o", "- a"),
+        ("", "", "- a"),
+    ],
+)  # fmt: skip
+def test_a_bullet_that_is_a_tick_a_cross_or_a_box_is_read(
+    font: str, bullet: str, expected: str, tmp_path: Path
+) -> None:
+    level = f'<w:lvl w:ilvl="0"><w:numFmt w:val="bullet"/><w:lvlText w:val="{bullet}"/>'
+    level += f'<w:rPr><w:rFonts w:ascii="{font}"/></w:rPr></w:lvl>'
+    assert read(tmp_path, item("a"), numbering(level, number(1))) == [expected]
+
+
 def test_lists_of_one_definition_go_on_unless_one_says_where_it_starts(tmp_path: Path) -> None:
     start = '<w:lvlOverride w:ilvl="0"><w:startOverride w:val="5"/></w:lvlOverride>'
     body = item("a") + item("b", name=2) + item("c", name=3) + item("d", 1, name=3)

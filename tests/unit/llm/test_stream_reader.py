@@ -63,6 +63,11 @@ FORMS: dict[str, bytes] = {
     + DONE,
     "named events and ids": b"id: 1\n" + b"event: message\n" + HELLO[0] + b"event: chunk\n" + HELLO[1] + HELLO[2],
     "a ping as an object": HELLO[0] + b"event: ping\ndata: {}\n\ndata: null\n\n" + HELLO[1] + HELLO[2],
+    "choices that are no list": (STREAM + DONE).replace(b'"choices": [', b'"choices": ').replace(b"}]", b"}"),
+    "text as a text": (STREAM + DONE).replace(b'"content":', b'"text":'),
+    "text that is spoken": (STREAM + DONE)
+    .replace(b'{"content": "Hello "}', b'{"audio": {"transcript": "Hello "}}')
+    .replace(b'{"content":', b'{"text":'),
     "words between the pieces": HELLO[0] + b"data: ping\n\ndata: still here\n\n" + HELLO[1] + HELLO[2] + DONE,
     "one event over many lines": b"data: "
     + json.dumps(whole(), indent=1).replace("message", "delta").encode().replace(b"\n", b"\ndata: ")

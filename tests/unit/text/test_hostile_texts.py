@@ -20,6 +20,7 @@ from agent.planning.rounds.part_texts import select_parts
 from agent.planning.rules import find_unknown_part
 from agent.policy.guardrails.message_labels import split_attachments
 from agent.text.dates import find_dates
+from agent.text.follow_up import list_names, read_alone
 from agent.text.own_words import OwnWords
 from agent.text.quantifiers import asks_for_each
 from agent.text.question_parts import split_joined_questions, split_phrases
@@ -66,6 +67,7 @@ def test_time_grows_with_the_text_and_no_faster(reader: str) -> None:
 
 
 PLAIN: dict[str, tuple[Callable[[str], object], str]] = {
+    "conjunctions": (read_alone, "and "),
     "quotes without a date": (find_dates, "> "),
     "lines without a date": (find_dates, "\n"),
     "marks of tags without a name": (split_attachments, "<"),
@@ -104,6 +106,7 @@ RUNS: dict[str, tuple[Callable[[str], object], str, str]] = {
     "statements that begin within a word": (
         lambda text: OwnWords(text).find_statement("a", BEFORE_FACT), "{}", "xa."
     ),
+    "names in a question": (list_names, "Is {}?", "Aa Bb "),
     "an owner who is not named": (extract_action_items, "Please fix it, owner {}!", " "),
     "an action item that is none": (extract_action_items, "ai {}x", " "),
 }  # fmt: skip

@@ -56,6 +56,8 @@ router = APIRouter(
     dependencies=[require_scope("agent")],
 )
 
+MODEL_STATUSES = {"ERR_MODEL_NOT_CONFIGURED": 400, "ERR_MODEL_RATE_LIMIT": 429}
+"""For users of a conversation, every other failure of a model is an upstream error."""
 MESSAGES_EXPIRED = (
     "The messages have expired: they are stored for a limited time, and no longer than the process or the Redis "
     "server that holds them (with AGENT_REDIS_URL they outlive the gateway). Nothing else is lost: the source "
@@ -138,9 +140,8 @@ async def send_message(
         http, get_conversations(stepgate).wait_for_run(conversation_id, sent, owner=caller.owner)
     )
     if state.failure is not None:
-        # For users of a conversation, every failure of a model is an upstream error.
         code = state.failure.error_code
-        status = 502 if code.startswith("ERR_MODEL") and code != "ERR_MODEL_RATE_LIMIT" else None
+        status = MODEL_STATUSES.get(code, 502) if code.startswith("ERR_MODEL") else None
         failed = RunFailedError(state.failure)
         return build_error_response(failed, http.url.path, run_started=True, status=status, headers=headers)
     conversation = await get_conversations(stepgate).get(conversation_id, owner=caller.owner)

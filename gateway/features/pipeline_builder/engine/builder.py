@@ -286,8 +286,9 @@ class PipelineBuilder:
     def _make_not_active_error(self, conversation: Conversation) -> ConversationNotActiveError:
         collection, ended, ask = _get_applied_collection(conversation), "has ended", ""
         if conversation.status == "applied":
-            ended = f"was applied to the collection {collection!r}"
-            ask = f"ask the collection {collection!r} (room `knowledge`), or "
+            deleted = conversation.collection is None
+            ended = f"was applied to the collection {collection!r}{', which is deleted' if deleted else ''}"
+            ask = "" if deleted else f"ask the collection {collection!r} (room `knowledge`), or "
         elif conversation.status == "abandoned":
             ended = "was abandoned"
         return ConversationNotActiveError(

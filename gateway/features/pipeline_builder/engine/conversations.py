@@ -94,13 +94,7 @@ class BuilderConversations:
         source, analysis and uncertainties. Raises `LLMNotConfiguredError`, `NotFoundError` for the source or the other
         conversation, and `BadRequestError` if neither names a source.
         """
-        if self._settings.requires_model and not self._has_model():
-            raise LLMNotConfiguredError(
-                "LLM provider not configured: connect a model (`stepgate models use`, or AGENT_LLM_BASE_URL), or "
-                "let rules lead conversations (AGENT_CONVERSATIONS_REQUIRE_LLM=false), which understand exact "
-                "commands only",
-                agent_id="builder",
-            )
+        self._require_model()
         await self._archive_old()
         original = await self.get(copied_from, owner=owner) if copied_from is not None else None
         wanted = source_id or (original.source_id if original is not None else None)
@@ -143,15 +137,17 @@ class BuilderConversations:
         """Adds a message; the run that answers it is stored when this returns. If the last answer ended with a question
         for approval, the message is the reply to it.
 
-        Raises `NotFoundError`, `ConversationNotActiveError`, `ConflictError` while another message is being answered,
-        `RateLimitError`, `BadRequestError`, `ScopeError` for a reply the principal may not give, and what
-        `require_same_question` and `AgentService.start_run` raise."""
+        Raises `NotFoundError`, `ConversationNotActiveError`, `LLMNotConfiguredError` for a message that starts a run,
+        `ConflictError` while another message is being answered, `RateLimitError`, `BadRequestError`, `ScopeError` for a
+        reply the principal may not give, and what `require_same_question` and `AgentService.start_run` raise."""
         owner, text = principal.owner, message.text
         conversation = await self.get(message.conversation_id, owner=owner)
         self.builder.require_active(conversation)
         if not text.strip() or len(text) > MESSAGE_CHARS:
             has = f"this one has {len(text):,}" if text.strip() else "this one is empty"
             raise BadRequestError(f"a message has 1 to {MESSAGE_CHARS:,} characters, and {has}", param="message")
+        if conversation.run_id is None:
+            self._require_model()
         await self._count_message(owner)
         async with self._lock(conversation):
             fresh = await self.get(conversation.id, owner=owner)
@@ -267,6 +263,15 @@ class BuilderConversations:
         if not archived:
             return newest
         return [replace(one, archived=one.updated + seconds) if one.archived is None else one for one in newest]
+
+    def _require_model(self) -> None:
+        if self._settings.requires_model and not self._has_model():
+            raise LLMNotConfiguredError(
+                "LLM provider not configured: connect a model (`stepgate models use`, or AGENT_LLM_BASE_URL), or "
+                "let rules lead conversations (AGENT_CONVERSATIONS_REQUIRE_LLM=false), which understand exact "
+                "commands only",
+                agent_id="builder",
+            )
 
     async def _archive_old(self) -> None:
         """Archives conversations that ended more than `archive_days` ago."""

@@ -7,7 +7,7 @@ from agent.core.subagent_result import Uncertainty
 
 
 class LLMNotConfiguredError(RequestError):
-    """Raised when a conversation starts and no model is configured.
+    """Raised when a conversation starts, or a message would start a run, and no model is configured.
 
     Not raised if `AGENT_CONVERSATIONS_REQUIRE_LLM` is false: rules then answer the conversation.
     """

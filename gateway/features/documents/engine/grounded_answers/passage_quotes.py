@@ -33,6 +33,8 @@ EXCERPT_CHARS = 600
 WHOLE_CHARS = 4_000
 """A longer text is the whole result of a tool, of which `Technical` is shown an excerpt too."""
 MAX_ROWS = 12
+MAX_NAMES = 50
+"""Names of a message that are looked for in passages; one with more holds a list."""
 LABEL_WORDS = 12
 _STOPS = (".", "!", "?", "\u2026", "\u3002", '"', "\u201d", ";")
 QUOTATION = "> "
@@ -73,7 +75,7 @@ def list_unanswered(
         elif subjects and not any(one.mentions(word) for one in terms for word in subjects):
             doubtful.append(phrase)
     if quoted and not absent and not request.topics:
-        names = list_names(request.user_query)
+        names = list_names(request.user_query)[:MAX_NAMES]
         siblings = [one.name for one in names if any(passage.has_sibling_of(one) for passage in terms)]
         absent = [name for name in siblings if not any(passage.mentions(name) for passage in terms)]
     return absent, doubtful

@@ -97,7 +97,7 @@ class BatchReader:
         if batch.attempts > ATTEMPTS:
             names = ", ".join(item.name for item in batch.items[:3])
             raise AgentError(
-                f"the gateway crashed {ATTEMPTS} times while it read {len(batch.items)} documents ({names} ...); its "
+                f"the gateway stopped {ATTEMPTS} times while it read {len(batch.items)} documents ({names} ...); its "
                 "log may say why. Request the ingestion again without them",
                 agent_id="library",
             )

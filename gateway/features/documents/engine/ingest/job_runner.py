@@ -214,7 +214,7 @@ class IngestJobs:
         """Runs the job while this process holds its lease."""
         if job.attempts > ATTEMPTS:
             raise AgentError(
-                f"the gateway crashed {ATTEMPTS} times during this job; its log may say why. Request it again "
+                f"the gateway stopped {ATTEMPTS} times during this job; its log may say why. Request it again "
                 "without the documents it was reading",
                 agent_id="library",
                 current=latest.progress.current or job.progress.current,

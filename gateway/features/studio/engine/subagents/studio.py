@@ -128,8 +128,8 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         return self._build_result("\n\n".join(part for part in (answer, question) if part), question, undone)
 
     def _find_undone(self, answer: str, question: str) -> Undone | None:
-        """The newest change that was tried and not made; else why an end without a change and a question rests on
-        nothing: no call was made, or none has returned.
+        """The newest change that was tried and not made. For an end with neither a change nor a question: that no tool
+        was called for the request, or why the look-up failed.
         """
         failed = self._list_failed_changes()
         if not failed:

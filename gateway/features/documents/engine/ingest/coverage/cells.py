@@ -16,6 +16,8 @@ _NEGATIVE = re.compile("[-\u2212\u2013(]")
 """What a sheet writes beside a number below zero, unless its format does without."""
 _SECTION_END = re.compile(r';(?=(?:[^"]*"[^"]*")*[^"]*$)')
 _BRACKETS = re.compile(r"\[[^\]]*\]")
+_UNSEEN = re.compile(r'\[[^\]]*\]|_.|\*.|[?"\\\s]')
+"""What a format writes around the signs that it shows."""
 _LABEL = re.compile(r'"([^"]*)"')
 _DATES = (1.0, 2_958_466.0)
 """The serial numbers of dates: up to the end of 9999."""
@@ -39,9 +41,11 @@ class _Document:
     def __init__(self, texts: Iterable[str]) -> None:
         self._words: Counter[str] = Counter()
         self._numbers: Counter[str] = Counter()
+        self._signs: Counter[str] = Counter()
         for text in texts:
             for cell in re.split(r"(?<!\\)\||\n", text):
                 self._words.update(split_words(cell))
+                self._signs["".join(cell.split())] += 1
                 numbers = [_get_digits(number) for number in _NUMBER.findall(cell)]
                 self._numbers.update(numbers)
                 if _NEGATIVE.search(cell):
@@ -56,7 +60,7 @@ class _Document:
             if self._is_date(cell.number):
                 return 0
             lost = self._count_lost_numbers(cell.number, times, "-" if _shows_sign(cell) else "")
-            return 0 if lost and self._is_in_words(cell) else lost
+            return 0 if lost and self._is_in_words(cell) else lost - self._count_signs(cell, lost)
         words = Counter(split_words(cell.text))
         complete = min((self._words[word] // count for word, count in words.items()), default=times)
         complete = min(complete, times)
@@ -110,6 +114,14 @@ class _Document:
         day = _EPOCHS[0] + dt.timedelta(days=cell.number)
         month, weekday = day.strftime("%B").casefold(), day.strftime("%A").casefold()
         return any(map(self._has, (month, month[:3], month[:1], weekday, weekday[:3])))
+
+    def _count_signs(self, cell: Cell, times: int) -> int:
+        """Counts the cells, up to so many, with the sign that the cell's format shows for nothing, such as a dash."""
+        sections = _SECTION_END.split(cell.format)
+        sign = _UNSEEN.sub("", sections[2]) if cell.number == 0 and len(sections) > 2 else ""
+        count = min(times, self._signs[sign]) if sign else 0
+        self._signs[sign] -= count
+        return count
 
     def _has(self, *words: str) -> bool:
         return all(word in self._all_words or word.zfill(2) in self._all_words for word in words)

@@ -4,6 +4,7 @@ A file may hold several (RFC 4155).
 """
 
 import re
+from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from email import policy
@@ -154,8 +155,11 @@ class _Body:
         calendars = [one for one in parts if one.get_content_type() == "text/calendar"]
         read = [self._read_alone(one, depth) for one in parts if one not in calendars]
         if read:
-            # The alternatives should say the same. Where one is empty or only a footer, the other has the text.
-            best = max(read, key=lambda body: body.count_words())
+            # The alternatives should say the same. Where one is empty or only a footer, the other has the text. Mail
+            # programs show the last one, with its figures and tables.
+            longest, last = max(read, key=lambda body: body.count_words()), read[-1]
+            is_text = 2 * last.count_words() >= longest.count_words()
+            best = last if is_text and last.has_own_values(longest) else longest
             self._take(best)
             self._add_differences([one for one in read if one is not best])
         for one in calendars:
@@ -208,6 +212,14 @@ class _Body:
     def count_words(self) -> int:
         """The number of words without addresses: a plain text spells out what a page puts behind its links."""
         return sum(len(_list_words(block.text)) for block in self.blocks)
+
+    def has_own_values(self, other: "_Body") -> bool:
+        """Whether its figures are not those of another alternative, or are in a table."""
+        mine, theirs = (
+            Counter(word for block in body.blocks for word in _list_words(block.text) if any(map(str.isdigit, word)))
+            for body in (self, other)
+        )
+        return mine != theirs or (bool(mine) and any(block.layout == "table" for block in self.blocks))
 
     def _read_sealed(self, part: MIMEPart, depth: int) -> None:
         """Adds a message that is signed as a whole; an encrypted one is reported."""

@@ -31,8 +31,8 @@ _MAX_LABEL_WORDS, _MAX_CELL_WORDS = 6, 3
 """Words in a cell of the first column and of others, in the mean: columns of prose have more."""
 _FIGURES = 0.6
 """Share of a column's cells with digits."""
-_MIN_ROWS, _MIN_ROWS_OF_MANY = 3, 2
-"""Rows of a table of two columns, and of more."""
+_MIN_ROWS, _MIN_ROWS_OF_TEXTS = 2, 3
+"""Rows of a table, and of one of two columns of which the second has no figures."""
 _MAX_COLUMNS = 60
 _MAX_TABLES = 50
 """On one page."""
@@ -90,7 +90,7 @@ def _find_columns(run: Sequence[Line]) -> list[Sides]:
 def _measure_columns(run: Sequence[Line]) -> list[Sides]:
     columns = join_sides((cell.left, cell.right) for line in run for cell in line.cells)
     full = sum(len(line.cells) > 1 for line in run)
-    if not 2 <= len(columns) <= _MAX_COLUMNS or full < (_MIN_ROWS if len(columns) == 2 else _MIN_ROWS_OF_MANY):
+    if not 2 <= len(columns) <= _MAX_COLUMNS or full < _MIN_ROWS:
         return []
     cells: list[list[str]] = [[] for _ in columns]
     for line in run:
@@ -99,6 +99,8 @@ def _measure_columns(run: Sequence[Line]) -> list[Sides]:
             return []
         for place, cell in zip(places, line.cells, strict=True):
             cells[place].append(cell.text)
+    if len(columns) == 2 and full < _MIN_ROWS_OF_TEXTS and not _holds_figures(cells[1]):
+        return []
     return [] if _is_prose(cells) and not _begin_rows(columns, run) else columns
 
 

@@ -35,6 +35,8 @@ def read_csv(source: InputFile) -> Draft:
     decoded = decode(source.data)
     draft = make_draft(decoded)
     dialect = find_dialect(decoded.text)
+    if dialect.is_aligned:
+        return read_plain(source)
     lines = io.StringIO(decoded.text[dialect.skipped :], newline="")
     reader = CsvRows(lines, dialect, offset=dialect.lines)
     rows = list(reader)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from gateway.features.documents.engine.ingest.parsers.list_counts import format_count
+from gateway.features.documents.engine.ingest.parsers.symbol_fonts import read_bullet
 
 Element: TypeAlias = Any
 """An lxml element; lxml has no types."""
@@ -24,7 +25,8 @@ class SlideNumbers:
     _open: dict[int, tuple[str, int, int]] = field(default_factory=dict)
 
     def format_number(self, paragraph: Element) -> str:
-        """The number of the next paragraph with a space behind it; empty if it has none.
+        """The number of the next paragraph, or a bullet that says something, with a space behind it; empty if it has
+        neither.
 
         A list goes on over paragraphs of deeper levels, and ends with one of its own or of a higher level that is no
         part of it."""
@@ -35,7 +37,7 @@ class SlideNumbers:
         automatic = self._find_automatic(properties, place)
         if automatic is None:
             self._open.pop(place, None)
-            return ""
+            return _read_bullet(properties)
         kind, given = automatic.get("type", ""), automatic.get("startAt", "1")
         start = int(given) if given.isdecimal() else 1
         before = self._open.get(place)
@@ -48,6 +50,14 @@ class SlideNumbers:
             if str(one.tag).endswith(("}buAutoNum", "}buNone", "}buChar", "}buBlip")):
                 return one if one.tag.endswith("}buAutoNum") else None
         return None if self.styles is None else self.styles.find(f"{{*}}lvl{place + 1}pPr/{{*}}buAutoNum")
+
+
+def _read_bullet(properties: Element | None) -> str:
+    bullet = None if properties is None else properties.find("{*}buChar")
+    if properties is None or bullet is None:
+        return ""
+    font = properties.find("{*}buFont")
+    return read_bullet("" if font is None else font.get("typeface", ""), bullet.get("char", ""))
 
 
 def _format(kind: str, count: int) -> str:

@@ -15,6 +15,7 @@ from pptx.enum.shapes import PP_PLACEHOLDER
 from pptx.util import Emu
 
 from agent.core.models import JsonObject
+from agent.text.html.tables import MAX_HEAD
 from agent.text.struck import join_pieces, strike_out
 from agent.text.superscripts import write_fractions, write_moved
 from gateway.features.documents.engine.ingest.parsers.draft import Box, Draft
@@ -255,13 +256,16 @@ def _read_description(shape: "BaseShape") -> str:
 
 
 def _read_rows(table: "Table") -> list[list[str]]:
-    """The cells' texts. One merged downwards is in every row, one merged to the right in its first column."""
+    """The cells' texts. One merged downwards is in every row, a head merged to the right in each column, any other one
+    merged to the right in its first column."""
     rows = [["\n".join(_iter_paragraphs(cell.text_frame)) for cell in row.cells] for row in table.rows]
     for y, row in enumerate(table.rows):
         for x, cell in enumerate(row.cells):
             if cell.is_merge_origin:
-                for below in range(y + 1, min(y + cell.span_height, len(rows))):
-                    rows[below][x] = rows[y][x]
+                is_head = y == 0 and cell.span_width < len(row.cells) and len(rows[y][x]) <= MAX_HEAD
+                width = cell.span_width if is_head else 1
+                for below in range(y, min(y + cell.span_height, len(rows))):
+                    rows[below][x : x + width] = [rows[y][x]] * len(rows[below][x : x + width])
     return rows
 
 

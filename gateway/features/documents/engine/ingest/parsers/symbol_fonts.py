@@ -1,4 +1,6 @@
-"""Characters of the fonts Symbol and Wingdings, which have places of their own, as Unicode."""
+"""Characters of the fonts Symbol and Wingdings, which have places of their own, as Unicode; bullets with a meaning."""
+
+import unicodedata
 
 _SYMBOL_20 = " !∀#∃%&∋()∗+,−./0123456789:;<=>?≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_‾αβχδεφγηιϕκλμνοπθρστυϖωξψζ{|}∼"  # noqa: RUF001 - the font's own letters
 _SYMBOL_A0 = "€ϒ′≤⁄∞ƒ♣♦♥♠↔←↑→↓°±″≥×∝∂•÷≠≡≈…⏐⎯↵ℵℑℜ℘⊗⊕∅∩∪⊃⊇⊄⊂⊆∈∉∠∇®©™∏√⋅¬∧∨⇔⇐⇑⇒⇓◊⟨®©™∑"  # noqa: RUF001 - the font's own letters
@@ -39,3 +41,11 @@ def convert_symbol(font: str, place: int) -> str:
 def convert_symbol_text(font: str, text: str) -> str:
     """The text of a run in a symbol font; characters outside of its private area stay."""
     return "".join(convert_symbol(font, ord(letter)) if ord(letter) >> 8 == 0xF0 else letter for letter in text)
+
+
+def read_bullet(font: str, text: str) -> str:
+    """The bullet of a list's item with a space behind it if it says something of the item, as ticks, crosses and boxes
+    for them do; empty for an ornament."""
+    sign = convert_symbol_text(font, text).strip()
+    name = unicodedata.name(sign, "") if len(sign) == 1 else ""
+    return f"{sign} " if any(word in name for word in ("BALLOT", "CHECK MARK", "CROSS MARK")) else ""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from docx.oxml.ns import qn
 
 from gateway.features.documents.engine.ingest.parsers.list_counts import format_count
+from gateway.features.documents.engine.ingest.parsers.symbol_fonts import read_bullet
 from gateway.features.documents.engine.ingest.parsers.word_styles import Element, read_value
 
 _LEVELS = 9
@@ -14,9 +15,11 @@ _PLACE = re.compile(r"%([1-9])")
 
 @dataclass(slots=True)
 class _Level:
-    """One level of a list. `restarts` is the number of the level, from 1, whose items restart it; 0 means none."""
+    """One level of a list. `bullet` is empty for an ornament; `restarts` is the number of the level, from 1, whose
+    items restart it; 0 means none."""
 
     format: str = "bullet"
+    bullet: str = ""
     text: str = ""
     start: int = 1
     restarts: int | None = None
@@ -64,7 +67,7 @@ class ListNumbers:
         place = self._find_level(word_list, level, style)
         level_style = word_list.levels.get(place, _Level())
         if level_style.format == "bullet":
-            return "- "
+            return level_style.bullet or "- "
         self._count(word_list, place)
         text = _PLACE.sub(
             lambda match: self._format_place(word_list, int(match[1]) - 1, level_style), level_style.text
@@ -134,8 +137,10 @@ def _read_level(element: Element) -> _Level:
     start, restarts = read_value(element, "w:start"), read_value(element, "w:lvlRestart")
     text = element.find(qn("w:lvlText"))
     place = element.get(qn("w:ilvl"), "0")
+    fonts = element.find(f"{qn('w:rPr')}/{qn('w:rFonts')}")
     return _Level(
         format=read_value(element, "w:numFmt") or "decimal",
+        bullet=read_bullet("" if fonts is None else fonts.get(qn("w:ascii"), ""), read_value(element, "w:lvlText")),
         text=f"%{int(place) + 1 if place.isdecimal() else 1}." if text is None else text.get(qn("w:val"), ""),
         start=int(start) if start.isdecimal() else 1,
         restarts=int(restarts) if restarts.isdecimal() else None,
