@@ -151,6 +151,13 @@ def has_changed(state: RunState) -> bool:
     return changing and all(state.get_step(step.id).status == "succeeded" for step in made)
 
 
+def has_failed(state: RunState) -> bool:
+    """Whether no call of the last round succeeded."""
+    ends = (one.plan.steps[-1] for one in reversed(state.plans) if one.plan.steps and one.plan.steps[-1].is_plan_more)
+    last = next(ends, None)
+    return last is not None and not any(state.get_step(name).status == "succeeded" for name in last.depends_on)
+
+
 def list_unmade_changes(state: RunState) -> tuple[str, ...]:
     """The tools with which the request asks to change something, if nothing was changed and nobody refused it.
 

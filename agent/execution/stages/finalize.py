@@ -41,7 +41,7 @@ from agent.core.run_state import RunState
 from agent.execution.egress_facts import find_repeated_links
 from agent.execution.gates import list_failed_gates
 from agent.llm.port import describe_interruption
-from agent.planning.open_parts import list_changes_together
+from agent.planning.open_parts import has_failed, list_changes_together
 from agent.policy.redaction.inbound import replace_with_kinds, restore_long_text
 from agent.run_context.message_labels import label_answer
 from agent.run_context.run import Run
@@ -126,10 +126,10 @@ def _find_partial_reason(run: Run, figures: tuple[str, ...]) -> str:
 
 
 def _find_reason_of_rounds(state: RunState) -> str:
-    """Why an answer after rounds is not whole: calls failed that no later one made up for, or none was decided on. A
-    call that a person did not allow has not failed."""
+    """Why an answer after rounds is not whole: all calls of the last one failed, or none was decided on. One that
+    failed beside others may have been for the same thing, and a call that a person did not allow has not failed."""
     lost = [step for step in list_abandoned_steps(state) if not was_refused(state, step)]
-    if lost:
+    if lost and has_failed(state):
         reasons = (f"{step.title} failed: {find_failure_reason(state, step)}" for step in lost)
         return f"not found out or done: {'; '.join(reasons)}"
     return find_undecided_reason(state)

@@ -4,7 +4,7 @@ A capable model looks by itself. A small one writes the query with names that it
 table of thousands and takes them for all.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
 from agent.core.models import PlanStep
@@ -24,6 +24,13 @@ def look_first(steps: Iterable[PlanStep], request: PlanningRequest, notes: list[
         looks[step.id] = planned.setdefault((look.tool, str(look.args)), look)
         notes.append(f"{step.tool} waits for {look.tool}, which shows what it works on")
     return looks
+
+
+def list_waiting(steps: Iterable[PlanStep], looks: Mapping[str, PlanStep]) -> list[str]:
+    """The tools of the steps that wait for `looks` at one and the same thing; [] if there are several things, each of
+    which has steps of its own."""
+    are_same = len({str(look.args) for look in looks.values()}) == 1
+    return [step.tool for step in steps if step.id in looks and are_same]
 
 
 def list_followers(request: PlanningRequest) -> list[tuple[ToolSpec, dict[str, list[str]]]]:

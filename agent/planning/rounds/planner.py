@@ -22,7 +22,7 @@ from agent.planning.rounds.change_questions import NO_TOOL, ChangeQuestions, lis
 from agent.planning.rounds.chosen_things import choose_things
 from agent.planning.rounds.decision_schema import build_choice_schema
 from agent.planning.rounds.each_calls import ask_for_each
-from agent.planning.rounds.first_looks import look_first
+from agent.planning.rounds.first_looks import list_waiting, look_first
 from agent.planning.rounds.identifier_lookups import may_work_now
 from agent.planning.rounds.made_up_values import (
     MADE_UP,
@@ -346,7 +346,7 @@ class RoundPlanner:
         unrequested = {step.intent for step in calls} - {step.intent for step in requested}
         named = [str(part) for part in (todo if isinstance(todo, list) else ()) if part not in unrequested]
         named = select_parts(named, request.catalogue.list_names(), attempt.is_copied)
-        reworded = reword_calls(named, [step.tool for step in calls if step.id in looks], request.question)
+        reworded = reword_calls(named, list_waiting(calls, looks), request.question)
         named = [*dict.fromkeys(reworded.get(part, part) for part in named)]
         requested = reword_intents(requested, reworded)
         looks_up = attempt.is_looking_up or LOOKS_UP in meant.data
