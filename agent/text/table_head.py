@@ -77,18 +77,20 @@ def split_tables(rows: Sequence[Sequence[str]]) -> list[Sequence[Sequence[str]]]
     """The rows of each table of a text: there are several where empty rows divide rows that each have a header of their
     own. Lines of one cell between two tables are above the lower one."""
     starts = [0]
-    below = 0
+    below, has_title = 0, False
     above: _Table | None = None
     for begin, end in _iter_blocks(rows):
         block = rows[begin:end]
         table = _find_table(block)
-        has_title = any(map(any, rows[below : begin + (table.top if table else 0)]))
+        has_title |= table is not None and table.top > 0 and not _has_cells(block[: table.top])
         if table is not None and (above is None or has_title or not _goes_on(above, table)):
             if above is not None:
                 starts.append(below)
-            below, above = end, table
-        elif any(sum(map(bool, row)) > 1 for row in block):
-            below = end
+            below, above, has_title = end, table, False
+        elif _has_cells(block):
+            below, has_title = end, False
+        else:
+            has_title = True
     return [rows[start:stop] for start, stop in pairwise([*starts, len(rows)])]
 
 
@@ -98,6 +100,11 @@ def _iter_blocks(rows: Sequence[Sequence[str]]) -> Iterator[tuple[int, int]]:
         if is_filled:
             places = list(group)
             yield places[0], places[-1] + 1
+
+
+def _has_cells(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a row has more than one filled cell."""
+    return any(sum(map(bool, row)) > 1 for row in rows)
 
 
 def _find_table(rows: Sequence[Sequence[str]]) -> _Table | None:

@@ -9,6 +9,7 @@ from time import thread_time
 
 import pytest
 
+from agent.text.table_head import split_tables
 from gateway.features.documents.engine.ingest.coverage import text_source
 from gateway.features.documents.engine.ingest.errors import ParserUnsupportedError
 from gateway.features.documents.engine.ingest.parsers import plain
@@ -164,6 +165,7 @@ def test_each_table_of_a_file_has_its_own_head(tmp_path: Path) -> None:
     [
         (["City,Count", "Oslo,3", "Bergen,4", "", "Bodo,not counted", "Lund,5", "", "Vik,open", "Umea,6"], 1),
         (["Region,Q1,Q2", "North,3,4", ",,", "South,see note,", "East,5,6", "West,1,2"], 1),
+        (["City,Count", "Oslo,3", "", "Rest,1", "Bodo,not counted", "Lund,5", "Vik,6"], 1),
         (["City,Count", "Oslo,3", "", "Country,Count", "Norway,5"], 2),
         (["City,Count", "Oslo,3", "", "Sales", "Item,Price", "Rope,5"], 2),
         (["City,Count", "Oslo,3", "", "Sales", "", "Item,Price", "Rope,5"], 2),
@@ -215,3 +217,10 @@ def test_many_ends_of_pages_are_read_once(tmp_path: Path) -> None:
     output = read_as("txt", "one" + "\x0c" * 40_000 + "\x0c \n\n   two", tmp_path)
     assert thread_time() - started < 1
     assert [chunk.content for chunk in output.chunks] == ["one", "two"]
+
+
+def test_many_lines_of_one_cell_below_a_table_are_looked_at_once() -> None:
+    rows = [["City", "Count"], ["Oslo", "3"], [], *[["note"], []] * 40_000]
+    started = thread_time()
+    assert split_tables(rows) == [rows]
+    assert thread_time() - started < 3
