@@ -81,7 +81,7 @@ def split_tables(rows: Sequence[Sequence[str]]) -> list[Sequence[Sequence[str]]]
     above: _Table | None = None
     for begin, end in _iter_blocks(rows):
         block = rows[begin:end]
-        table = _find_table(block)
+        table = _find_table(block, is_first=above is None)
         has_title |= table is not None and table.top > 0 and not _has_cells(block[: table.top])
         if table is not None and (above is None or has_title or not _goes_on(above, table)):
             if above is not None:
@@ -107,12 +107,15 @@ def _has_cells(rows: Sequence[Sequence[str]]) -> bool:
     return any(sum(map(bool, row)) > 1 for row in rows)
 
 
-def _find_table(rows: Sequence[Sequence[str]]) -> _Table | None:
-    """The table of rows that have a header, which names values of another kind below it."""
+def _find_table(rows: Sequence[Sequence[str]], *, is_first: bool) -> _Table | None:
+    """The table of rows that have a header, which names values of another kind below it: in half of its columns if
+    the first one has but one row. `Firm,Sample,Ltd` above `Day,2024-01-01,x` are lines with a label each."""
     grid = _classify(rows)
     head = _find_head_of(grid)
     contrast = count_contrast(grid, head.bottom - 1) if head.has_names and head.bottom < len(grid) else 0
-    return _Table(head.top, head.names, _find_kinds(grid[head.bottom :]), contrast) if contrast > 0 else None
+    are_labels = is_first and len(grid) == head.bottom + 1 and contrast * 2 < len(head.names)
+    is_table = contrast > 0 and not are_labels
+    return _Table(head.top, head.names, _find_kinds(grid[head.bottom :]), contrast) if is_table else None
 
 
 def _goes_on(above: _Table, table: _Table) -> bool:

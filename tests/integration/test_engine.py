@@ -652,7 +652,7 @@ async def test_a_cancelled_run_says_what_is_known(tmp_path: Path) -> None:
         (returning("odd", ValueError("boom")), "ValueError"),
         (
             returning("odd", {"n": "x"}, output_schema={"type": "object", "properties": {"n": {"type": "integer"}}}),
-            "promises",
+            "does not match its schema",
         ),
     ],
 )

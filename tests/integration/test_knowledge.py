@@ -175,7 +175,7 @@ async def test_two_do_not_read_into_one_collection_at_a_time(tmp_path: Path) -> 
     folder = folder_with(tmp_path, a_md="# A\n\nApples.")
     async with engine_bench(tmp_path / "data", None) as bench:
         await bench.library._documents.acquire_lock("local", "work", "somebody", 60)
-        with pytest.raises(ConflictError, match="somebody else"):
+        with pytest.raises(ConflictError, match="another process"):
             await read(bench, folder)
         await bench.library._documents.release_lock("local", "work", "somebody")
         assert (await read(bench, folder)).read == 1

@@ -67,7 +67,7 @@ async def test_the_cut_text_of_a_skill_is_reported(tmp_path: Path, reason: str) 
     async with engine_bench(tmp_path / "d", model, skill_roots=[roots]) as bench:
         response = await bench.run("please summarise it")
     messages = [one["message"] for one in response.metadata["uncertainties"]]
-    assert any("the text of summarise is not whole" in message for message in messages)
+    assert any("the text of summarise is incomplete" in message for message in messages)
 
 
 @pytest.mark.parametrize("reason", ["length", "abort"])
