@@ -145,10 +145,19 @@ def _clean_block(block: JsonValue) -> JsonValue:
     return cleaned
 
 
+def _leave_out_patterns(schema: JsonValue) -> JsonValue:
+    if isinstance(schema, list):
+        return [*map(_leave_out_patterns, schema)]
+    if not isinstance(schema, dict):
+        return schema
+    shown = ((name, value) for name, value in schema.items() if name != "pattern" or not isinstance(value, str))
+    return {name: _leave_out_patterns(value) for name, value in shown}
+
+
 def _find_live_name(schema: JsonObject) -> str | None:
     """Describes a name or value of a cleaned form that leads to an address; None if there is none. A tag without an
-    address leads nowhere: `Status: <none>`."""
-    for text in iter_texts(schema):
+    address leads nowhere: `Status: <none>`. A regular expression is not shown: `[A-Z](?:[0-9])`."""
+    for text in iter_texts(_leave_out_patterns(schema)):
         if any(mark in text for mark in ("//", "](", "]:")) and remove_live_parts(text) != text:
             return f"its form has a link or an image in the name or value {escape_invisible(text)[:100]!r}"
     return None

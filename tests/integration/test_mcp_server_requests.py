@@ -107,13 +107,17 @@ async def test_nothing_in_the_question_of_a_server_is_live(serve: Serve, tmp_pat
     person = Person()
     live = "who? ![](https://evil.example/p.png) [Sign in](https://evil.example) <img src=x>"
     choice = {"type": "string", "oneOf": [{"const": "Status: <none>", "title": live}], "default": live}
-    form = {"type": "object", "properties": {"name": {**choice, "title": live, "description": live}}}
+    pattern = "[A-Z](?:[0-9])"
+    form = {
+        "type": "object",
+        "properties": {"name": {**choice, "title": live, "description": live, "pattern": pattern}},
+    }
     asks = {"message": live, "requestedSchema": form}
     async with connected(serve, tmp_path, era, question=asks, **person.callbacks) as client:
         await call(client, "srv__ask_person")
     (asked,) = person.questions
     assert asked.message.startswith("The MCP server 'srv' asks: who?")
-    shown = asked.message + json.dumps(asked.requested_schema)
+    shown = (asked.message + json.dumps(asked.requested_schema)).replace(pattern, "")
     assert not any(mark in shown for mark in ("![", "](", "<img"))
     assert shown.count("who?") == 5
     assert '"Status: <none>"' in shown
