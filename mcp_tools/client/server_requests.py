@@ -150,8 +150,8 @@ def _leave_out_patterns(schema: JsonValue) -> JsonValue:
         return [*map(_leave_out_patterns, schema)]
     if not isinstance(schema, dict):
         return schema
-    shown = ((name, value) for name, value in schema.items() if name != "pattern" or not isinstance(value, str))
-    return {name: _leave_out_patterns(value) for name, value in shown}
+    visible = ((name, value) for name, value in schema.items() if name != "pattern" or not isinstance(value, str))
+    return {name: _leave_out_patterns(value) for name, value in visible}
 
 
 def _find_live_name(schema: JsonObject) -> str | None:

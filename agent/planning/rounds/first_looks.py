@@ -4,11 +4,14 @@ A capable model looks by itself. A small one writes the query with names that it
 table of thousands and takes them for all.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
+
+from pydantic import JsonValue
 
 from agent.core.models import PlanStep
 from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.rounds.named_files import list_named_files
 from agent.tools import ToolSpec
 
 
@@ -65,6 +68,7 @@ def _build_look(step: PlanStep, request: PlanningRequest) -> PlanStep | None:
     if before is not None:
         inputs = before.properties
         args = {name: value for name, value in step.args.items() if name in inputs}
+        name = before.hints.file_input
     else:
         path = step.args.get(spec.hints.file_input)
         before = _find_describer(path, request) if isinstance(path, str) and not spec.hints.file_types else None
@@ -75,7 +79,19 @@ def _build_look(step: PlanStep, request: PlanningRequest) -> PlanStep | None:
         args = {name: [path] if is_list else path}
     if before.effect != "read":
         return None
+    if isinstance(paths := args.get(name), list):
+        args[name] = [*paths, *_list_others(paths, before, request)]
     return step.model_copy(update={"tool": before.name, "args": args, "intent": f"see what {step.tool} works on"})
+
+
+def _list_others(paths: Sequence[JsonValue], before: ToolSpec, request: PlanningRequest) -> list[str]:
+    """The other files that the request names, of the types that a tool describes: a query needs each of them, and a
+    small model names one."""
+    given = {PurePosixPath(str(path)).name.casefold() for path in paths}
+    files = map(PurePosixPath, list_named_files(request.question, request.ground))
+    return [
+        str(one) for one in files if one.suffix.lower() in before.hints.file_types and one.name.casefold() not in given
+    ]
 
 
 def _find_describer(path: str, request: PlanningRequest) -> ToolSpec | None:

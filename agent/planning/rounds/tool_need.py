@@ -11,7 +11,6 @@ takes a laptop a tenth of a second. The words name kinds of things that are look
 examples, as turns or as text, it is a single word too.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -26,6 +25,7 @@ from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel
 from agent.planning.request import PlanningRequest
 from agent.planning.rounds.decision_schema import build_choice_schema
+from agent.planning.rounds.named_files import list_named_files
 from agent.planning.rounds.prompt import DESCRIPTION_CHARS, SHOWN_INPUTS, encode_decision, say
 from agent.planning.rules import read_calls
 from agent.text.codes import find_codes
@@ -52,8 +52,6 @@ BEFORE_CHARS = 100
 """Characters of the last turn, of each side."""
 SEPARATOR: Final = "\n=> "
 """Between an example and its reply, in the files of examples."""
-_LISTED: Final = "- "
-"""Before the name of each file in the ground."""
 
 
 async def ask_need(model: PlannerModel, request: PlanningRequest, tools: Sequence[ToolSpec]) -> str:
@@ -176,11 +174,5 @@ def _list_input_terms(spec: ToolSpec) -> set[str]:
 
 
 def _names_a_source(text: str, ground: str) -> bool:
-    """Whether a text holds a web address, or the name of a file that the ground lists: it lists those first that the
-    request names. `Node.js` and `os.path` are no such files."""
-    if "://" in text:
-        return True
-    listed = (line.removeprefix(_LISTED) for line in ground.casefold().splitlines() if line.startswith(_LISTED))
-    names = (path.rpartition("/")[2] for path in listed)
-    folded = text.casefold()
-    return any("." in name and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) for name in names)
+    """Whether a text holds a web address, or the name of a file that is there."""
+    return "://" in text or bool(list_named_files(text, ground))

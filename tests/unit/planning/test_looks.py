@@ -1,5 +1,7 @@
 """What is called before a call that works on something unseen, and what is called after it."""
 
+from dataclasses import replace
+
 import pytest
 
 from agent.core.models import JsonObject, PlanStep
@@ -33,6 +35,23 @@ def test_a_table_is_described_instead_of_read_line_by_line(path: str) -> None:
     looks = look_first([build_step("read", path=path)], request_with(), notes)
     assert [(look.tool, look.args) for look in looks.values()] == [("describe", {"paths": [path]})]
     assert notes == ["read waits for describe, which shows what it works on"]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Join orders.csv and customers.csv: who pays most?", ["Orders.csv", "data/customers.csv"]),
+        ("Which orders of orders.csv are in notes.txt?", ["Orders.csv"]),
+        ("How many rows?", ["Orders.csv"]),
+    ],
+)
+@pytest.mark.parametrize("step", ["read", "query"])
+def test_every_table_that_the_request_names_is_described(question: str, expected: list[str], step: str) -> None:
+    ground = "Files (4):\n- data/customers.csv\n- orders.csv\n- other.csv\n- notes.txt"
+    request = replace(request_with(), question=question, ground=ground)
+    args = {"path": "Orders.csv"} if step == "read" else {"sql": "SELECT 1", "paths": ["Orders.csv"]}
+    looks = look_first([build_step(step, **args)], request, [])
+    assert [(look.tool, look.args) for look in looks.values()] == [("describe", {"paths": expected})]
 
 
 @pytest.mark.parametrize("path", ["notes.txt", "csv", "orders.csv.bak", ""])
