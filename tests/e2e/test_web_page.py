@@ -38,6 +38,11 @@ HOSTILE = """<img src=x onerror="alert('img')"> and <script>alert('script')</scr
 | <iframe srcdoc="<script>alert('cell')</script>"> | **bold** `<b>` |
 """
 
+ANSWERED = (
+    "document.querySelector('.talk .answer[aria-busy=false]') && document.querySelector('.talk [aria-label=Send]')"
+)
+"""A conversation's answer is there, and the next message can be sent."""
+
 
 @asynccontextmanager
 async def page_at(devtools: str, url: str, hash_: str = "") -> AsyncIterator[Page]:
@@ -169,7 +174,7 @@ async def test_a_pipeline_is_built_doubted_and_applied(devtools: str, serve: Ser
         await page.becomes("document.querySelector('.apply .primary')?.disabled", True)
         await page.until("document.querySelector('.flow')", 90_000)
         assert "structure" in await page.text(".flow"), "the chunker of the template"
-        await page.until("document.querySelector('.talk .answer[aria-busy=false]')", 90_000)
+        await page.until(ANSWERED, 90_000)
         looks = await page.evaluate(
             "['blocking', 'notable', 'info'].map((rank) => { const at = getComputedStyle(document.querySelector("
             "`.banner.${rank}`)); return [at.color, at.backgroundColor, at.borderTopStyle].join(); })"
@@ -206,7 +211,7 @@ async def test_after_a_restart_a_question_still_says_what_is_asked(devtools: str
         await page.write(".guide input[required]", str(folder))
         await page.write(".guide textarea", "help me index these research papers")
         await page.click(".guide .primary")
-        await page.until("document.querySelector('.talk .answer[aria-busy=false]')", 90_000)
+        await page.until(ANSWERED, 90_000)
         assert await page.text(".talk .mine") == "help me index these research papers"
         await page.write(".talk textarea", "apply kelp anyway")
         await page.press("Enter")
@@ -239,7 +244,7 @@ async def test_an_ended_conversation_leads_on_and_another_is_abandoned(
         await page.write(".guide input[required]", str(folder))
         await page.write(".guide textarea", "help me index these research papers")
         await page.click(".guide .primary")
-        await page.until("document.querySelector('.talk .answer[aria-busy=false]')", 90_000)
+        await page.until(ANSWERED, 90_000)
         await page.write(".talk textarea", "apply kelp")
         await page.press("Enter")
         await page.until(
@@ -274,7 +279,7 @@ async def test_the_button_stops_a_message_of_a_conversation(
             while not [run for run in (await client.get("/v1/runs")).json()["data"] if run["status"] == "running"]:
                 pass
         await page.click(".talk .send")
-        await page.until("document.querySelector('.talk .answer[aria-busy=false]')", 90_000)
+        await page.until(ANSWERED, 90_000)
         await page.until("document.querySelector('.talk .send[aria-label=Send]')")
         async with httpx.AsyncClient(base_url=url, timeout=10) as client:
             assert [run["status"] for run in (await client.get("/v1/runs")).json()["data"]] == ["cancelled"]
@@ -320,7 +325,7 @@ async def test_the_explorer_shows_plan_outputs_and_citations_to_the_holder_of_a_
             await page.click("#panel .row .button:nth-child(1)")
             assert "Train tickets" in await page.until("document.querySelector('#panel mark')?.textContent")
             await page.click("#panel .row .button:nth-child(3)")
-            assert "Proven" in await page.until("document.querySelector('#panel .proof')?.innerText")
+            assert "Verified" in await page.until("document.querySelector('#panel .proof')?.innerText")
             await page.click("#panel .row .button:nth-child(2)")
             opened_file = await page.until("document.querySelector('#panel a[href^=blob]')?.href")
             assert opened_file.endswith("#page=2")
