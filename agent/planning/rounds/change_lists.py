@@ -25,9 +25,9 @@ from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel, build_plan_steps
 from agent.planning.reply import PlanReply
 from agent.planning.request import PlanningRequest
-from agent.planning.rounds.attempt import Attempt
 from agent.planning.rounds.change_questions import ChangeQuestions
 from agent.planning.rounds.decision_schema import build_call_schema
+from agent.planning.rounds.dialogue import Dialogue
 from agent.planning.rounds.identifier_lookups import takes_identifier
 from agent.planning.rounds.input_schemas import build_inputs_schema, close_object, read_inputs
 from agent.planning.rounds.made_up_values import find_made_up_values, leave_out_unasked_texts
@@ -69,17 +69,17 @@ class _Change:
 
 
 async def ask_for_all_changes(
-    model: PlannerModel, questions: ChangeQuestions, request: PlanningRequest, attempt: Attempt, meant: PlanReply
+    model: PlannerModel, questions: ChangeQuestions, request: PlanningRequest, dialogue: Dialogue, meant: PlanReply
 ) -> PlanReply:
     """The decision with all changes that the request asks for, in their order; as it is if it asks for one, or if this
     room asks nobody about it.
 
     Beside calls that read, all changes wait for the results unless the request gives their values. The parts of the
-    request that are open are then in `todo`, and no longer in the attempt."""
+    request that are open are then in `todo`, and no longer in the dialogue."""
     decided = _list_decided(request, meant.data)
     if not request.asks_about_changes or not decided or any(FOR_EACH in one.inputs for one in decided):
         return meant
-    parts = [*dict.fromkeys((*attempt.parts, *_list_texts(meant.data.get("todo"))))]
+    parts = [*dict.fromkeys((*dialogue.parts, *_list_texts(meant.data.get("todo"))))]
     served = {str(call.get("intent") or "") for call in _list_objects(meant.data.get("steps"))}
     others = [part for part in parts if part not in served and _names_change(part, request)]
     if _count_asked(decided) + len(others) < 2:
@@ -90,15 +90,15 @@ async def ask_for_all_changes(
         return meant if is_known else PlanReply({**meant.data, WAITS: True})
     if not others:  # those of one decision do not need each other, and are one question as they are
         return meant
-    open_parts, attempt.parts = attempt.parts, []  # the list is about all of them
+    open_parts, dialogue.parts = dialogue.parts, []  # the list is about all of them
     try:
-        listed = await _ask(model, request, attempt, decided, parts)
+        listed = await _ask(model, request, dialogue, decided, parts)
         listed = _join_decided(decided, listed, request)
-        changes = await _select_usable(questions, request, attempt, listed, parts)
+        changes = await _select_usable(questions, request, dialogue, listed, parts)
     except (ModelError, PlanInvalidError):  # one change is better than none
         changes = []
     if _count_asked(changes) < 2 or sum(one.is_decided for one in changes) < len(decided):
-        attempt.parts = open_parts
+        dialogue.parts = open_parts
         return meant
     steps: list[JsonValue] = [one.to_step(earlier) for earlier, one in zip((None, *changes), changes, strict=False)]
     return PlanReply({**meant.data, "todo": [*parts], "steps": steps, TOGETHER: True})
@@ -140,7 +140,7 @@ def _names_change(part: str, request: PlanningRequest) -> bool:
 
 
 async def _ask(
-    model: PlannerModel, request: PlanningRequest, attempt: Attempt, decided: Sequence[_Change], parts: Sequence[str]
+    model: PlannerModel, request: PlanningRequest, dialogue: Dialogue, decided: Sequence[_Change], parts: Sequence[str]
 ) -> list[_Change]:
     """The changes that the model lists, with values as it writes them. Raises `ModelError`."""
     offered = list_offered(request, choose_tools(request.catalogue, request.question))
@@ -152,7 +152,7 @@ async def _ask(
     decision: JsonObject = {"next": {"kind": "calls", "todo": [*parts], "calls": calls}}
     lines = "\n".join(f"{number}. {part}" for number, part in enumerate(parts, start=1))
     messages = (
-        *attempt.messages,
+        *dialogue.messages,
         say("assistant", encode_decision(decision)),
         say("user", render("decide_all", parts=lines)),
     )
@@ -209,7 +209,7 @@ def _join_decided(decided: Sequence[_Change], listed: Sequence[_Change], request
 async def _select_usable(
     questions: ChangeQuestions,
     request: PlanningRequest,
-    attempt: Attempt,
+    dialogue: Dialogue,
     listed: Sequence[_Change],
     parts: Sequence[str],
 ) -> list[_Change]:
@@ -217,7 +217,7 @@ async def _select_usable(
     cannot be made as it is listed: that stays open with those behind it, so that all are made in order. Raises
     `ModelError`, and `UnaskedChangeError` if none is left."""
     steps: list[JsonValue] = [one.to_step() for one in listed]
-    wanted = await questions.leave_out_unasked(request, attempt, PlanReply({"todo": [*parts], "steps": steps}))
+    wanted = await questions.leave_out_unasked(request, dialogue, PlanReply({"todo": [*parts], "steps": steps}))
     ids = {str(step.get("id")) for step in _list_objects(wanted.data.get("steps"))}
     changes: list[_Change] = []
     for one in listed:

@@ -15,8 +15,8 @@ from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel
 from agent.planning.reply import PlanReply
 from agent.planning.request import ACTION, PlanningRequest
-from agent.planning.rounds.attempt import Attempt, UnaskedChangeError
 from agent.planning.rounds.decision_schema import build_choice_schema, build_choices_schema
+from agent.planning.rounds.dialogue import Dialogue, UnaskedChangeError
 from agent.planning.rounds.prompt import choose_tools, format_skill_line, format_tool_line, list_offered, say
 from agent.planning.rounds.reply import read_choice
 from agent.planning.rounds.steps import drop_calls
@@ -36,94 +36,94 @@ class ChangeQuestions:
     def __init__(self, model: PlannerModel) -> None:
         self._model = model
 
-    async def leave_out_unasked(self, request: PlanningRequest, attempt: Attempt, meant: PlanReply) -> PlanReply:
+    async def leave_out_unasked(self, request: PlanningRequest, dialogue: Dialogue, meant: PlanReply) -> PlanReply:
         """The decision without the changes that the request does not ask for. Raises `UnaskedChangeError` if nothing
         else is left of it, `ModelError`."""
         calls = _list_calls(meant.data)
         # An endpoint that ignores the schema may call what is no choice any more, because nobody asked for it.
         names = {str(call.get("tool")) for call in calls}
-        others = names - {spec.name for spec in attempt.tools}
+        others = names - {spec.name for spec in dialogue.tools}
         called = (spec for spec in map(request.catalogue.get_tool, sorted(others)) if spec is not None)
-        lines = list_changing_lines(request, (*attempt.tools, *called))
+        lines = list_changing_lines(request, (*dialogue.tools, *called))
         changing = names & lines.keys()
         if not changing:
             return meant
-        misfits = _select_misfits(request, attempt, changing)
+        misfits = _select_misfits(request, dialogue, changing)
         fitting = {name: line for name, line in lines.items() if name not in misfits}
-        allowed = await self._find_allowed(request, attempt, fitting, meant) if changing - misfits else frozenset()
+        allowed = await self._find_allowed(request, dialogue, fitting, meant) if changing - misfits else frozenset()
         unasked = misfits | (changing - allowed)
-        attempt.decided_changes |= changing - unasked
+        dialogue.decided_changes |= changing - unasked
         if unasked and len(unasked) == len({str(call.get("tool")) for call in calls}):
             raise UnaskedChangeError(unasked)
         return PlanReply(_drop_calls(meant.data, calls, unasked)) if unasked else meant
 
-    async def find_wanted(self, request: PlanningRequest, attempt: Attempt) -> frozenset[str]:
+    async def find_wanted(self, request: PlanningRequest, dialogue: Dialogue) -> frozenset[str]:
         """The tools with which the request asks to change something. Raises `ModelError`.
 
         Where no decision called one, the model was not asked yet. It is asked about tools of servers: what those
         change, no rule of ours brings up again, and an answer would say that it is done. It says yes to many a tool
         that only fits the words, so it is first asked whether the request wants a change."""
-        # All of them: one that was ruled out in this attempt may be the one that is wanted.
+        # All of them: one that was ruled out in this dialogue may be the one that is wanted.
         offered = list_offered(request, choose_tools(request.catalogue, request.question))
         changing = [spec for spec in offered if spec.has_side_effect and is_foreign(spec)]
-        if attempt.may_change is None and request.checks_answers and changing:
-            if await self._wants_change(request, attempt):
-                attempt.may_change = await self._ask_whether(attempt, list_changing_lines(request, changing))
+        if dialogue.may_change is None and request.checks_answers and changing:
+            if await self._wants_change(request, dialogue):
+                dialogue.may_change = await self._ask_whether(dialogue, list_changing_lines(request, changing))
             else:
-                attempt.may_change = frozenset()
-        return attempt.may_change or frozenset()
+                dialogue.may_change = frozenset()
+        return dialogue.may_change or frozenset()
 
     async def _find_allowed(
-        self, request: PlanningRequest, attempt: Attempt, lines: Mapping[str, str], meant: PlanReply
+        self, request: PlanningRequest, dialogue: Dialogue, lines: Mapping[str, str], meant: PlanReply
     ) -> AbstractSet[str]:
         """The tools that may change something, of those that a decision calls.
 
         After text from outside was read, one that has nothing to do with the request's words is refused at once, unless
         the model is asked whether the request wants a change: "ok, halfway please" names nothing."""
-        fitting = _select_fitting(request, attempt.tools, _list_calls(meant.data)) & lines.keys()
+        fitting = _select_fitting(request, dialogue.tools, _list_calls(meant.data)) & lines.keys()
         if request.has_read_outside and not fitting and not request.checks_answers:
             return frozenset()
-        if attempt.may_change is None and request.checks_answers and not await self._wants_change(request, attempt):
-            attempt.may_change = frozenset()
-        is_first = attempt.may_change is None
+        if dialogue.may_change is None and request.checks_answers and not await self._wants_change(request, dialogue):
+            dialogue.may_change = frozenset()
+        is_first = dialogue.may_change is None
         if is_first:
-            chosen = await self._ask_whether(attempt, lines)
-            attempt.may_change = _prefer_called(request, attempt, chosen, _list_calls(meant.data))
+            chosen = await self._ask_whether(dialogue, lines)
+            dialogue.may_change = _prefer_called(request, dialogue, chosen, _list_calls(meant.data))
             # The one that stands first is named for its place.
-            attempt.named_changes = (chosen or frozenset()) - (attempt.may_change or frozenset()) - {*[*lines][:1]}
-        if attempt.may_change is None and not request.has_read_outside:
+            dialogue.named_changes = (chosen or frozenset()) - (dialogue.may_change or frozenset()) - {*[*lines][:1]}
+        if dialogue.may_change is None and not request.has_read_outside:
             return lines.keys()  # the endpoint ignores the schema, and only the user can have asked for it
-        allowed = attempt.may_change or frozenset()
+        allowed = dialogue.may_change or frozenset()
         # What is remembered is not asked about again: unasked, it is just noise.
-        lasting = {spec.name for spec in attempt.tools if spec.effect != "read" and not spec.hints.is_memory}
-        new = fitting & lasting - allowed if attempt.may_change != frozenset() else frozenset()
+        lasting = {spec.name for spec in dialogue.tools if spec.effect != "read" and not spec.hints.is_memory}
+        new = fitting & lasting - allowed if dialogue.may_change != frozenset() else frozenset()
         calls = _list_calls(meant.data)
         is_called = not allowed.isdisjoint(str(call.get("tool")) for call in calls)
-        new &= _select_named(request, attempt, meant) | (set() if is_called else _select_stated(request, calls))
+        new &= _select_named(request, dialogue, meant) | (set() if is_called else _select_stated(request, calls))
         if new:
-            confirmed = await self._ask_which(attempt, {name: lines[name] for name in sorted(new)})
+            confirmed = await self._ask_which(dialogue, {name: lines[name] for name in sorted(new)})
             # Chosen from all of them, but called by no decision: it stood beside the one that is meant.
             is_guess = is_first and confirmed and not is_called
             allowed = confirmed if is_guess else allowed | confirmed
-        attempt.may_change = allowed
+        dialogue.may_change = allowed
         return allowed
 
-    async def _wants_change(self, request: PlanningRequest, attempt: Attempt) -> bool:
+    async def _wants_change(self, request: PlanningRequest, dialogue: Dialogue) -> bool:
         """Whether the request asks for a change. A request that needs an action does: it is not asked about again."""
-        return attempt.need == ACTION or await asks_for_change(self._model, request)
+        return dialogue.need == ACTION or await asks_for_change(self._model, request)
 
-    async def _ask_whether(self, attempt: Attempt, lines: Mapping[str, str]) -> frozenset[str] | None:
+    async def _ask_whether(self, dialogue: Dialogue, lines: Mapping[str, str]) -> frozenset[str] | None:
         """The tool with which the request asks to change something; None for a reply that chooses nothing."""
         question = render("decide_whether", tools="\n".join(lines.values()))
-        reply = await self._model.ask(_add_question(attempt, question), build_choice_schema([NO_TOOL, *lines]))
+        reply = await self._model.ask(_add_question(dialogue, question), build_choice_schema([NO_TOOL, *lines]))
         chosen = read_choice(reply)
         return frozenset({chosen}) - {NO_TOOL} if chosen in (NO_TOOL, *lines) else None
 
-    async def _ask_which(self, attempt: Attempt, lines: Mapping[str, str]) -> frozenset[str]:
+    async def _ask_which(self, dialogue: Dialogue, lines: Mapping[str, str]) -> frozenset[str]:
         """Those of further tools with which it asks to change something too."""
         question = render("decide_changes", tools="\n".join(lines.values()))
         schema = build_choices_schema([*lines, NO_TOOL], len(lines))
-        reply = await self._model.ask(_add_question(attempt, question), schema)
+        reply = await self._model.ask(_add_question(dialogue, question), schema)
         named = read_last_object(reply.text, "tools").get("tools")
         chosen = {str(name) for name in (named if isinstance(named, list) else ())}
         return frozenset() if NO_TOOL in chosen else frozenset(lines.keys() & chosen)
@@ -154,9 +154,9 @@ def select_untried(request: PlanningRequest, wanted: Sequence[str], tried: Abstr
     return [name for name in wanted if name not in tried and (not is_made or is_spoken_of(name))]
 
 
-def _add_question(attempt: Attempt, question: str) -> tuple[JsonObject, ...]:
+def _add_question(dialogue: Dialogue, question: str) -> tuple[JsonObject, ...]:
     """The conversation up to the request, without anything that was read since, with a question."""
-    system, first, *_ = attempt.messages
+    system, first, *_ = dialogue.messages
     return system, say("user", f"{first['content']}\n{question}")
 
 
@@ -176,7 +176,7 @@ def _select_fitting(request: PlanningRequest, tools: Sequence[ToolSpec], calls: 
     return frozenset(fitting)
 
 
-def _select_named(request: PlanningRequest, attempt: Attempt, meant: PlanReply) -> frozenset[str]:
+def _select_named(request: PlanningRequest, dialogue: Dialogue, meant: PlanReply) -> frozenset[str]:
     """The called tools that a step of the decision names in the request's own words, beside the tool's name. One that
     has nothing but the tool's name, or has it as it is listed, says only what the model sees on offer; so does
     one with words that several tools of a server share: "create ticket" for "close the ticket".
@@ -187,9 +187,9 @@ def _select_named(request: PlanningRequest, attempt: Attempt, meant: PlanReply) 
     if request.answer_language:
         return frozenset(str(call.get("tool")) for call in calls)
     todo = meant.data.get("todo")
-    parts = [*map(str, todo if isinstance(todo, list) else ()), *attempt.parts]
+    parts = [*map(str, todo if isinstance(todo, list) else ()), *dialogue.parts]
     spoken_terms = {*extract_terms("\n".join((request.question, *(message.content for message in request.history))))}
-    changing = [spec for spec in attempt.tools if spec.effect != "read"]
+    changing = [spec for spec in dialogue.tools if spec.effect != "read"]
     index = CatalogueIndex(changing)
     terms = {spec.name: {*extract_terms(split_name(spec.name))} for spec in changing}
     counts = Counter((spec.origin, term) for spec in changing if is_foreign(spec) for term in terms[spec.name])
@@ -205,11 +205,11 @@ def _select_named(request: PlanningRequest, attempt: Attempt, meant: PlanReply) 
 
 
 def _prefer_called(
-    request: PlanningRequest, attempt: Attempt, chosen: frozenset[str] | None, calls: Sequence[JsonObject]
+    request: PlanningRequest, dialogue: Dialogue, chosen: frozenset[str] | None, calls: Sequence[JsonObject]
 ) -> frozenset[str] | None:
     """The tool that the model chose, or in its place the one that its decision calls, if the request's words fit that
     one best: asked for one of many, a small model often names the one that stands first."""
-    changing = [spec for spec in attempt.tools if spec.has_side_effect]
+    changing = [spec for spec in dialogue.tools if spec.has_side_effect]
     scores = CatalogueIndex(changing).compute_scores(request.question)
     called = {str(call.get("tool")) for call in calls} & scores.keys()
     highest = max(scores.values(), default=0.0)
@@ -230,16 +230,16 @@ def _select_stated(request: PlanningRequest, calls: Sequence[JsonObject]) -> set
     }
 
 
-def _select_misfits(request: PlanningRequest, attempt: Attempt, names: AbstractSet[str]) -> frozenset[str]:
+def _select_misfits(request: PlanningRequest, dialogue: Dialogue, names: AbstractSet[str]) -> frozenset[str]:
     """Those of our own changing tools that share no word with the open part that they are called for, where another
     one does. If none does, nor with a later part, those that share none with the whole request, where one that was not
     called yet does ("say the sum too"): a small model remembers what it was to write into a file."""
-    own = {spec.name for spec in attempt.tools if spec.name in names and not is_foreign(spec)}
-    if not own or not attempt.parts:
+    own = {spec.name for spec in dialogue.tools if spec.name in names and not is_foreign(spec)}
+    if not own or not dialogue.parts:
         return frozenset()
-    changing = [spec for spec in attempt.tools if spec.effect != "read"]
+    changing = [spec for spec in dialogue.tools if spec.effect != "read"]
     index = CatalogueIndex(changing)
-    scores, *later = (index.compute_scores(part) for part in attempt.parts)
+    scores, *later = (index.compute_scores(part) for part in dialogue.parts)
     if not any(any(one.values()) for one in (scores, *later)):
         made = {call.tool for call in request.rounds if not call.failed} - own
         scores = CatalogueIndex([spec for spec in changing if spec.name not in made]).compute_scores(request.question)

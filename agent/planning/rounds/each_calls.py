@@ -21,7 +21,7 @@ from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel, build_plan_steps
 from agent.planning.reply import PlanReply
 from agent.planning.request import PlanningRequest
-from agent.planning.rounds.attempt import Attempt
+from agent.planning.rounds.dialogue import Dialogue
 from agent.planning.rounds.input_schemas import build_inputs_schema, close_object, read_inputs
 from agent.planning.rounds.known_words import KnownWords, is_known, list_known_texts, split_words
 from agent.planning.rounds.made_up_values import MadeUpValue, find_made_up_values
@@ -50,21 +50,23 @@ class _Call:
         return build_plan_steps({"steps": [call]}, request).steps
 
 
-async def ask_for_each(model: PlannerModel, request: PlanningRequest, attempt: Attempt, meant: PlanReply) -> PlanReply:
+async def ask_for_each(
+    model: PlannerModel, request: PlanningRequest, dialogue: Dialogue, meant: PlanReply
+) -> PlanReply:
     """The decision with all calls of its change, if the request asks for it with each of several things; else as it is.
 
     Where the change makes up a number, such as a new price, each thing is read first. An input that the request states
     stays as it is in all calls, unless it is one of a list or span there. Raises `PlanInvalidError`."""
-    call = _find_change(request, attempt, meant.data)
+    call = _find_change(request, dialogue, meant.data)
     if call is None:
         return meant
     look = _find_look(request, call)
     if look is not None:
         call, meant = look, _replace_call(meant, look, look.inputs)
-        attempt.parts = [*dict.fromkeys(filter(None, (call.part, *attempt.parts[1:], *_list_parts(meant))))]
+        dialogue.parts = [*dict.fromkeys(filter(None, (call.part, *dialogue.parts[1:], *_list_parts(meant))))]
         meant.data[LOOKS_UP] = True
     try:
-        listed = await _ask(model, attempt, call, meant)
+        listed = await _ask(model, dialogue, call, meant)
     except ModelError:  # one of the things is better than none
         return meant
     made = [one.args for one in request.rounds if one.tool == call.spec.name and not one.failed]
@@ -75,7 +77,7 @@ async def ask_for_each(model: PlannerModel, request: PlanningRequest, attempt: A
     if len(new) < 2:
         return meant
     values = [str(value) for one in new for name, value in one.items() if value != call.inputs[name]]
-    attempt.parts[1:] = _leave_out_served(attempt.parts[1:], call.spec, values, request)
+    dialogue.parts[1:] = _leave_out_served(dialogue.parts[1:], call.spec, values, request)
     parts = _leave_out_served(_list_parts(meant), call.spec, values, request)
     joined = _replace_call(meant, call, _join(new))
     return PlanReply({**joined.data, "todo": [*dict.fromkeys(filter(None, (call.part, *parts)))]})
@@ -86,14 +88,14 @@ def _list_parts(meant: PlanReply) -> list[str]:
     return [str(part) for part in (todo if isinstance(todo, list) else [])]
 
 
-def _find_change(request: PlanningRequest, attempt: Attempt, data: JsonObject) -> _Call | None:
+def _find_change(request: PlanningRequest, dialogue: Dialogue, data: JsonObject) -> _Call | None:
     """The only call of a decision, if it changes one thing and the request asks for that with each of several."""
     steps = data.get("steps")
     calls = [one for one in (steps if isinstance(steps, list) else []) if isinstance(one, dict)]
     inputs = calls[0].get("inputs") if len(calls) == 1 else None
     if not request.checks_answers or not isinstance(inputs, dict) or not inputs or FOR_EACH in inputs:
         return None
-    spec = next((one for one in attempt.tools if one.name == calls[0].get("tool")), None)
+    spec = next((one for one in dialogue.tools if one.name == calls[0].get("tool")), None)
     if spec is None or not spec.has_side_effect or not _takes_lists(spec):
         return None
     call = _Call(spec, inputs, str(calls[0].get("intent") or ""))
@@ -128,12 +130,12 @@ def _find_look(request: PlanningRequest, call: _Call) -> _Call | None:
     return None
 
 
-async def _ask(model: PlannerModel, attempt: Attempt, call: _Call, meant: PlanReply) -> list[JsonObject]:
+async def _ask(model: PlannerModel, dialogue: Dialogue, call: _Call, meant: PlanReply) -> list[JsonObject]:
     """The inputs of all calls, as the model lists them."""
     decided: JsonObject = {"for": 1, "tool": call.spec.name, "inputs": call.inputs}
     decision: JsonObject = {"next": {"kind": "calls", "todo": meant.data.get("todo") or [], "calls": [decided]}}
     question = render("decide_each", tool=call.spec.name)
-    messages = (*attempt.messages, say("assistant", encode_decision(decision)), say("user", question))
+    messages = (*dialogue.messages, say("assistant", encode_decision(decision)), say("user", question))
     inputs = build_inputs_schema(call.spec)
     listed: JsonObject = {"type": "array", "items": inputs, "minItems": 1, "maxItems": MAX_CALLS}
     reply = await model.ask(messages, ResponseSchema("calls", close_object({"calls": listed})))

@@ -16,11 +16,11 @@ from agent.planning.planned import Planned, Rejection
 from agent.planning.planner import PlannerModel, append_new_steps, build_completion_plan, build_plan_steps
 from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply
 from agent.planning.request import NOTHING, PlanningRequest
-from agent.planning.rounds.attempt import Attempt, CopiedStepsError, UnaskedChangeError
 from agent.planning.rounds.change_lists import ask_for_all_changes
 from agent.planning.rounds.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines, select_untried
 from agent.planning.rounds.chosen_things import choose_things
 from agent.planning.rounds.decision_schema import build_choice_schema
+from agent.planning.rounds.dialogue import CopiedStepsError, Dialogue, UnaskedChangeError
 from agent.planning.rounds.each_calls import ask_for_each
 from agent.planning.rounds.first_looks import list_waiting, look_first
 from agent.planning.rounds.identifier_lookups import may_work_now
@@ -76,233 +76,233 @@ class RoundPlanner:
 
     async def plan(self, request: PlanningRequest) -> Planned:
         """A round, an answer or a question. Raises no `ModelError`: on a failure the rules plan."""
-        attempt = _begin_attempt(request)
-        if attempt is None:
+        dialogue = _begin_dialogue(request)
+        if dialogue is None:
             return _build_answer(request)
         with suppress(PlanInvalidError):  # then the model finds another way
             again = make_ruled_round(request) if not request.doubt else None
             if again is not None:
                 return again
         try:
-            planned = await self._find_next(request, attempt)
+            planned = await self._find_next(request, dialogue)
         except ModelContextError as error:
             if request.history:  # a long conversation in a small context: the newest request by itself may fit
                 return await self.plan(replace(request, history=()))
-            return self._plan_by_rules(request, attempt, error.message, None)
+            return self._plan_by_rules(request, dialogue, error.message, None)
         except ModelError as error:
             unreachable = error if isinstance(error, ModelUnreachableError) else None
-            return self._plan_by_rules(request, attempt, error.message, unreachable)
+            return self._plan_by_rules(request, dialogue, error.message, unreachable)
         if planned is None and request.rounds:  # the results so far are the best there is
             planned = _build_answer(request)
         if planned is None:
-            problem = attempt.rejected[-1].problems[0] if attempt.rejected else "it decided on nothing"
+            problem = dialogue.rejected[-1].problems[0] if dialogue.rejected else "it decided on nothing"
             reason = f"the model gave no valid plan: {problem}"
-            return self._plan_by_rules(request, attempt, reason, None)
-        undecided = UNDECIDED if attempt.is_undecided else planned.fallback_reason
-        decided = tuple(sorted(attempt.decided_changes | (attempt.may_change or frozenset())))
-        rejected = tuple(attempt.rejected)
+            return self._plan_by_rules(request, dialogue, reason, None)
+        undecided = UNDECIDED if dialogue.is_undecided else planned.fallback_reason
+        decided = tuple(sorted(dialogue.decided_changes | (dialogue.may_change or frozenset())))
+        rejected = tuple(dialogue.rejected)
         return replace(
-            planned, rejected=rejected, fallback_reason=undecided, decided_changes=decided, need=attempt.need
+            planned, rejected=rejected, fallback_reason=undecided, decided_changes=decided, need=dialogue.need
         )
 
-    async def _find_next(self, request: PlanningRequest, attempt: Attempt) -> Planned | None:
+    async def _find_next(self, request: PlanningRequest, dialogue: Dialogue) -> Planned | None:
         """What follows; None after replies of no use. Raises `ModelError`."""
         if request.is_first_decision:
-            attempt.need = await ask_need(self._model, request, attempt.tools)
-            if attempt.need == NOTHING and not follows_own_thing(request, attempt.tools):
+            dialogue.need = await ask_need(self._model, request, dialogue.tools)
+            if dialogue.need == NOTHING and not follows_own_thing(request, dialogue.tools):
                 return _build_answer(request)
-        planned = await self._decide(request, attempt)
-        if planned is None and await self._misses_change_after_all(request, attempt):
-            planned = await self._decide(request, attempt)
+        planned = await self._decide(request, dialogue)
+        if planned is None and await self._misses_change_after_all(request, dialogue):
+            planned = await self._decide(request, dialogue)
         return planned
 
-    async def _decide(self, request: PlanningRequest, attempt: Attempt) -> Planned | None:
+    async def _decide(self, request: PlanningRequest, dialogue: Dialogue) -> Planned | None:
         """Asks until there is a usable decision; None after two unusable ones. Raises `ModelError`.
 
         Each open part is asked about. One that needs no call, or that the model finds none for, is passed over. Without
         open parts, the model may name what is missing. None, too, after many replies.
         """
         for _ in range(MAX_REPLIES):
-            reply = await self._model.ask(attempt.messages, attempt.build_schema())
+            reply = await self._model.ask(dialogue.messages, dialogue.build_schema())
             try:
-                meant = self._read_decision(request, attempt, reply)
+                meant = self._read_decision(request, dialogue, reply)
                 if isinstance(meant, Answer):
-                    planned = await self._take_answer(request, attempt)
+                    planned = await self._take_answer(request, dialogue)
                     if planned is not None:
                         return planned
                 elif isinstance(meant, FindTools):
-                    attempt.search_tools(meant.query)
-                elif isinstance(meant, PlanReply) and await self._misses_request(request, attempt, meant):
+                    dialogue.search_tools(meant.query)
+                elif isinstance(meant, PlanReply) and await self._misses_request(request, dialogue, meant):
                     return _build_answer(request)
                 else:
-                    return await self._take_calls(request, attempt, meant)
+                    return await self._take_calls(request, dialogue, meant)
             except PlanInvalidError as error:
-                if not await self._goes_on(request, attempt, reply, error):
+                if not await self._goes_on(request, dialogue, reply, error):
                     # Not forced to call, the model only finds nothing else to call.
-                    return None if _is_forced_change(attempt, error) else make_further_round(request)
+                    return None if _is_forced_change(dialogue, error) else make_further_round(request)
         return None
 
     async def _goes_on(
-        self, request: PlanningRequest, attempt: Attempt, reply: ModelReply, error: PlanInvalidError
+        self, request: PlanningRequest, dialogue: Dialogue, reply: ModelReply, error: PlanInvalidError
     ) -> bool:
         """Whether the model is asked again after an unusable reply: for a better one, or about what else is open."""
         if isinstance(error, CopiedStepsError):
-            attempt.ask_for_own_steps(error)
+            dialogue.ask_for_own_steps(error)
             return True
-        attempt.rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
-        attempt.refusals += 1
+        dialogue.rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
+        dialogue.refusals += 1
         is_known = isinstance(error, RepeatedCallError) and not error.call.failed
-        is_forced = _is_forced_change(attempt, error)
-        gives_up = attempt.refusals > 1 or is_forced or (is_known and (attempt.parts or not request.doubt))
+        is_forced = _is_forced_change(dialogue, error)
+        gives_up = dialogue.refusals > 1 or is_forced or (is_known and (dialogue.parts or not request.doubt))
         if not gives_up:
-            attempt.rule_out(error)
-            attempt.add_turn(reply.text, render("planner_reask", problems=format_problems(error.problems)))
-        elif len(attempt.parts) > 1:
-            attempt.pass_part()
-        elif is_forced or not await self._misses_change(request, attempt):
+            dialogue.rule_out(error)
+            dialogue.add_turn(reply.text, render("planner_reask", problems=format_problems(error.problems)))
+        elif len(dialogue.parts) > 1:
+            dialogue.pass_part()
+        elif is_forced or not await self._misses_change(request, dialogue):
             return False
         else:
-            attempt.refusals = 0
+            dialogue.refusals = 0
         return True
 
-    async def _take_answer(self, request: PlanningRequest, attempt: Attempt) -> Planned | None:
+    async def _take_answer(self, request: PlanningRequest, dialogue: Dialogue) -> Planned | None:
         """The answer, if it may be written now. Else None, and the next decision goes on with what is open."""
-        if attempt.parts and not await self._is_part_done(request, attempt):
+        if dialogue.parts and not await self._is_part_done(request, dialogue):
             return None
-        if attempt.parts:  # after the last one, what the parts forgot of the request is asked about
-            attempt.pass_part()
+        if dialogue.parts:  # after the last one, what the parts forgot of the request is asked about
+            dialogue.pass_part()
             return None
-        earned = await self._is_answer_earned(request, attempt) and not await self._misses_change(request, attempt)
+        earned = await self._is_answer_earned(request, dialogue) and not await self._misses_change(request, dialogue)
         return _build_answer(request) if earned else None
 
-    async def _misses_change(self, request: PlanningRequest, attempt: Attempt) -> bool:
+    async def _misses_change(self, request: PlanningRequest, dialogue: Dialogue) -> bool:
         """Whether a change that the request asks for was never tried, and the model says that it is still needed: it
         has read what it needs for it, and takes the request for done. The next decision must then make it."""
-        if not request.rounds or attempt.must_call or attempt.questioned_part == request.question:
+        if not request.rounds or dialogue.must_call or dialogue.questioned_part == request.question:
             return False
         tried = {call.tool for call in request.rounds if not may_work_now(request, call)}
-        wanted = await self._changes.find_wanted(request, attempt)
-        lines = list_changing_lines(request, attempt.tools)
+        wanted = await self._changes.find_wanted(request, dialogue)
+        lines = list_changing_lines(request, dialogue.tools)
         missing = select_untried(request, sorted(wanted & lines.keys()), tried)
         if not missing:
             return False
-        attempt.questioned_part = request.question
+        dialogue.questioned_part = request.question
         question = render("decide_step", part=request.question, tools="\n".join(lines[name] for name in missing))
-        messages = (*attempt.messages, say("assistant", encode_decision(ANSWER)), say("user", question))
+        messages = (*dialogue.messages, say("assistant", encode_decision(ANSWER)), say("user", question))
         chosen = read_choice(await self._model.ask(messages, build_choice_schema([*missing, NO_TOOL])))
         if chosen in missing:
-            attempt.parts = []
-            attempt.call_now(chosen)
+            dialogue.parts = []
+            dialogue.call_now(chosen)
         return chosen in missing
 
-    async def _misses_change_after_all(self, request: PlanningRequest, attempt: Attempt) -> bool:
+    async def _misses_change_after_all(self, request: PlanningRequest, dialogue: Dialogue) -> bool:
         """Whether a change is missing after replies about other parts that were of no use: without this question the
         answer would say that it is done."""
-        attempt.parts, attempt.refusals, attempt.must_call = [], 0, False
-        attempt.tools = list_offered(request, choose_tools(request.catalogue, request.question))
-        return await self._misses_change(request, attempt)
+        dialogue.parts, dialogue.refusals, dialogue.must_call = [], 0, False
+        dialogue.tools = list_offered(request, choose_tools(request.catalogue, request.question))
+        return await self._misses_change(request, dialogue)
 
-    async def _misses_request(self, request: PlanningRequest, attempt: Attempt, meant: PlanReply) -> bool:
+    async def _misses_request(self, request: PlanningRequest, dialogue: Dialogue, meant: PlanReply) -> bool:
         """Whether a client's tool that alone was chosen for a new request does something else. What a client offers it
         may mean for other requests, and a small model calls what there is."""
         steps, todo = meant.data.get("steps"), meant.data.get("todo")
         calls = [call for call in (steps if isinstance(steps, list) else []) if isinstance(call, dict)]
         names = {str(call.get("tool")) for call in calls}
-        spec = next((spec for spec in attempt.tools if {spec.name} == names and spec.origin == CLIENT_ORIGIN), None)
+        spec = next((spec for spec in dialogue.tools if {spec.name} == names and spec.origin == CLIENT_ORIGIN), None)
         is_whole = not isinstance(todo, list) or len(todo) <= len(calls)
-        if spec is None or not is_whole or not request.is_first_decision or attempt.must_call:
+        if spec is None or not is_whole or not request.is_first_decision or dialogue.must_call:
             return False
         return not await fits_request(self._model, request, spec)
 
-    async def _take_calls(self, request: PlanningRequest, attempt: Attempt, meant: Ask | PlanReply) -> Planned:
+    async def _take_calls(self, request: PlanningRequest, dialogue: Dialogue, meant: Ask | PlanReply) -> Planned:
         """The round or question of a decision. Raises `PlanInvalidError` if it cannot be used."""
         if isinstance(meant, PlanReply):
-            meant = await self._changes.leave_out_unasked(request, attempt, meant)
+            meant = await self._changes.leave_out_unasked(request, dialogue, meant)
             meant = await choose_things(self._model, request, meant)
-            meant = await ask_for_each(self._model, request, attempt, meant)
-            open_parts = attempt.parts
-            meant = await ask_for_all_changes(self._model, self._changes, request, attempt, meant)
+            meant = await ask_for_each(self._model, request, dialogue, meant)
+            open_parts = dialogue.parts
+            meant = await ask_for_all_changes(self._model, self._changes, request, dialogue, meant)
             try:
-                planned = self._build_planned(request, meant, attempt)
+                planned = self._build_planned(request, meant, dialogue)
             except PlanInvalidError:  # the next decision is about the same parts
-                attempt.parts = open_parts
+                dialogue.parts = open_parts
                 raise
         else:
-            planned = self._build_planned(request, meant, attempt)
+            planned = self._build_planned(request, meant, dialogue)
         new = [step for step in planned.plan.steps if step.id not in request.used_ids and not planned.question]
-        part = attempt.parts[0] if attempt.parts else ""
-        joined = make_join_round(request, new, part, attempt.may_change)
-        return joined or self._check_values(request, attempt, planned)
+        part = dialogue.parts[0] if dialogue.parts else ""
+        joined = make_join_round(request, new, part, dialogue.may_change)
+        return joined or self._check_values(request, dialogue, planned)
 
-    def _read_decision(self, request: PlanningRequest, attempt: Attempt, reply: ModelReply) -> Reply:
+    def _read_decision(self, request: PlanningRequest, dialogue: Dialogue, reply: ModelReply) -> Reply:
         """What the reply decides, without calls that are repeated or copied; an answer if no call is left. Raises
         `PlanInvalidError`."""
-        meant = read_decision(reply, {spec.name: spec.input_schema for spec in attempt.tools})
+        meant = read_decision(reply, {spec.name: spec.input_schema for spec in dialogue.tools})
         if not isinstance(meant, PlanReply):
             return meant
-        tidy = tidy_calls(attempt.take_own_calls(meant.data), request, attempt.is_copied)
-        if not tidy.data["steps"] and tidy.made_up and not attempt.refusals:
-            attempt.call_others(tidy.made_up)
-        return PlanReply(tidy.data) if tidy.data["steps"] or attempt.must_call else Answer("")
+        tidy = tidy_calls(dialogue.take_own_calls(meant.data), request, dialogue.is_copied)
+        if not tidy.data["steps"] and tidy.made_up and not dialogue.refusals:
+            dialogue.call_others(tidy.made_up)
+        return PlanReply(tidy.data) if tidy.data["steps"] or dialogue.must_call else Answer("")
 
-    async def _is_answer_earned(self, request: PlanningRequest, attempt: Attempt) -> bool:
+    async def _is_answer_earned(self, request: PlanningRequest, dialogue: Dialogue) -> bool:
         """Whether the answer may be written now. If a tool is needed first, the next decision must call."""
-        names = [*(card.name for card in request.catalogue.skills), *(spec.name for spec in attempt.tools)]
-        if attempt.must_call:
+        names = [*(card.name for card in request.catalogue.skills), *(spec.name for spec in dialogue.tools)]
+        if dialogue.must_call:
             raise PlanInvalidError(["a tool is needed; call it"])
-        if attempt.is_questioned or request.rounds or not names:
+        if dialogue.is_questioned or request.rounds or not names:
             return True
-        attempt.is_questioned = True
-        messages = (*attempt.messages, say("assistant", encode_decision(ANSWER)), say("user", render("decide_check")))
+        dialogue.is_questioned = True
+        messages = (*dialogue.messages, say("assistant", encode_decision(ANSWER)), say("user", render("decide_check")))
         reply = await self._model.ask(messages, build_choice_schema([*names, NO_TOOL]))
         chosen = read_choice(reply)
         if chosen not in names:
-            is_unsaid = chosen != NO_TOOL or attempt.only_copies
-            attempt.is_undecided = is_unsaid and may_need_tool(request, attempt.tools)
+            is_unsaid = chosen != NO_TOOL or dialogue.only_copies
+            dialogue.is_undecided = is_unsaid and may_need_tool(request, dialogue.tools)
             return True
-        attempt.messages = (*messages, say("assistant", encode_decision({"tool": chosen})))
-        attempt.messages = (*attempt.messages, say("user", render("decide_again", tool=chosen)))
-        attempt.must_call = True
+        dialogue.messages = (*messages, say("assistant", encode_decision({"tool": chosen})))
+        dialogue.messages = (*dialogue.messages, say("user", render("decide_again", tool=chosen)))
+        dialogue.must_call = True
         return False
 
-    async def _is_part_done(self, request: PlanningRequest, attempt: Attempt) -> bool:
+    async def _is_part_done(self, request: PlanningRequest, dialogue: Dialogue) -> bool:
         """Whether an open part may be passed over. One that changes something must be called for: a small model
         takes for done what it has only read about."""
-        part = attempt.parts[0]
-        if self._must_call_named(request, attempt, part):
+        part = dialogue.parts[0]
+        if self._must_call_named(request, dialogue, part):
             return False
-        if find_named_tool(part, [spec.name for spec in attempt.tools]):  # one that reads, or was called
+        if find_named_tool(part, [spec.name for spec in dialogue.tools]):  # one that reads, or was called
             return True
-        scores = CatalogueIndex([*attempt.tools]).compute_scores(part)
-        fitting = [spec for spec in attempt.tools if scores.get(spec.name, 0.0) > 0]
+        scores = CatalogueIndex([*dialogue.tools]).compute_scores(part)
+        fitting = [spec for spec in dialogue.tools if scores.get(spec.name, 0.0) > 0]
         changing = list_changing_lines(request, fitting)
-        if attempt.must_call or part == attempt.questioned_part or not changing:
+        if dialogue.must_call or part == dialogue.questioned_part or not changing:
             return True
         # Beside tools that only read: a choice of changes alone has the model change what it was to look up.
         lines = {spec.name: format_tool_line(spec) for spec in fitting} | changing
-        attempt.questioned_part = part
+        dialogue.questioned_part = part
         question = render("decide_step", part=part, tools="\n".join(lines.values()))
-        messages = (*attempt.messages, say("assistant", encode_decision(ANSWER)), say("user", question))
+        messages = (*dialogue.messages, say("assistant", encode_decision(ANSWER)), say("user", question))
         chosen = read_choice(await self._model.ask(messages, build_choice_schema([*lines, NO_TOOL])))
         called = {call.tool for call in request.rounds if not call.failed}
         if chosen not in lines or (chosen in called and chosen not in changing):
             return True
-        attempt.messages = (*messages, say("assistant", encode_decision({"tool": chosen})))
-        attempt.messages = (*attempt.messages, say("user", render("decide_again", tool=chosen)))
-        attempt.must_call = True
+        dialogue.messages = (*messages, say("assistant", encode_decision({"tool": chosen})))
+        dialogue.messages = (*dialogue.messages, say("user", render("decide_again", tool=chosen)))
+        dialogue.must_call = True
         return False
 
-    def _must_call_named(self, request: PlanningRequest, attempt: Attempt, part: str) -> bool:
+    def _must_call_named(self, request: PlanningRequest, dialogue: Dialogue, part: str) -> bool:
         """Whether a part is written as the call of a changing tool that was not called yet. It is then called for."""
         called = {call.tool for call in request.rounds if not call.failed}
-        name = find_named_tool(part, [spec.name for spec in attempt.tools])
-        spec = next((one for one in attempt.tools if one.name == name), None)
-        if spec is None or attempt.must_call or name in called or not spec.has_side_effect:
+        name = find_named_tool(part, [spec.name for spec in dialogue.tools])
+        spec = next((one for one in dialogue.tools if one.name == name), None)
+        if spec is None or dialogue.must_call or name in called or not spec.has_side_effect:
             return False
-        attempt.call_now(name)
+        dialogue.call_now(name)
         return True
 
-    def _check_values(self, request: PlanningRequest, attempt: Attempt, planned: Planned) -> Planned:
+    def _check_values(self, request: PlanningRequest, dialogue: Dialogue, planned: Planned) -> Planned:
         """The round if the values of its changes come from somewhere, and name one thing. Else raises
         `MadeUpValueError`, once; then the user is asked for the value, or must see the change, unless other parts are
         open: a small model counts on in a list of things that ends earlier."""
@@ -318,14 +318,14 @@ class RoundPlanner:
         if is_together(planned.plan):  # only optional ones are left, and a person sees them
             return mark_round(planned, {CHECK: MADE_UP})
         computed = all(one.is_derived for one in made_up)  # asked again, the model computes it once more
-        if not computed and (not attempt.refusals or len(attempt.parts) > 1):  # then the part is passed over
+        if not computed and (not dialogue.refusals or len(dialogue.parts) > 1):  # then the part is passed over
             raise MadeUpValueError(made_up)
         missing = select_missing(made_up, request)
         if missing and request.may_ask:
             return Planned(build_completion_plan(request, None), "llm", "llm", question=format_question(missing[0]))
         return mark_round(planned, {CHECK: MADE_UP})
 
-    def _build_planned(self, request: PlanningRequest, meant: Ask | PlanReply, attempt: Attempt) -> Planned:
+    def _build_planned(self, request: PlanningRequest, meant: Ask | PlanReply, dialogue: Dialogue) -> Planned:
         """The round of a decision. Changes that nobody asked for are left out beside others once a decision was
         refused."""
         if isinstance(meant, Ask):
@@ -338,21 +338,21 @@ class RoundPlanner:
         calls = tuple(step for step in made.steps if step.is_work)  # the answer follows when no call is missing
         if not calls:
             raise PlanInvalidError(["a round holds at least one call; if all is known, decide to answer"])
-        requested = leave_out_unasked(calls, request, notes) if attempt.refusals else calls
+        requested = leave_out_unasked(calls, request, notes) if dialogue.refusals else calls
         steps = defer_effects(requested, request, notes, all_wait=WAITS in meant.data)
         looks = look_first(steps, request, notes)
         steps = drop_steps(steps, looks)
         todo = meant.data.get("todo")
         unrequested = {step.intent for step in calls} - {step.intent for step in requested}
         named = [str(part) for part in (todo if isinstance(todo, list) else ()) if part not in unrequested]
-        named = select_parts(named, request.catalogue.list_names(), attempt.is_copied)
+        named = select_parts(named, request.catalogue.list_names(), dialogue.is_copied)
         reworded = reword_calls(named, list_waiting(calls, looks), request.question)
         named = [*dict.fromkeys(reworded.get(part, part) for part in named)]
         requested = reword_intents(requested, reworded)
-        looks_up = attempt.is_looking_up or LOOKS_UP in meant.data
-        args = divide_parts(named, attempt.parts, requested, steps, request.catalogue.index, looks_up=looks_up)
-        if attempt.may_change is not None:
-            args[MAY_CHANGE] = [*sorted(attempt.may_change)]
+        looks_up = dialogue.is_looking_up or LOOKS_UP in meant.data
+        args = divide_parts(named, dialogue.parts, requested, steps, request.catalogue.index, looks_up=looks_up)
+        if dialogue.may_change is not None:
+            args[MAY_CHANGE] = [*sorted(dialogue.may_change)]
         if TOGETHER in meant.data and sum(map(request.catalogue.has_side_effect, steps)) > 1:
             args[TOGETHER] = [step.id for step in steps]
         steps = (*steps, *{look.id: look for look in looks.values()}.values())
@@ -360,16 +360,16 @@ class RoundPlanner:
         return Planned(append_new_steps(plan, request), "llm", "llm", adjusted=tuple(notes))
 
     def _plan_by_rules(
-        self, request: PlanningRequest, attempt: Attempt, reason: str, unreachable: ModelUnreachableError | None
+        self, request: PlanningRequest, dialogue: Dialogue, reason: str, unreachable: ModelUnreachableError | None
     ) -> Planned:
         ruled = RulePlanner().plan(request, has_model=self._has_writer).model_copy(update={"origin_reason": reason})
-        return Planned(ruled, "llm", "rules", reason, tuple(attempt.rejected), unreachable=unreachable)
+        return Planned(ruled, "llm", "rules", reason, tuple(dialogue.rejected), unreachable=unreachable)
 
 
-def _begin_attempt(request: PlanningRequest) -> Attempt | None:
+def _begin_dialogue(request: PlanningRequest) -> Dialogue | None:
     """What the next decision is asked with; None where the answer follows without one."""
     tools = choose_tools(request.catalogue, request.question)
-    attempt = Attempt(
+    dialogue = Dialogue(
         request,
         build_round_messages(request, tools),
         list_offered(request, tools),
@@ -379,13 +379,13 @@ def _begin_attempt(request: PlanningRequest) -> Attempt | None:
         need=request.need,
     )
     if request.doubt and request.may_call:
-        attempt.look_again()
+        dialogue.look_again()
     elif not request.may_call or (request.has_changed and not request.open_parts) or request.goes_in_circles:
         return None
-    elif attempt.is_untried:
-        attempt.follow_look()
-        attempt.follow_failure()
-    return attempt
+    elif dialogue.is_untried:
+        dialogue.follow_look()
+        dialogue.follow_failure()
+    return dialogue
 
 
 def _build_answer(request: PlanningRequest) -> Planned:
@@ -393,7 +393,7 @@ def _build_answer(request: PlanningRequest) -> Planned:
     return Planned(build_completion_plan(request, None), "llm", "llm")
 
 
-def _is_forced_change(attempt: Attempt, error: PlanInvalidError) -> bool:
+def _is_forced_change(dialogue: Dialogue, error: PlanInvalidError) -> bool:
     """Whether an unasked change comes from asking for a call: a small model then changes something for a part that only
     says how to answer."""
-    return isinstance(error, UnaskedChangeError) and attempt.must_call and bool(attempt.parts)
+    return isinstance(error, UnaskedChangeError) and dialogue.must_call and bool(dialogue.parts)

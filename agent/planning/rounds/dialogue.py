@@ -1,4 +1,4 @@
-"""`Attempt`: the state of one decision of the round planner, from the first question to the model to a usable reply."""
+"""`Dialogue`: the conversation with the model about one decision, from the first question to a usable reply."""
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
@@ -68,8 +68,8 @@ class CopiedStepsError(PlanInvalidError):
 
 
 @dataclass
-class Attempt:
-    """The messages so far, what may be chosen, and what was refused."""
+class Dialogue:
+    """The messages so far, what the next reply may choose, and which replies were refused."""
 
     request: PlanningRequest
     messages: tuple[JsonObject, ...]
