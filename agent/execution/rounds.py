@@ -11,7 +11,7 @@ from agent.execution.hidden_errors import find_failure_of_item
 from agent.execution.repeated_calls import UNKNOWN_OUTCOME
 from agent.planning.list_steps import FOR_EACH
 from agent.planning.open_parts import MISSING, PARTS
-from agent.planning.request import RoundResult
+from agent.planning.request import RoundCall
 from agent.run_context.outputs import load_output, read_for_model, to_step_output
 from agent.run_context.run import Run
 from agent.tools.catalogue import Catalogue
@@ -38,7 +38,7 @@ async def build_round_catalogue(run: Run) -> Catalogue:
     return replace(usable, skills=tuple(card for card in usable.skills if card.name in own))
 
 
-async def list_rounds(run: Run) -> tuple[RoundResult, ...]:
+async def list_round_calls(run: Run) -> tuple[RoundCall, ...]:
     """The calls of the model's plans so far with their results, oldest first."""
     state = run.state
     known_ids: set[str] = set()
@@ -60,11 +60,11 @@ async def list_rounds(run: Run) -> tuple[RoundResult, ...]:
                 continue
             text = await _describe_result(run, own)
             unknown = own.output.error_code == UNKNOWN_OUTCOME
-            rounds.append(RoundResult(number, step.tool, step.args, text, failed, missing, part, unknown))
+            rounds.append(RoundCall(number, step.tool, step.args, text, failed, missing, part, unknown))
     return tuple(rounds)
 
 
-async def _list_calls_of_list(run: Run, step: PlanStep, state: StepState) -> list[RoundResult]:
+async def _list_calls_of_list(run: Run, step: PlanStep, state: StepState) -> list[RoundCall]:
     """Each call that a list step has made; [] for other steps."""
     attempt = state.last
     if attempt is None or FOR_EACH not in step.args:
@@ -74,7 +74,7 @@ async def _list_calls_of_list(run: Run, step: PlanStep, state: StepState) -> lis
     for call in attempt.calls:
         args = call.intent.args
         if call.result is None:
-            calls.append(RoundResult(0, step.tool, args, NO_RESULT, True, may_have_happened=True, list_step=step.id))
+            calls.append(RoundCall(0, step.tool, args, NO_RESULT, True, may_have_happened=True, list_step=step.id))
             continue
         output = await load_output(run, to_step_output(call.result))
         one = step.model_copy(update={"args": args, "effect": spec.effect if spec is not None else step.effect})
@@ -82,7 +82,7 @@ async def _list_calls_of_list(run: Run, step: PlanStep, state: StepState) -> lis
         error = output.error or ("" if is_raising or output.error_code else find_failure_of_item(one, output))
         failed, is_unknown = bool(output.error_code or error), output.error_code == UNKNOWN_OUTCOME
         text = error or read_for_model(run, output)
-        calls.append(RoundResult(0, step.tool, args, text, failed, may_have_happened=is_unknown, list_step=step.id))
+        calls.append(RoundCall(0, step.tool, args, text, failed, may_have_happened=is_unknown, list_step=step.id))
     return calls
 
 

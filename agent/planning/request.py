@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from itertools import takewhile
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from agent.core.events import EarlierResult, MemoryItem
 from agent.core.models import ChatMessage, JsonObject, Plan, PlanStep, Room
@@ -29,8 +29,17 @@ class CompletedStep:
     tainted: bool = False
 
 
+class NextCall(NamedTuple):
+    """A call to make in the next round."""
+
+    tool: str
+    args: JsonObject
+    part: str = ""
+    """The open part that it is for."""
+
+
 @dataclass(frozen=True, slots=True)
-class RoundResult:
+class RoundCall:
     """One call of an earlier round: the round's number from 0, the tool, its inputs, and its result or error."""
 
     number: int
@@ -85,7 +94,7 @@ class PlanningRequest:
     """The language in which the model writes the answer; empty for English."""
     ground: str = ""
     """Facts in every prompt: date, files, collections, servers (`agent.execution.ground`)."""
-    rounds: tuple[RoundResult, ...] = ()
+    rounds: tuple[RoundCall, ...] = ()
     """The calls of earlier rounds with their results, oldest first."""
     decides_in_rounds: bool = False
     """Whether the planner decides on one batch of calls at a time and sees the results before it goes on."""
@@ -128,7 +137,7 @@ class PlanningRequest:
         return is_new and self.checks_answers and not self.topics and bool(self.catalogue.list_names())
 
     @property
-    def last_calls(self) -> tuple[RoundResult, ...]:
+    def last_calls(self) -> tuple[RoundCall, ...]:
         """The calls of the last round."""
         last = max((call.number for call in self.rounds), default=0)
         return tuple(call for call in self.rounds if call.number == last)

@@ -15,7 +15,7 @@ from agent.llm.prompts import format_block, render
 from agent.planning.parse import parse_strict, strip_thinking
 from agent.planning.planned import Planned
 from agent.planning.planner import PlannerAgent
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import PlanningRequest, RoundCall
 from agent.planning.rounds.planner import RoundPlanner
 from agent.text.language import LanguageDetector
 from gateway.model_probe.asked_model import AskedModel
@@ -214,7 +214,7 @@ def _say(text: str) -> tuple[JsonObject, ...]:
     return ({"role": "user", "content": text},)
 
 
-_OSLO = RoundResult(0, WEATHER.name, {"city": "Oslo"}, "4 degrees, light rain", missing=("the weather in Oslo",))
+_OSLO = RoundCall(0, WEATHER.name, {"city": "Oslo"}, "4 degrees, light rain", missing=("the weather in Oslo",))
 _BOTH = "What is the weather in Oslo, and how much are 20 EUR in SEK?"
 
 PROBE_TASKS: tuple[ProbeTask, ...] = (

@@ -12,7 +12,7 @@ from agent.execution.ordered_changes import make_order_check
 from agent.execution.plan_sources import requires_tools
 from agent.execution.planner_call import choose_answer_form
 from agent.execution.repeated_calls import may_have_happened
-from agent.execution.rounds import build_round_catalogue, list_rounds
+from agent.execution.rounds import build_round_catalogue, list_round_calls
 from agent.planning.open_parts import find_allowed_changes, has_changed, list_open_parts, list_untried_parts
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import extract_context
@@ -89,7 +89,7 @@ async def _add_rounds(run: Run, request: PlanningRequest) -> PlanningRequest:
     state = run.state
     return replace(
         request,
-        rounds=await list_rounds(run),
+        rounds=await list_round_calls(run),
         decides_in_rounds=True,
         open_parts=list_open_parts(state),
         asks_about_changes=asks_about_changes(state),

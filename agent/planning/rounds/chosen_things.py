@@ -13,7 +13,7 @@ from agent.core.models import JsonObject
 from agent.llm.prompts import format_block, render
 from agent.planning.planner import PlannerModel
 from agent.planning.reply import PlanReply
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import PlanningRequest, RoundCall
 from agent.planning.rounds.known_words import KnownWords, split_words
 from agent.text.quantifiers import asks_for_each
 from agent.tools.catalogue import split_name
@@ -27,7 +27,7 @@ class _LookedAt:
     """The looks of one round at several things for one part of the request, by the things' names."""
 
     part: str
-    looks: dict[str, RoundResult]
+    looks: dict[str, RoundCall]
 
 
 async def choose_things(model: PlannerModel, request: PlanningRequest, meant: PlanReply) -> PlanReply:
@@ -62,7 +62,7 @@ def _find_group(request: PlanningRequest) -> _LookedAt | None:
     return None
 
 
-def _list_names(calls: Sequence[RoundResult]) -> list[str]:
+def _list_names(calls: Sequence[RoundCall]) -> list[str]:
     """The different texts in the only input in which calls differ; empty if there is none such."""
     inputs = {name for call in calls for name in call.args}
     varying = [name for name in inputs if len({str(call.args.get(name)) for call in calls}) > 1]

@@ -14,7 +14,7 @@ from agent.core.models import JsonObject
 from agent.llm.port import ResponseSchema
 from agent.llm.prompts import render
 from agent.planning.planned import Rejection
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import PlanningRequest, RoundCall
 from agent.planning.rounds.decision_schema import MAX_TOOLS, PART_CHARS, build_decision_schema
 from agent.planning.rounds.first_looks import list_followers
 from agent.planning.rounds.identifier_lookups import (
@@ -262,7 +262,7 @@ class Dialogue:
         """Adds the model's reply and the message that follows it."""
         self.messages = (*self.messages, say("assistant", reply[:4_000] or "(nothing)"), say("user", answer))
 
-    def _look_up(self, call: RoundResult) -> bool:
+    def _look_up(self, call: RoundCall) -> bool:
         """Has the next decision call a tool that finds the identifier of what a call describes, if there is one."""
         return self._offer(list_lookups(self.request, call), call.tool, find_described_value(self.request, call))
 
@@ -292,7 +292,7 @@ class Dialogue:
             self._add_to_last(render("decide_lookup", value=value, tool=tool, tools=lines))
         return bool(lookups)
 
-    def _list_values(self, call: RoundResult) -> dict[str, list[str]]:
+    def _list_values(self, call: RoundCall) -> dict[str, list[str]]:
         """The values that may be meant in a call that failed, by input."""
         spec, rounds = self.request.catalogue.get_tool(call.tool), self.request.rounds
         results = [one.text for one in reversed(rounds) if not one.failed]

@@ -4,10 +4,9 @@ each of the values that it lists.
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from agent.core.json_walk import iter_leaves
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import NextCall, PlanningRequest, RoundCall
 from agent.planning.rounds.known_words import KnownWords, split_words
 from agent.planning.rounds.other_values import list_alternatives, list_other_values, select_near
 from agent.tools import ToolSpec
@@ -18,7 +17,7 @@ MAX_LOOKS = 8
 _TOOL_WORD = re.compile(r"\w+")
 
 
-def list_interrupted_calls(request: PlanningRequest) -> list[RoundResult]:
+def list_interrupted_calls(request: PlanningRequest) -> list[NextCall]:
     """The calls of the last round whose error speaks of nothing that they named: what is down for a moment is asked
     once more. Only calls that read, of servers, and each tool once a run."""
     interrupted = []
@@ -28,32 +27,32 @@ def list_interrupted_calls(request: PlanningRequest) -> list[RoundResult]:
             continue
         made = [str(one.args) for one in request.rounds if one.tool == call.tool and one.failed]
         if len({*made}) == len(made) and not _speaks_of_inputs(call):
-            interrupted.append(call)
+            interrupted.append(NextCall(call.tool, call.args, call.part))
     return interrupted
 
 
-def list_named_calls(request: PlanningRequest) -> list[RoundResult]:
+def list_named_calls(request: PlanningRequest) -> list[NextCall]:
     """The calls that an error of the last round names in place of its own: "its last level is in `read_gauge_log`".
 
     Only tools of the same server that read, with the inputs of the failed call."""
     made = request.made_calls
-    calls: list[RoundResult] = []
+    calls: list[NextCall] = []
     for call, spec in _list_named(request):
         args = {name: call.args[name] for name in spec.required if name in call.args}
         if args and args.keys() >= {*spec.required} and (spec.name, args) not in made:
             made.append((spec.name, args))
-            calls.append(replace(call, tool=spec.name, args=args))
+            calls.append(NextCall(spec.name, args, call.part))
     return calls
 
 
-def list_named_looks(request: PlanningRequest) -> list[RoundResult]:
+def list_named_looks(request: PlanningRequest) -> list[NextCall]:
     """The calls without inputs that an error of the last round names for a first look: "`list_files` shows them"."""
     called = {call.tool for call in request.rounds}
     looks = {spec.name: call for call, spec in _list_named(request) if not spec.required and spec.name not in called}
-    return [replace(call, tool=name, args={}) for name, call in looks.items()]
+    return [NextCall(name, {}, call.part) for name, call in looks.items()]
 
 
-def _list_named(request: PlanningRequest) -> Iterator[tuple[RoundResult, ToolSpec]]:
+def _list_named(request: PlanningRequest) -> Iterator[tuple[RoundCall, ToolSpec]]:
     """Yields the failed calls of the last round, each with the reading tools of its server that its error names."""
     for call in request.last_calls:
         made_by = request.catalogue.get_tool(call.tool)
@@ -65,7 +64,7 @@ def _list_named(request: PlanningRequest) -> Iterator[tuple[RoundResult, ToolSpe
                 yield call, spec
 
 
-def _speaks_of_inputs(call: RoundResult) -> bool:
+def _speaks_of_inputs(call: RoundCall) -> bool:
     """Whether an error has the name or the value of one of the call's inputs."""
     error = call.text.casefold().replace(call.tool.casefold(), " ")
     names = {str(part).casefold() for path, _ in iter_leaves(call.args) for part in path if isinstance(part, str)}
@@ -73,7 +72,7 @@ def _speaks_of_inputs(call: RoundResult) -> bool:
     return any(one in error for one in names | values)
 
 
-def list_corrected_calls(request: PlanningRequest) -> list[RoundResult]:
+def list_corrected_calls(request: PlanningRequest) -> list[NextCall]:
     """The calls of the last round that failed for a misspelt value, with the one value that their error names instead.
 
     Only calls that read: a change is never made with another value than the one that was meant. Identifiers of the
@@ -92,11 +91,11 @@ def list_corrected_calls(request: PlanningRequest) -> list[RoundResult]:
         args = {**call.args, **{name: near[0] for name, near in meant.items()}}
         if (call.tool, args) not in made:
             made.append((call.tool, args))
-            corrected_calls.append(replace(call, args=args))
+            corrected_calls.append(NextCall(call.tool, args, call.part))
     return corrected_calls
 
 
-def list_looks_at_each(request: PlanningRequest) -> list[RoundResult]:
+def list_looks_at_each(request: PlanningRequest) -> list[NextCall]:
     """The calls of the last round that read, and only described what is meant, once for each of the few values that
     their errors list: `get_stock(item="sold out")` for all five items. Which one is meant, the results show; of the
     values alone, a small model takes the first.
@@ -104,7 +103,7 @@ def list_looks_at_each(request: PlanningRequest) -> list[RoundResult]:
     None where the request or some results name some of the values: then one of these is meant."""
     made = request.made_calls
     stated = KnownWords([request.question, request.original, *(one.text for one in request.rounds if not one.failed)])
-    looks: list[RoundResult] = []
+    looks: list[NextCall] = []
     for call in request.last_calls:
         spec = request.catalogue.get_tool(call.tool)
         if not call.failed or spec is None or spec.effect != "read" or not is_foreign(spec):
@@ -121,5 +120,5 @@ def list_looks_at_each(request: PlanningRequest) -> list[RoundResult]:
             args = {**call.args, name: value}
             if (call.tool, args) not in made:
                 made.append((call.tool, args))
-                looks.append(replace(call, args=args))
+                looks.append(NextCall(call.tool, args, call.part))
     return looks[:MAX_LOOKS]

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from pydantic import JsonValue
 
 from agent.core.models import PlanStep
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import PlanningRequest, RoundCall
 from agent.planning.rounds.named_files import list_named_files
 from agent.tools import ToolSpec
 
@@ -49,7 +49,7 @@ def list_followers(request: PlanningRequest) -> list[tuple[ToolSpec, dict[str, l
     return [(spec, _list_looked_at(spec, done)) for spec in following]
 
 
-def _list_looked_at(spec: ToolSpec, calls: Iterable[RoundResult]) -> dict[str, list[str]]:
+def _list_looked_at(spec: ToolSpec, calls: Iterable[RoundCall]) -> dict[str, list[str]]:
     """The texts that were given to the tool that looks, by the inputs that this one has too."""
     inputs = spec.properties
     values: dict[str, list[str]] = {}

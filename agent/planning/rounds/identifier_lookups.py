@@ -4,7 +4,7 @@ Offered the identifiers that the error lists, a small model takes one of them, w
 """
 
 from agent.core.json_walk import iter_leaves
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import PlanningRequest, RoundCall
 from agent.planning.rounds.wider_looks import is_free_text
 from agent.text.codes import find_codes
 from agent.tools import ToolSpec
@@ -16,7 +16,7 @@ _IDENTIFIERS = frozenset({"id", "ids"})
 """How the name of an input ends that takes an identifier, in the schemas of most servers."""
 
 
-def find_described_value(request: PlanningRequest, call: RoundResult) -> str:
+def find_described_value(request: PlanningRequest, call: RoundCall) -> str:
     """The value of a failed call that its error does not know, where the name of the input or the codes in the error
     show that an identifier is meant; "" if there is none. It is a description, or another thing's identifier: the
     guest's in place of the booking's. An identifier that the user gave is what is meant."""
@@ -37,14 +37,14 @@ def find_described_value(request: PlanningRequest, call: RoundResult) -> str:
     return ""
 
 
-def may_work_now(request: PlanningRequest, call: RoundResult) -> bool:
+def may_work_now(request: PlanningRequest, call: RoundCall) -> bool:
     """Whether a failed call has yet to be made: it named what is meant by another thing's identifier, or only described
     it, or something was read since that it may have failed for."""
     has_looked = any(one.number > call.number and not one.failed for one in request.rounds)
     return bool(find_described_value(request, call)) or (call.failed and has_looked)
 
 
-def list_lookups(request: PlanningRequest, call: RoundResult) -> tuple[ToolSpec, ...]:
+def list_lookups(request: PlanningRequest, call: RoundCall) -> tuple[ToolSpec, ...]:
     """The tools of the same server that read and were not called yet: those that need no identifier themselves, or all
     if there is one, of another thing."""
     spec = request.catalogue.get_tool(call.tool)

@@ -7,14 +7,14 @@ guest's identifier for the booking's, calls the first tool that fits a word, and
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from agent.core.json_schema import get_properties, list_required
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject, PlanStep
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import NextCall, PlanningRequest, RoundCall
 from agent.planning.rounds.identifier_lookups import (
     find_described_value,
     find_text_input,
@@ -33,31 +33,42 @@ MAX_JOINS = 3
 """Calls of one round that find a thing by another one's identifier."""
 
 
-def list_joins(request: PlanningRequest) -> list[RoundResult]:
+class _Identifier(NamedTuple):
+    """The identifier of a thing, for the inputs of further tools of the same server."""
+
+    value: JsonValue
+    names: AbstractSet[str]
+    """The names under which results have it, in one form: inputs with one of them take it."""
+    tool: str
+    """The tool whose call gave or named it."""
+    part: str
+    """The open part that this call was for."""
+
+
+def list_joins(request: PlanningRequest) -> list[NextCall]:
     """The calls that find what a failed call of the last round named by another thing's identifier."""
-    sources = []
+    identifiers = []
     for call in _list_last(request):
         value = find_described_value(request, call)
         if is_one_code(value):
-            sources.append((call, value, _list_names(request, value)))
-    return _list_calls(request, sources)
+            identifiers.append(_Identifier(value, _list_names(request, value), call.tool, call.part))
+    return _list_calls(request, identifiers)
 
 
-def list_joins_before(request: PlanningRequest, steps: Iterable[PlanStep], part: str) -> list[RoundResult]:
+def list_joins_before(request: PlanningRequest, steps: Iterable[PlanStep], part: str) -> list[NextCall]:
     """The calls that find what a change of these steps names by another thing's identifier, before it is made: a person
     would have to approve it, and it would fail. `part` is what the change is for, unless its step says so."""
-    sources = []
+    identifiers = []
     for step in steps:
         spec = request.catalogue.get_tool(step.tool)
         if spec is None or not is_foreign(spec) or not request.catalogue.has_side_effect(step):
             continue
-        call = RoundResult(0, step.tool, step.args, "", part=part or step.intent)
         for name, value in step.args.items():
             if isinstance(value, str) and any(map(str.isdigit, value)) and value not in request.question:
                 names = _list_names(request, value)
                 if _is_of_another(name, names):
-                    sources.append((call, value, names))
-    return _list_calls(request, sources)
+                    identifiers.append(_Identifier(value, names, step.tool, part or step.intent))
+    return _list_calls(request, identifiers)
 
 
 def _is_of_another(name: str, names: AbstractSet[str]) -> bool:
@@ -68,10 +79,10 @@ def _is_of_another(name: str, names: AbstractSet[str]) -> bool:
     return is_told_apart and bool(names) and not any(own.endswith(one) or one.endswith(own) for one in others)
 
 
-def list_described_looks(request: PlanningRequest) -> list[RoundResult]:
+def list_described_looks(request: PlanningRequest) -> list[NextCall]:
     """The calls that find what a failed call of the last round only describes: first by tools that take the words, then
     by those that list all there is."""
-    looks: list[RoundResult] = []
+    looks: list[NextCall] = []
     for call in _list_last(request):
         value = find_described_value(request, call)
         if value and not is_one_code(value):
@@ -82,11 +93,11 @@ def list_described_looks(request: PlanningRequest) -> list[RoundResult]:
             ]
             inputs.sort(key=lambda one: not one[1])
             made = [(one.tool, one.args) for one in looks]
-            looks += [replace(call, tool=one.name, args=args) for one, args in inputs if (one.name, args) not in made]
+            looks += [NextCall(one.name, args, call.part) for one, args in inputs if (one.name, args) not in made]
     return looks[:MAX_JOINS]
 
 
-def list_resolved_calls(request: PlanningRequest) -> list[RoundResult]:
+def list_resolved_calls(request: PlanningRequest) -> list[NextCall]:
     """The calls that failed because they described what is meant in place of its identifier, with the identifier of the
     one thing that a call of the last round found for the words."""
     made = request.made_calls
@@ -101,7 +112,7 @@ def list_resolved_calls(request: PlanningRequest) -> list[RoundResult]:
         args = _replace_described(call.args, value, named)
         if args != call.args and (call.tool, args) not in made:
             made.append((call.tool, args))
-            resolved.append(replace(call, args=args))
+            resolved.append(NextCall(call.tool, args, call.part))
     return resolved[:MAX_JOINS]
 
 
@@ -125,12 +136,12 @@ def _replace_described(args: JsonObject, value: str, named: Sequence[JsonObject]
     return {name: replace_in(node, name) for name, node in args.items()}
 
 
-def list_next_looks(request: PlanningRequest) -> list[RoundResult]:
+def list_next_looks(request: PlanningRequest) -> list[NextCall]:
     """The calls that find what belongs to the one thing that was identified, where a part of the request is open: those
     that fit its words best, if any do."""
     looks = list_further_looks(request) if request.open_parts else []
     index = request.catalogue.index
-    best: list[RoundResult] = []
+    best: list[NextCall] = []
     for part in request.open_parts:
         scores = index.compute_scores(part)
         most = max((scores[one.tool] for one in looks), default=0.0)
@@ -138,7 +149,7 @@ def list_next_looks(request: PlanningRequest) -> list[RoundResult]:
     return best or looks
 
 
-def list_further_looks(request: PlanningRequest) -> list[RoundResult]:
+def list_further_looks(request: PlanningRequest) -> list[NextCall]:
     """The calls that find what belongs to the one thing that a call of the last round identified, if no call had its
     identifier yet under that name, such as a search for the words "SKU-1077". Only for models whose answers are
     questioned: others find the next call themselves."""
@@ -146,18 +157,18 @@ def list_further_looks(request: PlanningRequest) -> list[RoundResult]:
         return []
     leaves = [leaf for call in request.rounds for leaf in iter_leaves(call.args)]
     used = {(_fold_name(name), str(leaf)) for path, leaf in leaves for name in path if isinstance(name, str)}
-    sources = [
-        (call, value, frozenset({_fold_name(name)}))
+    identifiers = [
+        _Identifier(value, {_fold_name(name)}, call.tool, call.part)
         for call in _list_last(request)
         if not call.failed
         for name, value in _read_only_entry(call.text).items()
         if isinstance(value, str | int) and is_identifier(name, str(value))
         if (_fold_name(name), str(value)) not in used
     ]
-    return _list_calls(request, sources)
+    return _list_calls(request, identifiers)
 
 
-def _list_last(request: PlanningRequest) -> Iterator[RoundResult]:
+def _list_last(request: PlanningRequest) -> Iterator[RoundCall]:
     """The calls of the last round that foreign tools answered."""
     for call in request.last_calls:
         spec = request.catalogue.get_tool(call.tool)
@@ -165,22 +176,20 @@ def _list_last(request: PlanningRequest) -> Iterator[RoundResult]:
             yield call
 
 
-def _list_calls(
-    request: PlanningRequest, sources: Sequence[tuple[RoundResult, JsonValue, AbstractSet[str]]]
-) -> list[RoundResult]:
-    """The calls of the same server's tools that read, with each value in the input that has one of its names."""
+def _list_calls(request: PlanningRequest, identifiers: Sequence[_Identifier]) -> list[NextCall]:
+    """The calls of the same server's tools that read, with each identifier in the one input that takes it."""
     made = request.made_calls
-    joins: list[RoundResult] = []
-    for call, value, names in sources:
-        spec = request.catalogue.get_tool(call.tool)
+    joins: list[NextCall] = []
+    for identifier in identifiers:
+        spec = request.catalogue.get_tool(identifier.tool)
         origin = spec.origin if spec is not None else ""
         for one in request.catalogue.tools:
             if one.origin != origin or one.effect != "read" or len(joins) >= MAX_JOINS:
                 continue
-            args = _place_value(build_inputs_schema(one), names, value)
+            args = _place_value(build_inputs_schema(one), identifier.names, identifier.value)
             if args and (one.name, args) not in made:
                 made.append((one.name, args))
-                joins.append(replace(call, tool=one.name, args=args))
+                joins.append(NextCall(one.name, args, identifier.part))
     return joins
 
 

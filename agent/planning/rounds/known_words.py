@@ -15,7 +15,7 @@ from itertools import islice
 
 from pydantic import JsonValue
 
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import PlanningRequest, RoundCall
 from agent.text.dates import DateMention, DateValue, find_dates
 from agent.text.stated_values import StatedValues
 
@@ -173,7 +173,7 @@ def find_stated_day(request: PlanningRequest) -> str:
     return stated.pop() if len(stated) == 1 else ""
 
 
-def _tells_now(request: PlanningRequest, call: RoundResult) -> bool:
+def _tells_now(request: PlanningRequest, call: RoundCall) -> bool:
     spec = request.catalogue.get_tool(call.tool)
     return spec is not None and spec.hints.tells_now
 

@@ -19,7 +19,7 @@ from agent.core.json_walk import iter_leaves
 from agent.core.models import ChatMessage, JsonObject, PlanStep
 from agent.core.plan_references import ITEM, is_literal, list_literals, list_references, resolve_references
 from agent.planning.list_steps import MAX_ITEMS, is_list_step, split_list_inputs
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import PlanningRequest, RoundCall
 from agent.planning.rounds.identifier_lookups import takes_identifier
 from agent.planning.rounds.known_words import (
     WORD,
@@ -283,7 +283,7 @@ def _is_derived(value: JsonValue, known: KnownWords, allowed: KnownWords, given:
     return is_file and is_known(name, known, allowed)
 
 
-def _collect_unknown_values(rounds: Iterable[RoundResult]) -> dict[str, str]:
+def _collect_unknown_values(rounds: Iterable[RoundCall]) -> dict[str, str]:
     """The descriptions that a tool's error did not know, in lower case, and that tool. A small
     model goes on with "the manager of ..." where it was to look up a name.
 

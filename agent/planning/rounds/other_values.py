@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from agent.core.json_texts import read_json_text
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import PlanningRequest, RoundCall
 from agent.tools import ToolSpec
 
 MAX_VALUES = 60
@@ -36,7 +36,7 @@ MIN_ALTERNATIVES = 2
 
 
 def list_other_values(
-    spec: ToolSpec, call: RoundResult, results: Iterable[str], request: str, rounds: Iterable[RoundResult] = ()
+    spec: ToolSpec, call: RoundCall, results: Iterable[str], request: str, rounds: Iterable[RoundCall] = ()
 ) -> dict[str, list[str]]:
     """The values that may be meant instead, for each text input whose value the call's error names.
 
@@ -136,7 +136,7 @@ def take_accepted_values(spec: ToolSpec, inputs: JsonObject, request: PlanningRe
     return inputs | {name: values[0] for name, values in accepted.items() if len({*map(str, values)}) == 1}
 
 
-def _list_refused(call: RoundResult, inputs: JsonObject) -> list[str]:
+def _list_refused(call: RoundCall, inputs: JsonObject) -> list[str]:
     """The inputs whose value a failed call had, too, and its error names."""
     error = call.text.casefold() if call.failed else ""
     same = [name for name, value in inputs.items() if isinstance(value, str) and value and call.args.get(name) == value]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from agent.core.json_walk import iter_leaves
-from agent.planning.request import RoundResult
+from agent.planning.request import RoundCall
 from agent.planning.rounds.decision_schema import PART_CHARS
 from agent.text.terms import extract_terms, is_filler, map_query_terms
 from agent.tools.catalogue import split_name
@@ -77,7 +77,7 @@ def find_named_tool(part: str, tools: Iterable[str]) -> str:
     return next((tool for tool in tools if name and name in (tool.casefold(), tool.casefold().partition("__")[2])), "")
 
 
-def is_made(part: str, calls: Iterable[RoundResult]) -> bool:
+def is_made(part: str, calls: Iterable[RoundCall]) -> bool:
     """Whether a part is written as a call, and one of `calls` is that call: the same tool with all of its values."""
     if not _CODE.fullmatch(part):
         return False
@@ -86,6 +86,6 @@ def is_made(part: str, calls: Iterable[RoundResult]) -> bool:
     return any(_hold_all(call, values) for call in made)
 
 
-def _hold_all(call: RoundResult, values: Sequence[str]) -> bool:
+def _hold_all(call: RoundCall, values: Sequence[str]) -> bool:
     given = {str(leaf).casefold() for _, leaf in iter_leaves(call.args)} | {name.casefold() for name in call.args}
     return all(value in given for value in values)

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from agent.core.errors import PlanInvalidError
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import PlanningRequest, RoundCall
 
 _IDENTIFIER = re.compile(r"\S*\d\S*")
 _DIGITS = re.compile(r"\d+")
@@ -17,7 +17,7 @@ _DIGITS = re.compile(r"\d+")
 class RepeatedCallError(PlanInvalidError):
     """Raised for a decision that only makes earlier calls again."""
 
-    def __init__(self, call: RoundResult, problem: str) -> None:
+    def __init__(self, call: RoundCall, problem: str) -> None:
         super().__init__([problem])
         self.call = call
 
@@ -28,7 +28,7 @@ def check_calls(data: JsonObject, request: PlanningRequest) -> None:
     check_replaced_codes(data, request)
 
 
-def check_repetition(data: JsonObject, rounds: Sequence[RoundResult]) -> None:
+def check_repetition(data: JsonObject, rounds: Sequence[RoundCall]) -> None:
     """Raises `RepeatedCallError` if every call of a decision was made before with the same inputs."""
     steps = data.get("steps")
     calls = steps if isinstance(steps, list) else []
@@ -85,5 +85,5 @@ def _differs_in_digits(value: str, other: str) -> bool:
     )
 
 
-def _is_same(call: Mapping[str, JsonValue], made: RoundResult) -> bool:
+def _is_same(call: Mapping[str, JsonValue], made: RoundCall) -> bool:
     return (call.get("tool"), call.get("inputs")) == (made.tool, made.args)

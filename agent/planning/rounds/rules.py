@@ -16,7 +16,7 @@ from agent.core.models import PlanStep
 from agent.planning.open_parts import MAY_CHANGE, divide_parts, serve_parts
 from agent.planning.planned import Planned
 from agent.planning.planner import append_new_steps, build_plan_steps
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import NextCall, PlanningRequest
 from agent.planning.rounds.failed_calls import (
     list_corrected_calls,
     list_interrupted_calls,
@@ -39,7 +39,7 @@ from agent.planning.rounds.wider_looks import list_wider_calls
 class _Rule(NamedTuple):
     reason: str
     """Why its calls are made."""
-    list_calls: Callable[[PlanningRequest], Sequence[RoundResult]]
+    list_calls: Callable[[PlanningRequest], Sequence[NextCall]]
     looks_up: bool = False
     """Whether they find what an open part needs, which stays open."""
 
@@ -89,7 +89,7 @@ def _apply(rule: _Rule, request: PlanningRequest) -> Planned | None:
 
 
 def _build_round(
-    request: PlanningRequest, rule: _Rule, calls: Sequence[RoundResult], may_change: AbstractSet[str] | None
+    request: PlanningRequest, rule: _Rule, calls: Sequence[NextCall], may_change: AbstractSet[str] | None
 ) -> Planned:
     steps: list[JsonValue] = [{"tool": call.tool, "inputs": call.args, "intent": call.part} for call in calls]
     made = build_plan_steps({"steps": steps}, request)

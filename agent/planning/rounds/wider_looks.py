@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from agent.core.json_schema import get_properties
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import NextCall, PlanningRequest, RoundCall
 from agent.planning.rounds.input_schemas import build_inputs_schema
 from agent.planning.rounds.known_words import (
     DATED_CHARS,
@@ -75,13 +75,13 @@ def leave_out_made_up_codes(spec: ToolSpec, args: JsonObject, request: PlanningR
     return left if says_something else args  # else the code is all that the call asks for
 
 
-def list_wider_calls(request: PlanningRequest) -> list[RoundResult]:
+def list_wider_calls(request: PlanningRequest) -> list[NextCall]:
     """The calls of the last round without the optional inputs whose values stand nowhere, where they found nothing, or
     nothing of the codes and numbers that the request names.
 
     Only calls that read: what is left out of a change makes it another one."""
     made = request.made_calls
-    wider_calls: list[RoundResult] = []
+    wider_calls: list[NextCall] = []
     words: tuple[KnownWords, KnownWords] | None = None
     named = _list_named(request.question) if request.last_calls else frozenset[str]()
     for call in request.last_calls:
@@ -102,7 +102,7 @@ def list_wider_calls(request: PlanningRequest) -> list[RoundResult]:
         is_about_others = call.failed and any(_stands_in(value, call.text) for value in args.values())
         if unstated and not is_about_others and (call.tool, args) not in made:
             made.append((call.tool, args))
-            wider_calls.append(replace(call, args=args))
+            wider_calls.append(NextCall(call.tool, args, call.part))
     return wider_calls
 
 
@@ -122,7 +122,7 @@ def _list_todays(optional: JsonObject, args: JsonObject, known: KnownWords, spok
     return todays if any(is_known(value, spoken, spoken) for value in others) else set()
 
 
-def list_single_words(spec: ToolSpec, call: RoundResult) -> dict[str, list[str]]:
+def list_single_words(spec: ToolSpec, call: RoundCall) -> dict[str, list[str]]:
     """The words of the one text of a call that failed, by its input: a search for all of them together finds only
     texts that hold them so. Empty where the call has several texts, or an error that names another mistake."""
     texts = {
@@ -189,7 +189,7 @@ def _list_named(question: str) -> frozenset[str]:
     return frozenset(word for word in split_words(question) if any(map(str.isdigit, word)))
 
 
-def _found_nothing(call: RoundResult, named: AbstractSet[str]) -> bool:
+def _found_nothing(call: RoundCall, named: AbstractSet[str]) -> bool:
     """Whether a call failed, has an empty result, or one that holds nothing of what is named, unless its inputs do."""
     if call.failed or _is_empty(call.text):
         return True

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from pydantic import JsonValue
 
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import PlanningRequest, RoundCall
 from agent.planning.rounds.identifier_lookups import find_described_value, list_lookups
 from agent.planning.rounds.joined_looks import list_described_looks, list_joins, list_next_looks, list_resolved_calls
 from agent.tools.catalogue import Catalogue
@@ -24,12 +24,12 @@ TOOLS = (STOCK, SEARCH, LIST, HISTORY, COUNT, ORDER, OTHER, OWN)
 UNKNOWN = "there is no item 'strapping tape'"
 
 
-def ask(*calls: RoundResult) -> PlanningRequest:
+def ask(*calls: RoundCall) -> PlanningRequest:
     return asking("How much strapping tape is there?", catalogue=Catalogue(skills=(), tools=TOOLS), rounds=calls)
 
 
-def fail(text: str, tool: str = "store__get_stock", **args: JsonValue) -> RoundResult:
-    return RoundResult(0, tool, args or {"item_id": "strapping tape"}, text, failed=True)
+def fail(text: str, tool: str = "store__get_stock", **args: JsonValue) -> RoundCall:
+    return RoundCall(0, tool, args or {"item_id": "strapping tape"}, text, failed=True)
 
 
 def test_the_tools_of_the_same_server_that_take_words_find_it() -> None:
@@ -57,7 +57,7 @@ def test_a_description_within_a_list_of_objects_is_one_too() -> None:
 
 
 def test_an_identifier_of_another_thing_is_not_what_is_meant() -> None:
-    supplier = RoundResult(0, "store__search_items", {"query": "tape"}, '{"supplier": "SUP-21"}')
+    supplier = RoundCall(0, "store__search_items", {"query": "tape"}, '{"supplier": "SUP-21"}')
     call = fail("there is no item 'SUP-21'; known: SKU-1042, SKU-1077", item_id="SUP-21")
     assert [one.name for one in list_lookups(ask(supplier, call), call)] == [
         "store__list_bins",
@@ -78,12 +78,12 @@ def test_a_tool_that_failed_before_is_not_called_again() -> None:
         fail("there is no item 'SKU-9'; known: SKU-1042, SKU-1077", item_id="SKU-9"),
         fail("the store is closed"),
         fail("there is no item 'tape'; known: rope, glue", "store__order", item="tape"),
-        RoundResult(0, "store__get_stock", {"item_id": "strapping tape"}, UNKNOWN),
+        RoundCall(0, "store__get_stock", {"item_id": "strapping tape"}, UNKNOWN),
         fail("no mail 'strapping tape'", "web_search", query="strapping tape"),
     ],
     ids=["a code", "an error of another kind", "names are known", "it succeeded", "a tool of ours"],
 )
-def test_nothing_is_looked_up_for_other_failures(call: RoundResult) -> None:
+def test_nothing_is_looked_up_for_other_failures(call: RoundCall) -> None:
     assert list_lookups(ask(call), call) == ()
 
 
@@ -95,10 +95,10 @@ SUPPLIER = spec("store__get_supplier", {"supplierId": TEXT}, ["supplierId"], ori
 PRICE = spec("store__get_price", {"supplier_id": TEXT, "item": TEXT}, ["supplier_id", "item"], origin="mcp:store")
 CLOSE = spec("store__close", {"supplier_id": TEXT}, annotations=SIDE_EFFECT, origin="mcp:store")
 ABROAD = spec("mail__list", {"supplier_id": TEXT}, origin="mcp:mail")
-FOUND = RoundResult(0, "store__search_items", {"query": "tape"}, '{"name": "Tape & Co", "supplier_id": "SUP-21"}')
+FOUND = RoundCall(0, "store__search_items", {"query": "tape"}, '{"name": "Tape & Co", "supplier_id": "SUP-21"}')
 
 
-def join(*calls: RoundResult) -> list[tuple[str, JsonValue]]:
+def join(*calls: RoundCall) -> list[tuple[str, JsonValue]]:
     tools = (*TOOLS, ORDERS, SUPPLIER, PRICE, CLOSE, ABROAD)
     request = asking("Cancel the order at Tape & Co", catalogue=Catalogue(skills=(), tools=tools), rounds=calls)
     return [(one.tool, one.args) for one in list_joins(request)]
@@ -114,15 +114,15 @@ def test_what_belongs_to_another_thing_is_looked_up_by_the_inputs_that_take_its_
 
 def test_no_such_look_is_made_twice_or_for_an_earlier_round() -> None:
     call = fail("there is no order 'SUP-21'; known: OR-1001, OR-1002", "store__order", item="SUP-21")
-    looked = RoundResult(0, "store__get_supplier", {"supplierId": "SUP-21"}, '{"name": "Tape & Co"}')
+    looked = RoundCall(0, "store__get_supplier", {"supplierId": "SUP-21"}, '{"name": "Tape & Co"}')
     assert [tool for tool, _ in join(FOUND, looked, call)] == ["store__list_orders"]
-    later = RoundResult(1, "store__list_bins", {}, "A-01")
+    later = RoundCall(1, "store__list_bins", {}, "A-01")
     assert join(FOUND, call, later) == []
 
 
 def test_an_identifier_that_stands_in_no_named_field_is_left_to_the_model() -> None:
     call = fail("there is no order 'SUP-21'; known: OR-1001, OR-1002", "store__order", item="SUP-21")
-    prose = RoundResult(0, "store__search_items", {"query": "tape"}, "Tape & Co is SUP-21")
+    prose = RoundCall(0, "store__search_items", {"query": "tape"}, "Tape & Co is SUP-21")
     assert join(prose, call) == []
     assert join(call) == [], "nothing tells whose it is"
 
@@ -150,16 +150,16 @@ TAPE = '{"item_id": "SKU-7", "name": "Strapping tape 50 mm"}'
 def test_a_call_that_described_a_thing_is_made_with_the_identifier_that_was_found(
     text: str, args: list[JsonValue]
 ) -> None:
-    look = RoundResult(1, "store__search_items", {"query": "strapping tape"}, text)
+    look = RoundCall(1, "store__search_items", {"query": "strapping tape"}, text)
     assert [call.args for call in list_resolved_calls(ask(fail(UNKNOWN), look))] == args
 
 
 def test_it_is_made_once() -> None:
-    look = RoundResult(1, "store__search_items", {"query": "strapping tape"}, TAPE)
+    look = RoundCall(1, "store__search_items", {"query": "strapping tape"}, TAPE)
     assert list_resolved_calls(ask(fail(UNKNOWN), fail("SKU-7 is gone", item_id="SKU-7"), look)) == []
 
 
-def look_further(question: RoundResult, *parts: str) -> list[tuple[str, JsonValue]]:
+def look_further(question: RoundCall, *parts: str) -> list[tuple[str, JsonValue]]:
     tools = Catalogue(skills=(), tools=(*TOOLS, SUPPLIER))
     request = asking("How many SKU-7 are there, and where?", catalogue=tools, rounds=(question,), open_parts=parts)
     return [(one.tool, one.args) for one in list_next_looks(replace(request, checks_answers=True))]
@@ -167,7 +167,7 @@ def look_further(question: RoundResult, *parts: str) -> list[tuple[str, JsonValu
 
 def test_of_the_looks_at_what_was_found_those_for_the_open_part_are_made() -> None:
     text = '{"item_id": "SKU-7", "name": "Tape", "supplier_id": "SUP-23"}'
-    tape = RoundResult(0, "store__search_items", {"query": "tape"}, text)
+    tape = RoundCall(0, "store__search_items", {"query": "tape"}, text)
     assert look_further(tape, "find its stock") == [("store__get_stock", {"item_id": "SKU-7"})]
     assert look_further(tape, "find its supplier") == [("store__get_supplier", {"supplierId": "SUP-23"})]
     assert len(look_further(tape, "say more")) == 3, "nothing tells which of them"
@@ -175,7 +175,7 @@ def test_of_the_looks_at_what_was_found_those_for_the_open_part_are_made() -> No
 
 
 def test_a_code_that_was_searched_for_as_words_was_not_looked_at_yet() -> None:
-    tape = RoundResult(0, "store__search_items", {"query": "SKU-7"}, '{"item_id": "SKU-7", "name": "Tape"}')
+    tape = RoundCall(0, "store__search_items", {"query": "SKU-7"}, '{"item_id": "SKU-7", "name": "Tape"}')
     assert look_further(tape, "find its stock") == [("store__get_stock", {"item_id": "SKU-7"})]
-    price = RoundResult(0, "store__search_items", {"item_id": ["SKU-7"]}, '{"item_id": "SKU-7", "name": "Tape"}')
+    price = RoundCall(0, "store__search_items", {"item_id": ["SKU-7"]}, '{"item_id": "SKU-7", "name": "Tape"}')
     assert look_further(price, "find its stock") == []

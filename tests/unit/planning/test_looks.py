@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agent.core.models import JsonObject, PlanStep
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import PlanningRequest, RoundCall
 from agent.planning.rounds.first_looks import list_followers, look_first
 from agent.tools import PlanHints, ToolSpec
 from agent.tools.catalogue import Catalogue
@@ -25,7 +25,7 @@ def build_step(tool: str, **args: object) -> PlanStep:
     )
 
 
-def request_with(*rounds: RoundResult, tools: tuple[ToolSpec, ...] = (DESCRIBE, QUERY, READ)) -> PlanningRequest:
+def request_with(*rounds: RoundCall, tools: tuple[ToolSpec, ...] = (DESCRIBE, QUERY, READ)) -> PlanningRequest:
     return asking("How many rows?", catalogue=Catalogue(skills=(), tools=tools), rounds=rounds)
 
 
@@ -66,25 +66,25 @@ def test_without_a_tool_that_works_on_tables_they_are_read() -> None:
 
 @pytest.mark.parametrize("failed", [False, True])
 def test_nothing_is_looked_at_twice_also_if_it_cannot_be(failed: bool) -> None:
-    looked = RoundResult(0, "describe", {"paths": ["orders.csv"]}, "8 columns", failed=failed)
+    looked = RoundCall(0, "describe", {"paths": ["orders.csv"]}, "8 columns", failed=failed)
     assert look_first([build_step("read", path="orders.csv")], request_with(looked), []) == {}
 
 
 def test_after_a_look_the_tools_that_work_on_it_follow_with_what_was_looked_at() -> None:
-    looked = RoundResult(0, "describe", {"paths": ["orders.csv"]}, "8 columns")
+    looked = RoundCall(0, "describe", {"paths": ["orders.csv"]}, "8 columns")
     assert list_followers(request_with(looked)) == [(QUERY, {"paths": ["orders.csv"]})]
 
 
 def test_a_query_that_failed_is_followed_by_another_one() -> None:
-    looked = RoundResult(0, "describe", {"paths": ["orders.csv"]}, "8 columns")
-    failed = RoundResult(1, "query", {"sql": "SELECT paid", "paths": ["orders.csv"]}, "no column paid", failed=True)
+    looked = RoundCall(0, "describe", {"paths": ["orders.csv"]}, "8 columns")
+    failed = RoundCall(1, "query", {"sql": "SELECT paid", "paths": ["orders.csv"]}, "no column paid", failed=True)
     assert list_followers(request_with(looked, failed)) == [(QUERY, {"paths": ["orders.csv"]})]
 
 
 def test_after_another_call_the_planner_is_free() -> None:
-    looked = RoundResult(0, "describe", {"paths": ["orders.csv"]}, "8 columns")
-    read = RoundResult(0, "read", {"path": "notes.txt"}, "rent 900")
-    done = RoundResult(1, "query", {"sql": "SELECT 1", "paths": ["orders.csv"]}, "1")
+    looked = RoundCall(0, "describe", {"paths": ["orders.csv"]}, "8 columns")
+    read = RoundCall(0, "read", {"path": "notes.txt"}, "rent 900")
+    done = RoundCall(1, "query", {"sql": "SELECT 1", "paths": ["orders.csv"]}, "1")
     assert list_followers(request_with(looked, read)) == []
     assert list_followers(request_with(looked, done)) == []
     assert list_followers(request_with()) == []

@@ -8,7 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from agent.core.models import ChatMessage, PlanStep
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import PlanningRequest, RoundCall
 from agent.planning.rounds.made_up_values import (
     MadeUpValue,
     MadeUpValueError,
@@ -48,11 +48,11 @@ def make_step(tool: str, step_id: str = "s1", **args: JsonValue) -> PlanStep:
     return PlanStep(id=step_id, executor="agent", action="tool", tool=tool, args=args, effect="effect")
 
 
-def ask(question: str, *rounds: RoundResult) -> PlanningRequest:
+def ask(question: str, *rounds: RoundCall) -> PlanningRequest:
     return asking(question, catalogue=Catalogue(skills=(), tools=(WRITE, SAVE, PAY)), ground=GROUND, rounds=rounds)
 
 
-def find(question: str, tool: str, *rounds: RoundResult, **args: JsonValue) -> list[str]:
+def find(question: str, tool: str, *rounds: RoundCall, **args: JsonValue) -> list[str]:
     return [one.name for one in find_made_up_values([make_step(tool, "s1", **args)], ask(question, *rounds))]
 
 
@@ -70,7 +70,7 @@ def test_a_text_of_its_own_goes_only_where_the_request_says(question: str, name:
 
 
 def test_a_text_of_its_own_may_go_where_a_result_says() -> None:
-    found = RoundResult(0, "read_file", {}, "Put poems into verses.md", failed=False, missing=())
+    found = RoundCall(0, "read_file", {}, "Put poems into verses.md", failed=False, missing=())
     assert find("Write a poem where the note says", "write_file", found, name="verses.md", text=POEM) == []
     assert find("Write a poem where the note says", "write_file", name="verses.md", text=POEM) == ["name"]
 
@@ -90,16 +90,16 @@ def test_a_change_that_nobody_asked_for_is_left_out_of_the_others() -> None:
 
 def test_a_description_that_a_tool_did_not_know_is_no_value_of_a_change() -> None:
     described = "manager of the person with T-4"
-    unknown = RoundResult(0, "find_person", {"name": described}, f"there is no person '{described}'", failed=True)
+    unknown = RoundCall(0, "find_person", {"name": described}, f"there is no person '{described}'", failed=True)
     question = f"Write to the {described}: 'it waits'"
     (made_up,) = find_made_up_values([make_step("write_file", name=described, text="it waits")], ask(question, unknown))
     assert (made_up.name, made_up.refused_by) == ("name", "find_person")
-    known = RoundResult(1, "find_person", {"name": described}, "ann", failed=False)
+    known = RoundCall(1, "find_person", {"name": described}, "ann", failed=False)
     assert find(question, "write_file", unknown, known, name=described, text="it waits") == []
 
 
 def test_a_short_value_that_stands_in_an_error_is_still_a_value() -> None:
-    failed = RoundResult(0, "read_file", {"path": "keep.txt"}, "keep.txt is too large", failed=True)
+    failed = RoundCall(0, "read_file", {"path": "keep.txt"}, "keep.txt is too large", failed=True)
     assert find("Write 'gone' into keep.txt", "write_file", failed, name="keep.txt", text="gone") == []
 
 
@@ -146,7 +146,7 @@ def test_a_text_of_its_own_within_an_object_goes_only_where_the_request_says() -
 
 def test_long_lists_and_numbers_that_no_integer_holds_are_looked_at_in_time() -> None:
     words = " ".join(f"w{number}ord" for number in range(30_000))
-    result = RoundResult(0, "read_file", {}, f"{words} 7 \u00b2", failed=False, missing=())
+    result = RoundCall(0, "read_file", {}, f"{words} 7 \u00b2", failed=False, missing=())
     payments: list[JsonValue] = [{"to": f"person{number}", "amount": "9" * 5_000} for number in range(2_000)]
     payments.append({"to": "ann", "amount": "\u00b2"})
     begin = thread_time()
@@ -220,7 +220,7 @@ DO = spec("do", KINDS, [*KINDS], description="Do it.", annotations=SIDE_EFFECT)
 
 
 def find_in(question: str, args: dict[str, JsonValue], result: str = "") -> list[MadeUpValue]:
-    rounds = (RoundResult(0, "look", {}, result),) if result else ()
+    rounds = (RoundCall(0, "look", {}, result),) if result else ()
     request = asking(question, catalogue=Catalogue(skills=(), tools=(DO,)), ground=GROUND, rounds=rounds)
     request = replace(request, zone=ZoneInfo("Europe/Berlin"), named_days=("2026-11-30",))
     return [*find_made_up_values([make_step("do", "s1", **args)], request)]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agent.core.models import JsonObject
-from agent.planning.request import RoundResult
+from agent.planning.request import NextCall, RoundCall
 from agent.planning.rounds.failed_calls import list_corrected_calls, list_interrupted_calls
 from agent.planning.rounds.other_values import list_other_values, take_accepted_values
 from agent.planning.rounds.repeated_calls import RepeatedCallError, check_repetition
@@ -23,8 +23,8 @@ FIND = ToolSpec(
 )
 
 
-def make_failure(name: str, text: str) -> RoundResult:
-    return RoundResult(0, "find_person", {"name": name}, text, failed=True)
+def make_failure(name: str, text: str) -> RoundCall:
+    return RoundCall(0, "find_person", {"name": name}, text, failed=True)
 
 
 def make_call(name: str) -> JsonObject:
@@ -60,7 +60,7 @@ def test_values_of_results_and_of_the_request_may_be_meant_too() -> None:
 def test_no_word_of_an_error_takes_the_place_of_a_statement() -> None:
     sql: JsonObject = {"type": "string", "contentMediaType": "application/sql"}
     query = ToolSpec("query", "Queries.", {"type": "object", "properties": {"sql": sql}}, None, READ_ONLY, tainted=True)
-    call = RoundResult(0, "query", {"sql": "SELECT"}, "Parser Error: SELECT clause without selection list", failed=True)
+    call = RoundCall(0, "query", {"sql": "SELECT"}, "Parser Error: SELECT clause without selection list", failed=True)
     assert list_other_values(query, call, [], "How many are paid?") == {}
 
 
@@ -69,7 +69,7 @@ def test_an_error_that_names_no_input_leaves_no_choice() -> None:
 
 
 def test_an_enumerated_input_keeps_its_values() -> None:
-    failure = RoundResult(0, "find_person", {"team": "b"}, "team b is closed", failed=True)
+    failure = RoundCall(0, "find_person", {"team": "b"}, "team b is closed", failed=True)
     assert list_other_values(FIND, failure, ["a"], "") == {}
 
 
@@ -81,14 +81,14 @@ def test_an_identifier_that_the_user_named_is_not_replaced() -> None:
 
 
 def test_only_a_decision_of_nothing_but_earlier_calls_is_refused() -> None:
-    rounds = [RoundResult(0, "find_person", {"name": "ann"}, "ann@example.org")]
+    rounds = [RoundCall(0, "find_person", {"name": "ann"}, "ann@example.org")]
     check_repetition({"steps": [make_call("ann"), make_call("ben")]}, rounds)
     with pytest.raises(RepeatedCallError, match="its result is above"):
         check_repetition({"steps": [make_call("ann")]}, rounds)
 
 
 def test_of_repeated_calls_the_failed_one_is_told() -> None:
-    rounds = [RoundResult(0, "find_person", {"name": "ann"}, "ann@example.org"), make_failure("bob", "no 'bob'")]
+    rounds = [RoundCall(0, "find_person", {"name": "ann"}, "ann@example.org"), make_failure("bob", "no 'bob'")]
     with pytest.raises(RepeatedCallError, match="no 'bob'") as raised:
         check_repetition({"steps": [make_call("ann"), make_call("bob")]}, rounds)
     assert raised.value.call.failed
@@ -97,7 +97,7 @@ def test_of_repeated_calls_the_failed_one_is_told() -> None:
 def test_an_identifier_of_the_request_is_replaced_only_where_another_tool_has_taken_it() -> None:
     failure = make_failure("T-4", "there is no person 't-4'; known: ann, ben")
     assert list_other_values(FIND, failure, [], "Who has T-4?") == {}
-    ticket = RoundResult(0, "get_ticket", {"ticket_id": "T-4"}, '{"assignee": "ben"}')
+    ticket = RoundCall(0, "get_ticket", {"ticket_id": "T-4"}, '{"assignee": "ben"}')
     found = list_other_values(FIND, failure, [ticket.text], "Who has T-4?", (ticket, failure))
     assert {"ann", "ben"} <= set(found["name"])
     assert list_other_values(FIND, failure, [], "Who has T-4?", (replace(ticket, failed=True),)) == {}
@@ -108,8 +108,8 @@ ORDER = spec("order", {"sku": {"type": "string"}}, ["sku"], origin="mcp:store", 
 STORE = Catalogue(skills=(), tools=(STOCK, ORDER))
 
 
-def fail(text: str, tool: str = "stock", sku: str = "sku1105", number: int = 0) -> RoundResult:
-    return RoundResult(number, tool, {"sku": sku}, text, failed=True)
+def fail(text: str, tool: str = "stock", sku: str = "sku1105", number: int = 0) -> RoundCall:
+    return RoundCall(number, tool, {"sku": sku}, text, failed=True)
 
 
 def test_a_code_of_the_request_in_another_writing_is_the_one_that_the_error_has() -> None:
@@ -123,7 +123,7 @@ def test_a_code_of_the_request_in_another_writing_is_the_one_that_the_error_has(
 @pytest.mark.parametrize("text", ["temporarily unavailable", "stock: 503", "Error executing tool stock: busy"])
 def test_what_is_down_for_a_moment_is_asked_once_more(text: str) -> None:
     request = asking("How many of sku1105?", catalogue=STORE, rounds=(fail(text),))
-    assert list_interrupted_calls(request) == [fail(text)]
+    assert list_interrupted_calls(request) == [NextCall("stock", {"sku": "sku1105"})]
     assert list_interrupted_calls(replace(request, rounds=(fail(text), fail(text, number=1)))) == []
     assert list_interrupted_calls(replace(request, rounds=(fail(text, "order"),))) == [], "a change is not repeated"
 
@@ -163,9 +163,7 @@ def test_what_stands_between_two_quoted_texts_is_no_value() -> None:
 
 LIST = spec("bank__list", {"account_id": {"type": "string"}, "month": {"type": "string"}}, ["account_id"])
 SUM = spec("bank__sum", {"account_id": {"type": "string"}}, ["account_id"])
-REFUSED = RoundResult(
-    0, "bank__list", {"account_id": "joint", "month": "11"}, "there is no account 'joint'", failed=True
-)
+REFUSED = RoundCall(0, "bank__list", {"account_id": "joint", "month": "11"}, "there is no account 'joint'", failed=True)
 
 
 @pytest.mark.parametrize(
@@ -183,19 +181,19 @@ def test_a_refused_value_becomes_the_one_that_was_taken_in_its_place(
 ) -> None:
     request = replace(
         asking("What is on the joint account?", catalogue=Catalogue(skills=(), tools=(LIST, SUM))),
-        rounds=(REFUSED, RoundResult(1, "bank__list", made, "[]", failed=False)),
+        rounds=(REFUSED, RoundCall(1, "bank__list", made, "[]", failed=False)),
     )
     assert take_accepted_values(tool, {"account_id": "joint"}, request) == {"account_id": accepted}
     assert take_accepted_values(tool, {"account_id": "savings"}, request) == {"account_id": "savings"}
 
 
-def take_price(*rounds: RoundResult, question: str = "What is on the joint account?") -> JsonObject:
+def take_price(*rounds: RoundCall, question: str = "What is on the joint account?") -> JsonObject:
     request = asking(question, catalogue=Catalogue(skills=(), tools=(LIST, SUM)), rounds=rounds)
     return take_accepted_values(SUM, {"account_id": "joint"}, request)
 
 
-def take(number: int, account: str) -> RoundResult:
-    return RoundResult(number, "bank__list", {"account_id": account, "month": "11"}, "[]")
+def take(number: int, account: str) -> RoundCall:
+    return RoundCall(number, "bank__list", {"account_id": account, "month": "11"}, "[]")
 
 
 @pytest.mark.parametrize(
@@ -208,7 +206,7 @@ def take(number: int, account: str) -> RoundResult:
     ],
     ids=["beside it", "another thing that is named", "before it", "several"],
 )
-def test_a_value_that_was_taken_for_another_thing_replaces_none(rounds: tuple[RoundResult, ...], question: str) -> None:
+def test_a_value_that_was_taken_for_another_thing_replaces_none(rounds: tuple[RoundCall, ...], question: str) -> None:
     assert take_price(*rounds, question=question) == {"account_id": "joint"}
     assert take_price(REFUSED, take(1, "ACC-1")) == {"account_id": "ACC-1"}
 

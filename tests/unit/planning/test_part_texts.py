@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.planning.request import RoundResult
+from agent.planning.request import RoundCall
 from agent.planning.rounds.part_texts import find_named_tool, is_made, make_copy_check, reword_calls, select_parts
 
 TOOLS = ["read_file", "query_table", "office__send_message"]
@@ -91,7 +91,7 @@ def test_a_tool_is_named_with_or_without_its_server(part: str, name: str) -> Non
     ],
 )
 def test_a_part_that_is_written_as_a_call_is_done_by_that_call(part: str, made: bool) -> None:
-    call = RoundResult(0, "read_file", {"path": "orders.csv"}, "id,status")
+    call = RoundCall(0, "read_file", {"path": "orders.csv"}, "id,status")
     assert is_made(part, [call]) is made
-    failed = RoundResult(0, "read_file", {"path": "orders.csv"}, "no such file", failed=True)
+    failed = RoundCall(0, "read_file", {"path": "orders.csv"}, "no such file", failed=True)
     assert not is_made(part, [failed])

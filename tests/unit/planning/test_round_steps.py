@@ -6,7 +6,7 @@ import pytest
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject, PlanStep
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import PlanningRequest, RoundCall
 from agent.planning.rounds.steps import defer_effects, drop_steps, leave_out_unasked, tidy_calls
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
@@ -86,7 +86,7 @@ def test_a_host_that_nobody_named_is_seen_in_a_list_of_pages() -> None:
 
 
 def test_a_page_that_a_result_names_is_read() -> None:
-    found = RoundResult(0, "find", {"what": "a"}, "see https://far.example/x")
+    found = RoundCall(0, "find", {"what": "a"}, "see https://far.example/x")
     request = replace(ask("Look at a"), rounds=(found,))
     call: JsonObject = {"tool": "find", "inputs": {"what": "https://far.example/y"}}
     assert tidy_calls(decide(call), request, lambda _: False).data["steps"] == [{**call, "intent": "part 0"}]

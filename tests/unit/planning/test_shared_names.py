@@ -4,7 +4,7 @@ import pytest
 from pydantic import JsonValue
 
 from agent.core.models import PlanStep
-from agent.planning.request import RoundResult
+from agent.planning.request import RoundCall
 from agent.planning.rounds.shared_names import find_shared_names, format_choice
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
@@ -22,7 +22,7 @@ def find(question: str, *bookings: str, tool: str = "hotel__update", text: str =
         PlanStep(id=f"s{at}", executor="agent", action="tool", tool=tool, args={"booking": one}, effect="effect")
         for at, one in enumerate(bookings)
     ]
-    look = RoundResult(0, "hotel__get", {}, text or f"{PETRA}\n{HOLGER}\n{MIA}")
+    look = RoundCall(0, "hotel__get", {}, text or f"{PETRA}\n{HOLGER}\n{MIA}")
     catalogue = Catalogue(skills=(), tools=(CHANGE, READ))
     return find_shared_names(steps, asking(question, catalogue=catalogue, rounds=(look,)))
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject
-from agent.planning.request import PlanningRequest, RoundResult
+from agent.planning.request import PlanningRequest, RoundCall
 from agent.planning.rounds.wider_looks import (
     leave_out_made_up_codes,
     list_single_words,
@@ -26,12 +26,12 @@ DEVICES = spec("list_devices", {"room": TEXT, "kind": {"anyOf": [KINDS, {"type":
 WITHIN = spec("find_devices", {"where": {"type": "object", "properties": {"kind": KINDS}}})
 
 
-def ask(question: str, *calls: RoundResult) -> PlanningRequest:
+def ask(question: str, *calls: RoundCall) -> PlanningRequest:
     return asking(question, catalogue=Catalogue(skills=(), tools=(SEARCH, DELETE)), rounds=calls)
 
 
-def look(text: str, *, failed: bool = False, tool: str = "search_mails", **args: JsonValue) -> RoundResult:
-    return RoundResult(0, tool, args, text, failed=failed)
+def look(text: str, *, failed: bool = False, tool: str = "search_mails", **args: JsonValue) -> RoundCall:
+    return RoundCall(0, tool, args, text, failed=failed)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_so_is_one_that_failed() -> None:
         "it changes something",
     ],
 )
-def test_no_other_call_is_made_again(call: RoundResult) -> None:
+def test_no_other_call_is_made_again(call: RoundCall) -> None:
     assert list_wider_calls(ask("What does Ben write about the rent?", call)) == []
 
 
