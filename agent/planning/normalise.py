@@ -18,6 +18,7 @@ from agent.core.models import JsonObject, Tier
 from agent.core.models.written_call import read_written_call
 from agent.core.plan_references import find_references
 from agent.planning.list_steps import normalise_list_inputs
+from agent.planning.reply import list_calls
 from agent.planning.reply_schema import COMPLETION
 from agent.text.spelling import is_address
 from agent.tools.catalogue import Catalogue
@@ -73,9 +74,7 @@ def normalise_plan(data: JsonObject, catalogue: Catalogue, *, said: str = "") ->
 
     `said` are the user's words: they show where a text ends that stands for several values."""
     problems: list[str] = []
-    raw_steps = data.get("steps")
-    entries = [entry for entry in raw_steps if isinstance(entry, dict)] if isinstance(raw_steps, list) else []
-    mapped = [_map_keys(entry, index, problems) for index, entry in enumerate(entries, start=1)]
+    mapped = [_map_keys(entry, index, problems) for index, entry in enumerate(list_calls(data), start=1)]
     keyed = [_unfold_call(entry, index, problems) for index, entry in enumerate(mapped, start=1)]
     ids = [_normalise_id(entry.get("id"), index) for index, entry in enumerate(keyed, start=1)]
     from_zero = _has_zero_based_indices(keyed)
@@ -108,9 +107,8 @@ def normalise_plan(data: JsonObject, catalogue: Catalogue, *, said: str = "") ->
 def list_called_tools(data: JsonObject, catalogue: Catalogue) -> set[str]:
     """The names of the skills and tools that a parsed reply calls, also in a plan that is not valid; "" for one that is
     no text."""
-    steps = data.get("steps")
-    entries = [entry for entry in steps if isinstance(entry, dict)] if isinstance(steps, list) else []
-    keyed = [_unfold_call(_map_keys(entry, index, []), index, []) for index, entry in enumerate(entries, start=1)]
+    entries = enumerate(list_calls(data), start=1)
+    keyed = [_unfold_call(_map_keys(entry, index, []), index, []) for index, entry in entries]
     named = [(entry.get("tool"), entry.get("action")) for entry in keyed]
     return {
         _normalise_tool(tool, action, catalogue) if tool is None or isinstance(tool, str) else ""

@@ -54,6 +54,18 @@ class PlanReply:
 Reply = Answer | Ask | FindTools | PlanReply
 
 
+def list_calls(data: JsonObject) -> list[JsonObject]:
+    """The steps of a plan object."""
+    steps = data.get("steps")
+    return [step for step in (steps if isinstance(steps, list) else []) if isinstance(step, dict)]
+
+
+def list_todo(data: JsonObject) -> list[str]:
+    """The parts of the request that a plan object names, those for later rounds too."""
+    todo = data.get("todo")
+    return [str(part) for part in (todo if isinstance(todo, list) else [])]
+
+
 def get_written(reply: ModelReply) -> str:
     """The text of a reply to a decision. Some endpoints send the JSON of a thinking model as its reasoning alone.
 

@@ -23,7 +23,7 @@ from agent.planning.list_steps import FOR_EACH
 from agent.planning.open_parts import TOGETHER, WAITS
 from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel, build_plan_steps
-from agent.planning.reply import PlanReply
+from agent.planning.reply import PlanReply, list_calls, list_todo
 from agent.planning.request import PlanningRequest
 from agent.planning.rounds.change_questions import ChangeQuestions
 from agent.planning.rounds.decision_schema import build_call_schema
@@ -79,12 +79,12 @@ async def ask_for_all_changes(
     decided = _list_decided(request, meant.data)
     if not request.asks_about_changes or not decided or any(FOR_EACH in one.inputs for one in decided):
         return meant
-    parts = [*dict.fromkeys((*dialogue.parts, *_list_texts(meant.data.get("todo"))))]
-    served = {str(call.get("intent") or "") for call in _list_objects(meant.data.get("steps"))}
+    parts = [*dict.fromkeys((*dialogue.parts, *list_todo(meant.data)))]
+    served = {str(call.get("intent") or "") for call in list_calls(meant.data)}
     others = [part for part in parts if part not in served and _names_change(part, request)]
     if _count_asked(decided) + len(others) < 2:
         return meant
-    if len(decided) < len(_list_objects(meant.data.get("steps"))):
+    if len(decided) < len(list_calls(meant.data)):
         words = OwnWords(request.question, request.original)
         is_known = not others and all(words.hold(one.inputs) for one in decided)
         return meant if is_known else PlanReply({**meant.data, WAITS: True})
@@ -107,7 +107,7 @@ async def ask_for_all_changes(
 def _list_decided(request: PlanningRequest, data: JsonObject) -> list[_Change]:
     """The calls of a decision that change something; [] if one of its calls is a skill's or a client's."""
     changes: list[_Change] = []
-    for call in _list_objects(data.get("steps")):
+    for call in list_calls(data):
         spec, inputs = request.catalogue.get_tool(str(call.get("tool"))), call.get("inputs")
         if spec is None or spec.origin == CLIENT_ORIGIN:
             return []
@@ -218,7 +218,7 @@ async def _select_usable(
     `ModelError`, and `UnaskedChangeError` if none is left."""
     steps: list[JsonValue] = [one.to_step() for one in listed]
     wanted = await questions.leave_out_unasked(request, dialogue, PlanReply({"todo": [*parts], "steps": steps}))
-    ids = {str(step.get("id")) for step in _list_objects(wanted.data.get("steps"))}
+    ids = {str(step.get("id")) for step in list_calls(wanted.data)}
     changes: list[_Change] = []
     for one in listed:
         if one.id not in ids:
@@ -284,7 +284,3 @@ def _build_reference(change: _Change, name: str) -> JsonObject:
 
 def _list_objects(value: JsonValue) -> list[JsonObject]:
     return [one for one in (value if isinstance(value, list) else []) if isinstance(one, dict)]
-
-
-def _list_texts(value: JsonValue) -> list[str]:
-    return [str(one) for one in (value if isinstance(value, list) else [])]

@@ -13,13 +13,13 @@ from agent.core.models import JsonObject
 from agent.llm.prompts import render
 from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel
-from agent.planning.reply import PlanReply
+from agent.planning.reply import PlanReply, list_calls, list_todo
 from agent.planning.request import ACTION, PlanningRequest
 from agent.planning.rounds.decision_schema import build_choice_schema, build_choices_schema
 from agent.planning.rounds.dialogue import Dialogue, UnaskedChangeError
 from agent.planning.rounds.prompt import choose_tools, format_skill_line, format_tool_line, list_offered, say
 from agent.planning.rounds.reply import read_choice
-from agent.planning.rounds.steps import drop_calls
+from agent.planning.rounds.tidy_calls import drop_calls
 from agent.planning.rounds.tool_need import asks_for_change
 from agent.text.own_words import OwnWords
 from agent.text.terms import extract_terms, is_filler, map_query_terms
@@ -39,7 +39,7 @@ class ChangeQuestions:
     async def leave_out_unasked(self, request: PlanningRequest, dialogue: Dialogue, meant: PlanReply) -> PlanReply:
         """The decision without the changes that the request does not ask for. Raises `UnaskedChangeError` if nothing
         else is left of it, `ModelError`."""
-        calls = _list_calls(meant.data)
+        calls = list_calls(meant.data)
         # An endpoint that ignores the schema may call what is no choice any more, because nobody asked for it.
         names = {str(call.get("tool")) for call in calls}
         others = names - {spec.name for spec in dialogue.tools}
@@ -55,7 +55,8 @@ class ChangeQuestions:
         dialogue.decided_changes |= changing - unasked
         if unasked and len(unasked) == len({str(call.get("tool")) for call in calls}):
             raise UnaskedChangeError(unasked)
-        return PlanReply(_drop_calls(meant.data, calls, unasked)) if unasked else meant
+        places = {place for place, call in enumerate(calls) if call.get("tool") in unasked}
+        return PlanReply(drop_calls(meant.data, places)) if places else meant
 
     async def find_wanted(self, request: PlanningRequest, dialogue: Dialogue) -> frozenset[str]:
         """The tools with which the request asks to change something. Raises `ModelError`.
@@ -80,7 +81,7 @@ class ChangeQuestions:
 
         After text from outside was read, one that has nothing to do with the request's words is refused at once, unless
         the model is asked whether the request wants a change: "ok, halfway please" names nothing."""
-        fitting = _select_fitting(request, dialogue.tools, _list_calls(meant.data)) & lines.keys()
+        fitting = _select_fitting(request, dialogue.tools, list_calls(meant.data)) & lines.keys()
         if request.has_read_outside and not fitting and not request.checks_answers:
             return frozenset()
         if dialogue.may_change is None and request.checks_answers and not await self._wants_change(request, dialogue):
@@ -88,7 +89,7 @@ class ChangeQuestions:
         is_first = dialogue.may_change is None
         if is_first:
             chosen = await self._ask_whether(dialogue, lines)
-            dialogue.may_change = _prefer_called(request, dialogue, chosen, _list_calls(meant.data))
+            dialogue.may_change = _prefer_called(request, dialogue, chosen, list_calls(meant.data))
             # The one that stands first is named for its place.
             dialogue.named_changes = (chosen or frozenset()) - (dialogue.may_change or frozenset()) - {*[*lines][:1]}
         if dialogue.may_change is None and not request.has_read_outside:
@@ -97,7 +98,7 @@ class ChangeQuestions:
         # What is remembered is not asked about again: unasked, it is just noise.
         lasting = {spec.name for spec in dialogue.tools if spec.effect != "read" and not spec.hints.is_memory}
         new = fitting & lasting - allowed if dialogue.may_change != frozenset() else frozenset()
-        calls = _list_calls(meant.data)
+        calls = list_calls(meant.data)
         is_called = not allowed.isdisjoint(str(call.get("tool")) for call in calls)
         new &= _select_named(request, dialogue, meant) | (set() if is_called else _select_stated(request, calls))
         if new:
@@ -183,11 +184,10 @@ def _select_named(request: PlanningRequest, dialogue: Dialogue, meant: PlanReply
 
     Asked about a second change alone, a small model says yes to it. A step in the words of a request in another
     language is translated, so all tools count there."""
-    calls = _list_calls(meant.data)
+    calls = list_calls(meant.data)
     if request.answer_language:
         return frozenset(str(call.get("tool")) for call in calls)
-    todo = meant.data.get("todo")
-    parts = [*map(str, todo if isinstance(todo, list) else ()), *dialogue.parts]
+    parts = [*list_todo(meant.data), *dialogue.parts]
     spoken_terms = {*extract_terms("\n".join((request.question, *(message.content for message in request.history))))}
     changing = [spec for spec in dialogue.tools if spec.effect != "read"]
     index = CatalogueIndex(changing)
@@ -244,13 +244,3 @@ def _select_misfits(request: PlanningRequest, dialogue: Dialogue, names: Abstrac
         made = {call.tool for call in request.rounds if not call.failed} - own
         scores = CatalogueIndex([spec for spec in changing if spec.name not in made]).compute_scores(request.question)
     return frozenset(name for name in own if not scores.get(name)) if any(scores.values()) else frozenset()
-
-
-def _list_calls(data: JsonObject) -> list[JsonObject]:
-    steps = data.get("steps")
-    return [call for call in (steps if isinstance(steps, list) else []) if isinstance(call, dict)]
-
-
-def _drop_calls(data: JsonObject, calls: Sequence[JsonObject], names: AbstractSet[str]) -> JsonObject:
-    """A decision without the calls of some tools and their parts."""
-    return drop_calls(data, calls, {place for place, call in enumerate(calls) if call.get("tool") in names})

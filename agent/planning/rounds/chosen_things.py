@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from agent.core.models import JsonObject
 from agent.llm.prompts import format_block, render
 from agent.planning.planner import PlannerModel
-from agent.planning.reply import PlanReply
+from agent.planning.reply import PlanReply, list_calls
 from agent.planning.request import PlanningRequest, RoundCall
 from agent.planning.rounds.known_words import KnownWords, split_words
 from agent.text.quantifiers import asks_for_each
@@ -34,8 +34,7 @@ async def choose_things(model: PlannerModel, request: PlanningRequest, meant: Pl
     """The decision, whose changes take the one of several looked-at things that fits, where they take another. Things
     that the request names are left to it. Raises `ModelError`."""
     group = _find_group(request)
-    steps = meant.data.get("steps")
-    calls = [one for one in (steps if isinstance(steps, list) else []) if isinstance(one, dict)]
+    calls = list_calls(meant.data)
     changes = [call for call in calls if group is not None and _takes_one(call, group, request)]
     if group is None or not changes:
         return meant

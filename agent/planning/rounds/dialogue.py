@@ -4,9 +4,6 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeGuard
-
-from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
 from agent.core.json_walk import iter_leaves
@@ -14,6 +11,7 @@ from agent.core.models import JsonObject
 from agent.llm.port import ResponseSchema
 from agent.llm.prompts import render
 from agent.planning.planned import Rejection
+from agent.planning.reply import list_calls, list_todo
 from agent.planning.request import PlanningRequest, RoundCall
 from agent.planning.rounds.decision_schema import MAX_TOOLS, PART_CHARS, build_decision_schema
 from agent.planning.rounds.first_looks import list_followers
@@ -207,25 +205,23 @@ class Dialogue:
         """The decision. Of one whose steps are all copied from the prompt's examples, the calls with values of the
         request, for the whole of it: a small model calls what is asked for, and names it after an example. Raises
         `CopiedStepsError`, once, if it has none."""
-        todo, calls = decision.get("todo"), decision.get("steps")
-        steps = [str(step) for step in (todo if isinstance(todo, list) else [])]
+        steps = list_todo(decision)
         if not steps or self.parts or not all(map(self.is_copied, steps)):
             return decision
-        own = [call for call in (calls if isinstance(calls, list) else []) if self._names_request(call)]
-        if own:
+        calls = [call for call in list_calls(decision) if self._names_request(call)]
+        if calls:
             part = self.request.question[:PART_CHARS].strip()
-            return {**decision, "todo": [part], "steps": [{**call, "intent": part} for call in own]}
+            return {**decision, "todo": [part], "steps": [{**call, "intent": part} for call in calls]}
         if not self.has_copied:
             raise CopiedStepsError(steps[0])
         self.only_copies = True
         return decision
 
-    def _names_request(self, call: JsonValue) -> TypeGuard[JsonObject]:
+    def _names_request(self, call: JsonObject) -> bool:
         """Whether a text in a call's inputs consists of words of the request, and one of them is longer than a few
         letters, or a number."""
         words = KnownWords((self.request.question, self.request.original))
-        inputs = call.get("inputs") if isinstance(call, dict) else None
-        values = ([*split_words(leaf)] for _, leaf in iter_leaves(inputs) if isinstance(leaf, str))
+        values = ([*split_words(leaf)] for _, leaf in iter_leaves(call.get("inputs")) if isinstance(leaf, str))
         return any(
             all(word in words.tokens for word in value)
             and any(len(word) > SHORTEST_STEM or word.isdigit() for word in value)

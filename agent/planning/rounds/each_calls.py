@@ -19,7 +19,7 @@ from agent.planning.list_steps import FOR_EACH
 from agent.planning.open_parts import LOOKS_UP
 from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel, build_plan_steps
-from agent.planning.reply import PlanReply
+from agent.planning.reply import PlanReply, list_calls, list_todo
 from agent.planning.request import PlanningRequest
 from agent.planning.rounds.dialogue import Dialogue
 from agent.planning.rounds.input_schemas import build_inputs_schema, close_object, read_inputs
@@ -63,7 +63,7 @@ async def ask_for_each(
     look = _find_look(request, call)
     if look is not None:
         call, meant = look, _replace_call(meant, look, look.inputs)
-        dialogue.parts = [*dict.fromkeys(filter(None, (call.part, *dialogue.parts[1:], *_list_parts(meant))))]
+        dialogue.parts = [*dict.fromkeys(filter(None, (call.part, *dialogue.parts[1:], *list_todo(meant.data))))]
         meant.data[LOOKS_UP] = True
     try:
         listed = await _ask(model, dialogue, call, meant)
@@ -78,20 +78,14 @@ async def ask_for_each(
         return meant
     values = [str(value) for one in new for name, value in one.items() if value != call.inputs[name]]
     dialogue.parts[1:] = _leave_out_served(dialogue.parts[1:], call.spec, values, request)
-    parts = _leave_out_served(_list_parts(meant), call.spec, values, request)
+    parts = _leave_out_served(list_todo(meant.data), call.spec, values, request)
     joined = _replace_call(meant, call, _join(new))
     return PlanReply({**joined.data, "todo": [*dict.fromkeys(filter(None, (call.part, *parts)))]})
 
 
-def _list_parts(meant: PlanReply) -> list[str]:
-    todo = meant.data.get("todo")
-    return [str(part) for part in (todo if isinstance(todo, list) else [])]
-
-
 def _find_change(request: PlanningRequest, dialogue: Dialogue, data: JsonObject) -> _Call | None:
     """The only call of a decision, if it changes one thing and the request asks for that with each of several."""
-    steps = data.get("steps")
-    calls = [one for one in (steps if isinstance(steps, list) else []) if isinstance(one, dict)]
+    calls = list_calls(data)
     inputs = calls[0].get("inputs") if len(calls) == 1 else None
     if not request.checks_answers or not isinstance(inputs, dict) or not inputs or FOR_EACH in inputs:
         return None

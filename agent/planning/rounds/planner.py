@@ -14,7 +14,7 @@ from agent.llm.prompts import render
 from agent.planning.open_parts import CHECK, LOOKS_UP, MAY_CHANGE, TOGETHER, WAITS, divide_parts, is_together
 from agent.planning.planned import Planned, Rejection
 from agent.planning.planner import PlannerModel, append_new_steps, build_completion_plan, build_plan_steps
-from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply
+from agent.planning.reply import Answer, Ask, FindTools, PlanReply, Reply, list_calls, list_todo
 from agent.planning.request import NOTHING, PlanningRequest
 from agent.planning.rounds.change_lists import ask_for_all_changes
 from agent.planning.rounds.change_questions import NO_TOOL, ChangeQuestions, list_changing_lines, select_untried
@@ -52,8 +52,8 @@ from agent.planning.rounds.steps import (
     leave_out_unasked,
     mark_round,
     reword_intents,
-    tidy_calls,
 )
+from agent.planning.rounds.tidy_calls import tidy_calls
 from agent.planning.rounds.tool_need import ask_need, fits_request, follows_own_thing, may_need_tool
 from agent.planning.rules import RulePlanner
 from agent.planning.validate import format_problems
@@ -205,11 +205,10 @@ class RoundPlanner:
     async def _misses_request(self, request: PlanningRequest, dialogue: Dialogue, meant: PlanReply) -> bool:
         """Whether a client's tool that alone was chosen for a new request does something else. What a client offers it
         may mean for other requests, and a small model calls what there is."""
-        steps, todo = meant.data.get("steps"), meant.data.get("todo")
-        calls = [call for call in (steps if isinstance(steps, list) else []) if isinstance(call, dict)]
+        calls = list_calls(meant.data)
         names = {str(call.get("tool")) for call in calls}
         spec = next((spec for spec in dialogue.tools if {spec.name} == names and spec.origin == CLIENT_ORIGIN), None)
-        is_whole = not isinstance(todo, list) or len(todo) <= len(calls)
+        is_whole = len(list_todo(meant.data)) <= len(calls)
         if spec is None or not is_whole or not request.is_first_decision or dialogue.must_call:
             return False
         return not await fits_request(self._model, request, spec)
@@ -342,9 +341,8 @@ class RoundPlanner:
         steps = defer_effects(requested, request, notes, all_wait=WAITS in meant.data)
         looks = look_first(steps, request, notes)
         steps = drop_steps(steps, looks)
-        todo = meant.data.get("todo")
         unrequested = {step.intent for step in calls} - {step.intent for step in requested}
-        named = [str(part) for part in (todo if isinstance(todo, list) else ()) if part not in unrequested]
+        named = [part for part in list_todo(meant.data) if part not in unrequested]
         named = select_parts(named, request.catalogue.list_names(), dialogue.is_copied)
         reworded = reword_calls(named, list_waiting(calls, looks), request.question)
         named = [*dict.fromkeys(reworded.get(part, part) for part in named)]

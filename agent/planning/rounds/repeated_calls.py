@@ -8,6 +8,7 @@ from pydantic import JsonValue
 from agent.core.errors import PlanInvalidError
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject
+from agent.planning.reply import list_calls
 from agent.planning.request import PlanningRequest, RoundCall
 
 _IDENTIFIER = re.compile(r"\S*\d\S*")
@@ -30,9 +31,7 @@ def check_calls(data: JsonObject, request: PlanningRequest) -> None:
 
 def check_repetition(data: JsonObject, rounds: Sequence[RoundCall]) -> None:
     """Raises `RepeatedCallError` if every call of a decision was made before with the same inputs."""
-    steps = data.get("steps")
-    calls = steps if isinstance(steps, list) else []
-    earlier = [next((one for one in rounds if _is_same(call, one)), None) for call in calls if isinstance(call, dict)]
+    earlier = [next((one for one in rounds if _is_same(call, one)), None) for call in list_calls(data)]
     call = next((one for one in earlier if one is not None and one.failed), earlier[0] if earlier else None)
     if call is None or None in earlier:
         return
@@ -54,8 +53,7 @@ def check_repetition(data: JsonObject, rounds: Sequence[RoundCall]) -> None:
 def check_replaced_codes(data: JsonObject, request: PlanningRequest) -> None:
     """Raises `PlanInvalidError` for a decision that looks at another thing than the user named, once that one was not
     known: `budget-2030.csv` for `budget-2031.csv`, which is in no text but the error that refused the other."""
-    steps = data.get("steps")
-    calls = [one for one in (steps if isinstance(steps, list) else []) if isinstance(one, dict)]
+    calls = list_calls(data)
     refused = _list_unknown_codes(request)
     if not refused or not calls:
         return

@@ -7,7 +7,8 @@ from pydantic import JsonValue
 
 from agent.core.models import JsonObject, PlanStep
 from agent.planning.request import PlanningRequest, RoundCall
-from agent.planning.rounds.steps import defer_effects, drop_steps, leave_out_unasked, tidy_calls
+from agent.planning.rounds.steps import defer_effects, drop_steps, leave_out_unasked
+from agent.planning.rounds.tidy_calls import tidy_calls
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import SIDE_EFFECT, asking, spec
 
