@@ -43,7 +43,7 @@ from agent.planning.rounds.prompt import (
 )
 from agent.planning.rounds.repeated_calls import RepeatedCallError, check_calls
 from agent.planning.rounds.reply import read_choice, read_decision
-from agent.planning.rounds.rules import make_further_round, make_join_round, make_ruled_round
+from agent.planning.rounds.ruled_rounds import make_further_round, make_join_round, make_ruled_round
 from agent.planning.rounds.shared_names import find_shared_names, format_choice
 from agent.planning.rounds.steps import (
     build_plan_more,

@@ -37,28 +37,28 @@ from agent.planning.rounds.wider_looks import list_wider_calls
 
 
 class _Rule(NamedTuple):
-    reason: str
-    """Why its calls are made."""
     list_calls: Callable[[PlanningRequest], Sequence[NextCall]]
+    reason: str
+    """Why its calls are made, in the trace."""
     looks_up: bool = False
-    """Whether they find what an open part needs, which stays open."""
+    """Whether they only look up what an open part needs: that part stays open."""
 
 
-JOINED: Final = _Rule("a call named what is meant by the identifier of another thing", list_joins, looks_up=True)
-FURTHER: Final = _Rule("one thing was found, and these take its identifier", list_further_looks, looks_up=True)
+JOINS: Final = _Rule(list_joins, "a call named what is meant by the identifier of another thing", looks_up=True)
+FURTHER_LOOKS: Final = _Rule(list_further_looks, "one thing was found, and these take its identifier", looks_up=True)
 RULES: Final = (
-    _Rule("the error of a call names the value that was meant", list_corrected_calls),
-    _Rule("the error of a call names this tool", list_named_calls),
-    _Rule("the error of a call names this tool", list_named_looks, looks_up=True),
-    _Rule("it failed, and the error speaks of nothing that it named", list_interrupted_calls),
-    JOINED,
-    _Rule("what a call only described was found", list_resolved_calls),
-    _Rule("a call described what is meant in place of its identifier", list_described_looks, looks_up=True),
-    _Rule("a call described which of the values is meant that its error lists", list_looks_at_each),
-    _Rule("it found nothing with inputs that nobody gave", list_wider_calls),
-    FURTHER._replace(list_calls=list_next_looks),
+    _Rule(list_corrected_calls, "the error of a call names the value that was meant"),
+    _Rule(list_named_calls, "the error of a call names this tool"),
+    _Rule(list_named_looks, "the error of a call names this tool", looks_up=True),
+    _Rule(list_interrupted_calls, "it failed, and the error speaks of nothing that it named"),
+    JOINS,
+    _Rule(list_resolved_calls, "what a call only described was found"),
+    _Rule(list_described_looks, "a call described what is meant in place of its identifier", looks_up=True),
+    _Rule(list_looks_at_each, "a call described which of the values is meant that its error lists"),
+    _Rule(list_wider_calls, "it found nothing with inputs that nobody gave"),
+    FURTHER_LOOKS._replace(list_calls=list_next_looks),
 )
-"""The first that has any calls makes the round."""
+"""In order: the first that lists calls makes the round. docs/planning.md has them as a table."""
 
 
 def make_ruled_round(request: PlanningRequest) -> Planned | None:
@@ -70,7 +70,7 @@ def make_further_round(request: PlanningRequest) -> Planned | None:
     """The round that looks further at the one thing that was found, for a model that sees nothing more to call; None if
     there is nothing to look at."""
     with suppress(PlanInvalidError):
-        return _apply(FURTHER, request)
+        return _apply(FURTHER_LOOKS, request)
     return None
 
 
@@ -80,7 +80,7 @@ def make_join_round(
     """The round that finds what a change of these steps names by another thing's identifier; None if none does, or
     nothing was left to look at. `part` is what the change is for: it stays open. Raises `PlanInvalidError`."""
     calls = list_joins_before(request, steps, part)
-    return _build_round(request, JOINED, calls, may_change) if calls else None
+    return _build_round(request, JOINS, calls, may_change) if calls else None
 
 
 def _apply(rule: _Rule, request: PlanningRequest) -> Planned | None:
@@ -93,7 +93,7 @@ def _build_round(
 ) -> Planned:
     steps: list[JsonValue] = [{"tool": call.tool, "inputs": call.args, "intent": call.part} for call in calls]
     made = build_plan_steps({"steps": steps}, request)
-    before = request.open_parts or ((calls[0].part,) if rule is JOINED and calls[0].part else ())
+    before = request.open_parts or ((calls[0].part,) if rule is JOINS and calls[0].part else ())
     if rule.looks_up and before:
         args = divide_parts(before, before, made.steps, made.steps, request.catalogue.index, looks_up=True)
     else:
