@@ -69,27 +69,27 @@ class _Change:
 
 
 async def ask_for_all_changes(
-    model: PlannerModel, questions: ChangeQuestions, request: PlanningRequest, dialogue: Dialogue, meant: PlanReply
+    model: PlannerModel, questions: ChangeQuestions, request: PlanningRequest, dialogue: Dialogue, decision: PlanReply
 ) -> PlanReply:
     """The decision with all changes that the request asks for, in their order; as it is if it asks for one, or if this
     room asks nobody about it.
 
     Beside calls that read, all changes wait for the results unless the request gives their values. The parts of the
     request that are open are then in `todo`, and no longer in the dialogue."""
-    decided = _list_decided(request, meant.data)
+    decided = _list_decided(request, decision.data)
     if not request.asks_about_changes or not decided or any(FOR_EACH in one.inputs for one in decided):
-        return meant
-    parts = [*dict.fromkeys((*dialogue.parts, *list_todo(meant.data)))]
-    served = {str(call.get("intent") or "") for call in list_calls(meant.data)}
+        return decision
+    parts = [*dict.fromkeys((*dialogue.parts, *list_todo(decision.data)))]
+    served = {str(call.get("intent") or "") for call in list_calls(decision.data)}
     others = [part for part in parts if part not in served and _names_change(part, request)]
     if _count_asked(decided) + len(others) < 2:
-        return meant
-    if len(decided) < len(list_calls(meant.data)):
+        return decision
+    if len(decided) < len(list_calls(decision.data)):
         words = OwnWords(request.question, request.original)
         is_known = not others and all(words.hold(one.inputs) for one in decided)
-        return meant if is_known else PlanReply({**meant.data, WAITS: True})
+        return decision if is_known else PlanReply({**decision.data, WAITS: True})
     if not others:  # those of one decision do not need each other, and are one question as they are
-        return meant
+        return decision
     open_parts, dialogue.parts = dialogue.parts, []  # the list is about all of them
     try:
         listed = await _ask(model, request, dialogue, decided, parts)
@@ -99,9 +99,9 @@ async def ask_for_all_changes(
         changes = []
     if _count_asked(changes) < 2 or sum(one.is_decided for one in changes) < len(decided):
         dialogue.parts = open_parts
-        return meant
+        return decision
     steps: list[JsonValue] = [one.to_step(earlier) for earlier, one in zip((None, *changes), changes, strict=False)]
-    return PlanReply({**meant.data, "todo": [*parts], "steps": steps, TOGETHER: True})
+    return PlanReply({**decision.data, "todo": [*parts], "steps": steps, TOGETHER: True})
 
 
 def _list_decided(request: PlanningRequest, data: JsonObject) -> list[_Change]:
@@ -149,11 +149,11 @@ async def _ask(
         {"for": parts.index(one.part) + 1 if one.part in parts else 1, "tool": one.spec.name, "inputs": one.inputs}
         for one in decided
     ]
-    decision: JsonObject = {"next": {"kind": "calls", "todo": [*parts], "calls": calls}}
+    turn: JsonObject = {"next": {"kind": "calls", "todo": [*parts], "calls": calls}}
     lines = "\n".join(f"{number}. {part}" for number, part in enumerate(parts, start=1))
     messages = (
         *dialogue.messages,
-        say("assistant", encode_decision(decision)),
+        say("assistant", encode_decision(turn)),
         say("user", render("decide_all", parts=lines)),
     )
     reply = await model.ask(messages, _build_schema([*tools.values()], len(parts)))

@@ -36,10 +36,10 @@ class ChangeQuestions:
     def __init__(self, model: PlannerModel) -> None:
         self._model = model
 
-    async def leave_out_unasked(self, request: PlanningRequest, dialogue: Dialogue, meant: PlanReply) -> PlanReply:
+    async def leave_out_unasked(self, request: PlanningRequest, dialogue: Dialogue, decision: PlanReply) -> PlanReply:
         """The decision without the changes that the request does not ask for. Raises `UnaskedChangeError` if nothing
         else is left of it, `ModelError`."""
-        calls = list_calls(meant.data)
+        calls = list_calls(decision.data)
         # An endpoint that ignores the schema may call what is no choice any more, because nobody asked for it.
         names = {str(call.get("tool")) for call in calls}
         others = names - {spec.name for spec in dialogue.tools}
@@ -47,16 +47,16 @@ class ChangeQuestions:
         lines = list_changing_lines(request, (*dialogue.tools, *called))
         changing = names & lines.keys()
         if not changing:
-            return meant
+            return decision
         misfits = _select_misfits(request, dialogue, changing)
         fitting = {name: line for name, line in lines.items() if name not in misfits}
-        allowed = await self._find_allowed(request, dialogue, fitting, meant) if changing - misfits else frozenset()
+        allowed = await self._find_allowed(request, dialogue, fitting, decision) if changing - misfits else frozenset()
         unasked = misfits | (changing - allowed)
         dialogue.decided_changes |= changing - unasked
         if unasked and len(unasked) == len({str(call.get("tool")) for call in calls}):
             raise UnaskedChangeError(unasked)
         places = {place for place, call in enumerate(calls) if call.get("tool") in unasked}
-        return PlanReply(drop_calls(meant.data, places)) if places else meant
+        return PlanReply(drop_calls(decision.data, places)) if places else decision
 
     async def find_wanted(self, request: PlanningRequest, dialogue: Dialogue) -> frozenset[str]:
         """The tools with which the request asks to change something. Raises `ModelError`.
@@ -75,13 +75,13 @@ class ChangeQuestions:
         return dialogue.may_change or frozenset()
 
     async def _find_allowed(
-        self, request: PlanningRequest, dialogue: Dialogue, lines: Mapping[str, str], meant: PlanReply
+        self, request: PlanningRequest, dialogue: Dialogue, lines: Mapping[str, str], decision: PlanReply
     ) -> AbstractSet[str]:
         """The tools that may change something, of those that a decision calls.
 
         After text from outside was read, one that has nothing to do with the request's words is refused at once, unless
         the model is asked whether the request wants a change: "ok, halfway please" names nothing."""
-        fitting = _select_fitting(request, dialogue.tools, list_calls(meant.data)) & lines.keys()
+        fitting = _select_fitting(request, dialogue.tools, list_calls(decision.data)) & lines.keys()
         if request.has_read_outside and not fitting and not request.checks_answers:
             return frozenset()
         if dialogue.may_change is None and request.checks_answers and not await self._wants_change(request, dialogue):
@@ -89,7 +89,7 @@ class ChangeQuestions:
         is_first = dialogue.may_change is None
         if is_first:
             chosen = await self._ask_whether(dialogue, lines)
-            dialogue.may_change = _prefer_called(request, dialogue, chosen, list_calls(meant.data))
+            dialogue.may_change = _prefer_called(request, dialogue, chosen, list_calls(decision.data))
             # The one that stands first is named for its place.
             dialogue.named_changes = (chosen or frozenset()) - (dialogue.may_change or frozenset()) - {*[*lines][:1]}
         if dialogue.may_change is None and not request.has_read_outside:
@@ -98,9 +98,9 @@ class ChangeQuestions:
         # What is remembered is not asked about again: unasked, it is just noise.
         lasting = {spec.name for spec in dialogue.tools if spec.effect != "read" and not spec.hints.is_memory}
         new = fitting & lasting - allowed if dialogue.may_change != frozenset() else frozenset()
-        calls = list_calls(meant.data)
+        calls = list_calls(decision.data)
         is_called = not allowed.isdisjoint(str(call.get("tool")) for call in calls)
-        new &= _select_named(request, dialogue, meant) | (set() if is_called else _select_stated(request, calls))
+        new &= _select_named(request, dialogue, decision) | (set() if is_called else _select_stated(request, calls))
         if new:
             confirmed = await self._ask_which(dialogue, {name: lines[name] for name in sorted(new)})
             # Chosen from all of them, but called by no decision: it stood beside the one that is meant.
@@ -177,17 +177,17 @@ def _select_fitting(request: PlanningRequest, tools: Sequence[ToolSpec], calls: 
     return frozenset(fitting)
 
 
-def _select_named(request: PlanningRequest, dialogue: Dialogue, meant: PlanReply) -> frozenset[str]:
+def _select_named(request: PlanningRequest, dialogue: Dialogue, decision: PlanReply) -> frozenset[str]:
     """The called tools that a step of the decision names in the request's own words, beside the tool's name. One that
     has nothing but the tool's name, or has it as it is listed, says only what the model sees on offer; so does
     one with words that several tools of a server share: "create ticket" for "close the ticket".
 
     Asked about a second change alone, a small model says yes to it. A step in the words of a request in another
     language is translated, so all tools count there."""
-    calls = list_calls(meant.data)
+    calls = list_calls(decision.data)
     if request.answer_language:
         return frozenset(str(call.get("tool")) for call in calls)
-    parts = [*list_todo(meant.data), *dialogue.parts]
+    parts = [*list_todo(decision.data), *dialogue.parts]
     spoken_terms = {*extract_terms("\n".join((request.question, *(message.content for message in request.history))))}
     changing = [spec for spec in dialogue.tools if spec.effect != "read"]
     index = CatalogueIndex(changing)

@@ -30,22 +30,22 @@ class _LookedAt:
     looks: dict[str, RoundCall]
 
 
-async def choose_things(model: PlannerModel, request: PlanningRequest, meant: PlanReply) -> PlanReply:
+async def choose_things(model: PlannerModel, request: PlanningRequest, decision: PlanReply) -> PlanReply:
     """The decision, whose changes take the one of several looked-at things that fits, where they take another. Things
     that the request names are left to it. Raises `ModelError`."""
     group = _find_group(request)
-    calls = list_calls(meant.data)
+    calls = list_calls(decision.data)
     changes = [call for call in calls if group is not None and _takes_one(call, group, request)]
     if group is None or not changes:
-        return meant
+        return decision
     results = (format_block("result", look.text[:RESULT_CHARS], of=name) for name, look in group.looks.items())
     question = render("decide_which", results="\n".join(results), part=group.part, values=", ".join(group.looks))
     word = await model.ask_word(({"role": "user", "content": question},))
     chosen = next((name for name in group.looks if name.casefold() == word), None)
     if chosen is None:
-        return meant
+        return decision
     replaced: list[JsonValue] = [_replace(one, group, chosen) if one in changes else one for one in calls]
-    return PlanReply({**meant.data, "steps": replaced})
+    return PlanReply({**decision.data, "steps": replaced})
 
 
 def _find_group(request: PlanningRequest) -> _LookedAt | None:

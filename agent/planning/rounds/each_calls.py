@@ -51,35 +51,35 @@ class _Call:
 
 
 async def ask_for_each(
-    model: PlannerModel, request: PlanningRequest, dialogue: Dialogue, meant: PlanReply
+    model: PlannerModel, request: PlanningRequest, dialogue: Dialogue, decision: PlanReply
 ) -> PlanReply:
     """The decision with all calls of its change, if the request asks for it with each of several things; else as it is.
 
     Where the change makes up a number, such as a new price, each thing is read first. An input that the request states
     stays as it is in all calls, unless it is one of a list or span there. Raises `PlanInvalidError`."""
-    call = _find_change(request, dialogue, meant.data)
+    call = _find_change(request, dialogue, decision.data)
     if call is None:
-        return meant
+        return decision
     look = _find_look(request, call)
     if look is not None:
-        call, meant = look, _replace_call(meant, look, look.inputs)
-        dialogue.parts = [*dict.fromkeys(filter(None, (call.part, *dialogue.parts[1:], *list_todo(meant.data))))]
-        meant.data[LOOKS_UP] = True
+        call, decision = look, _replace_call(decision, look, look.inputs)
+        dialogue.parts = [*dict.fromkeys(filter(None, (call.part, *dialogue.parts[1:], *list_todo(decision.data))))]
+        decision.data[LOOKS_UP] = True
     try:
-        listed = await _ask(model, dialogue, call, meant)
+        listed = await _ask(model, dialogue, call, decision)
     except ModelError:  # one of the things is better than none
-        return meant
+        return decision
     made = [one.args for one in request.rounds if one.tool == call.spec.name and not one.failed]
     if call.inputs not in listed or call.inputs in made:  # it lists something else
-        return meant
+        return decision
     new = [one for place, one in enumerate(listed) if one not in listed[:place] and one not in made]
     new = [one for one in new if one == call.inputs or _may_follow(replace(call, inputs=one), call, request)]
     if len(new) < 2:
-        return meant
+        return decision
     values = [str(value) for one in new for name, value in one.items() if value != call.inputs[name]]
     dialogue.parts[1:] = _leave_out_served(dialogue.parts[1:], call.spec, values, request)
-    parts = _leave_out_served(list_todo(meant.data), call.spec, values, request)
-    joined = _replace_call(meant, call, _join(new))
+    parts = _leave_out_served(list_todo(decision.data), call.spec, values, request)
+    joined = _replace_call(decision, call, _join(new))
     return PlanReply({**joined.data, "todo": [*dict.fromkeys(filter(None, (call.part, *parts)))]})
 
 
@@ -124,12 +124,12 @@ def _find_look(request: PlanningRequest, call: _Call) -> _Call | None:
     return None
 
 
-async def _ask(model: PlannerModel, dialogue: Dialogue, call: _Call, meant: PlanReply) -> list[JsonObject]:
+async def _ask(model: PlannerModel, dialogue: Dialogue, call: _Call, decision: PlanReply) -> list[JsonObject]:
     """The inputs of all calls, as the model lists them."""
     decided: JsonObject = {"for": 1, "tool": call.spec.name, "inputs": call.inputs}
-    decision: JsonObject = {"next": {"kind": "calls", "todo": meant.data.get("todo") or [], "calls": [decided]}}
+    turn: JsonObject = {"next": {"kind": "calls", "todo": decision.data.get("todo") or [], "calls": [decided]}}
     question = render("decide_each", tool=call.spec.name)
-    messages = (*dialogue.messages, say("assistant", encode_decision(decision)), say("user", question))
+    messages = (*dialogue.messages, say("assistant", encode_decision(turn)), say("user", question))
     inputs = build_inputs_schema(call.spec)
     listed: JsonObject = {"type": "array", "items": inputs, "minItems": 1, "maxItems": MAX_CALLS}
     reply = await model.ask(messages, ResponseSchema("calls", close_object({"calls": listed})))
@@ -186,10 +186,10 @@ def _leave_out_served(
     return [part for part in parts if not is_served(part)]
 
 
-def _replace_call(meant: PlanReply, call: _Call, inputs: JsonObject) -> PlanReply:
+def _replace_call(decision: PlanReply, call: _Call, inputs: JsonObject) -> PlanReply:
     """The decision with this call in place of its only one."""
     step: JsonObject = {"tool": call.spec.name, "inputs": inputs, "intent": call.part}
-    return PlanReply({**meant.data, "steps": [step]})
+    return PlanReply({**decision.data, "steps": [step]})
 
 
 def _join(calls: Sequence[JsonObject]) -> JsonObject:

@@ -125,17 +125,17 @@ class RoundPlanner:
         for _ in range(MAX_REPLIES):
             reply = await self._model.ask(dialogue.messages, dialogue.build_schema())
             try:
-                meant = self._read_decision(request, dialogue, reply)
-                if isinstance(meant, Answer):
+                decision = self._read_decision(request, dialogue, reply)
+                if isinstance(decision, Answer):
                     planned = await self._take_answer(request, dialogue)
                     if planned is not None:
                         return planned
-                elif isinstance(meant, FindTools):
-                    dialogue.search_tools(meant.query)
-                elif isinstance(meant, PlanReply) and await self._misses_request(request, dialogue, meant):
+                elif isinstance(decision, FindTools):
+                    dialogue.search_tools(decision.query)
+                elif isinstance(decision, PlanReply) and await self._misses_request(request, dialogue, decision):
                     return _build_answer(request)
                 else:
-                    return await self._take_calls(request, dialogue, meant)
+                    return await self._take_calls(request, dialogue, decision)
             except PlanInvalidError as error:
                 if not await self._goes_on(request, dialogue, reply, error):
                     # Not forced to call, the model only finds nothing else to call.
@@ -202,32 +202,32 @@ class RoundPlanner:
         dialogue.tools = list_offered(request, choose_tools(request.catalogue, request.question))
         return await self._misses_change(request, dialogue)
 
-    async def _misses_request(self, request: PlanningRequest, dialogue: Dialogue, meant: PlanReply) -> bool:
+    async def _misses_request(self, request: PlanningRequest, dialogue: Dialogue, decision: PlanReply) -> bool:
         """Whether a client's tool that alone was chosen for a new request does something else. What a client offers it
         may mean for other requests, and a small model calls what there is."""
-        calls = list_calls(meant.data)
+        calls = list_calls(decision.data)
         names = {str(call.get("tool")) for call in calls}
         spec = next((spec for spec in dialogue.tools if {spec.name} == names and spec.origin == CLIENT_ORIGIN), None)
-        is_whole = len(list_todo(meant.data)) <= len(calls)
+        is_whole = len(list_todo(decision.data)) <= len(calls)
         if spec is None or not is_whole or not request.is_first_decision or dialogue.must_call:
             return False
         return not await fits_request(self._model, request, spec)
 
-    async def _take_calls(self, request: PlanningRequest, dialogue: Dialogue, meant: Ask | PlanReply) -> Planned:
+    async def _take_calls(self, request: PlanningRequest, dialogue: Dialogue, decision: Ask | PlanReply) -> Planned:
         """The round or question of a decision. Raises `PlanInvalidError` if it cannot be used."""
-        if isinstance(meant, PlanReply):
-            meant = await self._changes.leave_out_unasked(request, dialogue, meant)
-            meant = await choose_things(self._model, request, meant)
-            meant = await ask_for_each(self._model, request, dialogue, meant)
+        if isinstance(decision, PlanReply):
+            decision = await self._changes.leave_out_unasked(request, dialogue, decision)
+            decision = await choose_things(self._model, request, decision)
+            decision = await ask_for_each(self._model, request, dialogue, decision)
             open_parts = dialogue.parts
-            meant = await ask_for_all_changes(self._model, self._changes, request, dialogue, meant)
+            decision = await ask_for_all_changes(self._model, self._changes, request, dialogue, decision)
             try:
-                planned = self._build_planned(request, meant, dialogue)
+                planned = self._build_planned(request, decision, dialogue)
             except PlanInvalidError:  # the next decision is about the same parts
                 dialogue.parts = open_parts
                 raise
         else:
-            planned = self._build_planned(request, meant, dialogue)
+            planned = self._build_planned(request, decision, dialogue)
         new = [step for step in planned.plan.steps if step.id not in request.used_ids and not planned.question]
         part = dialogue.parts[0] if dialogue.parts else ""
         joined = make_join_round(request, new, part, dialogue.may_change)
@@ -236,10 +236,10 @@ class RoundPlanner:
     def _read_decision(self, request: PlanningRequest, dialogue: Dialogue, reply: ModelReply) -> Reply:
         """What the reply decides, without calls that are repeated or copied; an answer if no call is left. Raises
         `PlanInvalidError`."""
-        meant = read_decision(reply, {spec.name: spec.input_schema for spec in dialogue.tools})
-        if not isinstance(meant, PlanReply):
-            return meant
-        tidy = tidy_calls(dialogue.take_own_calls(meant.data), request, dialogue.is_copied)
+        decision = read_decision(reply, {spec.name: spec.input_schema for spec in dialogue.tools})
+        if not isinstance(decision, PlanReply):
+            return decision
+        tidy = tidy_calls(dialogue.take_own_calls(decision.data), request, dialogue.is_copied)
         if not tidy.data["steps"] and tidy.made_up and not dialogue.refusals:
             dialogue.call_others(tidy.made_up)
         return PlanReply(tidy.data) if tidy.data["steps"] or dialogue.must_call else Answer("")
@@ -324,34 +324,34 @@ class RoundPlanner:
             return Planned(build_completion_plan(request, None), "llm", "llm", question=format_question(missing[0]))
         return mark_round(planned, {CHECK: MADE_UP})
 
-    def _build_planned(self, request: PlanningRequest, meant: Ask | PlanReply, dialogue: Dialogue) -> Planned:
+    def _build_planned(self, request: PlanningRequest, decision: Ask | PlanReply, dialogue: Dialogue) -> Planned:
         """The round of a decision. Changes that nobody asked for are left out beside others once a decision was
         refused."""
-        if isinstance(meant, Ask):
+        if isinstance(decision, Ask):
             if not request.may_ask:
                 raise PlanInvalidError(["nobody is there to answer a question; go on with what is known"])
-            return Planned(build_completion_plan(request, None), "llm", "llm", question=meant.question)
+            return Planned(build_completion_plan(request, None), "llm", "llm", question=decision.question)
         notes: list[str] = []
-        check_calls(meant.data, request)
-        made = build_plan_steps(meant.data, request, notes=notes)
+        check_calls(decision.data, request)
+        made = build_plan_steps(decision.data, request, notes=notes)
         calls = tuple(step for step in made.steps if step.is_work)  # the answer follows when no call is missing
         if not calls:
             raise PlanInvalidError(["a round holds at least one call; if all is known, decide to answer"])
         requested = leave_out_unasked(calls, request, notes) if dialogue.refusals else calls
-        steps = defer_effects(requested, request, notes, all_wait=WAITS in meant.data)
+        steps = defer_effects(requested, request, notes, all_wait=WAITS in decision.data)
         looks = look_first(steps, request, notes)
         steps = drop_steps(steps, looks)
         unrequested = {step.intent for step in calls} - {step.intent for step in requested}
-        named = [part for part in list_todo(meant.data) if part not in unrequested]
+        named = [part for part in list_todo(decision.data) if part not in unrequested]
         named = select_parts(named, request.catalogue.list_names(), dialogue.is_copied)
         reworded = reword_calls(named, list_waiting(calls, looks), request.question)
         named = [*dict.fromkeys(reworded.get(part, part) for part in named)]
         requested = reword_intents(requested, reworded)
-        looks_up = dialogue.is_looking_up or LOOKS_UP in meant.data
+        looks_up = dialogue.is_looking_up or LOOKS_UP in decision.data
         args = divide_parts(named, dialogue.parts, requested, steps, request.catalogue.index, looks_up=looks_up)
         if dialogue.may_change is not None:
             args[MAY_CHANGE] = [*sorted(dialogue.may_change)]
-        if TOGETHER in meant.data and sum(map(request.catalogue.has_side_effect, steps)) > 1:
+        if TOGETHER in decision.data and sum(map(request.catalogue.has_side_effect, steps)) > 1:
             args[TOGETHER] = [step.id for step in steps]
         steps = (*steps, *{look.id: look for look in looks.values()}.values())
         plan = made.model_copy(update={"steps": (*steps, build_plan_more(request.used_ids, steps, args))})
