@@ -29,7 +29,7 @@ from agent.run_context.conversation import (
     take_newest_messages,
 )
 from agent.run_context.evidence_answers import EvidenceWriter
-from agent.run_context.model_calls import MeteredModels
+from agent.run_context.model_calls import MeteredModels, ModelCall
 from agent.run_context.outputs import (
     SKILL_CHARS,
     build_result_blocks,
@@ -206,8 +206,9 @@ class CompletionWriter:
         started = AnswerStarted(tier=tier, model=model, reason=reason, restarted=again, left_out=left_out)
         await run.note(started, step_id=self._step.id, attempt=self._attempt)
         purpose: Purpose = "task" if _is_task(run) else "completion"
+        limit = run.state.request.max_tokens
         stream = self._models.stream(
-            purpose, messages, tier=tier, tools=self._offered_tools, max_tokens=run.state.request.max_tokens
+            ModelCall(purpose, messages, tier=tier, tools=self._offered_tools, max_tokens=limit)
         )
         # An answer that needs translation, a check as a whole or a first sentence of ours is not streamed.
         translated = run.state.understanding is not None and run.state.understanding.translated

@@ -18,7 +18,7 @@ from agent.core.events import StepOutput
 from agent.core.models import JsonObject, TailorOutput, Tier
 from agent.llm.port import ModelReply
 from agent.llm.prompts import render
-from agent.run_context.model_calls import MeteredModels
+from agent.run_context.model_calls import MeteredModels, ModelCall
 from agent.run_context.outputs import format_data_block
 
 TRIES = 2
@@ -95,9 +95,9 @@ class SchemaForm:
     async def _ask(self, messages: tuple[JsonObject, ...], tier: Tier) -> ModelReply:
         """A reply under the caller's schema, or by the prompt alone if the endpoint refuses the schema."""
         try:
-            return await self._models.complete("completion", messages, tier=tier)
+            return await self._models.complete(ModelCall("completion", messages, tier=tier))
         except ModelRequestError:
-            return await self._models.complete("completion", messages, tier=tier, formed=False)
+            return await self._models.complete(ModelCall("completion", messages, tier=tier, has_response_format=False))
 
     def _build_messages(self, answer: TailorOutput, schema: JsonObject) -> tuple[JsonObject, ...]:
         schema_json = json.dumps(schema, ensure_ascii=False, indent=1)

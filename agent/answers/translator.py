@@ -12,7 +12,7 @@ from agent.core.errors import ModelOutputError
 from agent.core.models import JsonObject
 from agent.llm.port import read_end
 from agent.llm.prompts import format_block, render
-from agent.run_context.model_calls import MeteredModels
+from agent.run_context.model_calls import MeteredModels, ModelCall
 from agent.run_context.run import Run
 from agent.text.language import get_language_name
 
@@ -32,7 +32,7 @@ class Translator:
             raise ModelOutputError(f"a request of more than {MAX_REQUEST_CHARS:,} characters is not translated")
         protected = mask(text, KEPT_IN_REQUEST)
         messages = _build_messages("translate_request", "request", protected.text, language)
-        reply = await MeteredModels(self.run).complete("translator", messages)
+        reply = await MeteredModels(self.run).complete(ModelCall("translator", messages))
         if not reply.is_whole or not reply.text.strip() or protected.find_missing(reply.text):
             raise ModelOutputError("the translation of the request came back incomplete", agent_id="translator")
         restorer = StreamUnmasker(protected)
@@ -47,7 +47,7 @@ class Translator:
         messages = _build_messages("translate_answer", "answer", protected.text, language)
         restorer = StreamUnmasker(protected)
         length = 0
-        async with aclosing(MeteredModels(self.run).stream("translator", messages, tier="fast")) as chunks:
+        async with aclosing(MeteredModels(self.run).stream(ModelCall("translator", messages))) as chunks:
             async for chunk in chunks:
                 if chunk.restarts and length:
                     raise ModelOutputError("the translation began with the model's thoughts", agent_id="translator")

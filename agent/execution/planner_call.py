@@ -15,7 +15,7 @@ from agent.planning.reply import AnswerDetector
 from agent.planning.request import AnswerForm
 from agent.policy.approval import get_plan_feedback
 from agent.run_context.answer_stream import DeltaWriter
-from agent.run_context.model_calls import MeteredModels
+from agent.run_context.model_calls import MeteredModels, ModelCall
 from agent.run_context.run import Run
 
 ANSWER_STEP = "answer"
@@ -82,24 +82,19 @@ class PlannerCall:
     async def _ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
         if not self._streams:
             limit = DECISION_TOKENS if self._run.profile.decides == "rounds" else None
-            return await self._models.complete("planner", messages, schema=schema, max_tokens=limit)
+            return await self._models.complete(ModelCall("planner", messages, schema=schema, max_tokens=limit))
         stream = _AnswerStream(self._run)
         try:
-            return await self._models.complete_streaming(
-                "planner",
-                messages,
-                schema=schema,
-                keep_message=False,
-                temperature=self._run.state.request.temperature or 0.0,
-                on_chunk=stream.write,
-            )
+            temperature = self._run.state.request.temperature or 0.0
+            call = ModelCall("planner", messages, schema=schema, temperature=temperature)
+            return await self._models.complete_streaming(call, keep_message=False, on_chunk=stream.write)
         finally:
             await stream.end()
 
     async def ask_word(self, messages: tuple[JsonObject, ...]) -> str:
         """See `PlannerModel.ask_word`."""
         text = ""
-        calls = self._models.stream("planner", messages, tier="fast", max_tokens=DECISION_TOKENS)
+        calls = self._models.stream(ModelCall("planner", messages, max_tokens=DECISION_TOKENS))
         async with aclosing(calls) as chunks:
             async for chunk in chunks:
                 text = chunk.text if chunk.restarts else text + chunk.text

@@ -4,7 +4,7 @@ from agent.core.events import ToolReturned
 from agent.core.models import JsonObject
 from agent.llm.port import ModelReply
 from agent.run_context.calls import CallSite
-from agent.run_context.model_calls import MeteredModels
+from agent.run_context.model_calls import MeteredModels, ModelCall
 from agent.run_context.run import Run
 from agent.tools import RefiningTool, Tool
 
@@ -24,7 +24,8 @@ async def refine_result(
         return returned, None
 
     async def complete(messages: tuple[JsonObject, ...], max_tokens: int) -> ModelReply:
-        return await MeteredModels(run, site.step_id, site.attempt).complete("skill", messages, max_tokens=max_tokens)
+        call = ModelCall("skill", messages, max_tokens=max_tokens)
+        return await MeteredModels(run, site.step_id, site.attempt).complete(call)
 
     result, problem = await tool.refine(value, args, complete)
     if result is None:

@@ -19,7 +19,7 @@ from agent.llm.port import read_end
 from agent.llm.prompts import render
 from agent.run_context.answer_stream import SkillReplyStream
 from agent.run_context.calls import CallSite
-from agent.run_context.model_calls import MeteredModels, to_assistant_turn
+from agent.run_context.model_calls import MeteredModels, ModelCall, to_assistant_turn
 from agent.run_context.outputs import SKILL_CHARS, cut_text, format_args, format_data_block
 from agent.run_context.run import Run
 from agent.skills import Skill
@@ -97,18 +97,12 @@ class SkillExecutor:
         self, models: MeteredModels, messages: tuple[JsonObject, ...], tools: tuple[JsonObject, ...]
     ) -> AssistantTurn:
         """The model's next turn. Streams it if it may be the run's answer."""
+        call = ModelCall("skill", messages, tier=self._tier, tools=tools)
         if not self._is_answer:
-            reply = await models.complete("skill", messages, tier=self._tier, tools=tools, keep_message=True)
-            return to_assistant_turn(reply)
+            return to_assistant_turn(await models.complete(call, keep_message=True))
         reply_stream, answered = self._make_reply_stream(), False
         try:
-            reply = await models.complete_streaming(
-                "skill",
-                messages,
-                tier=self._tier,
-                tools=tools,
-                on_chunk=reply_stream.write,
-            )
+            reply = await models.complete_streaming(call, on_chunk=reply_stream.write)
             answered = not self._turns.parse_calls(to_assistant_turn(reply))
         finally:
             await reply_stream.end(answered=answered)

@@ -26,7 +26,7 @@ from agent.execution.tool_gateway import BLOB_CHARS, call_tool
 from agent.execution.tool_turns import RequestedCall, ToolTurns, build_assistant_message, record_return
 from agent.llm.port import ResponseSchema, read_end
 from agent.run_context.calls import CallSite
-from agent.run_context.model_calls import MeteredModels, to_assistant_turn
+from agent.run_context.model_calls import MeteredModels, ModelCall, to_assistant_turn
 from agent.run_context.outputs import load_output, to_step_output
 from agent.run_context.run import Run
 from agent.subagents import CallResult, SubAgent
@@ -201,14 +201,9 @@ class SubAgentWork:
         models = MeteredModels(self._run, site.step_id, site.attempt, span=self._span, leave=self._reserved_share)
         shape: type[BaseModel] = self._agent.Final
         schema = ResponseSchema(f"{self._agent.AGENT_ID}_result", build_flat_schema(shape)) if last else None
-        reply = await models.complete(
-            "subagent",
-            tuple(messages),
-            tier="high",
-            tools=() if last else tuple(tool.spec.to_openai() for tool in self._tools.values()),
-            schema=schema,
-            keep_message=True,
-        )
+        tools = () if last else tuple(tool.spec.to_openai() for tool in self._tools.values())
+        call = ModelCall("subagent", tuple(messages), tier="high", tools=tools, schema=schema)
+        reply = await models.complete(call, keep_message=True)
         return to_assistant_turn(reply)
 
     async def _run_by_rules(self, reason: str | None) -> _WorkEnd:

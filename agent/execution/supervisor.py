@@ -28,7 +28,7 @@ from agent.llm.port import ResponseSchema
 from agent.llm.prompts import render
 from agent.llm.thoughts import split_text
 from agent.planning.list_steps import is_list_step, split_list_inputs
-from agent.run_context.model_calls import MeteredModels
+from agent.run_context.model_calls import MeteredModels, ModelCall
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run
 from agent.tools.extracted_fields import EXTRACT
@@ -213,7 +213,7 @@ class StepSupervisorAgent:
     async def _read_verdict(self, models: MeteredModels, messages: tuple[JsonObject, ...]) -> StepOutcome | None:
         """The verdict of one call, or None if it is unreadable or cut off."""
         reply = await models.complete(
-            "supervisor", messages, schema=VERDICT_SCHEMA, max_tokens=400, retry_timeouts=False
+            ModelCall("supervisor", messages, schema=VERDICT_SCHEMA, max_tokens=400, retry_timeouts=False)
         )
         return parse_verdict(reply.text) if reply.is_whole else None
 

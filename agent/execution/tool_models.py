@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from agent.core.models import JsonObject, Tier
 from agent.llm.port import ResponseSchema
 from agent.run_context.calls import CallSite
-from agent.run_context.model_calls import MeteredModels
+from agent.run_context.model_calls import MeteredModels, ModelCall
 from agent.run_context.run import Run
 
 
@@ -21,4 +21,4 @@ class RunModel:
     ) -> str:
         """See `ToolModel.ask`."""
         models = MeteredModels(self.run, self.site.step_id, self.site.attempt, span=self.site.span)
-        return (await models.complete("tool", messages, tier=tier, schema=schema)).text
+        return (await models.complete(ModelCall("tool", messages, tier=tier, schema=schema))).text

@@ -5,10 +5,9 @@ import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from math import ceil, floor
 from time import monotonic
-from typing import TypedDict, Unpack
 
 from agent.core.errors import BudgetError, ModelError, ModelTimeoutError, StoreError
 from agent.core.events import AssistantTurn, ModelReturned, Purpose
@@ -30,23 +29,26 @@ from agent.storage.prompt_log import PromptLog
 log = logging.getLogger(__name__)
 
 
-class CallOptions(TypedDict, total=False):
-    """The options of a model call; all may be left out."""
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """What a model is asked, before the run adds its model, its budget and its redaction (`ModelRequest`)."""
 
-    tier: Tier
-    """Default: `fast`."""
-    tools: tuple[JsonObject, ...]
+    purpose: Purpose
+    messages: tuple[JsonObject, ...]
+    _: KW_ONLY
+    tier: Tier = "fast"
+    tools: tuple[JsonObject, ...] = ()
     """The tools that the model may call."""
-    schema: ResponseSchema | None
+    schema: ResponseSchema | None = None
     """What the reply must match."""
-    max_tokens: int | None
-    """The longest reply; default: the limit of the settings."""
-    temperature: float
-    """Default: 0. A completion has the caller's."""
-    formed: bool
-    """False: without the caller's `response_format`."""
-    retry_timeouts: bool
-    """False: a call that timed out is not repeated."""
+    max_tokens: int | None = None
+    """The longest reply; None: the limit of the settings."""
+    temperature: float = 0.0
+    """A completion has the caller's instead."""
+    has_response_format: bool = True
+    """Whether a completion has the caller's `response_format`."""
+    retry_timeouts: bool = True
+    """Whether a call that timed out is made once more."""
 
 
 class MeteredModels:
@@ -69,65 +71,53 @@ class MeteredModels:
         self._span = span
         self._reserved_share = leave
 
-    async def complete(
-        self,
-        purpose: Purpose,
-        messages: tuple[JsonObject, ...],
-        *,
-        keep_message: bool = False,
-        **options: Unpack[CallOptions],
-    ) -> ModelReply:
+    async def complete(self, call: ModelCall, *, keep_message: bool = False) -> ModelReply:
         """One whole completion. `keep_message` stores the reply in the log, for a conversation that must survive a
         crash.
         """
         if self._run.profile.decides == "rounds":
             # A slow model is given up where it says nothing, not while it writes a long text.
-            return await self.complete_streaming(purpose, messages, keep_message=keep_message, **options)
-        tier, tools = options.get("tier", "fast"), options.get("tools", ())
-        request = await self._redact(self._build_request(purpose, messages, options))
+            return await self.complete_streaming(call, keep_message=keep_message)
+        request = await self._redact(self._build_request(call))
         started = monotonic()
         async with self._reserve_budget(request) as meter:
             try:
                 reply = await self._run.engine.models.require().complete(request)
             except (ModelError, asyncio.CancelledError) as error:
                 self._note_slowness(request, error)
-                await self._record_call(request, tier, meter.estimate_usage_after_error(error), started, error=error)
+                usage = meter.estimate_usage_after_error(error)
+                await self._record_call(request, call.tier, usage, started, error=error)
                 raise self._redact_error(error) from error.__cause__
             meter.add_reply(reply)
             reply = self._run.engine.models.thoughts.split_reply(request, reply)
             reply = replace(self._run.redaction.redact_reply(reply), usage=meter.usage)
-            message = await self._run.redaction.redact_turn(to_assistant_turn(reply), tools) if keep_message else None
-            await self._record_call(request, tier, reply.usage, started, reply=reply, message=message)
+            message = await self._redact_turn(call, reply) if keep_message else None
+            await self._record_call(request, call.tier, reply.usage, started, reply=reply, message=message)
         return reply
 
-    def stream(
-        self, purpose: Purpose, messages: tuple[JsonObject, ...], **options: Unpack[CallOptions]
-    ) -> AsyncGenerator[ModelChunk, None]:
+    def stream(self, call: ModelCall) -> AsyncGenerator[ModelChunk, None]:
         """Yields one completion as chunks. Records the call when it ends, fails, or is closed early."""
-        request = self._build_request(purpose, messages, options)
-        return self._stream(request, options.get("tier", "fast"), StreamedReply(request.model))
+        request = self._build_request(call)
+        return self._stream(request, call.tier, StreamedReply(request.model))
 
     async def complete_streaming(
         self,
-        purpose: Purpose,
-        messages: tuple[JsonObject, ...],
+        call: ModelCall,
         *,
         keep_message: bool = True,
         on_chunk: Callable[[ModelChunk], Awaitable[None]] | None = None,
-        **options: Unpack[CallOptions],
     ) -> ModelReply:
         """Like `complete`; calls `on_chunk` with each piece as it arrives. The time limit is that of a stream: until
         the first token, and between tokens."""
-        tier, tools = options.get("tier", "fast"), options.get("tools", ())
-        request = self._build_request(purpose, messages, options)
+        request = self._build_request(call)
         streamed = StreamedReply(request.model)
         replies: list[ModelReply] = []  # built once, because calls without an id get a random one
 
         async def finish_reply() -> AssistantTurn | None:
             replies.append(self._run.redaction.redact_reply(streamed.build_reply()))
-            return await self._run.redaction.redact_turn(to_assistant_turn(replies[0]), tools) if keep_message else None
+            return await self._redact_turn(call, replies[0]) if keep_message else None
 
-        async with aclosing(self._stream(request, tier, streamed, finish_reply)) as chunks:
+        async with aclosing(self._stream(request, call.tier, streamed, finish_reply)) as chunks:
             async for chunk in chunks:
                 if on_chunk is not None:
                     await on_chunk(chunk)
@@ -199,14 +189,14 @@ class MeteredModels:
             if key is not None and reservations is not None:
                 await asyncio.shield(reservations.record_usage(key, reserved, meter.usage))
 
-    def _build_request(self, purpose: Purpose, messages: tuple[JsonObject, ...], options: CallOptions) -> ModelRequest:
+    def _build_request(self, call: ModelCall) -> ModelRequest:
         """A request that is not redacted yet, so that a spent budget raises `BudgetError` at once."""
         run, models = self._run, self._run.engine.models
-        tier, tools = options.get("tier", "fast"), options.get("tools", ())
-        parameters = redact_options(run.state.request, run.room.guard_input) if purpose == "completion" else {}
-        if not options.get("formed", True):
+        is_completion, tools = call.purpose == "completion", call.tools
+        parameters = redact_options(run.state.request, run.room.guard_input) if is_completion else {}
+        if not call.has_response_format:
             parameters = {name: value for name, value in parameters.items() if name != "response_format"}
-        model, *fallbacks = models.list_upstreams(tier, run.room)
+        model, *fallbacks = models.list_upstreams(call.tier, run.room)
         check_budget(run, leave=self._reserved_share)
         if model in run.slow_models:
             raise ModelTimeoutError(run.slow_models[model], agent_id="models")
@@ -215,17 +205,17 @@ class MeteredModels:
             tools = redact_client_tools(run.state.request, run.room.guard_input)
         return ModelRequest(
             model=model,
-            messages=messages,
-            purpose=purpose,
+            messages=call.messages,
+            purpose=call.purpose,
             tools=tools,
-            response_schema=options.get("schema"),
-            temperature=run.state.request.temperature if purpose == "completion" else options.get("temperature", 0.0),
-            max_tokens=options.get("max_tokens") or models.max_tokens,
+            response_schema=call.schema,
+            temperature=run.state.request.temperature if is_completion else call.temperature,
+            max_tokens=call.max_tokens or models.max_tokens,
             options=parameters,
             fallbacks=tuple(fallbacks),
             timeout_s=min(models.timeout_s, max(1.0, run.seconds_left)),
-            retry_timeouts=options.get("retry_timeouts", True),
-            tokens_left=self._count_tokens_left(messages, tools),
+            retry_timeouts=call.retry_timeouts,
+            tokens_left=self._count_tokens_left(call.messages, tools),
         )
 
     async def _redact(self, request: ModelRequest) -> ModelRequest:
@@ -233,6 +223,10 @@ class MeteredModels:
         redaction = self._run.redaction
         messages = await redaction.redact_for_model(request.messages)
         return replace(request, messages=messages, tools=await redaction.redact_for_model(request.tools))
+
+    async def _redact_turn(self, call: ModelCall, reply: ModelReply) -> AssistantTurn:
+        """A reply as the log keeps it."""
+        return await self._run.redaction.redact_turn(to_assistant_turn(reply), call.tools)
 
     def _note_slowness(self, request: ModelRequest, error: BaseException) -> None:
         """Notes a model that sent nothing in time, also when it was asked again.

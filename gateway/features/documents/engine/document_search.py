@@ -17,7 +17,7 @@ from agent.planning.planner import append_new_steps
 from agent.planning.request import PlanningRequest
 from agent.planning.rounds.steps import build_plan_more
 from agent.planning.validate import iter_free_ids
-from agent.run_context.model_calls import MeteredModels
+from agent.run_context.model_calls import MeteredModels, ModelCall
 from agent.run_context.outputs import cut_text
 from agent.run_context.run import Run
 from agent.text.follow_up import is_pronoun, is_written_as_name, names_subject, read_alone, refers_back
@@ -104,12 +104,9 @@ async def plan_next_search(run: Run, request: PlanningRequest) -> Planned:
 
 
 async def _ask(run: Run, request: PlanningRequest, *, may_continue: bool) -> SearchReply:
-    reply = await MeteredModels(run).complete(
-        "planner",
-        build_search_messages(request, may_continue=may_continue),
-        schema=build_search_schema(may_continue=may_continue),
-        formed=False,
-    )
+    messages = build_search_messages(request, may_continue=may_continue)
+    call = ModelCall("planner", messages, schema=build_search_schema(may_continue=may_continue))
+    reply = await MeteredModels(run).complete(call)
     return read_searches(reply)
 
 

@@ -13,7 +13,7 @@ from agent.execution.catalogue import build_catalogue, list_callable
 from agent.execution.open_questions import ask_user
 from agent.llm.port import ResponseSchema
 from agent.planning.planned import Planned
-from agent.run_context.model_calls import MeteredModels
+from agent.run_context.model_calls import MeteredModels, ModelCall
 from agent.run_context.outputs import SKILL_CHARS, format_data_block
 from agent.run_context.run import Run
 from gateway.features.recipes.engine import NO_RECIPES, Recipe, RecipeSet
@@ -102,7 +102,7 @@ async def _extract_arguments(run: Run, recipe: Recipe, text: str) -> Arguments:
         {"role": "user", "content": format_data_block("request", text, limit=SKILL_CHARS)},
     )
     try:
-        reply = await MeteredModels(run).complete("recipe", messages, schema=_build_schema(recipe), formed=False)
+        reply = await MeteredModels(run).complete(ModelCall("recipe", messages, schema=_build_schema(recipe)))
         reply_values = _Values.model_validate_json(cut_json(reply.text))
     except (ModelError, BudgetError, ValidationError):
         return Arguments(None)

@@ -12,7 +12,7 @@ from agent.planning.planned import Planned, build_ruled
 from agent.planning.request import PlanningRequest
 from agent.policy.approval import get_plan_feedback
 from agent.run_context.extensions import Extension
-from agent.run_context.model_calls import MeteredModels
+from agent.run_context.model_calls import MeteredModels, ModelCall
 from agent.run_context.run import Run
 from agent.run_context.run_hooks import PlanInquiry, PlanSource, RunHooks
 from gateway.features.studio.engine.intents import (
@@ -103,9 +103,8 @@ async def _plan_without_router(run: Run, error: AgentError, started: float) -> P
 
 
 async def _ask_router(run: Run, request: PlanningRequest) -> Dispatch:
-    reply = await MeteredModels(run).complete(
-        "router", build_router_messages(request), schema=build_router_schema(), formed=False
-    )
+    call = ModelCall("router", build_router_messages(request), schema=build_router_schema())
+    reply = await MeteredModels(run).complete(call)
     return read_dispatch(reply, request)
 
 

@@ -17,7 +17,7 @@ from agent.core.models import JsonObject, PlanStep, Source, Tier
 from agent.core.plan_outcome import EMPTY_REPLIES
 from agent.llm.port import WHOLE, ModelChunk, ReplyEnd, read_end
 from agent.run_context.answer_stream import DeltaWriter
-from agent.run_context.model_calls import MeteredModels
+from agent.run_context.model_calls import MeteredModels, ModelCall
 from agent.run_context.run import Run
 from gateway.features.documents.engine.grounded_answers import AnswerBuilder, BuiltAnswer, CheckedUnit
 from gateway.features.documents.engine.grounded_answers.answer_builder import CERTAIN_RELEVANCE
@@ -112,7 +112,8 @@ class AnswerTailor:
         started = monotonic()
         try:
             rewrite_messages = make_rewrite_messages(messages, text, result.failed)
-            reply = await self._models.complete("completion", rewrite_messages, tier=tier, formed=False)
+            call = ModelCall("completion", rewrite_messages, tier=tier, has_response_format=False)
+            reply = await self._models.complete(call)
         except (ModelError, BudgetError) as error:  # recorded by its own event; what failed is left out
             if isinstance(error, ModelError) and not result.has_support:
                 raise  # the passages are quoted instead
@@ -125,7 +126,8 @@ class AnswerTailor:
         return again
 
     async def _ask_entailment(self, messages: tuple[JsonObject, ...], max_tokens: int) -> str:
-        reply = await self._models.complete("entailment", messages, schema=ENTAILMENT_SCHEMA, max_tokens=max_tokens)
+        call = ModelCall("entailment", messages, schema=ENTAILMENT_SCHEMA, max_tokens=max_tokens)
+        reply = await self._models.complete(call)
         return reply.text
 
     async def _record(self, result: ReviewResult, action: Action, rewritten: int, seconds: float) -> None:
@@ -151,7 +153,8 @@ class AnswerTailor:
     async def _stream(self, messages: tuple[JsonObject, ...], tier: Tier) -> tuple[str, ReplyEnd]:
         """The whole reply and its end, and shows what is supported meanwhile."""
         max_tokens = self._run.state.request.max_tokens
-        stream = self._models.stream("completion", messages, tier=tier, max_tokens=max_tokens, formed=False)
+        call = ModelCall("completion", messages, tier=tier, max_tokens=max_tokens, has_response_format=False)
+        stream = self._models.stream(call)
         understood = self._run.state.understanding
         # An answer that is to be translated, guarded as a whole, shortened or reformatted is not shown before.
         quiet = (understood is not None and understood.translated) or not self._builder.format.is_plain
