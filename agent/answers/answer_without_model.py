@@ -20,10 +20,11 @@ from agent.core.plan_outcome import (
     list_undone,
     was_refused,
 )
+from agent.core.run_state import StepResult
 from agent.planning.reply_schema import describe_requested_call
 from agent.planning.routing import LISTINGS
 from agent.planning.rules import find_unknown_part
-from agent.run_context.outputs import cut_text, list_results
+from agent.run_context.outputs import cut_text, leave_out_looks, list_results
 from agent.run_context.run import Run
 from agent.skills import Skill
 from agent.text.language import ENGLISH
@@ -42,7 +43,7 @@ _CHAT_BEGINS, _CHAT_ENDS = "<chat_history>", "</chat_history>"
 _WANTED_KEY = re.compile(r"[\"'](title|tags|follow_ups|queries|text|prompt)[\"']")
 
 
-def compose_results(outcomes: Sequence[tuple[PlanStep, StepOutput]], run: Run) -> str:
+def compose_results(outcomes: Sequence[StepResult], run: Run) -> str:
     """Joins results without a model. A single result is the answer; several get headings.
 
     Omits a result that repeats the request. A result that summarises the others comes first (`PlanHints`)."""
@@ -235,18 +236,20 @@ def describe_stop_reason(run: Run) -> str:
     return f"{step.title} failed: {reason}"
 
 
-def describe_failures(run: Run, looks: Sequence[tuple[PlanStep, StepOutput]] = ()) -> str:
-    """The errors of a run in which every call failed but `looks`, which only showed what the calls were to work on;
-    each once, and then what was seen. "" if nothing was called, or a person refused it."""
+def compose_failures(run: Run, outcomes: Sequence[StepResult]) -> str:
+    """The answer of a run in which every call failed but looks at what the calls were to work on: each error once, and
+    then what was seen. "" if anything was found out, nothing was called, or a person refused it."""
     state = run.state
     failed = list_abandoned_steps(state)
     earlier = state.retrieval.earlier_results if state.retrieval else ()
     if not failed or earlier or any(was_refused(state, step) for step in failed):
         return ""
+    if leave_out_looks(run, outcomes, failed):
+        return ""
     language = state.understanding.language if state.understanding is not None else ENGLISH
     lines = [f"- {_build_heading(run, step)}: {find_failure_reason(state, step)}" for step in failed]
-    text = "\n".join((say("only_looked" if looks else "all_failed", language), "", *dict.fromkeys(lines)))
-    return f"{text}\n\n{compose_results(looks, run)}" if looks else text
+    text = "\n".join((say("only_looked" if outcomes else "all_failed", language), "", *dict.fromkeys(lines)))
+    return f"{text}\n\n{compose_results(outcomes, run)}" if outcomes else text
 
 
 async def compose_partial_answer(run: Run) -> str:
@@ -282,7 +285,7 @@ def has_several_intents(run: Run) -> bool:
     return run.state.classified is not None and len(run.state.classified.intents) > 1
 
 
-def list_intent_outcomes(run: Run, outcomes: list[tuple[PlanStep, StepOutput]]) -> str:
+def list_intent_outcomes(run: Run, outcomes: list[StepResult]) -> str:
     """A line for each request of a message to the studio with its outcome: what was done stays, and is named."""
     state, results = run.state, {step.id: output for step, output in outcomes}
     done = [step_id for step_id in results if not is_left_undone(state, step_id)]

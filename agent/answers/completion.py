@@ -5,8 +5,9 @@ Without a model, or if the model fails before any text, rules compose the answer
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import NamedTuple
 
-from agent.answers.answer_without_model import answer_without_results, compose_results, describe_failures
+from agent.answers.answer_without_model import answer_without_results, compose_failures, compose_results
 from agent.answers.held_writer import HeldWriter
 from agent.answers.loops import end_loops
 from agent.answers.schema_form import SchemaForm
@@ -16,6 +17,7 @@ from agent.core.errors import ModelContextError, ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
 from agent.core.plan_outcome import EMPTY_REPLIES, find_refusal_of_plan, is_router_replaced, list_abandoned_steps
+from agent.core.run_state import StepResult
 from agent.llm.port import ModelReply, read_end
 from agent.llm.prompts import render
 from agent.llm.replies import drop_foreign_calls
@@ -34,7 +36,6 @@ from agent.run_context.outputs import (
     SKILL_CHARS,
     build_result_blocks,
     format_data_block,
-    leave_out_looks,
     list_pictures,
     list_results,
     number_sources,
@@ -52,6 +53,23 @@ CITATION_RULE = (
 REFUSED_IN_VAIN = "the model found no answer in the passages that were found"
 MEMORY_CHARS = 4_000
 """Characters of memories in a completion's prompt."""
+
+
+class _Results(NamedTuple):
+    """What an answer is made from: the results of the steps so far, numbered as sources."""
+
+    outcomes: list[StepResult]
+    sources: tuple[Source, ...]
+    tainted: bool
+    """Whether the results, the request or the memories hold text from outside."""
+
+
+class _ByRules(NamedTuple):
+    """Why rules compose an answer."""
+
+    reason: str
+    is_fallback: bool = True
+    """Whether the operator would have had a model answer."""
 
 
 class CompletionWriter:
@@ -75,64 +93,59 @@ class CompletionWriter:
         Raises `ModelOutputError` for a broken stream, which is judged RETRY. Raises every `ModelError` if there is no
         result to fall back on: a plain question without a model call has no answer.
         """
-        outcomes = await list_results(self._run)
-        sources = number_sources(outcomes)
-        recalled = self._run.state.retrieval.items if self._run.state.retrieval else ()
-        tainted = self._run.state.has_outside_text or any(output.tainted for _, output in outcomes)
-        tainted = tainted or any(item.tainted for item in recalled)
-        self._evidence_writer = self._prepare_evidence(outcomes)
-        if _is_command(self._run):
-            return await self._compose_by_rules(outcomes, sources, "an exact command needs no model", tainted=tainted)
-        if self._run.engine.settings.executor_mode == "rules":  # the operator chose rules, so this is no fallback
-            output = await self._compose_by_rules(outcomes, sources, "AGENT_PLANNER_MODE is rules", tainted=tainted)
-            return output.model_copy(update={"fallback_reason": None})
-        if not self._run.has_model:
-            output = await self._compose_by_rules(outcomes, sources, "no model is configured", tainted=tainted)
-            return output.model_copy(update={"fallback_reason": None}) if self._run.is_rules_mode else output
-        if self._run.room.knowledge and outcomes and not sources:
-            # Without a passage no model is asked: it would answer from its own knowledge.
-            return await self._compose_by_rules(
-                outcomes, sources, "the documents say nothing about it", tainted=tainted
-            )
-        failures = "" if self._run.profile.decides != "rounds" else self._describe_failures(outcomes)
+        results = await self._collect_results()
+        self._evidence_writer = self._prepare_evidence(results.outcomes)
+        rules = self._choose_rules(results)
+        if rules is not None:
+            output = await self._compose_by_rules(results, rules.reason)
+            return output if rules.is_fallback else output.model_copy(update={"fallback_reason": None})
+        failures = compose_failures(self._run, results.outcomes) if self._run.profile.decides == "rounds" else ""
         if failures:
             # From errors alone a small model makes up what it was to find out, and reports what it was to do.
-            return await self._make_rules_output(failures, sources, "every call failed", tainted=tainted)
+            return await self._make_rules_output(failures, results, "every call failed")
         try:
             if self._evidence_writer is not None:
-                return await self._write_from_passages(self._evidence_writer, feedback, tainted=tainted)
-            written = await self._answer_in_context(outcomes, sources, feedback)
+                return await self._write_from_passages(self._evidence_writer, feedback, tainted=results.tainted)
+            reply = await self._answer_in_context(results, feedback)
         except ModelError as error:
             first_break = isinstance(error, ModelOutputError) and self._attempt == 1
-            if first_break or not outcomes:
+            if first_break or not results.outcomes:
                 raise
-            return await self._compose_by_rules(outcomes, sources, error.message, tainted=tainted)
-        return await self._take_reply(written, outcomes, sources, tainted=tainted)
+            return await self._compose_by_rules(results, error.message)
+        return await self._take_reply(reply, results)
 
-    def _describe_failures(self, outcomes: list[tuple[PlanStep, StepOutput]]) -> str:
-        """The answer if every call failed, but looks at what they were to work on; "" if anything was found out."""
-        if leave_out_looks(self._run, outcomes, list_abandoned_steps(self._run.state)):
-            return ""
-        return describe_failures(self._run, outcomes)
+    async def _collect_results(self) -> _Results:
+        state = self._run.state
+        outcomes = await list_results(self._run)
+        recalled = state.retrieval.items if state.retrieval else ()
+        tainted = state.has_outside_text or any(one.tainted for one in (*recalled, *(output for _, output in outcomes)))
+        return _Results(outcomes, number_sources(outcomes), tainted)
 
-    async def _take_reply(
-        self,
-        written: ModelReply,
-        outcomes: list[tuple[PlanStep, StepOutput]],
-        sources: tuple[Source, ...],
-        *,
-        tainted: bool,
-    ) -> StepOutput:
+    def _choose_rules(self, results: _Results) -> _ByRules | None:
+        """Why rules compose the answer; None if a model writes it."""
+        run = self._run
+        if _is_command(run):
+            return _ByRules("an exact command needs no model")
+        if run.engine.settings.executor_mode == "rules":
+            return _ByRules("AGENT_PLANNER_MODE is rules", is_fallback=False)
+        if not run.has_model:
+            return _ByRules("no model is configured", is_fallback=not run.is_rules_mode)
+        if run.room.knowledge and results.outcomes and not results.sources:
+            # Without a passage no model is asked: it would answer from its own knowledge.
+            return _ByRules("the documents say nothing about it")
+        return None
+
+    async def _take_reply(self, reply: ModelReply, results: _Results) -> StepOutput:
         """The output of a reply; by rules for an empty one that need not be asked for again."""
-        written = drop_foreign_calls(written, self._offered_tools)
-        is_empty = not written.text.strip() and not written.tool_calls
-        finish, interruption = read_end(written.finish_reason)
+        reply = drop_foreign_calls(reply, self._offered_tools)
+        is_empty = not reply.text.strip() and not reply.tool_calls
+        finish, interruption = read_end(reply.finish_reason)
         if is_empty and interruption:
             finish, interruption = "stop", ""  # it is asked for again, like any empty reply
-        if is_empty and outcomes and (finish != "stop" or self._attempt > 1):
-            composed = await self._compose_by_rules(outcomes, sources, EMPTY_REPLIES[finish], tainted=tainted)
+        if is_empty and results.outcomes and (finish != "stop" or self._attempt > 1):
+            composed = await self._compose_by_rules(results, EMPTY_REPLIES[finish])
             return composed.model_copy(update={"finish_reason": finish})
-        output = await self._make_output(written, sources, finish, tainted=tainted)
+        output = await self._make_output(reply, results, finish)
         return output.model_copy(update={"interruption": interruption}) if interruption else output
 
     @property
@@ -144,7 +157,7 @@ class CompletionWriter:
         """The JSON schema that an answer from evidence has to have, if the request wants one."""
         return SchemaForm(self._models, self._run.state.question, self._run.state.request.options)
 
-    def _prepare_evidence(self, outcomes: list[tuple[PlanStep, StepOutput]]) -> EvidenceWriter | None:
+    def _prepare_evidence(self, outcomes: list[StepResult]) -> EvidenceWriter | None:
         """The writer of an answer from evidence; None for a plain completion."""
         evidence = self._run.engine.extensions.evidence_answers
         if evidence is None or not outcomes or not evidence.rooms.matches(self._run.room):
@@ -152,32 +165,28 @@ class CompletionWriter:
         early = not self._schema_form.is_requested
         return evidence.prepare(self._run, self._step, self._attempt, outcomes, shows_early=early)
 
-    async def _make_output(
-        self, written: ModelReply, sources: tuple[Source, ...], finish: FinishReason, *, tainted: bool
-    ) -> StepOutput:
+    async def _make_output(self, reply: ModelReply, results: _Results, finish: FinishReason) -> StepOutput:
         """A model's reply as the step's output."""
-        text = written.text
-        if self._is_structured and not written.refused:
+        text = reply.text
+        if self._is_structured and not reply.refused:
             text, _ = await read_json_answer(text, self._run.state.request.options)
-        calls = [to_openai_call(call.id, call.name, call.arguments, call.extra) for call in written.tool_calls]
+        calls = [to_openai_call(call.id, call.name, call.arguments, call.extra) for call in reply.tool_calls]
         value: JsonObject | str = {"text": text, "tool_calls": [*calls]} if calls else text
         return StepOutput(
             value=value,
             text=text or ("[the client's tools were called]" if calls else ""),
-            tainted=tainted,
-            sources=sources,
+            tainted=results.tainted,
+            sources=results.sources,
             finish_reason=finish,
-            refused=written.refused,
-            provider_fields=written.provider_fields,
+            refused=reply.refused,
+            provider_fields=reply.provider_fields,
         )
 
-    async def _answer_in_context(
-        self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
-    ) -> ModelReply:
+    async def _answer_in_context(self, results: _Results, feedback: str | None) -> ModelReply:
         """The answer, with as much of the conversation as the model's context holds."""
         while True:
             try:
-                return await self._stream_answer(outcomes, sources, feedback)
+                return await self._stream_answer(results, feedback)
             except ModelContextError:
                 if not self._run.room.planning or not self._count_earlier_messages():
                     raise
@@ -195,11 +204,9 @@ class CompletionWriter:
         before, _ = split_at_prompt(self._run.state)
         return len(take_newest_messages(remove_instructions(before), self._history_limit))
 
-    async def _stream_answer(
-        self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
-    ) -> ModelReply:
+    async def _stream_answer(self, results: _Results, feedback: str | None) -> ModelReply:
         run, tier = self._run, self._choose_tier()
-        messages = self._build_messages(outcomes, sources, feedback)
+        messages = self._build_messages(results, feedback)
         model, again = run.engine.models.get_model_name(tier, run.room), run.state.answer_start is not None
         left_out = len(remove_instructions(split_at_prompt(run.state)[0])) - self._count_earlier_messages()
         reason = self._describe_tier(tier) + (LEFT_OUT if left_out else "")
@@ -216,7 +223,7 @@ class CompletionWriter:
         quiet = translated or whole or self._is_structured
         deltas = None if quiet else DeltaWriter(run, self._step.id, self._attempt)
         writer = HeldWriter(deltas, self._has_evidence) if deltas and self._has_evidence else deltas
-        pictures = {} if self._is_structured else list_pictures(outcomes, run.run_id)
+        pictures = {} if self._is_structured else list_pictures(results.outcomes, run.run_id)
         if run.profile.decides == "rounds":
             stream = end_loops(stream)
         return await read_answer(stream, writer, pictures, is_fenced=run.room.planning)
@@ -240,57 +247,46 @@ class CompletionWriter:
         options = self._run.state.request.options
         return self._run.room.planning and "response_format" in options and wants_json(options)
 
-    async def _compose_by_rules(
-        self,
-        outcomes: list[tuple[PlanStep, StepOutput]],
-        sources: tuple[Source, ...],
-        reason: str,
-        *,
-        tainted: bool,
-    ) -> StepOutput:
+    async def _compose_by_rules(self, results: _Results, reason: str) -> StepOutput:
         if self._evidence_writer is not None and self._evidence_writer.is_extractive:
-            quoted = await self._evidence_writer.quote_passages(reason, tainted=tainted)
+            quoted = await self._evidence_writer.quote_passages(reason, tainted=results.tainted)
             return await self._schema_form.apply(quoted, None)
-        text = (
-            compose_results(self._list_shown_results(outcomes), self._run)
-            if outcomes
-            else answer_without_results(self._run)
-        )
-        return await self._make_rules_output(text, sources, reason, tainted=tainted)
+        selected = self._select_results(results.outcomes)
+        text = compose_results(selected, self._run) if selected else answer_without_results(self._run)
+        return await self._make_rules_output(text, results, reason)
 
-    async def _make_rules_output(
-        self, text: str, sources: tuple[Source, ...], reason: str, *, tainted: bool
-    ) -> StepOutput:
+    async def _make_rules_output(self, text: str, results: _Results, reason: str) -> StepOutput:
         restarted = self._run.state.answer_start is not None
         started = AnswerStarted(tier=None, model=None, reason=f"composed by rule: {reason}", restarted=restarted)
         await self._run.note(started, step_id=self._step.id, attempt=self._attempt)
         return StepOutput(
-            value=text, text=text, tainted=tainted, sources=sources, effective="rules", fallback_reason=reason
+            value=text,
+            text=text,
+            tainted=results.tainted,
+            sources=results.sources,
+            effective="rules",
+            fallback_reason=reason,
         )
 
-    def _list_shown_results(self, outcomes: list[tuple[PlanStep, StepOutput]]) -> list[tuple[PlanStep, StepOutput]]:
-        """The results for an answer by rules. In a room with required tools, omits those that other steps
-        used.
-        """
+    def _select_results(self, outcomes: list[StepResult]) -> list[StepResult]:
+        """The results for an answer by rules. In a room with required tools, omits those that other steps used."""
         used = {name for step in self._run.state.plan_steps if step.is_work for name in step.depends_on}
         unused = [(step, output) for step, output in outcomes if step.id not in used]
         return unused if self._run.room.required_tools and unused else outcomes
 
-    def _build_messages(
-        self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
-    ) -> tuple[JsonObject, ...]:
+    def _build_messages(self, results: _Results, feedback: str | None) -> tuple[JsonObject, ...]:
         """The messages: trusted text in the system message, the request and each result in its own block."""
         run = self._run
         before, after = split_at_prompt(run.state)
-        system = self._build_system_prompt(outcomes, sources, (*before, *after))
+        system = self._build_system_prompt(results, (*before, *after))
         messages: list[JsonObject] = [{"role": "system", "content": system}] if system else []
         spoken = remove_instructions(before)
         messages += [message.to_openai() for message in take_newest_messages(spoken, self._history_limit)]
         question = run.state.question
         failed = list_abandoned_steps(run.state)
         refused = _build_refusal_blocks(run)
-        if outcomes or failed or refused:
-            blocks = [*build_result_blocks(run, outcomes, failed), *refused]
+        if results.outcomes or failed or refused:
+            blocks = [*build_result_blocks(run, results.outcomes, failed), *refused]
             # The question stands last: a small model answers what it has read last.
             question = "\n".join((*blocks, format_data_block("user_request", question, limit=SKILL_CHARS)))
         earlier = run.state.retrieval.earlier_results if run.state.retrieval else ()
@@ -322,24 +318,17 @@ class CompletionWriter:
             return ""
         return f", in {get_language_name(request.language)}"
 
-    def _build_system_prompt(
-        self,
-        outcomes: list[tuple[PlanStep, StepOutput]],
-        sources: tuple[Source, ...],
-        history: tuple[ChatMessage, ...],
-    ) -> str:
+    def _build_system_prompt(self, results: _Results, history: tuple[ChatMessage, ...]) -> str:
         """The operator's instructions, followed by the caller's own system messages."""
         room = self._run.room
         operator = build_instructions(self._run, history)
         failed = [*list_abandoned_steps(self._run.state), *_build_refusal_blocks(self._run)]
         earlier = self._run.state.retrieval.earlier_results if self._run.state.retrieval else ()
-        if not outcomes and not failed and not earlier:
+        if not results.outcomes and not failed and not earlier:
             # Alone, the request speaks for itself: instructed about its language, a 1.5B model repeats it, and one that
             # asks for a translation names another.
             return "\n\n".join(part for part in (operator, room.persona) if part)
-        citations = ""
-        if sources and not self._is_structured:
-            citations = _list_citations(sources)
+        citations = _list_citations(results.sources) if results.sources and not self._is_structured else ""
         return render(
             "completion",
             system=operator + "\n\n" if operator else "",

@@ -24,6 +24,8 @@ from agent.core.models import (
 )
 
 StepStatus = Literal["pending", "running", "executed", "succeeded", "retry", "replan", "aborted", "unknown"]
+StepResult = tuple[PlanStep, ev.StepOutput]
+"""A step that ran, and what it returned."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent.core.events import StepOutput
 from agent.core.models import PlanStep, RoomFilter, Tier
+from agent.core.run_state import StepResult
 
 if TYPE_CHECKING:
     from agent.run_context.run import Run
@@ -43,7 +44,7 @@ class EvidenceAnswers(Protocol):
         run: "Run",
         step: PlanStep,
         attempt: int,
-        outcomes: Sequence[tuple[PlanStep, StepOutput]],
+        outcomes: Sequence[StepResult],
         *,
         shows_early: bool,
     ) -> EvidenceWriter | None:

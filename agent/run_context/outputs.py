@@ -11,7 +11,7 @@ from agent.core.events import StepOutput, ToolReturned
 from agent.core.json_texts import write_text
 from agent.core.models import JsonObject, PlanStep, Source
 from agent.core.plan_outcome import find_failure_reason
-from agent.core.run_state import RunState
+from agent.core.run_state import RunState, StepResult
 from agent.llm.prompts import format_block
 from agent.run_context.list_figures import describe_list_figures
 from agent.run_context.run import Run
@@ -75,7 +75,7 @@ async def load_whole_output(run: Run, output: StepOutput) -> StepOutput:
     return await load_output(run, output.model_copy(update={"blob": output.whole_blob}))
 
 
-async def list_results(run: Run) -> list[tuple[PlanStep, StepOutput]]:
+async def list_results(run: Run) -> list[StepResult]:
     """The succeeded steps of the current plan with their outputs, without completions.
 
     A citation `[n]` in a text is the n-th source of `number_sources` over all outputs.
@@ -133,7 +133,7 @@ def shorten_args(args: JsonObject) -> JsonObject:
     return {key: cut_text(value, SHOWN_ARG_CHARS) if isinstance(value, str) else value for key, value in args.items()}
 
 
-def number_sources(outputs: Iterable[tuple[PlanStep, StepOutput]]) -> tuple[Source, ...]:
+def number_sources(outputs: Iterable[StepResult]) -> tuple[Source, ...]:
     """Every source once, in order of the steps, numbered from 1 for citations."""
     seen: dict[tuple[str, str | None], Source] = {}
     for step, output in outputs:
@@ -147,7 +147,7 @@ def number_sources(outputs: Iterable[tuple[PlanStep, StepOutput]]) -> tuple[Sour
     return tuple(seen.values())
 
 
-def _renumber_citations(outputs: list[tuple[PlanStep, StepOutput]]) -> list[tuple[PlanStep, StepOutput]]:
+def _renumber_citations(outputs: list[StepResult]) -> list[StepResult]:
     """The outputs with citations renumbered over all sources, because each tool numbers its own from 1."""
     if not any(output.sources for _, output in outputs):
         return outputs
@@ -208,7 +208,7 @@ def parse_cited_ids(answer: str) -> list[int]:
 _PICTURE = re.compile(r"!\[[^\]\n]{0,200}\]\((/v1/runs/([^/\s()]+)/artifacts/[^\s()]{1,300})\)")
 
 
-def list_pictures(outcomes: Iterable[tuple[PlanStep, StepOutput]], run_id: str) -> dict[str, str]:
+def list_pictures(outcomes: Iterable[StepResult], run_id: str) -> dict[str, str]:
     """The pictures of this run that results show, as Markdown by their address; each once, in order."""
     matches = (match for _, output in outcomes for match in _PICTURE.finditer(output.text))
     return {match[1]: match[0] for match in matches if match[2] == run_id}
@@ -220,9 +220,7 @@ def format_missing_pictures(pictures: dict[str, str], answer: str) -> str:
     return "".join(f"\n\n{text}" for text in missing)
 
 
-def build_result_blocks(
-    run: Run, outcomes: Sequence[tuple[PlanStep, StepOutput]], failed: Sequence[PlanStep]
-) -> list[str]:
+def build_result_blocks(run: Run, outcomes: Sequence[StepResult], failed: Sequence[PlanStep]) -> list[str]:
     """A block for each result and each step that failed, for the prompt of an answer."""
     is_small = run.profile.decides == "rounds"
     selected = leave_out_looks(run, outcomes) if is_small else outcomes
@@ -264,9 +262,7 @@ def _select_text(run: Run, step: PlanStep, output: StepOutput, limit: int) -> st
     return f"{excerpt}\n[computed: {figures}]" if figures else excerpt
 
 
-def leave_out_looks(
-    run: Run, outcomes: Sequence[tuple[PlanStep, StepOutput]], failed: Sequence[PlanStep] = ()
-) -> Sequence[tuple[PlanStep, StepOutput]]:
+def leave_out_looks(run: Run, outcomes: Sequence[StepResult], failed: Sequence[PlanStep] = ()) -> Sequence[StepResult]:
     """The results without those that only showed what another call then worked on, or one of the `failed` was to: a
     small model takes the first rows of a table for the answer of the query. A table that no call worked on stays."""
     specs = [(step, run.engine.registry.find_spec(step.tool)) for step in (*(one for one, _ in outcomes), *failed)]

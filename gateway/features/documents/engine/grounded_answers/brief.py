@@ -7,6 +7,7 @@ from pydantic import JsonValue
 
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, Plan, PlanStep
+from agent.core.run_state import StepResult
 from agent.run_context.conversation import build_instructions, name_language, remove_instructions
 from agent.run_context.run import Run
 from agent.text.terms import extract_terms
@@ -53,7 +54,7 @@ class Brief:
     voice: str = ""
 
 
-def build_brief(run: Run, outcomes: Sequence[tuple[PlanStep, StepOutput]]) -> Brief | None:
+def build_brief(run: Run, outcomes: Sequence[StepResult]) -> Brief | None:
     """The brief of an answer from documents in a room that cites, or None if nothing was searched."""
     room = run.room
     outputs = [output for _, output in outcomes if has_passages(output.value)]
@@ -92,7 +93,7 @@ def build_prompt(run: Run, brief: Brief, form: Format, feedback: str | None) -> 
 def _make_brief(
     run: Run,
     passages: Sequence[RetrievedContext],
-    others: Sequence[tuple[PlanStep, StepOutput]],
+    others: Sequence[StepResult],
     *,
     is_extractive: bool,
     clarify: str = "",

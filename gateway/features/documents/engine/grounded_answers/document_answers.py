@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from agent.core.events import StepOutput
 from agent.core.models import PlanStep, rooms_with
+from agent.core.run_state import StepResult
 from agent.run_context.run import Run
 from gateway.features.documents.engine.grounded_answers.answer_tailor import AnswerTailor
 from gateway.features.documents.engine.grounded_answers.brief import build_brief
@@ -19,7 +19,7 @@ class DocumentAnswers:
         run: Run,
         step: PlanStep,
         attempt: int,
-        outcomes: Sequence[tuple[PlanStep, StepOutput]],
+        outcomes: Sequence[StepResult],
         *,
         shows_early: bool,
     ) -> AnswerTailor | None:
