@@ -9,11 +9,12 @@ from typing import Any
 
 from agent.core.errors import BadRequestError, ConflictError, NotFoundError
 from agent.core.events import GivenPlan
-from agent.core.models import AgentRequest, ChatMessage, JsonObject, Room
+from agent.core.models import AgentRequest, ChatMessage, Room
 from agent.core.principal import Principal
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.runs.input_replies import derive_reply_id
+from agent.runs.run_origin import RunOrigin
 from agent.runs.service import AcceptedRun, AgentService
 
 CALL_PREFIX = "call_"
@@ -56,20 +57,17 @@ async def start_continuation(
     caller: Principal,
     request: AgentRequest,
     room: Room,
+    origin: RunOrigin,
     given: GivenPlan,
-    *,
-    wire_request: JsonObject | None,
-    tainted: bool,
 ) -> AcceptedRun:
-    """Starts the run that goes on, or returns it if the same results were sent before.
+    """Starts the run that goes on with a given plan, or returns it if the same results were sent before.
 
     Raises `ConflictError` if other results were sent before, and what `AgentService.start_run` raises.
     """
     run_id = derive_reply_id(given.from_run)
     try:
-        await service.start_run(
-            request, caller, room=room, run_id=run_id, wire_request=wire_request, tainted=tainted, given=given
-        )
+        goes_on = RunOrigin(wire_request=origin.wire_request, tainted=origin.tainted, given=given)
+        await service.start_run(request, caller, room=room, run_id=run_id, origin=goes_on)
     except ConflictError as error:
         earlier = fold(run_id, await service.read_events(run_id, owner=caller.owner))
         sent = service.redact_request(AgentRequest(metadata={**given.client_results})).metadata

@@ -19,6 +19,7 @@ from agent.core.plan_references import find_references
 from agent.core.principal import Principal
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
+from agent.runs.run_origin import RunOrigin
 from agent.runs.service import AcceptedRun, AgentService
 
 RepeatedEffects = Literal["refuse", "keep", "ask"]
@@ -56,11 +57,13 @@ async def start_fork(
         request,
         caller,
         room=room,
-        one_off=True,
         run_id=run_id,
-        tainted=origin.has_untrusted_prompt,
-        prompt_addresses=origin.prompt_addresses,
-        given=given,
+        origin=RunOrigin(
+            one_off=True,
+            tainted=origin.has_untrusted_prompt,
+            prompt_addresses=origin.prompt_addresses,
+            given=given,
+        ),
     )
     return AcceptedRun(run_id, caller.owner)
 

@@ -14,6 +14,7 @@ from agent.runs.client_results import find_client_results, start_continuation
 from agent.runs.conversation_tree import ConversationTree
 from agent.runs.decisions import refuse_stray_decision, submit_replies, submit_reply, submit_text
 from agent.runs.forks import ForkRequest, start_fork
+from agent.runs.run_origin import RunOrigin
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
 
 
@@ -263,7 +264,7 @@ class RunIntake:
 
     async def _accept_hidden(self, caller: Principal, request: HiddenRequest, run_id: str | None) -> AcceptedRun:
         room = self.service.admit(request.request, caller.owner)
-        return await self._start(caller, request.request, room, run_id, hidden=True, one_off=True)
+        return await self._start(caller, request.request, room, run_id, RunOrigin(hidden=True, one_off=True))
 
     async def _accept_replies(self, caller: Principal, request: ApprovalReplies, _: str | None) -> AcceptedRun:
         return await submit_replies(self.service, caller, request.run_id, request.replies)
@@ -289,7 +290,8 @@ class RunIntake:
         reply = None if request.is_first_message else await submit_reply(self.service, caller, request)
         if reply is None and (chat.follows is not None or not named.is_first_message):
             await refuse_stray_decision(self.service, caller, named, chat.follows)
-        return reply or await self._start(caller, named, room, run_id, origin=chat)
+        origin = RunOrigin(wire_request=chat.wire_request, tainted=chat.tainted, prompt_addresses=chat.prompt_addresses)
+        return reply or await self._start(caller, named, room, run_id, origin)
 
     async def _accept_request(
         self,
@@ -317,9 +319,8 @@ class RunIntake:
             )
             if reply is None:
                 await refuse_stray_decision(self.service, caller, placed)
-            return reply or await self._start(
-                caller, placed, room, run_id, one_off=request.messages is not None, own_conversation=is_own
-            )
+            origin = RunOrigin(one_off=request.messages is not None, own_conversation=is_own)
+            return reply or await self._start(caller, placed, room, run_id, origin)
         if request.parent is not None:
             raise BadRequestError("parent: a conversation that builds a pipeline has no branches", param="parent")
         conversation_id = await conversations.get_id_for_chat(named, owner=caller.owner)
@@ -336,36 +337,13 @@ class RunIntake:
         return conversations if conversations is not None and conversations.handles_room(room) else None
 
     async def _start(
-        self,
-        caller: Principal,
-        request: AgentRequest,
-        room: Room,
-        run_id: str | None,
-        *,
-        hidden: bool = False,
-        one_off: bool = False,
-        own_conversation: bool = False,
-        origin: ChatRequest | None = None,
+        self, caller: Principal, request: AgentRequest, room: Room, run_id: str | None, origin: RunOrigin
     ) -> AcceptedRun:
-        wire_request = origin.wire_request if origin else None
-        tainted = origin is not None and origin.tainted
-        has_results = not hidden and any(one.role == "tool" for one in request.messages or ())
+        """A new run; the one that goes on with the results of a client's own tools, if the request brings some."""
+        has_results = not origin.hidden and any(one.role == "tool" for one in request.messages or ())
         if has_results and (given := await find_client_results(self.service, caller.owner, request, room)) is not None:
-            return await start_continuation(
-                self.service, caller, request, room, given, wire_request=wire_request, tainted=tainted
-            )
-        run_id = await self.service.start_run(
-            request,
-            caller,
-            room=room,
-            hidden=hidden,
-            one_off=one_off,
-            run_id=run_id,
-            wire_request=wire_request,
-            tainted=tainted,
-            prompt_addresses=origin.prompt_addresses if origin else None,
-            own_conversation=own_conversation,
-        )
+            return await start_continuation(self.service, caller, request, room, origin, given)
+        run_id = await self.service.start_run(request, caller, room=room, run_id=run_id, origin=origin)
         return AcceptedRun(run_id, caller.owner)
 
 

@@ -33,6 +33,7 @@ from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.policy.approval import build_signal_payload
 from agent.runs.rooms import Rooms
+from agent.runs.run_origin import PLAIN, RunOrigin
 from agent.runs.run_reader import RunReader
 from agent.runs.run_worker import Executor, Live, RunWorker, ServiceLimits, WorkerFactory
 from agent.storage.audit import NO_AUDIT, AuditAction, AuditEvent, AuditLog
@@ -162,25 +163,13 @@ class AgentService(RunReader[Live]):
         principal: Principal = LOCAL,
         *,
         room: Room | None = None,
-        hidden: bool = False,
-        one_off: bool = False,
         run_id: str | None = None,
-        wire_request: JsonObject | None = None,
-        tainted: bool = False,
-        prompt_addresses: tuple[str, ...] | None = None,
-        own_conversation: bool = False,
-        given: GivenPlan | None = None,
-        withheld: JsonObject | None = None,
+        origin: RunOrigin = PLAIN,
     ) -> str:
         """Stores and starts a run for the request, and returns its id.
 
         `room` is the result of `admit`, if the caller has called it. `run_id` is an id from `make_run_id` that was
-        recorded before. `hidden` keeps the run out of lists. `wire_request` is stored for the door that shows the run.
-        `tainted` means that the conversation relies on untrusted content. `prompt_addresses` are the user's in a prompt
-        that is not the user's words. `one_off` adds nothing to the conversation.
-        `own_conversation` means that this gateway made the conversation's id.
-        `given` is the plan to carry out, if the run does not make one. `withheld` is stored for a tool of the run and
-        shown to no reader of the log; it is stored as it is, so the caller keeps secrets of the gateway out of it.
+        recorded before.
 
         Raises what `admit` raises; `RateLimitError` if the key has no tokens left this minute or too many parallel
         runs; `BusyError` if draining or full; `StoreError`.
@@ -190,8 +179,9 @@ class AgentService(RunReader[Live]):
         if principal.key_id is not None:
             await self._check_quota(principal.key_id, request, room)
         run_id = run_id or make_run_id()
-        if wire_request:  # redacted as metadata is: no text of a request is stored with this gateway's secrets
-            wire_request = self._redact_json(wire_request)
+        # Redacted as metadata is: no text of a request is stored with this gateway's secrets.
+        wire_request = self._redact_json(origin.wire_request) if origin.wire_request else {}
+        given = origin.given
         if given is not None:
             given = GivenPlan.model_validate(self._redact_json(given.model_dump(mode="json")))
         body = RunCreated(
@@ -199,18 +189,18 @@ class AgentService(RunReader[Live]):
             room=room,
             owner=principal.owner,
             key=principal.key_id,
-            hidden=hidden,
-            one_off=one_off,
-            tainted=tainted,
-            prompt_addresses=prompt_addresses,
-            own_conversation=own_conversation,
-            wire_request=wire_request or {},
+            hidden=origin.hidden,
+            one_off=origin.one_off,
+            tainted=origin.tainted,
+            prompt_addresses=origin.prompt_addresses,
+            own_conversation=origin.own_conversation,
+            wire_request=wire_request,
             given=given,
             may_skip_approval=principal.may_skip_approval,
             scopes=None if principal.scopes is None else tuple(sorted(principal.scopes)),
             unshared=await self._list_unshared(principal) if room.guard_output.pii == "auto" else (),
             approval_exempt=self._list_approval_exempt(),
-            withheld=withheld or {},
+            withheld=origin.withheld,
         )
         async with hold_run_slot(self._run_concurrency, principal, run_id):
             await self.worker.create_run(run_id, body)

@@ -10,12 +10,13 @@ from pydantic import Field
 from agent.core.errors import BadRequestError, ConflictError
 from agent.core.models import AgentRequest, DeferredModel, JsonObject, Room
 from agent.policy.approval import read_open_approvals
+from agent.runs.run_origin import RunOrigin
 from agent.runs.service import AcceptedRun
 from gateway.access.authentication import Caller
 from gateway.access.idempotency import start_once
 from gateway.bootstrap import Stepgate
 from gateway.doors.approvals import OpenApprovalItem, to_item
-from gateway.doors.run_intake import RUN_ID_HEADER
+from gateway.doors.http_runs import RUN_ID_HEADER
 
 
 class WaitingCall(DeferredModel):
@@ -42,7 +43,8 @@ async def ask_person(
     principal = replace(caller.principal, tools=None)  # the key's list has the tool whose work the request is, not this
 
     async def start(run_id: str | None) -> AcceptedRun:
-        made = await service.start_run(request, principal, room=room, run_id=run_id, withheld=withheld)
+        origin = RunOrigin(withheld=withheld)
+        made = await service.start_run(request, principal, room=room, run_id=run_id, origin=origin)
         return AcceptedRun(made, caller.owner)
 
     run = await start_once(http, caller.owner, start)

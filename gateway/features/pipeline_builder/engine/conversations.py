@@ -20,6 +20,7 @@ from agent.core.run_state import RunState
 from agent.policy.approval import read_open_approvals
 from agent.runs.decisions import require_same_question, submit_text
 from agent.runs.run_intake import RequestHandler
+from agent.runs.run_origin import RunOrigin
 from agent.runs.service import AcceptedRun, AgentService, make_run_id
 from gateway.features.pipeline_builder.engine.builder import PipelineBuilder
 from gateway.features.pipeline_builder.engine.conversation_completion import ConversationCompletion
@@ -332,7 +333,8 @@ class BuilderConversations:
             await self.builder.store.release_claim(conversation, run_id)
             raise
         try:
-            await self._service.start_run(request, principal, run_id=run_id, wire_request=wire_request)
+            origin = RunOrigin(wire_request=wire_request or {})
+            await self._service.start_run(request, principal, run_id=run_id, origin=origin)
         except StoreError:  # it may have been stored all the same; the next reader will see
             raise
         except AgentError:

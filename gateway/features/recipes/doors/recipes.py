@@ -7,8 +7,8 @@ from agent.core.models import DeferredModel
 from gateway.access.dependencies import CurrentCaller, require_scope, require_tool
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
+from gateway.doors.http_runs import accept_run
 from gateway.doors.json_body import JsonRoute
-from gateway.doors.run_intake import accept_run
 from gateway.doors.strict_body import StrictBody
 from gateway.features.recipes.forms import RecipeDetail, RecipeItem, SaveBody, to_detail, to_item, to_options
 from gateway.features.recipes.parts import get_recipes

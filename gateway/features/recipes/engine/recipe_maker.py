@@ -14,6 +14,7 @@ from agent.core.principal import Principal
 from agent.core.run_reducer import fold
 from agent.core.run_state import RunState
 from agent.runs.forks import load_forkable_run
+from agent.runs.run_origin import RunOrigin
 from agent.runs.service import AgentService
 from gateway.features.recipes.engine import (
     Recipe,
@@ -177,11 +178,9 @@ class RecipeMaker:
             request,
             caller,
             room=room,
-            hidden=True,
-            one_off=True,
-            tainted=state.tainted,
-            prompt_addresses=state.prompt_addresses,
-            given=given,
+            origin=RunOrigin(
+                hidden=True, one_off=True, tainted=state.tainted, prompt_addresses=state.prompt_addresses, given=given
+            ),
         )
 
     async def _wait_for_trial(self, run_id: str, owner: str) -> str:
