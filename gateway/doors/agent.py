@@ -17,8 +17,8 @@ from agent.runs.service import AcceptedRun
 from gateway.access.authentication import Caller
 from gateway.access.dependencies import get_caller, get_event_stream, get_gateway, require_scope
 from gateway.bootstrap import Stepgate
+from gateway.doors.http_runs import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.doors.json_body import JsonRoute
-from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.doors.strict_body import refuse_unknown_fields
 from gateway.render.deferred_response import DeferredResponse
 from gateway.render.errors import FailureBody

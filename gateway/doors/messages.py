@@ -27,6 +27,7 @@ from gateway.access.dependencies import CallerStream, CurrentCaller, require_sco
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import STREAM
 from gateway.doors.dependencies import Gateway
+from gateway.doors.http_runs import accept_run
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.message_forms import (
     ConversationEntries,
@@ -39,7 +40,6 @@ from gateway.doors.message_forms import (
     SentMessage,
 )
 from gateway.doors.openai import OPENAI_ERRORS
-from gateway.doors.run_intake import accept_run
 from gateway.doors.runs import parse_position
 from gateway.render.answer_view import AnswerFrames, build_view
 from gateway.render.chat_markdown import format_chat

@@ -25,6 +25,7 @@ from gateway.bootstrap import Stepgate
 from gateway.doors.agent import STREAM
 from gateway.doors.dependencies import Gateway
 from gateway.doors.early_failure import raise_early_failure
+from gateway.doors.http_runs import RUN_ID_HEADER, accept_run, cancel_on_disconnect, notify_on_disconnect
 from gateway.doors.json_body import OpenAIRoute
 from gateway.doors.openai_messages import list_ignored, refuse_unsupported, to_agent_request
 from gateway.doors.openai_wire import ChatCompletionRequest
@@ -34,7 +35,6 @@ from gateway.doors.openwebui import (
     is_open_webui,
     remove_client_additions,
 )
-from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect, notify_on_disconnect
 from gateway.render.deferred_response import DeferredResponse
 from gateway.render.error_responses import ClientDisconnectedError
 from gateway.render.errors import OpenAIErrorBody, build_openai_error, to_json

@@ -35,8 +35,8 @@ from gateway.access.dependencies import CallerStream, CurrentCaller, require_sco
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS, STREAM
 from gateway.doors.dependencies import Gateway
+from gateway.doors.http_runs import accept_run
 from gateway.doors.json_body import JsonRoute
-from gateway.doors.run_intake import accept_run
 from gateway.doors.strict_body import StrictBody
 from gateway.doors.visible_runs import check_listed_owner, get_visible_run
 from gateway.render.answer_view import AnswerFrames

@@ -6,7 +6,7 @@ import pytest
 from fastapi import Request
 from starlette.types import Message
 
-from gateway.doors.run_intake import cancel_on_disconnect
+from gateway.doors.http_runs import cancel_on_disconnect
 from gateway.render.error_responses import ClientDisconnectedError
 
 

@@ -13,8 +13,8 @@ from gateway.access.dependencies import CurrentCaller, require_scope, require_to
 from gateway.doors.agent import ERRORS
 from gateway.doors.asked_calls import WaitingCall
 from gateway.doors.dependencies import Gateway
+from gateway.doors.http_runs import cancel_on_disconnect
 from gateway.doors.json_body import JsonRoute
-from gateway.doors.run_intake import cancel_on_disconnect
 from gateway.features.documents.doors.source_credentials import ask_about_credential
 from gateway.features.documents.engine.ingest import plugins
 from gateway.features.documents.engine.ingest.allowed_paths import resolve_allowed

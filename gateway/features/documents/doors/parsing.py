@@ -11,8 +11,8 @@ from gateway.access.dependencies import require_scope, require_tool
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
+from gateway.doors.http_runs import cancel_on_disconnect
 from gateway.doors.json_body import JsonRoute
-from gateway.doors.run_intake import cancel_on_disconnect
 from gateway.features.documents.engine.ingest.allowed_paths import resolve_allowed
 from gateway.features.documents.engine.ingest.connectors.port import MissedDocument
 from gateway.features.documents.engine.ingest.connectors.workspace import open_workspace

@@ -19,8 +19,8 @@ from gateway.access.dependencies import CallerStream, CurrentCaller, require_sco
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS, STREAM
 from gateway.doors.dependencies import Gateway
+from gateway.doors.http_runs import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.doors.json_body import JsonRoute
-from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.features.pipeline_builder.doors.conversation_models import (
     ApplyPipelineRequest,
     ApplyResponse,

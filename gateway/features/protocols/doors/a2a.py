@@ -51,7 +51,7 @@ from agent.runs.service import AcceptedRun
 from gateway.access.authentication import Caller
 from gateway.access.key_watch import KeyWatch
 from gateway.bootstrap import Stepgate
-from gateway.doors.run_intake import accept_run
+from gateway.doors.http_runs import accept_run
 from gateway.features.protocols.doors.a2a_card import build_agent_card
 from gateway.features.protocols.doors.a2a_parts import MessageContent, read_parts
 from gateway.features.protocols.doors.a2a_tasks import RunTask, find_task, list_tasks, read_task_events

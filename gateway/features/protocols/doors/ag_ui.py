@@ -31,8 +31,8 @@ from gateway.access.dependencies import CallerStream, CurrentCaller, require_sco
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS, STREAM
 from gateway.doors.dependencies import Gateway
+from gateway.doors.http_runs import RUN_ID_HEADER
 from gateway.doors.json_body import JsonRoute
-from gateway.doors.run_intake import RUN_ID_HEADER
 from gateway.render.errors import RequestFormatError
 from gateway.render.sse import format_frame
 

@@ -23,11 +23,11 @@ from gateway.bootstrap import Stepgate
 from gateway.doors.agent import STREAM
 from gateway.doors.dependencies import Gateway
 from gateway.doors.early_failure import raise_early_failure
+from gateway.doors.http_runs import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.doors.json_body import OpenAIRoute
 from gateway.doors.openai import DONE_FRAME, OPENAI_ERRORS
 from gateway.doors.openai_messages import list_unknown_fields, to_agent_request
 from gateway.doors.openai_wire import ChatCompletionRequest, LogitBias, StreamOptions, WireModel
-from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.render.deferred_response import DeferredResponse
 from gateway.render.errors import RequestFormatError, build_openai_error
 from gateway.render.errors import to_json as error_to_json

@@ -19,8 +19,8 @@ from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
+from gateway.doors.http_runs import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.doors.json_body import JsonRoute
-from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.features.documents.engine.grounded_answers import Persona
 from gateway.render.plan_view import PlanStepView, build_plan_view
 

@@ -15,8 +15,8 @@ from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.catalogue import ToolItems, list_tools
 from gateway.doors.dependencies import Gateway
+from gateway.doors.http_runs import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.doors.json_body import JsonRoute
-from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.doors.strict_body import StrictBody
 from gateway.features.protocols.engine import MAX_RUN_NUMBER, Task, TaskRun, TaskRunRequest, TaskStatus
 from gateway.features.protocols.parts import get_tasks

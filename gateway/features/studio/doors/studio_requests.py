@@ -25,8 +25,8 @@ from gateway.access.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
+from gateway.doors.http_runs import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.doors.json_body import JsonRoute
-from gateway.doors.run_intake import RUN_ID_HEADER, accept_run, cancel_on_disconnect
 from gateway.doors.strict_body import StrictBody
 from gateway.features.studio.engine.request_outcomes import (
     IntentOutcome,
