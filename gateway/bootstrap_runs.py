@@ -8,7 +8,7 @@ from agent.core.models import AgentRequest, Room
 from agent.core.own_ids import OwnIds
 from agent.execution.executor import RunExecutor
 from agent.execution.graph import build_langgraph_driver
-from agent.execution.request_checks import validate_request
+from agent.execution.stages.guard import validate_request
 from agent.execution.subagent_runner import SubAgentRunner
 from agent.execution.workflow import drive
 from agent.llm.tiers import ModelTiers

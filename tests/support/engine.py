@@ -12,7 +12,7 @@ from agent.core.events import Event
 from agent.core.models import AgentRequest, AgentResponse, Room
 from agent.core.settings import Settings
 from agent.execution.executor import RunExecutor
-from agent.execution.request_checks import validate_request
+from agent.execution.stages.guard import validate_request
 from agent.execution.subagent_runner import SubAgentRunner
 from agent.execution.workflow import drive
 from agent.llm.embedder import Embedder

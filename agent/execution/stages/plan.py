@@ -32,9 +32,7 @@ from agent.execution.repeated_calls import LASTING_ERRORS, is_only_repeating_fai
 from agent.execution.stages.planning_request import build_planning_request, has_read_outside
 from agent.execution.step_labels import label_steps
 from agent.execution.steps import build_failed_output, record_output
-from agent.planning.open_parts import (
-    find_check_reason,
-)
+from agent.planning.open_parts import find_check_reason
 from agent.planning.planned import Planned, Rejection, build_ruled
 from agent.planning.planner import PlannerAgent
 from agent.planning.request import PlanningRequest
@@ -71,9 +69,7 @@ async def plan(run: Run) -> None:
         void = AnswerStarted(tier=None, model=None, reason="the text so far was not the answer", restarted=True)
         await run.note(void)
     if planned.question:
-        checked = await run.redaction.check_answer(planned.question)
-        question = checked.text if checked.failure is None else WITHHELD_QUESTION  # nor is it in the log
-        await run.emit(*_list_rejections(planned), InputRequested(question=run.redaction.clean_question(question)))
+        await _ask_user(run, planned)
         return
     reply = get_plan_feedback(run.state)
     if reply and (settled := await settle_reply(run, planned, reply, reason)) is not None:
@@ -103,19 +99,29 @@ async def plan(run: Run) -> None:
         duration=monotonic() - started,
     )
     await run.note_visibly(*_list_rejections(planned), proposed)
-    duration = monotonic() - started
+    was_streamed = run.state.answer_start is not shown
+    await _answer_at_once(run, planned, proposed.plan, was_streamed=was_streamed, duration=monotonic() - started)
+
+
+async def _ask_user(run: Run, planned: Planned) -> None:
+    checked = await run.redaction.check_answer(planned.question)
+    question = checked.text if checked.failure is None else WITHHELD_QUESTION  # nor is it in the log
+    await run.emit(*_list_rejections(planned), InputRequested(question=run.redaction.clean_question(question)))
+
+
+async def _answer_at_once(run: Run, planned: Planned, proposed: Plan, *, was_streamed: bool, duration: float) -> None:
+    """Records the answer of a plan whose answer is known already: the planner's own, or why there is none."""
     if planned.answer is not None:
-        was_streamed = run.state.answer_start is not shown
         begin = () if was_streamed else (note_answer_started(run),)
-        await _record_answer(run, proposed.plan, build_answer_output(run, planned.answer), begin, duration=duration)
+        await _record_answer(run, proposed, build_answer_output(run, planned.answer), begin, duration=duration)
         return
-    is_by_rules = planned.effective == "rules" and _writes_only(proposed.plan)
+    is_by_rules = planned.effective == "rules" and _writes_only(proposed)
     without_model = planned.fallback_reason if is_by_rules else None
     if without_model and (alternatives := describe_alternatives(run)):
         output = build_alternatives_output(alternatives, without_model)
-        await _record_answer(run, proposed.plan, output, (), duration=duration)
-    elif planned.unreachable is not None and len(proposed.plan.steps) == 1 and proposed.plan.steps[0].is_completion:
-        await _record_answer(run, proposed.plan, build_failed_output(planned.unreachable), (), duration=duration)
+        await _record_answer(run, proposed, output, (), duration=duration)
+    elif planned.unreachable is not None and len(proposed.steps) == 1 and proposed.steps[0].is_completion:
+        await _record_answer(run, proposed, build_failed_output(planned.unreachable), (), duration=duration)
 
 
 def _writes_only(proposed: Plan) -> bool:
@@ -152,51 +158,6 @@ def _is_final_plan(run: Run, proposed: Plan, reason: str | None) -> bool:
     codes = {one.output.error_code for one in last if one is not None and one.output is not None}
     failed = codes - {None}
     return bool(failed) and failed <= LASTING_ERRORS
-
-
-def _list_taint_sources(run: Run, planned: Planned) -> tuple[TaintSource, ...]:
-    """The untrusted text that may have influenced the plan."""
-    state = run.state
-    sources: dict[TaintSource, bool] = {
-        "conversation": state.tainted,
-        "reply": planned.is_embedded and _may_quote(run, planned),
-        "recipe": "recipe" in planned.tainted_by,
-        "results": state.plan is not None and has_read_outside(state),
-        "ground": _quotes_ground(run, planned),
-    }
-    return (*(name for name, is_there in sources.items() if is_there), *_list_message_sources(state, planned))
-
-
-def _list_message_sources(state: RunState, planned: Planned) -> tuple[TaintSource, ...]:
-    """The untrusted text that a request brings into a plan. A plan made by rules reads the prompt only, but the model
-    of its skill reads the room's instructions, and that of the room's own skill the messages too.
-    """
-    if state.retrieval is None:
-        return ()
-    by_model = planned.effective == "llm" or planned.repeats_model
-    skills = [step for step in planned.plan.steps if step.action == "skill"]
-    labels = state.retrieval.labels if by_model or any(reads_history(state, step) for step in skills) else ()
-    in_room: list[TaintSource] = ["room"] if (by_model or skills) and state.room.from_outside else []
-    sources: list[TaintSource] = [
-        "unknown_answers" if label.source == "unknown_answer" else "history" for label in labels if not label.trusted
-    ]
-    if state.retrieval.prompt_label is not None:
-        sources.append("attachment")
-    return tuple(dict.fromkeys([*sources, *in_room]))
-
-
-def _may_quote(run: Run, planned: Planned) -> bool:
-    """Whether a plan among other words may be a quotation: the prompt held text from outside, or one of its texts
-    writes a call of the plan's tools as JSON."""
-    state, recalled = run.state, run.state.retrieval
-    if state.has_outside_text or state.has_unknown_answers or state.room.from_outside or has_read_outside(state):
-        return True
-    question = state.understanding.question if state.understanding else ""
-    history = [message.content for message in recalled.history] if recalled else []
-    memories = [item.text for item in recalled.items] if recalled else []
-    texts = [state.prompt, question, planned.ground, *state.room.operator_texts, *history, *memories]
-    names = {step.tool for step in planned.plan.steps if step.is_work}
-    return any("{" in text and name in text for text in texts for name in names)
 
 
 async def _add_required_tools(run: Run, planned: Planned, reason: str | None) -> Planned:
@@ -286,6 +247,51 @@ def _is_planner_refused(run: Run) -> bool:
         and event.body.error_code == ModelRequestError.code
         for event in run.events
     )
+
+
+def _list_taint_sources(run: Run, planned: Planned) -> tuple[TaintSource, ...]:
+    """The untrusted text that may have influenced the plan."""
+    state = run.state
+    sources: dict[TaintSource, bool] = {
+        "conversation": state.tainted,
+        "reply": planned.is_embedded and _may_quote(run, planned),
+        "recipe": "recipe" in planned.tainted_by,
+        "results": state.plan is not None and has_read_outside(state),
+        "ground": _quotes_ground(run, planned),
+    }
+    return (*(name for name, is_there in sources.items() if is_there), *_list_message_sources(state, planned))
+
+
+def _list_message_sources(state: RunState, planned: Planned) -> tuple[TaintSource, ...]:
+    """The untrusted text that a request brings into a plan. A plan made by rules reads the prompt only, but the model
+    of its skill reads the room's instructions, and that of the room's own skill the messages too.
+    """
+    if state.retrieval is None:
+        return ()
+    by_model = planned.effective == "llm" or planned.repeats_model
+    skills = [step for step in planned.plan.steps if step.action == "skill"]
+    labels = state.retrieval.labels if by_model or any(reads_history(state, step) for step in skills) else ()
+    in_room: list[TaintSource] = ["room"] if (by_model or skills) and state.room.from_outside else []
+    sources: list[TaintSource] = [
+        "unknown_answers" if label.source == "unknown_answer" else "history" for label in labels if not label.trusted
+    ]
+    if state.retrieval.prompt_label is not None:
+        sources.append("attachment")
+    return tuple(dict.fromkeys([*sources, *in_room]))
+
+
+def _may_quote(run: Run, planned: Planned) -> bool:
+    """Whether a plan among other words may be a quotation: the prompt held text from outside, or one of its texts
+    writes a call of the plan's tools as JSON."""
+    state, recalled = run.state, run.state.retrieval
+    if state.has_outside_text or state.has_unknown_answers or state.room.from_outside or has_read_outside(state):
+        return True
+    question = state.understanding.question if state.understanding else ""
+    history = [message.content for message in recalled.history] if recalled else []
+    memories = [item.text for item in recalled.items] if recalled else []
+    texts = [state.prompt, question, planned.ground, *state.room.operator_texts, *history, *memories]
+    names = {step.tool for step in planned.plan.steps if step.is_work}
+    return any("{" in text and name in text for text in texts for name in names)
 
 
 def _quotes_ground(run: Run, planned: Planned) -> bool:
