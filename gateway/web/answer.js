@@ -68,7 +68,7 @@ export function answer({ actions = [], grown = () => {}, again = null } = {}) {
     /** Says that the connection is lost, or back. */
     lost(isLost) {
       element.classList.toggle("lost", isLost);
-      if (isLost) tell("The connection is lost; trying again. Nothing is missed");
+      if (isLost) tell("Connection lost; trying again. Nothing will be missed");
     },
     /** Shows everything that is known about the run. */
     view(view) {
@@ -156,7 +156,7 @@ export function approval(decided, { canChange = false } = {}) {
     button("Approve", choose("approve"), { kind: "primary", picture: "done" }),
     button("Reject", choose("reject"), { picture: "close" }),
     canChange && el("span.quiet", {}, "or write what should change"));
-  may("approve").then((is) => is || fill(element, el("span", {}, "It waits for somebody whose key has the scope “approve”.")));
+  may("approve").then((is) => is || fill(element, el("span", {}, "It is waiting for someone whose key has the scope “approve”.")));
   return element;
 }
 

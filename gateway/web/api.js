@@ -143,7 +143,7 @@ export async function* events(response) {
 function within(promise, ms) {
   let timer;
   const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Failure("The connection is silent.", { code: "unreachable" })), ms);
+    timer = setTimeout(() => reject(new Failure("The connection has gone silent.", { code: "unreachable" })), ms);
   });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }

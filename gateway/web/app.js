@@ -159,13 +159,13 @@ function drawKey() {
 /** The banner of a tab without a key that is taken: whatever is looked at, there is a way on. */
 function keyNeeded() {
   const give = async () => (await askForKey()) && route();
-  return el("div.banner.notable.across", { role: "alert" }, icon("key"), el("div", {}, el("b", {}, "A key is needed. "), "Without one that is valid, nothing is shown or sent here."),
+  return el("div.banner.notable.across", { role: "alert" }, icon("key"), el("div", {}, el("b", {}, "A key is needed. "), "Without a valid one, nothing is shown or sent here."),
     el("div.row", {}, button("Use a key", give, { picture: "key" })));
 }
 
 /** The banner of a page that is open since before the gateway was upgraded. */
 const outdated = () =>
-  el("div.banner.notable.across", { role: "alert" }, icon("info"), el("div", {}, el("b", {}, "The gateway was upgraded. "), "This page belongs to the version before it. The words that you are writing are kept when you load it again."),
+  el("div.banner.notable.across", { role: "alert" }, icon("info"), el("div", {}, el("b", {}, "The gateway was upgraded. "), "This page belongs to the previous version. What you are writing is kept when you load it again."),
     el("div.row", {}, button("Load the page again", () => location.reload(), { picture: "again" })));
 
 /** Whether the gateway has no files of this page's version any more. */
@@ -189,7 +189,7 @@ async function drawState() {
   const shown = oldBanner ?? banner ?? (model === KEYLESS ? (keyBanner ??= keyNeeded()) : null);
   if (notice.firstChild !== shown) fill(notice, shown);
   const parts = Object.entries(ready?.components ?? {}).map(([name, one]) => `${name}: ${one.detail || (one.ok ? "works" : "does not work")}`);
-  if (isHeld) parts.unshift("This key’s requests of this minute are used up: what waits goes on by itself");
+  if (isHeld) parts.unshift("This key has no requests left this minute; what is waiting continues by itself");
   state.title = parts.join("\n") || "The gateway does not respond";
 }
 

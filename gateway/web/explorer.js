@@ -81,7 +81,7 @@ function layout(id, offers, isMine) {
     fill(head, el("h1", { dir: "auto" }, run.title || "(no words)"), facts(run, isMine), !OPEN.has(run.status) && offers(run.id));
     stop.parentNode.hidden = !isMine || !["queued", "running"].includes(run.status);
     const decide = (verb) => post(`v1/runs/${id}/${verb}`, { approvals: ids });
-    if (isAsked !== ids.join()) fill(question, ids.length > 0 && (isMine ? approval(decide) : el("p.quiet", {}, `It waits for ${personOf(run.owner)}.`)));
+    if (isAsked !== ids.join()) fill(question, ids.length > 0 && (isMine ? approval(decide) : el("p.quiet", {}, `It is waiting for ${personOf(run.owner)}.`)));
     isAsked = ids.join();
     answer.firstChild.textContent = ids.length ? "What is asked" : "Answer";
     put(request, run.prompt.trim() !== run.title && el("p.plaintext", { dir: "auto" }, run.prompt));
@@ -104,7 +104,7 @@ function layout(id, offers, isMine) {
     const { days, data } = found;
     if (data.length) put(sent, data.map(prompt));
     else put(sent, el("p.quiet", {}, days ? `Prompts are kept for ${count(days, "day")}; these are gone.`
-      : ["Prompts and replies are not kept here. Who runs this gateway keeps them for seven days with ", el("code", {}, "AGENT_KEEP_PROMPTS=7"), "."]));
+      : ["Prompts and replies are not kept here. The operator can keep them for seven days with ", el("code", {}, "AGENT_KEEP_PROMPTS=7"), "."]));
   }
 
   /** Opens a step's line and scrolls to it. */

@@ -47,7 +47,7 @@ function draw(known) {
 }
 
 const forbidden = () =>
-  el("p", {}, "Who runs this gateway chooses its models: with ", el("code", {}, "stepgate models use"), ", or here with a key that has the scope admin.");
+  el("p", {}, "The operator of this gateway chooses its models, with ", el("code", {}, "stepgate models use"), ", or here with a key that has the scope admin.");
 
 function configured(one) {
   const away = confirming("Remove", "Really remove?",
@@ -88,7 +88,7 @@ const label = ({ short_name: name, size_bytes: size }) => (size ? `${name} (${(s
 
 const field = (title, props, hint) => el("label", {}, title, el("input", { autocomplete: "off", spellcheck: false, ...props }), hint && el("span.quiet", {}, hint));
 
-const byAddress = ({ example_url: example }) => connecting("Calling it; a model that must be loaded first takes a while …",
+const byAddress = ({ example_url: example }) => connecting("Asking it; a model that has to be loaded first takes a while …",
   field("Address", { name: "base_url", inputMode: "url", required: true, placeholder: example }, "Of an OpenAI-compatible API."),
   field("Model", { name: "model", placeholder: "the first one that it lists" }, "Its name at that address."),
   field("Key", { name: "api_key", type: "password" }, "If it needs one. The gateway stores it, and sends it only to this address."));

@@ -2,7 +2,7 @@
 
 import { Failure } from "./api.js";
 
-const LOST = "This part of the page could not be loaded: the gateway cannot be reached, or runs another version by now. Load the page again.";
+const LOST = "This part of the page could not be loaded: the gateway cannot be reached, or now runs another version. Load the page again.";
 const listed = [...document.querySelectorAll("header nav a"), ...document.getElementById("parts").content.children];
 const parts = listed.map(({ textContent: label, dataset: { slot, name, module, scope, rooms = "" } }) =>
   ({ slot, name, label, scope, rooms: rooms.split(" ").filter(Boolean), load: () => load(module) }));

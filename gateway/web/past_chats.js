@@ -12,7 +12,7 @@ const LOOK_MS = 4_000; // between two looks while something goes on
 /** The list. Calls `gone(id)` after a chat was deleted, and `named(title)` when the one that is shown is listed. */
 export function pastChats({ gone, named }) {
   const list = el("ul.items");
-  const search = el("input", { type: "search", placeholder: "Search chats", title: "Words of titles and messages (Ctrl+K)", "aria-label": "Search chats", oninput: () => later(), onkeydown: seek });
+  const search = el("input", { type: "search", placeholder: "Search chats", title: "Search titles and messages (Ctrl+K)", "aria-label": "Search chats", oninput: () => later(), onkeydown: seek });
   const more = button("Older", () => load(next), { kind: "plain" });
   more.hidden = true;
   const fresh = el("a.button.fresh", { href: "#/chat" }, icon("plus"), "New chat");
@@ -111,7 +111,7 @@ export function pastChats({ gone, named }) {
 
   function draw() {
     if (isInUse(list)) return; // a name is being written, or something chosen
-    const none = search.value.trim() ? "No chat has all of these words." : "Your chats appear here.";
+    const none = search.value.trim() ? "No chat contains all of these words." : "Your chats appear here.";
     const focus = placeOf(document.activeElement);
     const open = rows.find((row) => row.id === current);
     if (open) named(open.title);

@@ -29,13 +29,13 @@ function offerOf({ label, scope, load }, run) {
 
 function forkForm(run) {
   const steps = run.plan.steps;
-  const chosen = choice("Begin from", "step", steps[0].id, steps.map((step) => [step.id, `${step.id}: ${title(step)}`]));
+  const chosen = choice("Start from", "step", steps[0].id, steps.map((step) => [step.id, `${step.id}: ${title(step)}`]));
   const select = chosen.querySelector("select");
   const inputs = el("div");
   const effects = choice("If a later step changed something already", "effects", "refuse", EFFECTS);
   const draw = () => {
     const step = steps.find((one) => one.id === select.value);
-    const hint = "As JSON. What comes from another step stands as $s1. Change it, or leave it.";
+    const hint = "JSON. $s1 stands for the result of another step. Edit it, or leave it as it is.";
     fill(inputs, step.action === "completion" ? el("p.quiet", {}, "The answer is written again.")
       : area("Inputs of this step", "args", JSON.stringify(step.args, null, 2), { rows: 5, hint, spellcheck: false }));
   };
@@ -52,7 +52,7 @@ function forkForm(run) {
     location.hash = `#/runs/${id}`;
   };
   return [el("form.form", { onsubmit: (event) => event.preventDefault() },
-    el("p.quiet", {}, "A new run does this step and what depends on it again. Finished results before it are taken over."),
+    el("p.quiet", {}, "A new run repeats this step and the steps that depend on it. Earlier results are kept."),
     chosen, inputs, effects), actions(["Start the fork", start, "primary"])];
 }
 

@@ -135,7 +135,7 @@ async function load(before) {
 
 function draw() {
   const focused = list.contains(document.activeElement) ? document.activeElement.hash : "";
-  const none = filters().size > 1 ? "No run fits." : "Every request is kept here with its plan and steps.";
+  const none = filters().size > 1 ? "No matching runs." : "Every request is kept here with its plan and steps.";
   fill(list, rows.map(item), !rows.length && el("li.quiet.pad", {}, none));
   more.hidden = !next;
   if (focused) list.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });

@@ -31,7 +31,7 @@ export async function show(name = "", id = "") {
   const { scopes } = await me();
   const offered = [...SECTIONS.values()].filter((one) => !one.scope || scopes.includes(one.scope)).map((one) => one.name);
   const next = offered.includes(name) ? name : offered[0];
-  if (!next) return fill(list, el("li.quiet.pad", {}, "No section of Studio is for this key."));
+  if (!next) return fill(list, el("li.quiet.pad", {}, "This key cannot use any section of Studio."));
   const module = await SECTIONS.get(next).load().catch(unloaded);
   if (look !== looks) return; // another place was opened meanwhile
   [section, kind] = [next, module];

@@ -59,7 +59,7 @@ const mayNotify = () => window.Notification?.permission === "granted";
 function notify(asked) {
   if (!asked.length || document.hasFocus() || !mayNotify()) return;
   const body = asked.length > 1 ? count(asked.length, "question") : asked[0].reason || asked[0].room;
-  const note = new Notification("Stepgate waits for you", { body, tag: asked[0].id });
+  const note = new Notification("Stepgate is waiting for you", { body, tag: asked[0].id });
   note.onclick = () => {
     window.focus();
     location.hash = "#/team/approvals";
@@ -95,7 +95,7 @@ function makeInbox(mine) {
     for (const [ids, asked] of open) if (!cards.has(ids)) add(ids, asked);
     removeMissing([...cards].filter(([ids]) => !open.has(ids)), groups.size >= MAY_BE_CUT);
     say(data.length ? `${count(data.length, "question")} ${data.length === 1 ? "waits" : "wait"}, since ${moment(data[0].asked_at)}.`
-      : "Nothing waits for you. What an agent may not do without a person is asked here and in its chat.");
+      : "Nothing is waiting for you. When an agent needs a person's permission, it asks here and in its chat.");
   }
 
   /** Closes cards whose questions are not listed; where the list may be cut, only those that their run no longer asks. */

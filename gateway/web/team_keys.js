@@ -7,7 +7,7 @@ import { copy } from "./html.js";
 
 const SCOPES = {
   chat: "Chat, and their own conversations", agent: "Runs, documents and rooms", approve: "Decide on approvals", ingest: "Add and delete documents",
-  rooms: "Make rooms and tools of their own", mcp: "Use it from an IDE (MCP)", metrics: "Read metrics", admin: "Everything, for all owners",
+  rooms: "Create their own rooms and tools", mcp: "Use it from an IDE (MCP)", metrics: "Read metrics", admin: "Everything, for all owners",
 };
 const USUAL = new Set(["chat", "agent", "approve"]);
 
@@ -16,7 +16,7 @@ export async function keys(stage) {
   const refresh = () => list(listed, refresh);
   await refresh();
   fill(stage, el("h1", {}, "API keys"),
-    el("p.lead", {}, "Each person or program has a key of their own. What belongs to an owner is seen only with that owner's keys."),
+    el("p.lead", {}, "Each person or program has its own key. What belongs to an owner is visible only with that owner's keys."),
     form(refresh), listed);
 }
 
@@ -47,7 +47,7 @@ const LIMITS = { requests_per_minute: "requests a minute", tokens_per_minute: "t
 
 /** A limit in words. */
 function limit(name, value) {
-  if (name === "budget_usd") return `${money(value)} in all`;
+  if (name === "budget_usd") return `${money(value)} in total`;
   return LIMITS[name] ? `${value.toLocaleString()} ${LIMITS[name]}` : `${words(name)} ${value.toLocaleString()}`;
 }
 
@@ -60,11 +60,11 @@ function form(refresh) {
     el("div.pair", {}, field("Owner", { name: "owner", required: true, maxLength: 200, placeholder: "anna" }), field("Name", { name: "name", required: true, maxLength: 200, placeholder: "laptop" })),
     el("fieldset", {}, el("legend", {}, "May"), Object.entries(SCOPES).map(([scope, word]) =>
       el("label.check", {}, el("input", { type: "checkbox", name: "scopes", value: scope, defaultChecked: USUAL.has(scope) }), el("span", {}, el("b", {}, scope), ` ${word}`)))),
-    el("div.pair", {}, field("Tokens in all", { name: "budget_tokens", type: "number", min: 1, placeholder: "no limit" }),
-      field("Cost in all, USD", { name: "budget_usd", type: "number", min: 0.01, step: "any", placeholder: "no limit" }),
+    el("div.pair", {}, field("Total tokens", { name: "budget_tokens", type: "number", min: 1, placeholder: "no limit" }),
+      field("Total cost, USD", { name: "budget_usd", type: "number", min: 0.01, step: "any", placeholder: "no limit" }),
       field("Requests a minute", { name: "requests_per_minute", type: "number", min: 1, placeholder: "no limit" }),
       field("Valid until", { name: "expires_on", type: "date" })),
-    el("div.row", {}, el("button.button.primary", { type: "submit" }, icon("key"), "Make the key")));
+    el("div.row", {}, el("button.button.primary", { type: "submit" }, icon("key"), "Create key")));
 
   async function make(event) {
     event.preventDefault();
@@ -87,7 +87,7 @@ function form(refresh) {
     }
   }
 
-  return el("details.offer", {}, el("summary", {}, "Make a key"), made, said, text);
+  return el("details.offer", {}, el("summary", {}, "Create a key"), made, said, text);
 }
 
 /** A key's text: it cannot be shown again. */

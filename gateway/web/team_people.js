@@ -14,9 +14,9 @@ export async function people(stage) {
     get("v1/admin/keys"), get(`v1/usage?by=owner&owner=*&since=${encodeURIComponent(since)}`)]);
   const names = [...new Set([...keys.map((one) => one.owner), ...used.map((one) => one.owner)])].filter(Boolean).sort();
   fill(stage, el("h1", {}, "People"),
-    el("p.lead", {}, "Everybody who has a key or has sent a request. What belongs to one person is not seen by another."),
+    el("p.lead", {}, "Everyone who has a key or has sent a request. Nobody sees what belongs to somebody else."),
     names.length ? el("ul.cardlist", {}, names.map((name) => person(name, keys.filter((one) => one.owner === name), used.find((one) => one.owner === name), stage)))
-      : el("p.quiet", {}, "Nobody yet. ", el("a", { href: "#/team/keys" }, "Make a key"), " for each person."));
+      : el("p.quiet", {}, "Nobody yet. ", el("a", { href: "#/team/keys" }, "Create a key"), " for each person."));
 }
 
 function person(name, keys, used, stage) {

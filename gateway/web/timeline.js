@@ -47,7 +47,7 @@ function beforehand({ created_at: created, claimed_at: claimed, plan, response: 
   const begun = waited >= LEAST ? waited : 0;
   const done = steps.filter((step) => (new Date(step.started_at) - new Date(created)) / 1000 < first).map((step) => words(step.title));
   return [
-    { name: "waiting to begin", kind: "before", from: 0, length: begun, note: "in the queue" },
+    { name: "waiting to start", kind: "before", from: 0, length: begun, note: "in the queue" },
     { name: plan ? "before the plan" : "before the first step", kind: "before", from: begun, length: first - begun, note: done.join(", ") },
   ].filter((row) => row.length >= LEAST);
 }

@@ -120,7 +120,7 @@ export function welcome({ hero, rooms, picks, say, focus }) {
   function describeVision() {
     const seeing = known.filter((one) => one.vision).map((one) => one.name || one.id);
     return seeing.length ? `Pictures can be sent to: ${seeing.join(", ")}. Choose one below.`
-      : "No room here takes pictures: no model in use was seen to see them. Choose one that does in Models.";
+      : "No room here accepts pictures: none of the models in use is known to read them. Choose one that does in Models.";
   }
 
   return { load, draw, choose, has, target, sees, describeVision };
@@ -135,5 +135,5 @@ function unconnected(models) {
       el("p.quiet", {}, "Nothing is sent to it before you choose it. ", el("a", { href: "#/models" }, "Another model")));
   return el("section.unconnected", {},
     el("p", {}, "No language model is connected. Arithmetic, time, notes and quotations from your documents work without one."),
-    connect || el("p.quiet", {}, "Who runs this gateway connects one with ", el("code", {}, "stepgate models use"), "."));
+    connect || el("p.quiet", {}, "The operator of this gateway connects one with ", el("code", {}, "stepgate models use"), "."));
 }

@@ -50,7 +50,7 @@ async def test_a_run_is_saved_confirmed_and_called_from_the_page(devtools: str, 
         await page.evaluate(f"location.hash = '#/runs/{run_id}'")
         await page.click(".offer summary")
         await page.write(".offer input[name=name]", "multiply")
-        await press(page, "Make the recipe")
+        await press(page, "Create recipe")
         await page.until("location.hash === '#/studio/recipes/multiply'")
         await page.until("document.querySelector('.studio .stage h1')?.innerText === '/multiply'")
         shown = await page.text(".studio .stage")
@@ -117,7 +117,7 @@ async def test_a_staged_tool_is_reviewed_and_applied(devtools: str, serve: Serve
         pytest.skip("this machine has no sandbox")
     async with serve(script(*ToolScript().rules())) as url, page_at(devtools, url, "#/studio/tools/new") as page:
         await page.write(".studio .stage textarea[name=description]", str(REQUEST["description"]))
-        await press(page, "Make the tool")
+        await press(page, "Create tool")
         await page.until("/^#.studio.tools.(?!new)/.test(location.hash)", 60_000)
         await page.until("document.querySelector('.studio .stage .code')")
         shown = await page.text(".studio .stage")

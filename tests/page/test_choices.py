@@ -141,7 +141,7 @@ async def test_a_picture_goes_to_a_room_that_sees(devtools: str, serve: Serve) -
         await page.evaluate(attach)
         await page.until("document.querySelector('.attached .picture img')")
         await send(page, "What is this?")
-        await page.until("document.querySelector('.tray .problem')?.innerText.includes('No room here takes pictures')")
+        await page.until("document.querySelector('.tray .problem')?.innerText.includes('room here accepts pictures')")
         kept = await page.evaluate("document.querySelector('.chat textarea').value")
         assert kept == "What is this?", "nothing is lost"
         assert await page.evaluate("document.querySelectorAll('.attached .picture').length") == 1

@@ -163,14 +163,14 @@ async def test_thirty_questions_of_several_people_are_read_and_decided(devtools:
             await page.until("document.querySelectorAll('.team .cardrow')[1].innerText.startsWith('No longer open:')")
 
             await page.click(".team .check input")
-            await page.until("document.querySelector('.team')?.innerText.includes('Nothing waits for you')")
+            await page.until("document.querySelector('.team')?.innerText.includes('Nothing is waiting for you')")
             await page.until("document.title === 'Team · Stepgate'")
 
 
 async def test_keys_of_people_show_their_limits(devtools: str, serve: Serve) -> None:
     async with team(serve) as (url, _, keys), page_of(devtools, url, keys["lead"], "#/team/keys") as page:
         await page.until(f"document.querySelectorAll('.team .cardrow').length === {len(keys)}")
-        assert "$2.50 in all" in await page.text(".team")
+        assert "$2.50 in total" in await page.text(".team")
         await picture(page, "keys-of-people", ("phone", "desk"))
 
 

@@ -186,7 +186,7 @@ async def test_who_looks_elsewhere_is_notified_of_what_waits(devtools: str, serv
         room = {"id": "careful", "name": "Careful", "approval": "always", "supervision": "checks"}
         assert (await client.post("/v1/rooms", json=room)).status_code == 201
         async with page_at(devtools, url, "#/team/approvals") as page:
-            await page.until("document.querySelector('.team')?.innerText.includes('Nothing waits for you')")
+            await page.until("document.querySelector('.team')?.innerText.includes('Nothing is waiting for you')")
             await page.evaluate(LOOK_ELSEWHERE)
             await client.post("/v1/agent", json={"prompt": "Compute it, please", "room": "careful"})
             asked = (await client.get("/v1/approvals")).json()["data"]

@@ -327,7 +327,7 @@ async def test_runs_are_searched_timed_and_compared(devtools: str, serve: Serve)
             assert "15 tokens" in await page.text(".timeline")
             first = "document.querySelector('.timeline li')"
             # The times before the plan have bars where they took a hundredth of a second.
-            assert re.match("waiting to begin|before the plan|plan", await page.evaluate(f"{first}.innerText"))
+            assert re.match("waiting to start|before the plan|plan", await page.evaluate(f"{first}.innerText"))
             bars = "[...document.querySelectorAll('.timeline .bar-of')].map((bar) => parseFloat(bar.style.left))"
             places = await page.evaluate(bars)
             assert places[0] == min(places)

@@ -90,7 +90,7 @@ function start(rows) {
   const name = el("input", { value: rows[0]?.name ?? "documents", list: "known-collections", maxLength: 200, required: true });
   return [
     el("h1", {}, "Add documents"),
-    el("p.lead", {}, "Answers cite the passages they rest on. A collection is what is searched together."),
+    el("p.lead", {}, "Answers cite the passages they are based on. The documents of a collection are searched together."),
     el("label", {}, "Collection", name, el("datalist", { id: "known-collections" }, rows.map((one) => el("option", { value: one.name })))),
     adder({ target: () => name.value.trim() || "documents", ended: refresh }),
     hasView("build") && el("p.quiet", {}, "A folder, a site or a Drive is read as a whole in ", el("a", { href: "#/build" }, "Build"), "."),
@@ -100,8 +100,8 @@ function start(rows) {
 /** The same for a key that adds nothing. */
 const reading = (rows) => [
   el("h1", {}, "Documents"),
-  el("p.lead", {}, rows.length ? "Choose a collection to see what was read of its files, and to ask about them." : "Nothing was added yet."),
-  el("p.quiet", {}, "To add files, a key needs the scope “ingest”: whoever gave you this one can make another."),
+  el("p.lead", {}, rows.length ? "Choose a collection to see what was read of its files, and to ask about them." : "Nothing has been added yet."),
+  el("p.quiet", {}, "To add files, a key needs the scope “ingest”. Ask for one where you got this key."),
 ];
 
 /** A place to drop files, in this view. */

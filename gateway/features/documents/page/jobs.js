@@ -26,7 +26,7 @@ export function readAgain(detail, begun) {
     } finally {
       press.disabled = false;
     }
-  }, { picture: "again", title: "Reads what has changed at the source, and removes what is gone" });
+  }, { picture: "again", title: "Reads what has changed at the source, and removes what no longer exists there" });
 }
 
 /** The newest reading of a collection; null without one. Calls `ended()` once a reading that goes on has ended. */

@@ -2,7 +2,7 @@
 
 import { Failure, request } from "../api.js";
 
-const UNREADABLE = "The browser cannot read it: it may be a folder, or was moved. Add the files of a folder; a folder of the gateway's machine is read as a whole in Build.";
+const UNREADABLE = "The browser cannot read it: it may be a folder, or may have been moved. Add its files instead. A folder on the gateway's machine can be read as a whole in Build.";
 const BROKEN_OFF = "The connection was lost while the file was sent.";
 const TOO_LARGE = "The connection was ended while the file was sent: it may be larger than this gateway accepts.";
 const LARGE = 100_000_000; // bytes: of more, a gateway does not wait for the end to refuse them

@@ -84,5 +84,5 @@ function letter(one, refresh) {
       one.run_id && el("span", {}, "run ", el("a", { href: `#/runs/${one.run_id}` }, one.run_id), ` of ${one.owner}: ${one.run_status}`),
       !one.run_id && el("span", {}, JSON.stringify(one.arguments))),
     actions(one.can_retry && ["Retry", decide(() => post(`${path}/retry`))],
-      ["Discard", decide(() => request(path, { method: "DELETE" })), "", `Discard job ${one.id}? It is not done again.`]));
+      ["Discard", decide(() => request(path, { method: "DELETE" })), "", `Discard job ${one.id}? It will not be run again.`]));
 }

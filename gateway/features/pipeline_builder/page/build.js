@@ -131,7 +131,7 @@ function conversation(id) {
     const view = ({ status }) => status === "awaiting_approval" && following.abort();
     const grow = growing(prose);
     const blocks = (frame) => (grow(frame), stick());
-    const lost = (is) => is && work.progress({ text: "The connection is lost; trying again. Nothing is missed" });
+    const lost = (is) => is && work.progress({ text: "Connection lost; trying again. Nothing will be missed" });
     const watch = () => follow(`v1/runs/${running}/events?render=html`, { view, blocks, lost, progress: work.progress }, following.signal)
       .catch(() => {}).then(() => (hasEnded = true));
     try {

@@ -16,5 +16,5 @@ function recipeForm(run) {
     const recipe = await post(`v1/runs/${run.id}/recipe`, name.trim() ? { name: name.trim() } : {});
     location.hash = `#/studio/recipes/${encodeURIComponent(recipe.name)}`;
   };
-  return [element, actions(["Make the recipe", save, "primary"])];
+  return [element, actions(["Create recipe", save, "primary"])];
 }

@@ -10,8 +10,8 @@ export const add = "New schedule";
 /** Returns a time in the schedule's time zone, with the zone's offset. */
 const format = (at, zone) => new Date(at).toLocaleString([], {
   timeZone: zone, timeZoneName: "shortOffset", year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
-const MISFIRES = [["run_once", "run the last one, once"], ["skip", "run none"]];
-const OVERLAPS = [["skip", "leave that time out"], ["allow", "run beside it"]];
+const MISFIRES = [["run_once", "run once, for the last one"], ["skip", "do not run"]];
+const OVERLAPS = [["skip", "skip that time"], ["allow", "run at the same time"]];
 
 /** Returns the items of the list. */
 export async function list() {
@@ -56,9 +56,9 @@ export async function create(tasks) {
   const element = el("form.form", { onsubmit: (event) => event.preventDefault() },
     field("Name", "name", "", { required: true, hint: "Letters, digits, dots, hyphens and underscores" }),
     field("When", "cron", "0 7 * * mon-fri", { required: true, hint: "Minute, hour, day of the month, month, day of the week; or @hourly, @daily, @weekly, @monthly, @yearly" }),
-    field("Time zone", "timezone", zone), area("Request", "prompt", "", { hint: "What runs, complete in itself: nobody can be asked" }),
+    field("Time zone", "timezone", zone), area("Request", "prompt", "", { hint: "The request, complete in itself: nobody can be asked when it runs" }),
     choice("While the last run is still going", "overlap", "skip", OVERLAPS),
-    choice("After times at which no gateway ran", "misfire", "run_once", MISFIRES));
+    choice("For times missed while no gateway was running", "misfire", "run_once", MISFIRES));
   const save = async () => {
     const made = await post("v1/schedules", Object.fromEntries(new FormData(element)));
     tasks.go(made.name);

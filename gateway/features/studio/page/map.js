@@ -6,7 +6,7 @@ import { addStyle } from "../parts.js";
 
 await addStyle(import.meta.url, "map.css");
 
-export const about = "What there is, and what uses what.";
+export const about = "All things here, and what uses what.";
 export const whole = true; // shown without a choice
 
 const ORDER = ["prompt", "room", "skill", "tool", "server", "collection"];
@@ -43,7 +43,7 @@ export async function open(id) {
       press.classList.toggle("far", Boolean(chosen) && key !== chosen && !near.has(key));
     }
     arrange(near);
-    fill(told, chosen ? describe(known.get(chosen)) : el("p.quiet", {}, `${count(entities.length, "thing")}, ${count(links.length, "link")}. Choose one to see what it is linked with.`));
+    fill(told, chosen ? describe(known.get(chosen)) : el("p.quiet", {}, `${count(entities.length, "thing")}, ${count(links.length, "link")}. Choose one to see what it is linked to.`));
     draw();
   }
 
@@ -60,7 +60,7 @@ export async function open(id) {
     const out = links.filter((link) => link.source === one.id && known.has(link.target)).map((link) => line(known.get(link.target), words(link.kind)));
     const into = links.filter((link) => link.target === one.id && known.has(link.source)).map((link) => line(known.get(link.source), `${words(link.kind)} it:`));
     return [el("h2", {}, one.title || one.name), el("p.quiet", {}, one.description || words(one.type)),
-      out.length + into.length ? el("ul.lines.linkage", {}, out, into) : el("p.quiet", {}, "It is linked with nothing.")];
+      out.length + into.length ? el("ul.lines.linkage", {}, out, into) : el("p.quiet", {}, "Nothing is linked to it.")];
   }
 
   function sift() {

@@ -73,7 +73,7 @@ export async function create(tasks) {
   };
   return [el("header", {}, el("h1", {}, "New tool"),
     el("p.quiet", {}, "A model writes the tests, then the code; both are checked and tried in the sandbox. You decide whether it is used. This takes a minute or more.")),
-  element, actions(["Make the tool", make, "primary"])];
+  element, actions(["Create tool", make, "primary"])];
 }
 
 function version(one, path, name, tasks) {
