@@ -66,7 +66,7 @@ async def find_evidence_check(run: Run, step: PlanStep) -> Callable[[str], bool]
     return (lambda text: not any(list_unexplained(text, evidence))) if evidence else None
 
 
-async def judge_blocks(
+async def build_judge_blocks(
     run: Run, step: PlanStep, attempt: AttemptState, output: StepOutput, figures: Sequence[str]
 ) -> str:
     """Intent, input, evidence and output as labelled blocks.

@@ -20,8 +20,15 @@ from agent.core.events import AnswerDelta, StepJudged, StepOutput
 from agent.core.models import JsonObject, Outcome, PlanStep, StepOutcome
 from agent.core.plan_references import find_references
 from agent.core.run_state import AttemptState
-from agent.execution.checks import REPEATED_REQUEST, CheckResult, check_output, is_empty_search, repeats_request
-from agent.execution.evidence import collect_figure_evidence, judge_blocks
+from agent.execution.checks import (
+    REPEATED_REQUEST,
+    CheckResult,
+    Inspection,
+    check_output,
+    is_empty_search,
+    repeats_request,
+)
+from agent.execution.evidence import build_judge_blocks, collect_figure_evidence
 from agent.execution.rounds import may_look_again
 from agent.execution.unasked_sources import list_unasked_sources
 from agent.llm.port import ResponseSchema
@@ -71,7 +78,7 @@ class StepSupervisorAgent:
         # Fields that are not there are what an extraction was to find out.
         found_nothing = step.tool != EXTRACT and is_empty_search(output, step.args, is_search=self._is_search(step))
         is_needed = any(step.id in find_references(self._list_needs(other)) for other in state.plan_steps)
-        checked = check_output(
+        inspection = Inspection(
             step,
             output,
             evidence=await collect_figure_evidence(self._run, step, own.find_attempt(number)),
@@ -86,6 +93,7 @@ class StepSupervisorAgent:
             misfit=await self._find_misfit(step, output),
             unasked=await list_unasked_sources(self._run, step.tool) if found_nothing else (),
         )
+        checked = check_output(inspection)
         return replace(checked, refused_before=await self._find_refusal(previous, output))
 
     def needs_judge(self, step: PlanStep, checked: CheckResult) -> bool:
@@ -220,7 +228,7 @@ class StepSupervisorAgent:
     async def _build_question(
         self, step: PlanStep, attempt: AttemptState, output: StepOutput, checked: CheckResult
     ) -> str:
-        blocks = await judge_blocks(self._run, step, attempt, output, checked.figures)
+        blocks = await build_judge_blocks(self._run, step, attempt, output, checked.figures)
         return f"{blocks}\nA check noticed: {checked.doubt}." if checked.doubt else blocks
 
     def _was_unreachable(self) -> bool:

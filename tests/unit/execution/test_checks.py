@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
@@ -9,7 +10,14 @@ from pydantic import JsonValue
 from agent.core.events import StepOutput
 from agent.core.failures import FAILURES
 from agent.core.models import JsonObject, Outcome, PlanStep
-from agent.execution.checks import REPEATED_REQUEST, check_output, is_empty_search, repeats_request
+from agent.execution.checks import (
+    REPEATED_REQUEST,
+    CheckResult,
+    Inspection,
+    check_output,
+    is_empty_search,
+    repeats_request,
+)
 from agent.execution.hidden_errors import find_hidden_error
 from tests.support.builders import completion_step, source, tool_step
 from tests.support.engine import engine_bench
@@ -22,6 +30,10 @@ READ, SEND = tool_step("s1"), tool_step("s1", "send", effect="effect")
 
 def text_output(text: str, value: JsonValue = None, **fields: object) -> StepOutput:
     return StepOutput.model_validate({"text": text, "value": text if value is None else value, **fields})
+
+
+def check(step: PlanStep, output: StepOutput, **circumstances: Any) -> CheckResult:
+    return check_output(Inspection(step, output, **circumstances))
 
 
 def failed_output(code: str, message: str | None = None) -> StepOutput:
@@ -46,19 +58,19 @@ def failed_output(code: str, message: str | None = None) -> StepOutput:
     ],
 )
 def test_an_error_is_judged_by_its_code(code: str, outcome: Outcome) -> None:
-    verdict = check_output(READ, failed_output(code, "it broke")).verdict
+    verdict = check(READ, failed_output(code, "it broke")).verdict
     assert (verdict.outcome, verdict.reason, verdict.by) == (outcome, "it broke", "rule")
     assert verdict.suggested_fix == (None if outcome is Outcome.ABORT else FAILURES[code].action)
 
 
 def test_an_error_without_words_is_told_by_the_table() -> None:
-    assert check_output(READ, failed_output("ERR_TOOL_TIMEOUT")).verdict.reason == "the tool did not finish in time"
+    assert check(READ, failed_output("ERR_TOOL_TIMEOUT")).verdict.reason == "the tool did not finish in time"
 
 
 @pytest.mark.parametrize("output", [failed_output("ERR_TOOL_TIMEOUT"), text_output("Error: busy")])
 def test_a_side_effect_is_never_retried_by_a_rule(output: StepOutput) -> None:
-    verdict = check_output(SEND, output).verdict
-    assert (check_output(READ, output).verdict.outcome, verdict.outcome) == (Outcome.RETRY, Outcome.REPLAN)
+    verdict = check(SEND, output).verdict
+    assert (check(READ, output).verdict.outcome, verdict.outcome) == (Outcome.RETRY, Outcome.REPLAN)
     assert verdict.reason.endswith("(a step with side effects is not repeated)")
 
 
@@ -74,7 +86,7 @@ EMPTY_TEXTS: list[tuple[str, JsonValue]] = [
 
 @pytest.mark.parametrize(("text", "value"), EMPTY_TEXTS)
 def test_an_empty_text_of_a_read_is_no_success(text: str, value: JsonValue) -> None:
-    verdict = check_output(READ, StepOutput(text=text, value=value)).verdict
+    verdict = check(READ, StepOutput(text=text, value=value)).verdict
     assert (verdict.outcome, verdict.reason) == (Outcome.RETRY, "the result is empty")
 
 
@@ -97,25 +109,25 @@ NOTHING: list[tuple[str, JsonValue]] = [
 def test_a_tool_that_changed_something_and_returned_nothing_has_succeeded(
     text: str, value: JsonValue, needed: bool
 ) -> None:
-    verdict = check_output(SEND, StepOutput(text=text, value=value), needed_by_later=needed).verdict
+    verdict = check(SEND, StepOutput(text=text, value=value), needed_by_later=needed).verdict
     assert (verdict.outcome, verdict.reason) == (Outcome.SUCCESS, "send ran and returned nothing")
 
 
 def test_a_value_without_words_is_no_failure_of_an_effect() -> None:
-    assert check_output(SEND, StepOutput(text="", value={"deleted": 1})).verdict.outcome is Outcome.SUCCESS
+    assert check(SEND, StepOutput(text="", value={"deleted": 1})).verdict.outcome is Outcome.SUCCESS
 
 
 @pytest.mark.parametrize(("text", "value"), [case for case in NOTHING if case[1] not in ("", {"result": ""})])
 def test_a_read_that_returned_no_value_found_nothing(text: str, value: JsonValue) -> None:
     output = StepOutput(text=text, value=value)
-    assert check_output(READ, output).verdict.outcome is Outcome.SUCCESS
-    assert check_output(READ, output, needed_by_later=True).verdict.outcome is Outcome.REPLAN
+    assert check(READ, output).verdict.outcome is Outcome.SUCCESS
+    assert check(READ, output, needed_by_later=True).verdict.outcome is Outcome.REPLAN
 
 
 @pytest.mark.parametrize("step", [SKILL, SKILL.model_copy(update={"effect": "effect"}), completion_step("s1")])
 def test_an_empty_text_of_a_model_is_a_failure(step: PlanStep) -> None:
-    assert check_output(step, StepOutput(text="", value="")).verdict.outcome is not Outcome.SUCCESS
-    assert check_output(step, StepOutput(text="", value=None)).verdict.outcome is not Outcome.SUCCESS
+    assert check(step, StepOutput(text="", value="")).verdict.outcome is not Outcome.SUCCESS
+    assert check(step, StepOutput(text="", value=None)).verdict.outcome is not Outcome.SUCCESS
 
 
 @pytest.mark.parametrize(
@@ -124,14 +136,14 @@ def test_an_empty_text_of_a_model_is_a_failure(step: PlanStep) -> None:
 )
 def test_an_empty_answer_is_written_again_unless_it_was_cut_off(finish: str, outcome: Outcome) -> None:
     answer = READ.model_copy(update={"action": "completion", "executor": "litellm", "tool": "completion"})
-    verdict = check_output(answer, text_output("", finish_reason=finish)).verdict
+    verdict = check(answer, text_output("", finish_reason=finish)).verdict
     assert verdict.outcome is outcome
     assert verdict.reason != "the result is empty"
 
 
 @pytest.mark.parametrize("value", [0, False, "0", None])
 def test_nought_and_no_are_results(value: JsonValue) -> None:
-    assert check_output(READ, StepOutput(text="the result", value=value)).verdict.outcome is Outcome.SUCCESS
+    assert check(READ, StepOutput(text="the result", value=value)).verdict.outcome is Outcome.SUCCESS
 
 
 @pytest.mark.parametrize(
@@ -162,9 +174,9 @@ def test_a_result_that_is_an_error_object_is_a_failure(text: str, value: JsonVal
     assert hidden is not None
     assert hidden.certainty == "certain"
     assert shown in (None, hidden.message)
-    verdict = check_output(step, output).verdict
+    verdict = check(step, output).verdict
     assert (verdict.outcome, verdict.reason) == (Outcome.RETRY, f"the result is an error message: {hidden.message}")
-    assert check_output(step, output, failed_before=output).verdict.outcome is Outcome.RETRY
+    assert check(step, output, failed_before=output).verdict.outcome is Outcome.RETRY
 
 
 LIKELY: list[tuple[str, JsonValue, str]] = [
@@ -186,13 +198,13 @@ def test_words_of_an_error_alone_are_read_again_and_then_left_to_the_judge(
     text: str, value: JsonValue, shown: str
 ) -> None:
     output = text_output(text, value)
-    first, again = check_output(READ, output), check_output(READ, output, failed_before=output)
+    first, again = check(READ, output), check(READ, output, failed_before=output)
     assert (first.verdict.outcome, first.doubt) == (Outcome.RETRY, None)
     assert first.verdict.reason == f"the result is an error message: {shown}"
     assert (again.verdict.outcome, again.doubt) == (SUCCESS, f"what reads like an error message: {shown}")
-    other = check_output(READ, output, failed_before=text_output("Error: something else"))
+    other = check(READ, output, failed_before=text_output("Error: something else"))
     assert other.verdict.outcome is Outcome.RETRY
-    assert check_output(SEND, output).verdict.outcome is Outcome.REPLAN, "what was changed is not known"
+    assert check(SEND, output).verdict.outcome is Outcome.REPLAN, "what was changed is not known"
 
 
 @pytest.mark.parametrize(
@@ -208,7 +220,7 @@ def test_words_of_an_error_alone_are_read_again_and_then_left_to_the_judge(
 )
 def test_a_result_that_holds_more_than_an_error_is_only_doubted(text: str, value: JsonValue) -> None:
     step = READ.model_copy(update={"args": {"q": "nightly", "url": "https://x"}})
-    checked = check_output(step, text_output(text, value))
+    checked = check(step, text_output(text, value))
     assert checked.verdict.outcome is SUCCESS
     assert str(checked.doubt).startswith("what reads like an error message: ")
 
@@ -230,7 +242,7 @@ def test_a_change_that_returned_an_error_and_nothing_that_it_made_has_failed(
     value: JsonValue, outcome: Outcome
 ) -> None:
     step = SEND.model_copy(update={"args": {"text": "disk full"}})
-    assert check_output(step, text_output("see value", value)).verdict.outcome is outcome
+    assert check(step, text_output("see value", value)).verdict.outcome is outcome
 
 
 @pytest.mark.parametrize(
@@ -256,20 +268,20 @@ def test_a_change_that_returned_an_error_and_nothing_that_it_made_has_failed(
 def test_talk_of_errors_is_no_error(text: str, value: JsonValue, step: PlanStep) -> None:
     output = text_output(text, value)
     assert find_hidden_error(step, output) is None
-    assert check_output(step, output).verdict.outcome is SUCCESS
+    assert check(step, output).verdict.outcome is SUCCESS
 
 
 @pytest.mark.parametrize("text", ["HTTP 404 means that the page was not found.", "Permission denied means no rights."])
 def test_an_answer_may_explain_an_error(text: str) -> None:
-    assert check_output(completion_step("s1"), text_output(text)).verdict.outcome is Outcome.SUCCESS
-    assert check_output(completion_step("s1"), failed_output("ERR_MODEL_OUTPUT")).verdict.outcome is Outcome.RETRY
+    assert check(completion_step("s1"), text_output(text)).verdict.outcome is Outcome.SUCCESS
+    assert check(completion_step("s1"), failed_output("ERR_MODEL_OUTPUT")).verdict.outcome is Outcome.RETRY
 
 
 def test_the_result_of_a_failed_attempt_again_calls_for_another_way() -> None:
-    again = check_output(READ, text_output("found"), failed_before=text_output("found")).verdict
+    again = check(READ, text_output("found"), failed_before=text_output("found")).verdict
     assert (again.outcome, "same result again" in again.reason) == (Outcome.REPLAN, True)
-    assert check_output(READ, text_output("found"), failed_before=text_output("other")).verdict.outcome is SUCCESS
-    assert check_output(READ, text_output("found", 1), failed_before=text_output("found", 2)).verdict.outcome is SUCCESS
+    assert check(READ, text_output("found"), failed_before=text_output("other")).verdict.outcome is SUCCESS
+    assert check(READ, text_output("found", 1), failed_before=text_output("found", 2)).verdict.outcome is SUCCESS
 
 
 @pytest.mark.parametrize(
@@ -302,19 +314,17 @@ def test_a_declared_search_is_judged_by_its_lists_alone() -> None:
 
 @pytest.mark.parametrize(("needed", "outcome"), [(False, Outcome.SUCCESS), (True, Outcome.REPLAN)])
 def test_finding_nothing_is_success_unless_a_later_step_needs_it(needed: bool, outcome: Outcome) -> None:
-    verdict = check_output(
-        READ, text_output("0 hits", {"matches": []}), found_nothing=True, needed_by_later=needed
-    ).verdict
+    verdict = check(READ, text_output("0 hits", {"matches": []}), found_nothing=True, needed_by_later=needed).verdict
     assert verdict.outcome is outcome
     assert verdict.evidence == ("" if needed else "none")
 
 
 def test_a_skill_must_cite_where_evidence_is_asked_for() -> None:
     bare, cited = text_output("It is 12."), text_output("It is 12.", sources=(source(),))
-    assert check_output(SKILL, bare, wants_sources=True).verdict.outcome is Outcome.RETRY
-    assert check_output(SKILL, bare).verdict.outcome is Outcome.SUCCESS
-    assert check_output(SKILL, cited, wants_sources=True).verdict.outcome is Outcome.SUCCESS
-    assert check_output(READ, bare, wants_sources=True).verdict.outcome is Outcome.SUCCESS, "a tool is its own evidence"
+    assert check(SKILL, bare, wants_sources=True).verdict.outcome is Outcome.RETRY
+    assert check(SKILL, bare).verdict.outcome is Outcome.SUCCESS
+    assert check(SKILL, cited, wants_sources=True).verdict.outcome is Outcome.SUCCESS
+    assert check(READ, bare, wants_sources=True).verdict.outcome is Outcome.SUCCESS, "a tool is its own evidence"
 
 
 ABOUT_ACME = "The revenue of Acme was 98765 euros"
@@ -336,7 +346,7 @@ ABOUT_ACME = "The revenue of Acme was 98765 euros"
 def test_only_figures_that_follow_from_nothing_leave_a_doubt(
     step: PlanStep, output: StepOutput, evidence: str, doubt: str | None
 ) -> None:
-    checked = check_output(step, output, evidence=evidence)
+    checked = check(step, output, evidence=evidence)
     assert (checked.verdict.outcome, checked.doubt) == (SUCCESS, doubt)
     assert checked.figures == (("98765",) if doubt else ())
 
@@ -352,7 +362,7 @@ def test_only_figures_that_follow_from_nothing_leave_a_doubt(
 )
 @pytest.mark.parametrize("step", [READ, SKILL, SEND])
 def test_words_that_are_not_shared_with_the_intent_prove_nothing(step: PlanStep, intent: str, text: str) -> None:
-    checked = check_output(step.model_copy(update={"intent": intent}), text_output(text), evidence=text)
+    checked = check(step.model_copy(update={"intent": intent}), text_output(text), evidence=text)
     assert (checked.verdict.outcome, checked.doubt) == (SUCCESS, None)
 
 
@@ -363,7 +373,7 @@ def test_words_that_are_not_shared_with_the_intent_prove_nothing(step: PlanStep,
 def test_an_answer_with_an_unexplained_figure_is_rewritten_once_and_then_marked(
     may_repeat: bool, was_read: bool, outcome: Outcome
 ) -> None:
-    checked = check_output(
+    checked = check(
         completion_step("s2"), text_output(ABOUT_ACME), evidence="12", may_repeat=may_repeat, was_read=was_read
     )
     assert checked.verdict.outcome is outcome
@@ -413,7 +423,7 @@ async def test_a_result_that_breaks_its_schema_or_its_time_is_retried_once(
 def test_what_repeats_the_tools_own_input_is_no_error_of_the_tool(asked: str, result: str, outcome: Outcome) -> None:
     for text in (asked, {"$literal": asked}):
         step = tool_step("s1", "summarize").model_copy(update={"args": {"text": text}})
-        assert check_output(step, text_output(result)).verdict.outcome is outcome
+        assert check(step, text_output(result)).verdict.outcome is outcome
 
 
 @pytest.mark.parametrize(
@@ -427,6 +437,6 @@ def test_an_answer_with_the_words_of_the_request_alone_repeats_it(answer: str, i
 
 def test_an_answer_that_repeats_the_request_is_written_again_unless_it_was_read() -> None:
     step, output = completion_step("answer"), text_output("How many?", effective="llm")
-    retried = check_output(step, output, misfit=REPEATED_REQUEST).verdict
+    retried = check(step, output, misfit=REPEATED_REQUEST).verdict
     assert (retried.outcome, retried.suggested_fix) == (Outcome.RETRY, "say what the results hold")
-    assert check_output(step, output, misfit=REPEATED_REQUEST, was_read=True).misfit == REPEATED_REQUEST
+    assert check(step, output, misfit=REPEATED_REQUEST, was_read=True).misfit == REPEATED_REQUEST
