@@ -58,7 +58,7 @@ SETS: Mapping[str, TaskSet] = {
     ),
     PRACTICE: TaskSet(
         "practice",
-        ("hotel", "leave", "warehouse", "home", "bank", "mailbox", "code", "kitchen"),
+        ("hotel", "leave", "warehouse", "home", "bank", "mailbox", "code", "kitchen", "music"),
         ("stock_moves", "room_nights", "spending"),
     ),
 }
