@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from gateway.features.evaluation.sets.practice.bank import build_bank
+from gateway.features.evaluation.sets.practice.bikes import build_bikes
 from gateway.features.evaluation.sets.practice.code import build_code
 from gateway.features.evaluation.sets.practice.hotel import build_hotel
 from gateway.features.evaluation.sets.practice.kitchen import build_kitchen
@@ -23,5 +24,6 @@ SERVERS: Mapping[str, BuildServer] = {
     "code": build_code,
     "kitchen": build_kitchen,
     "music": build_music,
+    "bikes": build_bikes,
 }
 """The servers by name. A tool of `hotel` is called `hotel__search_guests` in the gateway."""
