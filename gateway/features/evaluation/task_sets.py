@@ -58,8 +58,8 @@ SETS: Mapping[str, TaskSet] = {
     ),
     PRACTICE: TaskSet(
         "practice",
-        ("hotel", "leave", "warehouse", "home", "bank", "mailbox", "code", "kitchen", "music", "bikes"),
-        ("stock_moves", "room_nights", "spending", "repairs"),
+        ("hotel", "leave", "warehouse", "home", "bank", "mailbox", "code", "kitchen", "music", "bikes", "house"),
+        ("stock_moves", "room_nights", "spending", "repairs", "elmatning"),
     ),
 }
 

@@ -6,6 +6,7 @@ from gateway.features.evaluation.sets.practice.bank import build_bank
 from gateway.features.evaluation.sets.practice.bikes import build_bikes
 from gateway.features.evaluation.sets.practice.code import build_code
 from gateway.features.evaluation.sets.practice.hotel import build_hotel
+from gateway.features.evaluation.sets.practice.house import build_house
 from gateway.features.evaluation.sets.practice.kitchen import build_kitchen
 from gateway.features.evaluation.sets.practice.leave import build_leave
 from gateway.features.evaluation.sets.practice.mailbox import build_mailbox
@@ -25,5 +26,6 @@ SERVERS: Mapping[str, BuildServer] = {
     "kitchen": build_kitchen,
     "music": build_music,
     "bikes": build_bikes,
+    "house": build_house,
 }
 """The servers by name. A tool of `hotel` is called `hotel__search_guests` in the gateway."""

@@ -1,4 +1,4 @@
-"""The tables of the practice set: stock movements, nights of a hotel, spending of a household, repairs of bicycles."""
+"""The tables of the practice set: stock movements, nights of a hotel, spending, repairs, electricity meters."""
 
 from collections.abc import Iterator, Mapping
 
@@ -17,6 +17,9 @@ SHOPS = ("Frischmarkt", "Bahnhofskiosk", "Grünwald", "Lenz", "Hofladen")
 REPAIR_ROWS = 4_000
 MECHANICS = ("Selma", "Ole", "Ivo")
 REPAIRS = ("service", "brakes", "gears", "wheel", "tyre", "lights")
+
+READING_ROWS = 5_000
+FLATS = ("1A", "1B", "2A", "2B", "3A", "3B", "4A", "4B")
 
 
 def _iter_moves(draw: Draw) -> Iterator[Row]:
@@ -45,6 +48,11 @@ def _iter_repairs(draw: Draw) -> Iterator[Row]:
         )  # fmt: skip
 
 
+def _iter_electricity(draw: Draw) -> Iterator[Row]:
+    for _ in range(READING_ROWS):
+        yield draw.pick_day(2026), draw.pick(FLATS), draw.pick_integer(3, 19)
+
+
 TABLES: Mapping[str, Table] = {
     "stock_moves": Table(("move_no", "moved_on", "sku", "direction", "units"), _iter_moves),
     "room_nights": Table(("night", "room_number", "channel", "price_eur"), _iter_nights),
@@ -52,4 +60,5 @@ TABLES: Mapping[str, Table] = {
     "repairs": Table(
         ("repair_no", "finished_on", "mechanic", "work_done", "minutes_worked", "charged_eur"), _iter_repairs
     ),
+    "elmatning": Table(("avlast_den", "lagenhet", "kwh"), _iter_electricity),
 }
