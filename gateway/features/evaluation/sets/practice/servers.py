@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from gateway.features.evaluation.sets.practice.bank import build_bank
 from gateway.features.evaluation.sets.practice.bikes import build_bikes
+from gateway.features.evaluation.sets.practice.club import build_club
 from gateway.features.evaluation.sets.practice.code import build_code
 from gateway.features.evaluation.sets.practice.hotel import build_hotel
 from gateway.features.evaluation.sets.practice.house import build_house
@@ -27,5 +28,6 @@ SERVERS: Mapping[str, BuildServer] = {
     "music": build_music,
     "bikes": build_bikes,
     "house": build_house,
+    "club": build_club,
 }
 """The servers by name. A tool of `hotel` is called `hotel__search_guests` in the gateway."""

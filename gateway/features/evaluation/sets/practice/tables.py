@@ -1,4 +1,4 @@
-"""The tables of the practice set: stock movements, nights of a hotel, spending, repairs, electricity meters."""
+"""The tables of the practice set: stock movements, nights of a hotel, spending, repairs, electricity, training."""
 
 from collections.abc import Iterator, Mapping
 
@@ -20,6 +20,9 @@ REPAIRS = ("service", "brakes", "gears", "wheel", "tyre", "lights")
 
 READING_ROWS = 5_000
 FLATS = ("1A", "1B", "2A", "2B", "3A", "3B", "4A", "4B")
+
+SESSION_ROWS = 3_000
+SPORTS = ("volleyball", "judo", "badminton", "swimming")
 
 
 def _iter_moves(draw: Draw) -> Iterator[Row]:
@@ -53,6 +56,11 @@ def _iter_electricity(draw: Draw) -> Iterator[Row]:
         yield draw.pick_day(2026), draw.pick(FLATS), draw.pick_integer(3, 19)
 
 
+def _iter_sessions(draw: Draw) -> Iterator[Row]:
+    for _ in range(SESSION_ROWS):
+        yield draw.pick_day(2026), draw.pick(SPORTS), draw.pick_integer(4, 26), draw.pick_integer(45, 120)
+
+
 TABLES: Mapping[str, Table] = {
     "stock_moves": Table(("move_no", "moved_on", "sku", "direction", "units"), _iter_moves),
     "room_nights": Table(("night", "room_number", "channel", "price_eur"), _iter_nights),
@@ -61,4 +69,5 @@ TABLES: Mapping[str, Table] = {
         ("repair_no", "finished_on", "mechanic", "work_done", "minutes_worked", "charged_eur"), _iter_repairs
     ),
     "elmatning": Table(("avlast_den", "lagenhet", "kwh"), _iter_electricity),
+    "sessions": Table(("held_on", "team_sport", "headcount", "session_minutes"), _iter_sessions),
 }
