@@ -58,8 +58,21 @@ SETS: Mapping[str, TaskSet] = {
     ),
     PRACTICE: TaskSet(
         "practice",
-        ("hotel", "leave", "warehouse", "home", "bank", "mailbox", "code", "kitchen"),
-        ("stock_moves", "room_nights", "spending"),
+        (
+            "hotel",
+            "leave",
+            "warehouse",
+            "home",
+            "bank",
+            "mailbox",
+            "code",
+            "kitchen",
+            "music",
+            "bikes",
+            "house",
+            "club",
+        ),
+        ("stock_moves", "room_nights", "spending", "repairs", "elmatning", "sessions"),
     ),
 }
 

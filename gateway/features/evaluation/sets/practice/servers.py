@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 
 from gateway.features.evaluation.sets.practice.bank import build_bank
+from gateway.features.evaluation.sets.practice.bikes import build_bikes
+from gateway.features.evaluation.sets.practice.club import build_club
 from gateway.features.evaluation.sets.practice.code import build_code
 from gateway.features.evaluation.sets.practice.hotel import build_hotel
+from gateway.features.evaluation.sets.practice.house import build_house
 from gateway.features.evaluation.sets.practice.kitchen import build_kitchen
 from gateway.features.evaluation.sets.practice.leave import build_leave
 from gateway.features.evaluation.sets.practice.mailbox import build_mailbox
+from gateway.features.evaluation.sets.practice.music import build_music
 from gateway.features.evaluation.sets.practice.smart_home import build_home
 from gateway.features.evaluation.sets.practice.warehouse import build_warehouse
 from gateway.features.evaluation.state_file import BuildServer
@@ -21,5 +25,9 @@ SERVERS: Mapping[str, BuildServer] = {
     "mailbox": build_mailbox,
     "code": build_code,
     "kitchen": build_kitchen,
+    "music": build_music,
+    "bikes": build_bikes,
+    "house": build_house,
+    "club": build_club,
 }
 """The servers by name. A tool of `hotel` is called `hotel__search_guests` in the gateway."""

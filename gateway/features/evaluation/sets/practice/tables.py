@@ -1,4 +1,4 @@
-"""The tables of the practice set: movements of a warehouse, nights that a hotel sold, what a household spent."""
+"""The tables of the practice set: stock movements, nights of a hotel, spending, repairs, electricity, training."""
 
 from collections.abc import Iterator, Mapping
 
@@ -14,6 +14,15 @@ SPENDING_ROWS = 12_000
 PURSES = ("joint", "card", "cash")
 KINDS = ("groceries", "rent", "energy", "travel", "clothes", "gifts")
 SHOPS = ("Frischmarkt", "Bahnhofskiosk", "Grünwald", "Lenz", "Hofladen")
+REPAIR_ROWS = 4_000
+MECHANICS = ("Selma", "Ole", "Ivo")
+REPAIRS = ("service", "brakes", "gears", "wheel", "tyre", "lights")
+
+READING_ROWS = 5_000
+FLATS = ("1A", "1B", "2A", "2B", "3A", "3B", "4A", "4B")
+
+SESSION_ROWS = 3_000
+SPORTS = ("volleyball", "judo", "badminton", "swimming")
 
 
 def _iter_moves(draw: Draw) -> Iterator[Row]:
@@ -34,8 +43,31 @@ def _iter_spending(draw: Draw) -> Iterator[Row]:
         )  # fmt: skip
 
 
+def _iter_repairs(draw: Draw) -> Iterator[Row]:
+    for number in range(1, REPAIR_ROWS + 1):
+        yield (
+            number, draw.pick_day(2026), draw.pick(MECHANICS), draw.pick(REPAIRS), draw.pick_integer(2, 36) * 5,
+            draw.pick_integer(12, 240),
+        )  # fmt: skip
+
+
+def _iter_electricity(draw: Draw) -> Iterator[Row]:
+    for _ in range(READING_ROWS):
+        yield draw.pick_day(2026), draw.pick(FLATS), draw.pick_integer(3, 19)
+
+
+def _iter_sessions(draw: Draw) -> Iterator[Row]:
+    for _ in range(SESSION_ROWS):
+        yield draw.pick_day(2026), draw.pick(SPORTS), draw.pick_integer(4, 26), draw.pick_integer(45, 120)
+
+
 TABLES: Mapping[str, Table] = {
     "stock_moves": Table(("move_no", "moved_on", "sku", "direction", "units"), _iter_moves),
     "room_nights": Table(("night", "room_number", "channel", "price_eur"), _iter_nights),
     "spending": Table(("entry_no", "booked_on", "purse", "kind", "paid_to", "amount_cents"), _iter_spending),
+    "repairs": Table(
+        ("repair_no", "finished_on", "mechanic", "work_done", "minutes_worked", "charged_eur"), _iter_repairs
+    ),
+    "elmatning": Table(("avlast_den", "lagenhet", "kwh"), _iter_electricity),
+    "sessions": Table(("held_on", "team_sport", "headcount", "session_minutes"), _iter_sessions),
 }
