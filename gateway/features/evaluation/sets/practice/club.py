@@ -1,4 +1,4 @@
-"""The server `club`: members, teams, fees and helpers of a sports club. Its tools have names with dots."""
+"""The server `club`: members, teams, fees and helpers of a sports club."""
 
 from typing import Any, Literal
 
@@ -44,7 +44,7 @@ def build_club(file: StateFile) -> MCPServer:
 def _add_members(server: MCPServer, file: StateFile) -> None:
     """Adds the tools of members and fees."""
 
-    @server.tool(name="members.search", annotations=READ)
+    @server.tool(name="members_search", annotations=READ)
     def search_members(query: MemberQuery) -> list[dict[str, Any]]:
         """Searches the register of members.
 
@@ -58,7 +58,7 @@ def _add_members(server: MCPServer, file: StateFile) -> None:
             if wanted.items() <= member.items() and (query.name or "").casefold() in member["name"].casefold()
         ]
 
-    @server.tool(name="members.update", annotations=WRITE)
+    @server.tool(name="members_update", annotations=WRITE)
     def update_member(member_id: str, patch: MemberPatch) -> dict[str, Any]:
         """Updates a member's age group, yearly fee in EUR, or whether the fee was paid."""
         with file.change() as state:
@@ -66,7 +66,7 @@ def _add_members(server: MCPServer, file: StateFile) -> None:
             member.update(patch.model_dump(exclude_none=True))
         return {"member_id": member_id, **member}
 
-    @server.tool(name="members.terminate", annotations=DELETE)
+    @server.tool(name="members_terminate", annotations=DELETE)
     def terminate_member(member_id: str, last_day: Day) -> str:
         """Ends a membership. It can only end on 30 June or 31 December."""
         if last_day[5:] not in LAST_DAYS:
@@ -75,7 +75,7 @@ def _add_members(server: MCPServer, file: StateFile) -> None:
             find_record(state["club"]["members"], member_id, "member")["last_day"] = last_day
         return f"{member_id} is a member until {last_day}"
 
-    @server.tool(name="fees.remind", annotations=EFFECT)
+    @server.tool(name="fees_remind", annotations=EFFECT)
     def remind_members(member_ids: list[str], channel: Literal["email", "letter"]) -> str:
         """Sends members a reminder of their fee. Nothing is sent if one of them does not owe a fee."""
         with file.change() as state:
@@ -90,7 +90,7 @@ def _add_members(server: MCPServer, file: StateFile) -> None:
 def _add_teams(server: MCPServer, file: StateFile) -> None:
     """Adds the tools of teams."""
 
-    @server.tool(name="teams.list", annotations=READ)
+    @server.tool(name="teams_list", annotations=READ)
     def list_teams(sport: Sport | None = None) -> list[dict[str, Any]]:
         """Lists teams with coach, weekday, time and hall of the training, and the member ids of their players."""
         return [
@@ -99,7 +99,7 @@ def _add_teams(server: MCPServer, file: StateFile) -> None:
             if sport in (None, team["sport"])
         ]
 
-    @server.tool(name="teams.add_players", annotations=WRITE)
+    @server.tool(name="teams_add_players", annotations=WRITE)
     def add_players(team_id: str, member_ids: list[str]) -> dict[str, Any]:
         """Adds members to a team by their ids."""
         with file.change() as state:
@@ -116,18 +116,18 @@ def _add_teams(server: MCPServer, file: StateFile) -> None:
 def _add_shifts(server: MCPServer, file: StateFile) -> None:
     """Adds the tools of helpers."""
 
-    @server.tool(name="shifts.list", annotations=READ)
+    @server.tool(name="shifts_list", annotations=READ)
     def list_shifts(event: str = "", only_open: bool = False) -> list[dict[str, Any]]:
         """Lists the helpers' shifts of all events, or of those with this word in their name."""
         shifts = file.load()["club"]["shifts"]
-        file.fail_first_calls("shifts.list", 1)
+        file.fail_first_calls("shifts_list", 1)
         return [
             {"shift_id": key, **shift}
             for key, shift in shifts.items()
             if event.casefold() in shift["event"].casefold() and not (only_open and shift["member_id"] != "none")
         ]
 
-    @server.tool(name="shifts.assign", annotations=WRITE)
+    @server.tool(name="shifts_assign", annotations=WRITE)
     def assign_shift(shift_id: str, member_id: str) -> dict[str, Any]:
         """Gives an open shift to a member."""
         with file.change() as state:
