@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from agent.answers.answer_without_model import answer_without_results, compose_failures, compose_results
+from agent.answers.completion_prompt import CompletionPrompt, Results
 from agent.answers.held_writer import HeldWriter
 from agent.answers.loops import end_loops
 from agent.answers.schema_form import SchemaForm
@@ -15,16 +16,14 @@ from agent.answers.structured_answer import read_json_answer, wants_json
 from agent.answers.unwrapping import read_answer
 from agent.core.errors import ModelContextError, ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
-from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
-from agent.core.plan_outcome import EMPTY_REPLIES, find_refusal_of_plan, is_router_replaced, list_abandoned_steps
+from agent.core.models import JsonObject, PlanStep, Tier
+from agent.core.plan_outcome import EMPTY_REPLIES, is_router_replaced
 from agent.core.run_state import StepResult
 from agent.llm.port import ModelReply, read_end
-from agent.llm.prompts import render
 from agent.llm.replies import drop_foreign_calls
 from agent.llm.streamed_reply import to_openai_call
 from agent.run_context.answer_stream import DeltaWriter
 from agent.run_context.conversation import (
-    build_instructions,
     count_fitting_messages,
     remove_instructions,
     split_at_prompt,
@@ -33,35 +32,15 @@ from agent.run_context.conversation import (
 from agent.run_context.evidence_answers import EvidenceWriter
 from agent.run_context.model_calls import MeteredModels, ModelCall
 from agent.run_context.outputs import (
-    SKILL_CHARS,
-    build_result_blocks,
-    format_data_block,
     list_pictures,
     list_results,
     number_sources,
 )
 from agent.run_context.run import Run
-from agent.text.language import ENGLISH, get_language_name
 
 LEFT_OUT = "; earlier messages are left out, because the model's context does not hold them"
 """Ends the reason of an answer whose prompt was shortened."""
-FAILED_STEPS_RULE = "- What stands inside <failed> blocks could not be found out: say so, and do not fill it in."
-CITATION_RULE = (
-    "- Cite sources as [n] right after what they support; but put no [n] into a text that is to be used elsewhere, "
-    "such as a mail, a message or the content of a file. The sources:\n"
-)
 REFUSED_IN_VAIN = "the model found no answer in the passages that were found"
-MEMORY_CHARS = 4_000
-"""Characters of memories in a completion's prompt."""
-
-
-class _Results(NamedTuple):
-    """What an answer is made from: the results of the steps so far, numbered as sources."""
-
-    outcomes: list[StepResult]
-    sources: tuple[Source, ...]
-    tainted: bool
-    """Whether the results, the request or the memories hold text from outside."""
 
 
 class _ByRules(NamedTuple):
@@ -114,14 +93,14 @@ class CompletionWriter:
             return await self._compose_by_rules(results, error.message)
         return await self._take_reply(reply, results)
 
-    async def _collect_results(self) -> _Results:
+    async def _collect_results(self) -> Results:
         state = self._run.state
         outcomes = await list_results(self._run)
         recalled = state.retrieval.items if state.retrieval else ()
         tainted = state.has_outside_text or any(one.tainted for one in (*recalled, *(output for _, output in outcomes)))
-        return _Results(outcomes, number_sources(outcomes), tainted)
+        return Results(outcomes, number_sources(outcomes), tainted)
 
-    def _choose_rules(self, results: _Results) -> _ByRules | None:
+    def _choose_rules(self, results: Results) -> _ByRules | None:
         """Why rules compose the answer; None if a model writes it."""
         run = self._run
         if _is_command(run):
@@ -135,7 +114,7 @@ class CompletionWriter:
             return _ByRules("the documents say nothing about it")
         return None
 
-    async def _take_reply(self, reply: ModelReply, results: _Results) -> StepOutput:
+    async def _take_reply(self, reply: ModelReply, results: Results) -> StepOutput:
         """The output of a reply; by rules for an empty one that need not be asked for again."""
         reply = drop_foreign_calls(reply, self._offered_tools)
         is_empty = not reply.text.strip() and not reply.tool_calls
@@ -165,7 +144,7 @@ class CompletionWriter:
         early = not self._schema_form.is_requested
         return evidence.prepare(self._run, self._step, self._attempt, outcomes, shows_early=early)
 
-    async def _make_output(self, reply: ModelReply, results: _Results, finish: FinishReason) -> StepOutput:
+    async def _make_output(self, reply: ModelReply, results: Results, finish: FinishReason) -> StepOutput:
         """A model's reply as the step's output."""
         text = reply.text
         if self._is_structured and not reply.refused:
@@ -182,7 +161,7 @@ class CompletionWriter:
             provider_fields=reply.provider_fields,
         )
 
-    async def _answer_in_context(self, results: _Results, feedback: str | None) -> ModelReply:
+    async def _answer_in_context(self, results: Results, feedback: str | None) -> ModelReply:
         """The answer, with as much of the conversation as the model's context holds."""
         while True:
             try:
@@ -204,9 +183,10 @@ class CompletionWriter:
         before, _ = split_at_prompt(self._run.state)
         return len(take_newest_messages(remove_instructions(before), self._history_limit))
 
-    async def _stream_answer(self, results: _Results, feedback: str | None) -> ModelReply:
+    async def _stream_answer(self, results: Results, feedback: str | None) -> ModelReply:
         run, tier = self._run, self._choose_tier()
-        messages = self._build_messages(results, feedback)
+        prompt = CompletionPrompt(run, results, is_structured=self._is_structured)
+        messages = prompt.build(self._history_limit, feedback)
         model, again = run.engine.models.get_model_name(tier, run.room), run.state.answer_start is not None
         left_out = len(remove_instructions(split_at_prompt(run.state)[0])) - self._count_earlier_messages()
         reason = self._describe_tier(tier) + (LEFT_OUT if left_out else "")
@@ -247,7 +227,7 @@ class CompletionWriter:
         options = self._run.state.request.options
         return self._run.room.planning and "response_format" in options and wants_json(options)
 
-    async def _compose_by_rules(self, results: _Results, reason: str) -> StepOutput:
+    async def _compose_by_rules(self, results: Results, reason: str) -> StepOutput:
         if self._evidence_writer is not None and self._evidence_writer.is_extractive:
             quoted = await self._evidence_writer.quote_passages(reason, tainted=results.tainted)
             return await self._schema_form.apply(quoted, None)
@@ -255,7 +235,7 @@ class CompletionWriter:
         text = compose_results(selected, self._run) if selected else answer_without_results(self._run)
         return await self._make_rules_output(text, results, reason)
 
-    async def _make_rules_output(self, text: str, results: _Results, reason: str) -> StepOutput:
+    async def _make_rules_output(self, text: str, results: Results, reason: str) -> StepOutput:
         restarted = self._run.state.answer_start is not None
         started = AnswerStarted(tier=None, model=None, reason=f"composed by rule: {reason}", restarted=restarted)
         await self._run.note(started, step_id=self._step.id, attempt=self._attempt)
@@ -274,70 +254,6 @@ class CompletionWriter:
         unused = [(step, output) for step, output in outcomes if step.id not in used]
         return unused if self._run.room.required_tools and unused else outcomes
 
-    def _build_messages(self, results: _Results, feedback: str | None) -> tuple[JsonObject, ...]:
-        """The messages: trusted text in the system message, the request and each result in its own block."""
-        run = self._run
-        before, after = split_at_prompt(run.state)
-        system = self._build_system_prompt(results, (*before, *after))
-        messages: list[JsonObject] = [{"role": "system", "content": system}] if system else []
-        spoken = remove_instructions(before)
-        messages += [message.to_openai() for message in take_newest_messages(spoken, self._history_limit)]
-        question = run.state.question
-        failed = list_abandoned_steps(run.state)
-        refused = _build_refusal_blocks(run)
-        if results.outcomes or failed or refused:
-            blocks = [*build_result_blocks(run, results.outcomes, failed), *refused]
-            # The question stands last: a small model answers what it has read last.
-            question = "\n".join((*blocks, format_data_block("user_request", question, limit=SKILL_CHARS)))
-        earlier = run.state.retrieval.earlier_results if run.state.retrieval else ()
-        data_blocks = [
-            format_data_block("earlier_results", one.text, limit=SKILL_CHARS, tool=one.tool, intent=one.intent)
-            for one in earlier
-        ]
-        question = "\n".join((*data_blocks, question))
-        memories = run.state.retrieval.items if run.state.retrieval else ()
-        if memories:
-            remembered = "\n".join(f"- {item.text}" for item in memories)
-            question = format_data_block("memory", remembered, limit=MEMORY_CHARS) + "\n" + question
-        if feedback:
-            question += f"\n\nAn earlier answer was not accepted: {feedback}"
-        request = run.state.request
-        if question or request.images or not messages:  # a client may send instructions without a question
-            user_message = ChatMessage(
-                role="user", content=question, images=request.images, name=request.prompt_name,
-                image_lines=request.place_images(question, run.state.question),
-            )  # fmt: skip
-            messages.append(user_message.to_openai())
-        messages += [message.to_openai() for message in remove_instructions(after)]
-        return tuple(messages)
-
-    def _describe_language(self) -> str:
-        """ ", in German": the language of the answer; "" for English, and for an answer that is translated."""
-        request = self._run.state.understanding
-        if not self._run.room.planning or request is None or request.translated or request.language == ENGLISH:
-            return ""
-        return f", in {get_language_name(request.language)}"
-
-    def _build_system_prompt(self, results: _Results, history: tuple[ChatMessage, ...]) -> str:
-        """The operator's instructions, followed by the caller's own system messages."""
-        room = self._run.room
-        operator = build_instructions(self._run, history)
-        failed = [*list_abandoned_steps(self._run.state), *_build_refusal_blocks(self._run)]
-        earlier = self._run.state.retrieval.earlier_results if self._run.state.retrieval else ()
-        if not results.outcomes and not failed and not earlier:
-            # Alone, the request speaks for itself: instructed about its language, a 1.5B model repeats it, and one that
-            # asks for a translation names another.
-            return "\n\n".join(part for part in (operator, room.persona) if part)
-        citations = _list_citations(results.sources) if results.sources and not self._is_structured else ""
-        return render(
-            "completion",
-            system=operator + "\n\n" if operator else "",
-            persona=room.persona + "\n\n" if room.persona else "",
-            language=self._describe_language(),
-            failed=FAILED_STEPS_RULE + "\n" if failed else "",
-            citations=citations,
-        )
-
     def _choose_tier(self) -> Tier:
         """The tier of the answer. A room's "high" holds whatever the plan asks for."""
         if _is_task(self._run):
@@ -350,18 +266,6 @@ class CompletionWriter:
         if self._step.tier is not None and self._run.room.answer_tier != "high":
             return f"the plan asks for the {tier} tier"
         return f"the room answers on the {tier} tier"
-
-
-def _build_refusal_blocks(run: Run) -> list[str]:
-    """A block that says why the calls of the planner were not made; none if they were."""
-    reason = find_refusal_of_plan(run.state)
-    tools = ", ".join(run.state.plans[-1].refused_calls) if reason else ""
-    return [format_data_block("failed", f"not called: {reason}", limit=SKILL_CHARS, tool=tools)] if reason else []
-
-
-def _list_citations(sources: tuple[Source, ...]) -> str:
-    listed = (f"[{source.id}] {source.name}" + (f" {source.url}" if source.url else "") for source in sources)
-    return CITATION_RULE + "\n".join(listed)
 
 
 def _is_command(run: Run) -> bool:

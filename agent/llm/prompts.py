@@ -5,8 +5,11 @@ The kernel's are in `agent/prompts/`; a feature has a `PromptSource` of its own.
 
 import re
 from pathlib import Path
+from typing import Final
 
 _FIELD = re.compile(r"\{\{(\w+)\}\}")
+SEPARATOR: Final = "\n=> "
+"""Between an example and its reply."""
 
 
 class PromptSource:
@@ -34,6 +37,12 @@ class PromptSource:
         parts[1::2] = [values[name] for name in fields]
         return "".join(parts)
 
+    def read_examples(self, prompt: str) -> list[tuple[str, str]]:
+        """The examples in the prompt of this name, each with its reply. An empty line parts two of them, and `=> `
+        begins a reply. Raises `FileNotFoundError` if there is no such prompt."""
+        examples = (example.partition(SEPARATOR) for example in self.render(prompt).split("\n\n"))
+        return [(asking, reply) for asking, _, reply in examples]
+
     def list_names(self) -> list[str]:
         """The names of all prompts."""
         return sorted(path.stem for path in self._folder.glob("*.md"))
@@ -46,11 +55,12 @@ def _load(path: Path) -> tuple[str, ...]:
 
 PROMPTS = PromptSource(Path(__file__).parent.parent / "prompts")
 render = PROMPTS.render
+read_examples = PROMPTS.read_examples
 
 
 _TAG = re.compile(
     r"<(?=\s*+/\s*+(?:input|output|data)\b|"
-    r"\s*+/?\s*+(?:history|ground|memory|earlier_results|results?|failed|replan|user_request|task|intent|evidence|answer"
+    r"\s*+/?\s*+(?:history|ground|memory|earlier_results|results?|failed|replan|instructions|user_request|task|intent|evidence|answer"
     r"|claim)\b)",
     re.IGNORECASE,
 )

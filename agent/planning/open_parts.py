@@ -161,12 +161,11 @@ def has_failed(state: RunState) -> bool:
 def list_unmade_changes(state: RunState) -> tuple[str, ...]:
     """The tools with which the request asks to change something, if nothing was changed and nobody refused it.
 
-    `ANY_TOOL` stands for those of a request that needs an action, as the model said, where no call succeeded and none
-    was decided on: whatever the answer says then, nothing was done."""
+    `ANY_TOOL` stands for those of a request that needs an action, as the model said, where none was decided on:
+    whatever the answer says then, nothing was done."""
     wanted = {*(find_allowed_changes(state) or ()), *(name for one in state.plans for name in one.decided_changes)}
     if find_allowed_changes(state) is None and not wanted and any(one.need == ACTION for one in state.plans):
-        steps = _list_work(state)
-        wanted = {ANY_TOOL} if all(state.get_step(step.id).status != "succeeded" for step in steps) else set()
+        wanted = {ANY_TOOL}
     return () if is_change_settled(state) else tuple(sorted(wanted))
 
 

@@ -14,16 +14,15 @@ examples, as turns or as text, it is a single word too.
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Final
 
 from agent.core.errors import ModelContextError
 from agent.core.json_schema import get_properties
 from agent.core.json_walk import iter_nodes
 from agent.core.models import JsonObject
-from agent.llm.prompts import render
+from agent.llm.prompts import read_examples, render
 from agent.planning.parse import read_last_object
 from agent.planning.planner import PlannerModel
-from agent.planning.request import PlanningRequest
+from agent.planning.request import ACTION, PlanningRequest
 from agent.planning.rounds.decision_schema import build_choice_schema
 from agent.planning.rounds.named_files import list_named_files
 from agent.planning.rounds.prompt import DESCRIPTION_CHARS, SHOWN_INPUTS, encode_decision, say
@@ -50,8 +49,6 @@ NAMING_BEGIN_CHARS, NAMING_END_CHARS = 300, 150
 """Characters of a long request in which a name of a file counts; one in the middle is part of a pasted text."""
 BEFORE_CHARS = 100
 """Characters of the last turn, of each side."""
-SEPARATOR: Final = "\n=> "
-"""Between an example and its reply, in the files of examples."""
 
 
 async def ask_need(model: PlannerModel, request: PlanningRequest, tools: Sequence[ToolSpec]) -> str:
@@ -59,13 +56,16 @@ async def ask_need(model: PlannerModel, request: PlanningRequest, tools: Sequenc
 
     "" for a reply of more than a word, and where the examples do not fit the model's context. "" too, without a
     question, for commands, for names of files that are there and for web addresses, and for words of a skill, of
-    somebody else's tool and its inputs: what those are for, only they say."""
-    if _names_an_own_thing(request, tools):
+    somebody else's tool and its inputs: what those are for, only they say. Where no tool has effects, nothing can be
+    done to a file: about a request that names one the model is asked too, but only `ACTION` is taken from its reply."""
+    is_own = _names_an_own_thing(request, tools)
+    if is_own and (not _names_a_file(request) or any(spec.effect == "effect" for spec in tools)):
         return ""
     try:
-        return await model.ask_word((*_build_examples(NEED), say("user", _describe(request))))
+        need = await model.ask_word((*_build_examples(NEED), say("user", _describe(request))))
     except ModelContextError:
         return ""
+    return need if need == ACTION or not is_own else ""
 
 
 def follows_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
@@ -119,8 +119,7 @@ async def _choose(model: PlannerModel, field: str, choices: Sequence[str], quest
 def _build_examples(field: str) -> tuple[JsonObject, ...]:
     """The instruction of a question, and its examples as turns of a conversation."""
     messages = [say("system", render(field))]
-    for example in render(f"{field}_examples").split("\n\n"):
-        asking, _, choice = example.partition(SEPARATOR)
+    for asking, choice in read_examples(f"{field}_examples"):
         content = render("fits_question", **_read_fields(asking)) if field == FIT else asking
         messages += [
             say("user", content),
@@ -149,8 +148,9 @@ def _shorten(text: str, begin_chars: int = BEGIN_CHARS, end_chars: int = END_CHA
 def _names_an_own_thing(request: PlanningRequest, tools: Sequence[ToolSpec]) -> bool:
     """Whether the request is a command of a tool of ours, names a file of the ground or a web address, or is in the
     words of a skill, of somebody else's tool and its inputs."""
-    ends = keep_ends(request.question, NAMING_BEGIN_CHARS, NAMING_END_CHARS)
-    if read_calls(request.question, {spec.name: spec for spec in tools}) or _names_a_source(ends, request.ground):
+    if read_calls(request.question, {spec.name: spec for spec in tools}):
+        return True
+    if "://" in _keep_naming_ends(request) or _names_a_file(request):
         return True
     words = {*extract_terms(keep_ends(request.question))}
     names = ({*extract_terms(split_name(card.name))} for card in request.catalogue.skills)
@@ -173,6 +173,10 @@ def _list_input_terms(spec: ToolSpec) -> set[str]:
     return {*extract_terms(split_name(" ".join(texts)))}
 
 
-def _names_a_source(text: str, ground: str) -> bool:
-    """Whether a text holds a web address, or the name of a file that is there."""
-    return "://" in text or bool(list_named_files(text, ground))
+def _names_a_file(request: PlanningRequest) -> bool:
+    """Whether the request names a file that is there."""
+    return bool(list_named_files(_keep_naming_ends(request), request.ground))
+
+
+def _keep_naming_ends(request: PlanningRequest) -> str:
+    return keep_ends(request.question, NAMING_BEGIN_CHARS, NAMING_END_CHARS)

@@ -9,7 +9,7 @@ import pytest
 from agent.core.models import ChatMessage, JsonObject, Usage
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.parse import read_word
-from agent.planning.request import NOTHING, PlanningRequest
+from agent.planning.request import ACTION, NOTHING, PlanningRequest
 from agent.planning.rounds.tool_need import BEGIN_CHARS, END_CHARS, ask_need, asks_for_change, fits_request
 from agent.tools.catalogue import Catalogue, SkillCard
 from agent.tools.client_tools import build_client_spec
@@ -60,8 +60,8 @@ async def decide(question: str, model: Chooser, *tools: object, **more: object) 
         ("kitchen heating off please", (SEARCH, DEVICES), {}),
         ("ilse wrote about the wall. reply to her with just 'yes'", (SEARCH, SEND), {}),
         ("all lights out!", (SEARCH, DEVICES), {}),
-        ("Shorten minutes.docx to a page", (SEARCH,), {"ground": "Files (2):\n- a.txt\n- old/Minutes.docx"}),
-        ("What is in Q3 report.v2.pdf?", (SEARCH,), {"ground": "Files (1):\n- Q3 report.v2.pdf"}),
+        ("Shorten minutes.docx to a page", (SEARCH, SEND), {"ground": "Files (2):\n- a.txt\n- old/Minutes.docx"}),
+        ("What is in Q3 report.v2.pdf?", (SEARCH, SEND), {"ground": "Files (1):\n- Q3 report.v2.pdf"}),
         ("Was steht auf https://example.org ?", (SEARCH,), {}),
         ("A market report, please", (SEARCH,), {"skills": (SkillCard("market-report", "Reports"),)}),
     ],
@@ -96,6 +96,13 @@ async def test_a_skill_whose_name_is_no_word_is_named_by_nothing() -> None:
 async def test_the_model_says_whether_a_tool_is_needed(question: str) -> None:
     assert await decide(question, Chooser("nothing"), SEARCH, PRICE)
     assert not await decide(question, Chooser("lookup"), SEARCH, PRICE)
+
+
+@pytest.mark.parametrize(("reply", "need"), [("nothing", ""), ("lookup", ""), ("action", ACTION)])
+async def test_where_no_tool_has_effects_an_action_on_a_file_is_known_as_one(reply: str, need: str) -> None:
+    catalogue = Catalogue(skills=(), tools=(SEARCH,))
+    request = replace(asking("Delete notes.txt", catalogue=catalogue), ground="Files (1):\n- notes.txt")
+    assert await ask_need(Chooser(reply), request, catalogue.tools) == need
 
 
 @pytest.mark.parametrize(
