@@ -90,7 +90,7 @@ async def test_swedish_requests_plan_over_http_with_translation_off(serve: Serve
         planner, completion = (request["body"]["messages"] for request in model_server.requests())
     assert answer.choices[0].message.content == "Det blir 4 200."
     assert "Write the answer in Swedish" in planner[1]["content"]
-    assert "for the request, in Swedish," in completion[0]["content"]
+    assert "request, in Swedish," in completion[0]["content"]
     assert "17.5*240 = 4200" in completion[1]["content"]
 
 

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from agent.core.events import ApprovalRequested, ModelReturned, PlanProposed
 from agent.core.models import AgentRequest, Budgets, ChatMessage, Room
+from agent.llm.prompts import read_examples
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import (
     ASK_QUESTION,
@@ -30,6 +31,7 @@ TICKET = {"tool": "get_ticket", "inputs": {"x": "T-3"}}
 PERSON = {"tool": "find_person", "inputs": {"x": "carla"}}
 SEND = {"tool": "send", "inputs": {"x": "carla"}}
 ANSWER = says("It is with Carla.", to="completion")
+EXAMPLES = read_examples("completion_examples")
 
 
 def make_tools() -> list[FunctionTool]:
@@ -69,8 +71,8 @@ async def test_every_decision_of_a_run_continues_the_one_before(tmp_path: Path) 
     # The newest message ends with the request once more; what came before it stays.
     assert sent[2][:2] == sent[1][:2]
     assert "T-3" not in system[0]["content"]
-    assert [message["role"] for message in sent[3]] == ["system", "user"]
-    results, _, request = sent[3][1]["content"].rpartition("<user_request>")
+    assert [message["role"] for message in sent[3]] == ["system", *["user", "assistant"] * len(EXAMPLES), "user"]
+    results, _, request = sent[3][-1]["content"].rpartition("<user_request>")
     assert "carla@example.org" in results
     assert request == "\nWhich address has the person of T-3?\n</user_request>"
 
