@@ -13,7 +13,7 @@ from agent.core.models import JsonObject, Room, Source
 from agent.core.run_state import RunState
 from agent.planning.required import extract_context
 from agent.run_context.evidence_answers import EvidenceAnswers
-from agent.run_context.ground import NO_COLLECTIONS, GroundCollections
+from agent.run_context.ground_sources import NO_COLLECTIONS, GroundCollections
 from agent.run_context.run_hooks import PlanSource, RunHooks
 
 
