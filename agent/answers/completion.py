@@ -118,7 +118,8 @@ class CompletionWriter:
         state = self._run.state
         outcomes = await list_results(self._run)
         recalled = state.retrieval.items if state.retrieval else ()
-        tainted = state.has_outside_text or any(one.tainted for one in (*recalled, *(output for _, output in outcomes)))
+        tainted = state.has_outside_text or any(output.tainted for _, output in outcomes)
+        tainted = tainted or any(item.tainted for item in recalled)
         return _Results(outcomes, number_sources(outcomes), tainted)
 
     def _choose_rules(self, results: _Results) -> _ByRules | None:
