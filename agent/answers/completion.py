@@ -7,7 +7,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
-from agent.answers.answer_without_model import answer_without_results, compose_failures, compose_results
+from agent.answers.answer_without_model import answer_without_results
+from agent.answers.composed_answers import compose_failures, compose_results
 from agent.answers.held_writer import HeldWriter
 from agent.answers.loops import end_loops
 from agent.answers.schema_form import SchemaForm
