@@ -88,7 +88,7 @@ async def finalize(run: Run) -> None:
 
 
 def _build_terminal_event(run: Run, figures: tuple[str, ...], *, succeeded: bool) -> EventBody:
-    """The terminal event."""
+    """How the run ended: cancelled, awaiting the user, complete, or partial with the reason."""
     state = run.state
     if state.cancel_request is not None and state.cancel_request.by == "caller":
         return RunCancelled(reason=state.cancel_request.reason)
