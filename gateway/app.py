@@ -94,7 +94,13 @@ def create_app(
     routes = [*collect_routes(_list_doors(settings, features), features, settings), *mcp.routes]
     app.router.routes.extend(routes)
     error_responses.install_error_handlers(app, routes)
-    # The last one added is the outermost: every response has a request id, refusals too.
+    _add_middleware(app, settings, features, worker)
+    return app
+
+
+def _add_middleware(app: FastAPI, settings: Settings, features: LoadedFeatures, worker: WorkerProcess | None) -> None:
+    """Adds what every request passes. The last one added is the outermost: every response has a request id, refusals
+    too."""
     uploads = collect_upload_limits(features, settings)
 
     async def authenticate(headers: Headers) -> Caller:
@@ -119,7 +125,6 @@ def create_app(
         for _, target in list_hooks(features, lambda feature: feature.middleware):
             with explain_feature_errors():
                 app.add_middleware(import_target(target), worker=worker)
-    return app
 
 
 def _list_doors(settings: Settings, features: LoadedFeatures) -> Iterator[tuple[int, Sequence[BaseRoute]]]:

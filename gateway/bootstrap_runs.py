@@ -14,7 +14,7 @@ from agent.execution.workflow import drive
 from agent.llm.tiers import ModelTiers
 from agent.policy.redaction.requests import redact_request
 from agent.run_context.engine import Engine, Observer
-from agent.run_context.ground import GroundSources
+from agent.run_context.ground_sources import GroundSources
 from agent.run_context.run import Run
 from agent.run_context.token_estimates import estimate_first_call_tokens
 from agent.runs.conversation_tree import ConversationTree

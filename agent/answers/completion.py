@@ -7,8 +7,9 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
-from agent.answers.answer_without_model import answer_without_results, compose_failures, compose_results
+from agent.answers.answer_without_model import answer_without_results
 from agent.answers.completion_prompt import CompletionPrompt, Results
+from agent.answers.composed_answers import compose_failures, compose_results
 from agent.answers.held_writer import HeldWriter
 from agent.answers.loops import end_loops
 from agent.answers.schema_form import SchemaForm
@@ -97,7 +98,8 @@ class CompletionWriter:
         state = self._run.state
         outcomes = await list_results(self._run)
         recalled = state.retrieval.items if state.retrieval else ()
-        tainted = state.has_outside_text or any(one.tainted for one in (*recalled, *(output for _, output in outcomes)))
+        tainted = state.has_outside_text or any(output.tainted for _, output in outcomes)
+        tainted = tainted or any(item.tainted for item in recalled)
         return Results(outcomes, number_sources(outcomes), tainted)
 
     def _choose_rules(self, results: Results) -> _ByRules | None:

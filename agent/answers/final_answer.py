@@ -10,14 +10,14 @@ from agent.answers.additions import (
     list_missing_changes,
     list_orders_left_out,
 )
-from agent.answers.answer_without_model import (
+from agent.answers.change_outcomes import add_change_outcomes
+from agent.answers.composed_answers import (
     compose_partial_answer,
     compose_results,
     describe_stop_reason,
     has_several_intents,
     list_intent_outcomes,
 )
-from agent.answers.change_outcomes import add_change_outcomes
 from agent.answers.figure_marks import mark_figures
 from agent.answers.loops import end_looping_answer
 from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, ClientToolCall, StepOutput

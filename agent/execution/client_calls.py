@@ -28,9 +28,9 @@ from agent.core.events import (
 )
 from agent.core.run_reducer import fold
 from agent.execution.arguments import find_argument_problem, resolve_args
-from agent.execution.catalogue import build_catalogue
 from agent.execution.decide import Start, find_client_steps
 from agent.execution.given_plan import load_origin
+from agent.execution.run_catalogue import build_catalogue
 from agent.execution.steps import build_failed_output, build_start_events, record_output
 from agent.execution.tool_gateway import build_return
 from agent.run_context.calls import CallSite

@@ -22,7 +22,7 @@ from agent.core.json_texts import write_text
 from agent.core.models import Outcome, Plan, PlanStep, StepOutcome
 from agent.core.run_reducer import fold
 from agent.core.run_state import AttemptState, RunState
-from agent.execution.catalogue import list_read_claims
+from agent.execution.run_catalogue import list_read_claims
 from agent.run_context.run import Run
 
 GIVEN_BY_CALLER = "the result was written by the person who forked the run"

@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import islice
 
 from agent.core.errors import AgentError
-from agent.run_context.ground import GroundFile
+from agent.run_context.ground_sources import GroundFile
 from agent.run_context.run import Run
 from agent.text.terms import extract_query_terms
 from agent.tools import UserSource

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from agent.core.models import PlanStep
 from agent.core.run_state import StepState
-from agent.execution.catalogue import build_catalogue, drop_unusable
 from agent.execution.decide import find_doubt
 from agent.execution.ground import find_empty_sources
 from agent.execution.hidden_errors import find_failure_of_item
 from agent.execution.repeated_calls import UNKNOWN_OUTCOME
+from agent.execution.run_catalogue import build_catalogue, drop_unusable
 from agent.planning.list_steps import FOR_EACH
 from agent.planning.open_parts import MISSING, PARTS
 from agent.planning.request import RoundCall

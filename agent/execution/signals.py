@@ -7,7 +7,7 @@ from agent.core.errors import BadRequestError, PlanInvalidError
 from agent.core.models import JsonObject, Plan
 from agent.core.models.plan import check_written_steps
 from agent.execution.approvals import make_tool_fingerprinter
-from agent.execution.catalogue import build_catalogue
+from agent.execution.run_catalogue import build_catalogue
 from agent.planning.normalise import normalise_plan
 from agent.planning.validate import finish_plan, validate_plan
 from agent.policy.approval import build_decision_events, build_expiry_events, list_addressed_requests

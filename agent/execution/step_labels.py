@@ -14,8 +14,8 @@ from agent.core.models import JsonObject, Plan, PlanStep
 from agent.core.plan_references import find_references, list_literals
 from agent.core.run_state import RunState
 from agent.execution.argument_trust import find_joined, is_named
-from agent.execution.catalogue import build_catalogue
 from agent.execution.confirmed_values import is_confirmed, list_confirmed_values
+from agent.execution.run_catalogue import build_catalogue
 from agent.planning.open_parts import MAY_CHANGE
 from agent.run_context.message_labels import collect_own_words, get_own_prompt
 from agent.run_context.run import Run

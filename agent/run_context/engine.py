@@ -13,7 +13,7 @@ from agent.core.settings import Settings
 from agent.llm.tiers import ModelTiers
 from agent.run_context.calls import CallSite
 from agent.run_context.extensions import NO_EXTENSIONS, Extensions
-from agent.run_context.ground import GroundSources
+from agent.run_context.ground_sources import GroundSources
 from agent.run_context.memory import MemoryStore
 from agent.run_context.note_timer import NoteTimer
 from agent.skills import SkillLibrary

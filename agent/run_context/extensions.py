@@ -13,7 +13,7 @@ from agent.core.models import JsonObject, Room, Source
 from agent.core.run_state import RunState
 from agent.planning.required import extract_context
 from agent.run_context.evidence_answers import EvidenceAnswers
-from agent.run_context.ground import NO_COLLECTIONS, GroundCollections
+from agent.run_context.ground_sources import NO_COLLECTIONS, GroundCollections
 from agent.run_context.run_hooks import PlanSource, RunHooks
 
 
@@ -57,12 +57,12 @@ Gate = Callable[[GateContext], GateResult | None]
 
 
 def pass_gate(reason: str) -> GateResult:
-    """A passed gate."""
+    """The result of a gate that the run passes; the reason is for the trace."""
     return GateResult(True, reason)
 
 
 def fail_gate(*failures: str, redo: tuple[str, ...] = ()) -> GateResult:
-    """A failed gate with its reasons."""
+    """The result of a gate that the run fails: a new plan gets the failures, and calls the tools in `redo` again."""
     return GateResult(False, "; ".join(failures), failures, redo)
 
 

@@ -224,8 +224,8 @@ class MeteredModels:
         messages = await redaction.redact_for_model(request.messages)
         return replace(request, messages=messages, tools=await redaction.redact_for_model(request.tools))
 
-    async def _redact_turn(self, call: ModelCall, reply: ModelReply) -> AssistantTurn:
-        """A reply as the log keeps it."""
+    async def _redact_turn(self, call: ModelCall, reply: ModelReply) -> AssistantTurn | None:
+        """A reply as the log keeps it; None if it cannot be kept."""
         return await self._run.redaction.redact_turn(to_assistant_turn(reply), call.tools)
 
     def _note_slowness(self, request: ModelRequest, error: BaseException) -> None:

@@ -152,14 +152,14 @@ def _renumber_citations(outputs: list[StepResult]) -> list[StepResult]:
     if not any(output.sources for _, output in outputs):
         return outputs
     numbers = {(source.name, source.url): source.id for source in number_sources(outputs)}
-    spans = []
+    results = []
     for step, output in outputs:
         own = {source.id: numbers[source.name, source.url] for source in number_sources([(step, output)])}
         if any(number != meant for number, meant in own.items()):
             text = CITATION.sub(partial(_replace_citation, own), output.text)
             output = output.model_copy(update={"text": text})  # noqa: PLW2901
-        spans.append((step, output))
-    return spans
+        results.append((step, output))
+    return results
 
 
 def remove_citations(output: StepOutput) -> StepOutput:

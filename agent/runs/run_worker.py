@@ -65,7 +65,7 @@ class Executor(Protocol[Live]):
         ...
 
     async def cancel_run(self, run: Live, reason: str) -> None:
-        """Cancels the run."""
+        """Stops the run's work; its answer reports the results so far."""
         ...
 
     async def fail_run(self, run: Live, failure: AgentFailure) -> None:
@@ -108,7 +108,7 @@ class WorkerFactory(Protocol[Live]):
     def __call__(
         self, journal: Journal, executor: Executor[Live], *, worker: str, limits: ServiceLimits
     ) -> "RunWorker[Live]":
-        """The worker."""
+        """The worker that takes this process's share of the runs."""
         ...
 
 
@@ -280,7 +280,7 @@ class RunWorker(Generic[Live]):
 
     async def _claim_and_start(self, run_id: str, claiming: Awaitable[Claim | None]) -> bool:
         """Claims and starts a run in a task that outlives the caller. Raises what the claim raises."""
-        task = asyncio.create_task(self._start_claimed_run(claiming), name=f"{run_id} taking")
+        task = asyncio.create_task(self._start_claimed_run(claiming), name=f"{run_id} claim")
         self._claiming[run_id] = task
         task.add_done_callback(lambda _: self._claiming.pop(run_id, None))
         try:
@@ -329,9 +329,8 @@ class RunWorker(Generic[Live]):
     async def _apply_signals(self) -> None:
         for live in list(self._live.values()):
             if live.state.cancel_request is None:
-                with contextlib.suppress(
-                    ConflictError, StaleEpochError
-                ):  # it has ended, or another process executes it
+                # It may have ended, or another process may execute it by now.
+                with contextlib.suppress(ConflictError, StaleEpochError):
                     await self._executor.apply_signals(live)
 
 

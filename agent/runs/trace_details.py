@@ -83,7 +83,7 @@ def describe_approval(body: ev.ApprovalRequested) -> JsonObject:
 
 
 def describe_decision(body: ev.ApprovalDecided) -> JsonObject:
-    """Describes the decision."""
+    """A person's decision: what, by whom, and in which words."""
     detail: JsonObject = {"decision": body.decision, "by": body.by}
     if body.reason:
         detail["said"] = body.reason

@@ -53,11 +53,11 @@ async def _prune(database: Database, days: float, *, dry_run: bool) -> "PruneRep
         database.statements,
         ledger,
         database.audit,
-        days,
-        make_worker_name(),
-        collect_tables(features).of_runs,
-        lambda: list_retentions(features),
-        clock,
+        keep_days=days,
+        holder=make_worker_name(),
+        run_tables=collect_tables(features).of_runs,
+        list_features=lambda: list_retentions(features),
+        clock=clock,
     )
     if dry_run:
         return await retention.count_old()

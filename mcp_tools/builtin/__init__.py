@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from agent.core.settings import Settings
 from agent.net import SafeClient
-from agent.run_context.ground import GroundFile
+from agent.run_context.ground_sources import GroundFile
 from agent.run_context.memory import MemoryStore
 from agent.tools import Tool
 from mcp_tools.builtin.calculator import CalculatorTool

@@ -9,7 +9,7 @@ import pytest
 from agent.core.models import AgentRequest, ArgumentRole, JsonObject, PlanStep, Room
 from agent.execution.ground import MAX_FILES, clean_line, describe_files
 from agent.execution.ground_quotes import GroundQuotes
-from agent.run_context.ground import GroundFile
+from agent.run_context.ground_sources import GroundFile
 from agent.tools import READ_ONLY, ToolAnnotations, ToolSpec
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import answers, plans, script

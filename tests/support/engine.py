@@ -20,7 +20,7 @@ from agent.llm.tiers import ModelTiers
 from agent.net import SafeClient
 from agent.run_context.engine import Engine, Observer
 from agent.run_context.extensions import Extension, merge_extensions
-from agent.run_context.ground import GroundCollections, GroundSources
+from agent.run_context.ground_sources import GroundCollections, GroundSources
 from agent.run_context.memory import MemoryStore
 from agent.run_context.run import Run
 from agent.runs.response import build_response

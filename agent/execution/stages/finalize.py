@@ -3,8 +3,9 @@
 import logging
 
 from agent.answers.additions import find_undecided_reason, list_missing_changes
-from agent.answers.answer_without_model import asks_for_help, describe_stop_reason
+from agent.answers.answer_without_model import asks_for_help
 from agent.answers.change_outcomes import list_undone_changes
+from agent.answers.composed_answers import describe_stop_reason
 from agent.answers.final_answer import (
     build_final_answer,
     ends_in_loop,
@@ -87,7 +88,7 @@ async def finalize(run: Run) -> None:
 
 
 def _build_terminal_event(run: Run, figures: tuple[str, ...], *, succeeded: bool) -> EventBody:
-    """The terminal event."""
+    """How the run ended: cancelled, awaiting the user, complete, or partial with the reason."""
     state = run.state
     if state.cancel_request is not None and state.cancel_request.by == "caller":
         return RunCancelled(reason=state.cancel_request.reason)

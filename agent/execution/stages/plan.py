@@ -21,7 +21,6 @@ from agent.core.events import (
 from agent.core.models import Plan, PlanStep
 from agent.core.models.request import read_explicit_tool_calls
 from agent.core.run_state import RunState
-from agent.execution.catalogue import build_catalogue, list_callable, list_read_claims
 from agent.execution.decide import Start, find_replan_reason, is_in_round, needs_round
 from agent.execution.ground_quotes import GroundQuotes
 from agent.execution.open_questions import WITHHELD_QUESTION
@@ -29,6 +28,7 @@ from agent.execution.plan_replies import settle_reply
 from agent.execution.plan_sources import find_first_plan, requires_tools
 from agent.execution.planner_call import PlannerCall, build_answer_output, note_answer_started
 from agent.execution.repeated_calls import LASTING_ERRORS, is_only_repeating_failures
+from agent.execution.run_catalogue import build_catalogue, list_callable, list_read_claims
 from agent.execution.stages.planning_request import build_planning_request, has_read_outside
 from agent.execution.step_labels import label_steps
 from agent.execution.steps import build_failed_output, record_output

@@ -5,7 +5,6 @@ from zoneinfo import ZoneInfo
 
 from agent.core.models import Outcome, PlanStep
 from agent.core.run_state import AttemptState, RunState
-from agent.execution.catalogue import build_catalogue
 from agent.execution.decide import find_doubt
 from agent.execution.ground import build_ground
 from agent.execution.ordered_changes import make_order_check
@@ -13,6 +12,7 @@ from agent.execution.plan_sources import requires_tools
 from agent.execution.planner_call import choose_answer_form
 from agent.execution.repeated_calls import may_have_happened
 from agent.execution.rounds import build_round_catalogue, list_round_calls
+from agent.execution.run_catalogue import build_catalogue
 from agent.planning.open_parts import find_allowed_changes, has_changed, list_open_parts, list_untried_parts
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import extract_context

@@ -46,13 +46,16 @@ async def retrieve(run: Run) -> None:
         confirmed=confirmed,
         read_servers=read_servers,
     )
-    if not run.room.memory or (
-        run.state.understanding is not None and run.state.understanding.route in _ROUTES_WITHOUT_MEMORY
-    ):
-        await run.note(retrieved)
-        return
+    route = run.state.understanding.route if run.state.understanding is not None else None
+    if run.room.memory and route not in _ROUTES_WITHOUT_MEMORY:
+        retrieved = await _add_memories(run, redactor, retrieved)
+    await run.note(retrieved)
+
+
+async def _add_memories(run: Run, redactor: HistoryRedactor, retrieved: MemoryRetrieved) -> MemoryRetrieved:
+    """What was retrieved, with the memories that match the question. Exchanges that the history shows are left out."""
     recall = await _search_memory(run)
-    visible_history = redactor.anonymize_messages(history[-SHOWN_MESSAGES:])
+    visible_history = redactor.anonymize_messages(retrieved.history[-SHOWN_MESSAGES:])
     exchanges = {format_exchange(user_text, reply_text) for user_text, reply_text in pairwise(visible_history)}
     items = tuple(
         [
@@ -74,7 +77,7 @@ async def retrieve(run: Run) -> None:
         "fallback_reason": recall.fallback_reason,
         "placeholders": redactor.new_placeholders,
     }
-    await run.note(retrieved.model_copy(update=recalled_fields))
+    return retrieved.model_copy(update=recalled_fields)
 
 
 async def _load_history(run: Run) -> tuple[tuple[ChatMessage, ...], str, bool]:

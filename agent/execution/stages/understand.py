@@ -11,7 +11,7 @@ from agent.core.errors import BudgetError, ModelError
 from agent.core.events import RequestUnderstood
 from agent.core.models import JsonObject
 from agent.core.models.request import read_explicit_tool_calls
-from agent.execution.catalogue import build_catalogue
+from agent.execution.run_catalogue import build_catalogue
 from agent.llm.profile import get_profile_source
 from agent.planning.routing import Route, route_request
 from agent.run_context.run import Run

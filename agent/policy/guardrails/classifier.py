@@ -13,8 +13,8 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.policy.guardrails.features import SIZE, Floats, HashedText, Ints, StackedWeights, Weights
 from agent.policy.guardrails.lexicon import CONCEPTS_BY_WORD
+from agent.policy.guardrails.text_features import SIZE, Floats, HashedText, Ints, StackedWeights, Weights
 
 Shape = Literal["chat", "mail", "data"]
 """`chat`: a person addresses the assistant. `mail` and `data`: carriers, in which nobody should."""

@@ -113,7 +113,7 @@ _SYNTAX_SIGN: Final = re.compile(r"[<\[#]")
 
 @dataclass(frozen=True, slots=True)
 class RuleMatch:
-    """A match of a rule."""
+    """Where a rule found what it looks for, and what that is, for a person."""
 
     name: str
     start: int

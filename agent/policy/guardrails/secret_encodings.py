@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.policy.guardrails.deobfuscation import normalize_disguises
-from agent.policy.guardrails.features import lower_same_length
+from agent.policy.guardrails.text_features import lower_same_length
 
 MIN_SECRET_CHARS: Final = 8
 """Shorter values are not searched: they would match ordinary words, and are easy to guess anyway."""

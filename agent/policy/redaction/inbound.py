@@ -57,7 +57,7 @@ class HistoryRedactor:
         return tuple([await self._redact_message(message) for message in messages])
 
     async def redact_text(self, text: str) -> str:
-        """One text redacted."""
+        """A text without this gateway's secrets and, if the room wants it, with placeholders for personal data."""
         from agent.policy.guardrails import PlaceholderMap  # noqa: PLC0415 - loaded with the first request
 
         text = self._configured.redact(text)

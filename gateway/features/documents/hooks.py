@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from agent.run_context.extensions import Extension
-from agent.run_context.ground import GroundCollections
+from agent.run_context.ground_sources import GroundCollections
 from agent.subagents import RegisteredSubAgent, register_subagents
 from agent.tools import Tool
 from gateway.feature_host import FeatureHost

@@ -19,10 +19,10 @@ from pydantic import JsonValue
 from agent.policy.guardrails import GuardrailPipeline, GuardrailsInput, LinkFilter, PlaceholderMap, SecretScanner
 from agent.policy.guardrails.classifier import InjectionModel, load_shipped_model
 from agent.policy.guardrails.deobfuscation import normalize_disguises
-from agent.policy.guardrails.features import Ints
 from agent.policy.guardrails.harm import HarmDetector
 from agent.policy.guardrails.injection import InjectionDetector, find_rule_matches
 from agent.policy.guardrails.pii import PiiDetector, find_personal_data
+from agent.policy.guardrails.text_features import Ints
 from tests.bench.guardrails.rows import Row, load_development
 from tests.bench.guardrails.training import (
     Bag,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.policy.guardrails.features import SIZE, Floats, Ints, Weights
+from agent.policy.guardrails.text_features import SIZE, Floats, Ints, Weights
 
 ITERATIONS = 80
 MEMORY = 10

@@ -31,7 +31,7 @@ from agent.policy.guardrails.classifier import (
     split_segments,
 )
 from agent.policy.guardrails.deobfuscation import normalize_disguises
-from agent.policy.guardrails.features import SIZE, Floats, HashedText, Ints, Weights
+from agent.policy.guardrails.text_features import SIZE, Floats, HashedText, Ints, Weights
 from tests.bench.guardrails.forms import generate_forms
 from tests.bench.guardrails.grammar import generate_orders, generate_other_texts, generate_pages, generate_prompts
 from tests.bench.guardrails.logistic import SparseRows, fit

@@ -15,7 +15,7 @@ from agent.policy.guardrails.classifier import (
     parse_model,
     split_segments,
 )
-from agent.policy.guardrails.features import SIZE, HashedText, Weights
+from agent.policy.guardrails.text_features import SIZE, HashedText, Weights
 from tests.bench.guardrails.logistic import SparseRows, fit
 from tests.bench.guardrails.rows import group_near_duplicates, load_own_prompts
 

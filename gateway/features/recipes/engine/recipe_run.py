@@ -9,8 +9,8 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from agent.core.errors import BudgetError, ModelError, NotFoundError
 from agent.core.events import TaintSource
 from agent.core.models import JsonObject
-from agent.execution.catalogue import build_catalogue, list_callable
 from agent.execution.open_questions import ask_user
+from agent.execution.run_catalogue import build_catalogue, list_callable
 from agent.llm.port import ResponseSchema
 from agent.planning.planned import Planned
 from agent.run_context.model_calls import MeteredModels, ModelCall
