@@ -41,6 +41,11 @@ def read_as(file_type: FileType, data: str | bytes, tmp_path: Path) -> ParserOut
         ('[paths]\nroot=C:\\uacad\nnote="Gr\\u00f6\\u00dfe"', '[paths]\nroot=C:\\uacad\nnote="Größe"'),
         (r'{"half": "\ud83d", "whole": "\ud83d\ude00"}', r'{"half": "\ud83d", "whole": "😀"}'),
         ("BEGIN:VCALENDAR\r\nDESCRIPTION:C:\\\\network\\nTwo\r\n", "BEGIN:VCALENDAR\nDESCRIPTION:C:\\network\nTwo"),
+        ('{"text": "One\\nTwo\\tthree", "at": "https:\\/\\/example.org", "in": "C:\\\\new"}',
+         '{"text": "One\nTwo\tthree", "at": "https://example.org", "in": "C:\\\\new"}'),
+        ('[12:00] opened "C:\\new\\text"', '[12:00] opened "C:\\new\\text"'),
+        ("<?xml version='1.0'?><n>Gr&#246;&#xDF;e &amp; M&uuml;ller &lt; 5 &nothing;</n>",
+         "<?xml version='1.0'?><n>Größe & Müller &lt; 5 &nothing;</n>"),
         (r"A regular expression: \u00fc", r"A regular expression: \u00fc"),
         (CALENDAR, "BEGIN:VCALENDAR\nSUMMARY:Notice period, berth 7\nDESCRIPTION:One\nTwo\nEND:VCALENDAR"),
         (
@@ -50,7 +55,8 @@ def read_as(file_type: FileType, data: str | bytes, tmp_path: Path) -> ParserOut
         ),
     ],
     ids=[
-        "json", "lines of json", "escapes that stay", "settings", "half a pair", "a backslash", "no data", "calendar",
+        "json", "lines of json", "escapes that stay", "settings", "half a pair", "a backslash", "marks of json",
+        "a log", "xml", "no data", "calendar",
         "contact",
     ],
 )  # fmt: skip

@@ -4,6 +4,9 @@ import codecs
 import contextlib
 import re
 from collections.abc import Iterator
+from html import entities
+
+import pydantic_core
 
 from gateway.features.documents.engine.ingest.coverage.charsets import decode_switched
 from gateway.features.documents.engine.ingest.coverage.source_text import SourceText
@@ -56,7 +59,13 @@ def _unfold(text: str) -> str:
     """The text of a file that programs write for programs: escaped letters of JSON, folded lines of calendars."""
     start = text.lstrip()[:15].upper()
     if start[:1] in {"{", "["}:
-        return "".join(_decode_letters(piece) if is_string else piece for is_string, piece in _split_strings(text))
+        is_json = _is_json(text)
+        pieces = (
+            (_decode_letters(piece), True) if is_string else (piece, False) for is_string, piece in _split_strings(text)
+        )
+        return "".join(_decode_layout(piece) if is_string and is_json else piece for piece, is_string in pieces)
+    if start[:1] == "<":
+        return re.sub(r"&(#[xX]?[0-9a-fA-F]+|\w+);", _decode_reference, text)
     if not start.startswith(("BEGIN:VCALENDAR", "BEGIN:VCARD")):
         return text
     lines: list[list[str]] = []  # the pieces of each line
@@ -94,6 +103,27 @@ def _decode_letters(string: str) -> str:
     decoded = "\\\\".join(units.sub(lambda match: chr(int(match[1], 16)), piece) for piece in pieces)
     whole = decoded.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
     return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", whole)
+
+
+def _is_json(text: str) -> bool:
+    for candidate in (text, text.strip().split("\n")[0]):
+        with contextlib.suppress(ValueError):
+            pydantic_core.from_json(candidate)
+            return True
+    return False
+
+
+def _decode_layout(string: str) -> str:
+    pieces = string.split("\\\\")
+    return "\\\\".join(re.sub(r"\\[nrtf]", "\n", piece).replace("\\/", "/") for piece in pieces)
+
+
+def _decode_reference(match: re.Match[str]) -> str:
+    name = match[1]
+    if name.startswith("#"):
+        code = int(f"0{name[1:]}", 0) if name[1] in "xX" else int(name[1:])
+        return chr(code) if code < 0x110000 else match[0]
+    return match[0] if name == "lt" else entities.html5.get(f"{name};", match[0])
 
 
 def _decode_line(line: str) -> str:
