@@ -36,7 +36,7 @@ _MIN_ROWS, _MIN_ROWS_OF_TEXTS = 2, 3
 _MAX_COLUMNS = 60
 _PROSE_COLUMNS = 2
 _MAX_ROW_LINES = 6
-"""Lines of a text that stands in a row with another one."""
+"""The most lines of a text in a row with another one."""
 _MAX_TABLES = 50
 """On one page."""
 _REPLACED = frozenset({"paragraph", "table"})
