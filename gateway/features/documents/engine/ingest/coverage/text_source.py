@@ -37,7 +37,7 @@ def read_source(data: bytes, file_type: FileType, encoding: str, _deadline: floa
     text = text.replace("\0", "")
     source = SourceText()
     if file_type == "txt":
-        text = _unfold(_ESCAPES.sub("", text))
+        text = _take_data(_unfold(_ESCAPES.sub("", text)), source)
     if file_type == "md":
         text = _take_header(text, source)
         for comment in _COMMENT.findall(text):
@@ -82,6 +82,17 @@ def _unfold(text: str) -> str:
     return re.sub(
         r"\\([\\nN])", lambda mark: mark[1].strip("nN") or " ", "\n".join(_decode_line("".join(line)) for line in lines)
     )
+
+
+def _take_data(text: str, source: SourceText) -> str:
+    """The text without long pieces in base64, which are counted apart."""
+    kept, end = "", 0
+    for match in re.finditer(r"(?:[\w+/]{40,}+={0,2}\s*)+(?:[\w+/]+(?:=+|(?=\s?\")))?", text, re.ASCII):
+        piece = match[0]
+        if len(piece.strip()) >= 1_000 and not (piece.islower() or piece.isupper()) and re.search(r"\d", piece):
+            source.omit("data in base64", piece)
+            kept, end = f"{kept}{text[end : match.start()]} ", match.end()
+    return kept + text[end:]
 
 
 def _split_strings(text: str) -> Iterator[tuple[bool, str]]:

@@ -12,7 +12,7 @@ from agent.text.html.encoding import decode_page
 from agent.text.table_head import Head, classify_text, find_text_head, split_tables
 from gateway.features.documents.engine.ingest.parsers.draft import LOST_CHARACTERS, Draft
 from gateway.features.documents.engine.ingest.parsers.file_input import InputFile
-from gateway.features.documents.engine.ingest.parsers.written_forms import decode_forms
+from gateway.features.documents.engine.ingest.parsers.written_forms import decode_forms, leave_out_data
 
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+|\x0c(?:[^\S\n\x0c]*\n)*")
 """A form feed is the end of a page."""
@@ -26,7 +26,10 @@ def read_plain(source: InputFile, *, is_file: bool = True) -> Draft:
     decoded = decode_page(source.data) if source.data.startswith(b"<?xml") else decode(source.data)
     draft = make_draft(decoded)
     text = _TERMINAL.sub("", decoded.text.replace("\r\n", "\n").replace("\r", "\n"))
-    for paragraph in _BLANK_LINES.split(decode_forms(text) if is_file else text):
+    text, left_out = leave_out_data(decode_forms(text)) if is_file else (text, 0)
+    if left_out:
+        draft.uncertainties.append(f"pictures or other files within the text were left out ({left_out:,} characters)")
+    for paragraph in _BLANK_LINES.split(text):
         draft.add_text(paragraph)
     return draft
 

@@ -18,6 +18,14 @@ _SYNTAX = frozenset('"\\')
 """What would end a text or begin an escape."""
 _XML = re.compile(r"\ufeff?\s*<[?!A-Za-z]")
 _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_DATA = re.compile(
+    r"[A-Za-z0-9+/]{40,}+(?:\s{1,3}+[A-Za-z0-9+/]{40,}+)*+(?:\s{0,3}+[A-Za-z0-9+/]++(?:={1,2}|(?=\s?\")))?={0,2}"
+)
+"""Long lines, and a short one at the end that nothing else is."""
+_DATA_LETTERS = tuple(map(re.compile, ("[a-z]", "[A-Z]", "[0-9]")))
+"""What base64 of any length has, other than sequences of genes and numbers in hexadecimal."""
+_MIN_DATA = 1_000
+"""Characters; keys and signatures are shorter."""
 _ENTRIES = re.compile(r"\s*BEGIN:V(?:CALENDAR|CARD)\b", re.IGNORECASE)
 _FOLD = re.compile(r"\n[ \t]")
 _QUOTED_PRINTABLE = re.compile(
@@ -25,6 +33,20 @@ _QUOTED_PRINTABLE = re.compile(
 )
 _CHARSET = re.compile(r"CHARSET=([\w-]+)", re.IGNORECASE)
 _ESCAPED_MARK = re.compile(r"\\([nN,;\\])")
+
+
+def leave_out_data(text: str) -> tuple[str, int]:
+    """The text without pictures and other files in base64, and how many characters they have. They would fill an index
+    with what nobody searches for."""
+    sizes: list[int] = []
+
+    def replace(match: re.Match[str]) -> str:
+        if len(match[0]) < _MIN_DATA or not all(kind.search(match[0]) for kind in _DATA_LETTERS):
+            return match[0]
+        sizes.append(len(match[0]))
+        return "[data]"
+
+    return _DATA.sub(replace, text), sum(sizes)
 
 
 def decode_forms(text: str) -> str:
