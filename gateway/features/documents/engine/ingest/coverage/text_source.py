@@ -86,13 +86,13 @@ def _unfold(text: str) -> str:
 
 def _take_data(text: str, source: SourceText) -> str:
     """The text without long pieces in base64, which are counted apart."""
-    kept, end = "", 0
+    rest, end = "", 0
     for match in re.finditer(r"(?:[\w+/]{40,}+={0,2}\s*)+(?:[\w+/]+(?:=+|(?=\s?\")))?", text, re.ASCII):
         piece = match[0]
         if len(piece.strip()) >= 1_000 and not (piece.islower() or piece.isupper()) and re.search(r"\d", piece):
             source.omit("data in base64", piece)
-            kept, end = f"{kept}{text[end : match.start()]} ", match.end()
-    return kept + text[end:]
+            rest, end = f"{rest}{text[end : match.start()]} ", match.end()
+    return rest + text[end:]
 
 
 def _split_strings(text: str) -> Iterator[tuple[bool, str]]:
